@@ -1,0 +1,47 @@
+"""Wheel contents beyond the Python package: the bridge's Scala sources and, when asked, its jar.
+
+``SPARK_SCHED_WITH_BRIDGE=1`` compiles the bridge during the build, so that users of the wheel need no
+compile step. Without it the wheel carries the sources and the bridge is compiled on first use.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+_WITH_BRIDGE = "SPARK_SCHED_WITH_BRIDGE"
+
+
+class BridgeBuildHook(BuildHookInterface[Any]):
+    """Adds ``spark_sched/_jvm`` (sources) and ``spark_sched/bridge/jars`` (compiled bridge)."""
+
+    def dependencies(self) -> list[str]:
+        """Spark is a build dependency only where the bridge is compiled: its wheel holds the compiler."""
+        if not _with_bridge():
+            return []
+        return [d for d in self.metadata.core.dependencies if d.startswith("pyspark")]
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Force the extra files into a standard wheel; an editable install finds them in the checkout."""
+        if version == "editable":
+            return
+        root = Path(self.root)
+        sources = root / "jvm-bridge"
+        for path in sorted(sources.glob("*/src/main/**/*")):
+            if path.is_file():
+                build_data["force_include"][str(path)] = f"spark_sched/_jvm/{path.relative_to(sources).as_posix()}"
+        if _with_bridge():
+            sys.path.insert(0, self.root)
+            from spark_sched.bridge.compiler import compile_bridge, plan_build
+
+            build = plan_build(sources=sources)
+            jar = compile_bridge(build, Path(self.directory) / "bridge" / build.jar_name)
+            build_data["force_include"][str(jar)] = f"spark_sched/bridge/jars/{jar.name}"
+
+
+def _with_bridge() -> bool:
+    return os.environ.get(_WITH_BRIDGE, "").lower() in {"1", "true", "yes"}

@@ -1,0 +1,27 @@
+"""Keeps the jobs of one Spark application fair, deadline-aware and isolated from each other.
+
+>>> import spark_sched
+>>> with spark_sched.job(spark, "nightly-kmeans", priority=10, isolation=0.9):  # doctest: +SKIP
+...     model = KMeans(k=8).fit(points)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0.dev0"
+__all__ = ["__version__", "conf", "job"]
+
+if TYPE_CHECKING:
+    from spark_sched.bridge import conf
+    from spark_sched.session import job
+
+# Imported on first use: the planner and executors import this package and need neither.
+_LAZY = {"conf": "spark_sched.bridge", "job": "spark_sched.session"}
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

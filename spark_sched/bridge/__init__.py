@@ -1,0 +1,1 @@
+"""The JVM side of the scheduler: compiled once, cached, and attached by properties."""

@@ -1,0 +1,1 @@
+"""Every setting, declared once: name, unit, check, default, doc and the version that brought it."""

@@ -1,0 +1,28 @@
+"""Errors that are the user's to mend, and the hint that goes with them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class BadInputError(ValueError):
+    """Something the user gave is wrong.
+
+    The message is one sentence that names the input, the value and the remedy. The command line prints it
+    and exits with 2; no traceback.
+    """
+
+
+class SparkSchedWarning(UserWarning):
+    """Something works, but not as the user may believe."""
+
+
+def did_you_mean(value: str, options: Iterable[str]) -> str:
+    """A hint ``" (did you mean 'x'?)"`` for the option nearest to ``value``; empty if none is near.
+
+    The leading space lets a caller append it to a sentence's clause whether or not there is a hint.
+    """
+    folded = {option.casefold(): option for option in options}
+    near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=0.6)
+    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
