@@ -1,0 +1,42 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.scheduler._
+import scala.collection.mutable
+
+/**
+ * What Spark's DAG says about the phases after one.
+ *
+ * @param nextTasks tasks of the phases that read this one's output; None where the DAG does not tell
+ * @param finalOfSparkJob nothing of the same Spark job follows
+ * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
+ */
+private[sparksched] final case class DagOutlook(nextTasks: Option[Int], finalOfSparkJob: Boolean, mapStageJob: Boolean)
+
+private[sparksched] object DagOutlook {
+  private val unknown = DagOutlook(None, finalOfSparkJob = false, mapStageJob = false)
+
+  /** Only to be called from the DAGScheduler's event loop, whose structures it reads. */
+  def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int): DagOutlook =
+    (dag.stageIdToStage.get(stageId), dag.jobIdToActiveJob.get(sparkJobId)) match {
+      case (Some(stage), Some(job)) if job.finalStage eq stage =>
+        DagOutlook(None, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
+      case (Some(stage), Some(job)) =>
+        val tasks = readersOf(stage, job.finalStage).map(_.numTasks)
+        DagOutlook(Option.when(tasks.nonEmpty)(tasks.sum), finalOfSparkJob = false, mapStageJob = false)
+      case _ => unknown
+    }
+
+  private def readersOf(stage: Stage, last: Stage): Seq[Stage] = {
+    val seen = mutable.HashSet.empty[Int]
+    val waiting = mutable.Queue[Stage](last)
+    val readers = mutable.ArrayBuffer.empty[Stage]
+    while (waiting.nonEmpty) {
+      val s = waiting.dequeue()
+      if (seen.add(s.id)) {
+        if (s.parents.contains(stage)) readers += s
+        waiting ++= s.parents
+      }
+    }
+    readers.toSeq
+  }
+}

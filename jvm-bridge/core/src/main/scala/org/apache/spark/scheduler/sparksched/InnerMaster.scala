@@ -1,0 +1,46 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.util.matching.Regex
+
+import schedcore.Words
+
+/** The master behind `spark-sched:`; what is between the lines is Spark's own syntax. */
+private[sparksched] sealed trait InnerMaster
+
+private[sparksched] object InnerMaster {
+  /** @param maxFailures attempts of a task; plain local masters do not retry */
+  final case class Local(threads: Int, maxFailures: Int) extends InnerMaster
+  final case class LocalCluster(workers: Int, coresPerWorker: Int, memoryPerWorkerMib: Int) extends InnerMaster
+  final case class Standalone(urls: Array[String]) extends InnerMaster
+  final case class Other(url: String) extends InnerMaster
+
+  val Prefix = "spark-sched:"
+
+  private val LocalN: Regex = """local\[\s*([0-9]+|\*)\s*\]""".r
+  private val LocalNF: Regex = """local\[\s*([0-9]+|\*)\s*,\s*([0-9]+)\s*\]""".r
+  private val Cluster: Regex = """local-cluster\[\s*([0-9]+)\s*,\s*([0-9]+)\s*,\s*([0-9]+)\s*\]""".r
+  private val SparkUrl: Regex = """spark://([^,/\s]+:[0-9]+(?:,[^,/\s]+:[0-9]+)*)""".r
+  private val Known = Seq("local", "local[4]", "local[*]", "local[4,2]", "local-cluster[2,1,1024]", "spark://host:7077", "yarn", "k8s://https://host:port")
+
+  /** Either one clear sentence or the master. */
+  def parse(inner: String): Either[String, InnerMaster] = inner match {
+    case "local" => Right(Local(1, 1))
+    case LocalN(n) => positive(inner, threads(n)).map(Local(_, 1))
+    case LocalNF(n, failures) => positive(inner, threads(n)).flatMap(t => positive(inner, failures.toInt).map(Local(t, _)))
+    case Cluster(w, c, m) =>
+      positive(inner, w.toInt).flatMap(_ => positive(inner, c.toInt)).flatMap(_ => positive(inner, m.toInt))
+        .map(_ => LocalCluster(w.toInt, c.toInt, m.toInt))
+    case SparkUrl(hosts) => Right(Standalone(hosts.split(",").map("spark://" + _)))
+    case "yarn" => Right(Other(inner))
+    case k8s if k8s.startsWith("k8s://") => Right(Other(inner))
+    case other =>
+      val near = Known.minBy(k => Words.distance(k, other))
+      Left(s"The master behind '$Prefix' is '$other', which is none that Spark knows: did you mean $near? " +
+        s"Known forms: ${Known.mkString(", ")}.")
+  }
+
+  private def threads(n: String): Int = if (n == "*") Runtime.getRuntime.availableProcessors() else n.toIntOption.getOrElse(0)
+
+  private def positive(master: String, n: Int): Either[String, Int] =
+    Either.cond(n > 0, n, s"The master '$master' has a zero where a positive number must stand.")
+}

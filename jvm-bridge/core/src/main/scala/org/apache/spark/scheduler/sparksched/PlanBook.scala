@@ -1,0 +1,54 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.collection.mutable
+
+import schedcore._
+
+/** The plan in force, if any, and what became of the others. Used under the scheduler's lock only. */
+private[sparksched] final class PlanBook {
+  private var current: Option[Plan] = None
+  private var newest = 0L
+  private var accepted = 0L
+  private var fallbacks = 0L
+  private val refusals = mutable.LinkedHashMap.empty[String, Long]
+
+  /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
+  def plannerStarted(): Unit = newest = 0L
+
+  def offer(json: String, currentVersion: Long, nowMs: Long): Either[Refusal, Plan] = {
+    val answer = Plan.parse(json).flatMap { plan =>
+      if (plan.snapshot > currentVersion)
+        Left(Refusal("stale_snapshot", s"snapshot ${plan.snapshot} is ahead of $currentVersion"))
+      else if (plan.number <= newest) Left(Refusal("stale_snapshot", s"plan ${plan.number} came after plan $newest"))
+      else if (plan.expiresMs <= nowMs) Left(Refusal("expired", s"the plan was valid until ${plan.expiresMs}"))
+      else Right(plan)
+    }
+    answer match {
+      case Right(plan) =>
+        current = Some(plan)
+        newest = plan.number
+        accepted += 1
+      case Left(refusal) => refusals(refusal.code) = refusals.getOrElse(refusal.code, 0L) + 1
+    }
+    answer
+  }
+
+  /** Falls back to the configured rules when the plan's time is over; returns whether it did just now. */
+  def expire(nowMs: Long): Boolean = {
+    val over = current.exists(_.expiresMs <= nowMs)
+    if (over) { current = None; fallbacks += 1 }
+    over
+  }
+
+  def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
+
+  /** Order among jobs of equal priority: the plan's, where it orders at all; jobs it does not know come last. */
+  def rank(job: String): Int = current match {
+    case Some(plan) if plan.ordered => plan.jobs.get(job).fold(Int.MaxValue)(_.rank)
+    case _ => 0
+  }
+
+  def counters: Map[String, Long] =
+    Map("plans_accepted" -> accepted, "plans_rejected" -> refusals.valuesIterator.sum, "plan_fallbacks" -> fallbacks) ++
+      refusals.map { case (code, n) => s"plans_rejected_$code" -> n }
+}

@@ -1,0 +1,133 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.io.{BufferedReader, InputStreamReader}
+import java.net.InetAddress
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.SecureRandom
+import java.util.HexFormat
+import java.util.concurrent.TimeUnit
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.internal.Logging
+import org.apache.spark.util.Utils
+import py4j.GatewayServer
+import schedcore.PlannerSettings
+
+/**
+ * Keeps one planner process alive for as long as the application lives.
+ *
+ * The planner is a py4j client of a gateway on the loopback interface. Port and secret reach it as the first line of
+ * its standard input, so no process list, log or UI shows them. That pipe stays open: when the driver ends, however
+ * it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout is
+ * replaced, with a delay that doubles up to a maximum and starts anew after a planner that worked.
+ */
+private[sparksched] final class PlannerProcess(
+    settings: PlannerSettings, entry: PlannerEntry, application: String, onStart: () => Unit) extends Logging {
+
+  private val secret = {
+    val bytes = new Array[Byte](32)
+    new SecureRandom().nextBytes(bytes)
+    HexFormat.of().formatHex(bytes)
+  }
+  private var gateway: GatewayServer = _
+  private var keeper: Thread = _
+  @volatile private var process: Option[Process] = None
+  @volatile private var stopping = false
+  @volatile private var starts = 0L
+  @volatile private var stalls = 0L
+
+  def start(): Unit = {
+    gateway = new GatewayServer.GatewayServerBuilder(entry)
+      .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).authToken(secret).build()
+    // Threads of the gateway inherit being daemons from the one that accepts, and must not keep the driver alive.
+    daemon("spark-sched-gateway")(gateway.start(false))
+    keeper = daemon("spark-sched-planner-keeper")(keep())
+  }
+
+  def stop(): Unit = {
+    stopping = true
+    if (keeper != null) keeper.interrupt()
+    process.foreach(end)
+    if (gateway != null) gateway.shutdown()
+  }
+
+  def counters: Map[String, Long] = Map(
+    "planner_starts" -> starts,
+    "planner_restarts" -> math.max(0, starts - 1),
+    "planner_stalls" -> stalls,
+    "planner_pid" -> process.filter(_.isAlive).fold(-1L)(_.pid()))
+
+  private def keep(): Unit = try {
+    var backoffMs = settings.restartBackoffMs
+    while (!stopping) {
+      val worked = launch().exists(watch)
+      if (!stopping) {
+        if (worked) backoffMs = settings.restartBackoffMs
+        Thread.sleep(backoffMs)
+        backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
+      }
+    }
+  } catch { case _: InterruptedException => }
+
+  private def launch(): Option[Process] = try {
+    val builder = new ProcessBuilder(settings.python, "-m", "spark_sched.runtime.planner")
+    // The driver's own gateway and secrets are none of the planner's business.
+    Seq("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH").foreach(builder.environment.remove)
+    builder.environment.put("OMP_NUM_THREADS", "1")
+    builder.environment.put("OPENBLAS_NUM_THREADS", "1")
+    builder.redirectOutput(ProcessBuilder.Redirect.DISCARD)
+    while (gateway.getListeningPort <= 0) Thread.sleep(5)
+    onStart()
+    entry.lastHeardMs = 0L
+    val started = builder.start()
+    process = Some(started)
+    starts += 1
+    val handshake = new ObjectMapper().createObjectNode()
+      .put("port", gateway.getListeningPort).put("secret", secret).put("app", application)
+    started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
+    started.getOutputStream.flush()
+    daemon("spark-sched-planner-log")(relayLog(started))
+    if (stopping) end(started)
+    Some(started)
+  } catch {
+    case e: java.io.IOException =>
+      logWarning(s"The planner could not be started with ${settings.python}: ${e.getMessage}; the configured rules apply")
+      None
+  }
+
+  /** Blocks until the planner is gone; returns whether it had been heard of. */
+  private def watch(planner: Process): Boolean = {
+    val startedMs = System.currentTimeMillis()
+    while (!planner.waitFor(100, TimeUnit.MILLISECONDS)) {
+      val heardMs = entry.lastHeardMs
+      val now = System.currentTimeMillis()
+      val silent =
+        if (heardMs == 0L) now - startedMs > settings.startTimeoutMs else now - heardMs > settings.stallTimeoutMs
+      if (silent) {
+        stalls += 1
+        logWarning(s"The planner (pid ${planner.pid()}) has been silent for too long and is replaced")
+        planner.destroyForcibly()
+      }
+    }
+    if (!stopping) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
+      "scheduling goes on by the last valid rules")
+    entry.lastHeardMs > 0L
+  }
+
+  private def relayLog(planner: Process): Unit = {
+    val lines = new BufferedReader(new InputStreamReader(planner.getErrorStream, UTF_8))
+    Utils.tryWithResource(lines)(_.lines().forEach(line => logInfo(s"planner: ${line.replace(secret, "***")}")))
+  }
+
+  private def end(planner: Process): Unit = Utils.tryLogNonFatalError {
+    Utils.tryLogNonFatalError(planner.getOutputStream.close())
+    if (!planner.waitFor(2, TimeUnit.SECONDS)) planner.destroyForcibly()
+  }
+
+  private def daemon(name: String)(body: => Unit): Thread = {
+    val thread = new Thread(() => body, name)
+    thread.setDaemon(true)
+    thread.start()
+    thread
+  }
+}

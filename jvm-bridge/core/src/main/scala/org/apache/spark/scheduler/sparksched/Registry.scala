@@ -1,0 +1,162 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.collection.mutable
+
+import schedcore._
+
+/**
+ * The jobs, phases, tasks and executors of this application, by the project's words.
+ *
+ * Translates what Spark tells into calls on the ledger and events for the planner, so that both hear the same story.
+ * Used under the scheduler's lock only.
+ */
+private[sparksched] final class Registry(settings: Settings, ledger: Ledger, events: EventQueue) {
+
+  private final class Job(val mark: JobMark) {
+    val phases = mutable.LinkedHashMap.empty[String, Event.PhaseStarted]
+    val sparkJobs = mutable.HashSet.empty[Int]
+    val indexOfStage = mutable.HashMap.empty[Int, Int]
+    var lastActiveMs = 0L
+    def idle: Boolean = phases.isEmpty && sparkJobs.isEmpty
+  }
+
+  private val jobs = mutable.LinkedHashMap.empty[String, Job]
+  private val jobOfSparkJob = mutable.HashMap.empty[Int, String]
+  private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
+  private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
+
+  var marksIgnored = 0L
+
+  // ---- executors ---------------------------------------------------------------------------------------------
+
+  def offered(executor: String, host: String, freeSlots: Int, nowMs: Long): Unit = {
+    if (!executors.contains(executor)) {
+      // The first offer of an executor is all of it.
+      val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots)
+      executors(executor) = added
+      ledger.executorAdded(executor, freeSlots)
+      events.offer(added)
+    }
+    ledger.observeFree(executor, freeSlots, nowMs)
+  }
+
+  def executorRemoved(executor: String, reason: String, nowMs: Long): Unit = if (executors.contains(executor)) {
+    executors -= executor
+    running.valuesIterator.filter(_.executor == executor).toSeq.foreach(t => ended(t, "lost", nowMs))
+    ledger.executorRemoved(executor, nowMs)
+    events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
+  }
+
+  // ---- jobs and phases ---------------------------------------------------------------------------------------
+
+  def phaseStarted(
+      mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
+      barrier: Boolean, property: String => Option[String], nowMs: Long): String = {
+    val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
+    job.lastActiveMs = nowMs
+    job.sparkJobs += sparkJobId
+    jobOfSparkJob(sparkJobId) = mark.key
+    val stage = phase.takeWhile(_ != '.').toInt
+    val index = job.indexOfStage.getOrElseUpdate(stage, job.indexOfStage.size)
+    val last = isLast(mark, job, outlook, property)
+    val started =
+      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier)
+    job.phases(phase) = started
+    ledger.phaseStarted(mark.key, phase, index, tasks, outlook.nextTasks, last, barrier, nowMs)
+    events.offer(started)
+    mark.key
+  }
+
+  private def startJob(mark: JobMark, plans: PlanBook, nowMs: Long): Job = {
+    marksIgnored += mark.warnings.size
+    ledger.jobStarted(mark.key, mark.marked, rule(mark, plans))
+    events.offer(Event.JobStarted(nowMs, mark))
+    new Job(mark)
+  }
+
+  /** Does the tenant's job end with this phase? Only where no further Spark job can belong to it. */
+  private def isLast(mark: JobMark, job: Job, outlook: DagOutlook, property: String => Option[String]): Boolean =
+    outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
+      case JobMark.BySparkJob => true
+      // Broadcasts and subqueries are Spark jobs of their own inside one query.
+      case JobMark.BySqlExecution => job.sparkJobs.size == 1 && !property("spark.job.tags").exists(_.contains("broadcast"))
+      case JobMark.ByMark | JobMark.ByGroup => false
+    })
+
+  def phaseEnded(jobKey: String, phase: String, completed: Boolean, nowMs: Long): Unit = {
+    jobs.get(jobKey).foreach { job =>
+      job.phases -= phase
+      job.lastActiveMs = nowMs
+    }
+    ledger.phaseEnded(phase, nowMs)
+    events.offer(Event.PhaseEnded(nowMs, jobKey, phase, completed))
+  }
+
+  def sparkJobEnded(sparkJobId: Int, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
+    jobs.get(key).foreach { job =>
+      job.sparkJobs -= sparkJobId
+      job.lastActiveMs = nowMs
+      if (job.mark.grouping == JobMark.BySparkJob) jobEnded(key, "ended", nowMs)
+    }
+  }
+
+  def jobEnded(key: String, outcome: String, nowMs: Long): Unit = jobs.remove(key).foreach { _ =>
+    ledger.jobEnded(key, nowMs)
+    events.offer(Event.JobEnded(nowMs, key, outcome))
+  }
+
+  /** Jobs that nobody ends by name and that have been idle for the gap are over. */
+  def forgetIdle(nowMs: Long): Unit = {
+    val over = jobs.filter { case (_, j) =>
+      j.idle && !j.mark.endsByCall && nowMs - j.lastActiveMs > settings.defaults.gapMs
+    }
+    over.keysIterator.toSeq.foreach(jobEnded(_, "idle", nowMs))
+  }
+
+  // ---- tasks -------------------------------------------------------------------------------------------------
+
+  def taskLaunched(
+      job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit = {
+    val launched = Event.TaskLaunched(nowMs, job, phase, task, index, executor, copy)
+    running(task) = launched
+    ledger.taskLaunched(task, phase, index, executor, copy, nowMs)
+    events.offer(launched)
+  }
+
+  def taskEnded(task: Long, outcome: String, nowMs: Long): Unit = running.get(task).foreach { t =>
+    ended(t, outcome, nowMs)
+    ledger.taskEnded(task, outcome == "success", nowMs)
+  }
+
+  private def ended(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
+    running -= t.task
+    events.offer(Event.TaskEnded(
+      nowMs, t.job, t.phase, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
+  }
+
+  // ---- rules -------------------------------------------------------------------------------------------------
+
+  def priority(job: String): Int = ledger.ruleOf(job).fold(0)(_.priority)
+
+  def applyPlan(plans: PlanBook, nowMs: Long): Unit =
+    jobs.valuesIterator.foreach(j => ledger.ruleChanged(j.mark.key, rule(j.mark, plans), nowMs))
+
+  private def rule(mark: JobMark, plans: PlanBook): Rule = {
+    val defaults = settings.defaults
+    val isolation = mark.isolation.getOrElse(if (mark.priority >= settings.minPriority) defaults.isolation else 0.0)
+    val own = defaults.copy(
+      priority = mark.priority, isolation = isolation, copies = defaults.copies && mark.copies)
+    val planned = plans.forJob(mark.key).fold(own)(_.over(own))
+    if (settings.reservationEnabled) planned else planned.copy(isolation = 0.0)
+  }
+
+  // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
+
+  def state(nowMs: Long): Seq[Event] =
+    executors.valuesIterator.toSeq ++
+      jobs.valuesIterator.flatMap(j => Event.JobStarted(nowMs, j.mark) +: j.phases.valuesIterator.toSeq) ++
+      running.valuesIterator ++
+      ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
+        Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))
+      }
+}

@@ -1,0 +1,255 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.nio.ByteBuffer
+import java.util.concurrent.{ScheduledFuture, TimeUnit}
+
+import org.apache.spark.{SparkContext, TaskState}
+import org.apache.spark.TaskState.TaskState
+import org.apache.spark.scheduler._
+import org.apache.spark.util.{SystemClock, ThreadUtils, Utils}
+import schedcore._
+
+/**
+ * Spark's scheduler with the ledger in its offer path.
+ *
+ * Everything here happens under this object's lock, like in TaskSchedulerImpl. A freed slot is decided upon inside
+ * `statusUpdate`, because the backend offers it again right after; the result of the task comes much later. No call
+ * waits for Python: rules are applied here, plans only replace rules.
+ */
+private[spark] final class SchedTaskScheduler(
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, settings: Settings)
+    extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
+
+  private val systemClock = new SystemClock
+  private def nowMs: Long = systemClock.getTimeMillis()
+
+  // TaskSchedulerImpl asks for the pool only after construction.
+  override val rootPool: Pool = new RankedPool(schedulingMode, rank)
+
+  val events = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized(body(registry.state(nowMs))))
+  private val ledger = new Ledger(new LedgerListener {
+    def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
+      events.offer(Event.SlotHeld(nowMs, job, phase, executor, deadlineMs))
+    def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
+      events.offer(Event.SlotFreed(nowMs, job, executor, reason))
+  })
+  private val registry: Registry = new Registry(settings, ledger, events)
+  val plans = new PlanBook
+  private val planner = new PlannerProcess(
+    settings.planner, new PlannerEntry(this), context.appName,
+    () => { events.restart(); synchronized(plans.plannerStarted()) })
+
+  private var offersRefused = 0L
+  private var violations = 0L
+  private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
+
+  // ---- life --------------------------------------------------------------------------------------------------
+
+  private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-sched-timer")
+  private var armed: Option[(Long, ScheduledFuture[_])] = None
+
+  override def start(): Unit = {
+    super.start()
+    context.listenerBus.addToManagementQueue(new JobEndListener(this))
+    SparkSched.register(context, this)
+    if (settings.planner.enabled) planner.start()
+    timer.scheduleWithFixedDelay(() => Utils.tryLogNonFatalError(everySecond()), 1, 1, TimeUnit.SECONDS)
+  }
+
+  override def stop(exitCode: Int): Unit = {
+    Utils.tryLogNonFatalError(timer.shutdownNow())
+    Utils.tryLogNonFatalError(planner.stop())
+    SparkSched.unregister(context)
+    super.stop(exitCode)
+  }
+
+  // ---- phases ------------------------------------------------------------------------------------------------
+
+  override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager =
+    new SchedTaskSetManager(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
+
+  /** Called in the DAGScheduler's event loop, by the new task set manager. @return the key of the tenant's job */
+  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): String = synchronized {
+    val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
+    val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
+    val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
+    registry.phaseStarted(
+      JobMark.from(property, taskSet.priority), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
+      barrier, property, nowMs)
+  }
+
+  override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
+    super.taskSetFinished(manager)
+    manager match {
+      case ours: SchedTaskSetManager =>
+        registry.phaseEnded(ours.job, ours.phase, ours.tasksSuccessful == ours.numTasks, nowMs)
+        rearm()
+      case _ =>
+    }
+  }
+
+  // ---- offers ------------------------------------------------------------------------------------------------
+
+  override def resourceOffers(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean): Seq[Seq[TaskDescription]] =
+    synchronized {
+      val now = nowMs
+      offers.foreach { o =>
+        registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
+        if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
+      }
+      val tasks = super.resourceOffers(offers, isAllFreeResources)
+      if (checkInvariants) check()
+      rearm()
+      tasks
+    }
+
+  private def isExcluded(o: WorkerOffer): Boolean =
+    healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
+
+  /** Executors with held slots first, so that their owner takes those before it takes others. */
+  override protected def shuffleOffers(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
+    val shuffled = super.shuffleOffers(offers)
+    if (ledger.heldSlots == 0) shuffled
+    else {
+      val (holding, others) = shuffled.partition(o => ledger.heldOn(o.executorId) > 0)
+      holding ++ others
+    }
+  }
+
+  private def rank(manager: TaskSetManager): (Int, Int) = manager match {
+    case ours: SchedTaskSetManager => (-registry.priority(ours.job), plans.rank(ours.job))
+    case _ => (0, 0)
+  }
+
+  def mayLaunch(job: String, executor: String, alreadyTaken: Int): Boolean = {
+    val may = ledger.mayLaunch(job, executor, alreadyTaken)
+    if (!may) offersRefused += 1
+    may
+  }
+
+  // ---- tasks -------------------------------------------------------------------------------------------------
+
+  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit =
+    registry.taskLaunched(job, phase, info.taskId, info.index, info.executorId, info.speculative, info.launchTime)
+
+  override def statusUpdate(tid: Long, state: TaskState, serializedData: ByteBuffer): Unit = synchronized {
+    val ended = TaskState.isFinished(state) && taskIdToTaskSetManager.containsKey(tid)
+    super.statusUpdate(tid, state, serializedData)
+    if (ended) {
+      val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
+      val now = nowMs
+      registry.taskEnded(tid, outcome, now)
+      // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
+      if (ledger.anyCopiesDue(now)) backend.reviveOffers()
+      rearm()
+    }
+  }
+
+  def wantsCopies(phase: String): Boolean = ledger.heldSlots > 0 && ledger.wantsCopies(phase, nowMs)
+  def pickCopy(phase: String, executor: String): Option[Int] =
+    if (ledger.heldSlots == 0) None else ledger.pickCopy(phase, executor, nowMs)
+  def taskUndone(phase: String, index: Int): Unit = ledger.taskUndone(phase, index)
+  def doneTasks(phase: String): collection.Set[Int] = ledger.doneTasks(phase)
+
+  // ---- executors ---------------------------------------------------------------------------------------------
+
+  override def executorLost(executorId: String, reason: ExecutorLossReason): Unit = synchronized {
+    super.executorLost(executorId, reason)
+    // A loss reported twice, or while the executor is only suspected, must find the ledger as empty as Spark's books.
+    if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs)
+  }
+
+  override def executorDecommission(executorId: String, decommissionInfo: ExecutorDecommissionInfo): Unit = synchronized {
+    super.executorDecommission(executorId, decommissionInfo)
+    ledger.executorDraining(executorId, nowMs)
+  }
+
+  // ---- jobs --------------------------------------------------------------------------------------------------
+
+  def sparkJobEnded(sparkJobId: Int): Unit = afterChange(registry.sparkJobEnded(sparkJobId, nowMs))
+  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded("sql-" + id, "ended", nowMs))
+  def endJob(id: String): Unit = afterChange(registry.jobEnded("mark-" + id, "ended", nowMs))
+
+  private def afterChange(change: => Unit): Unit = synchronized {
+    val before = ledger.heldSlots
+    change
+    if (ledger.heldSlots < before && backend != null) backend.reviveOffers()
+    rearm()
+  }
+
+  // ---- time --------------------------------------------------------------------------------------------------
+
+  private def rearm(): Unit = ledger.nextWakeMs(nowMs) match {
+    case None => armed.foreach(_._2.cancel(false)); armed = None
+    case Some(at) if armed.exists(_._1 == at) =>
+    case Some(at) if !timer.isShutdown =>
+      armed.foreach(_._2.cancel(false))
+      armed = Some(at -> timer.schedule(
+        (() => Utils.tryLogNonFatalError(wake())): Runnable, math.max(0L, at - nowMs), TimeUnit.MILLISECONDS))
+    case _ =>
+  }
+
+  /** Forgets jobs whose owner never said that they ended, and falls back when the plan's time is over. */
+  private def everySecond(): Unit = afterChange {
+    val now = nowMs
+    registry.forgetIdle(now)
+    if (plans.expire(now)) registry.applyPlan(plans, now)
+  }
+
+  /** Nothing else triggers an offer when a hold expires or a task becomes old enough for a copy. */
+  private def wake(): Unit = synchronized {
+    armed = None
+    val now = nowMs
+    if (ledger.expire(now) || ledger.anyCopiesDue(now)) backend.reviveOffers()
+    rearm()
+  }
+
+  // ---- plans and counters ------------------------------------------------------------------------------------
+
+  def planOffered(json: String): String = synchronized {
+    val answer = plans.offer(json, events.currentVersion, nowMs)
+    if (answer.isRight) {
+      val before = ledger.heldSlots
+      registry.applyPlan(plans, nowMs)
+      if (ledger.heldSlots < before) backend.reviveOffers()
+      rearm()
+    }
+    answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
+  }
+
+  private def check(): Unit = ledger.violations().foreach { sentence =>
+    violations += 1
+    logError(s"spark_sched ledger: $sentence")
+  }
+
+  def counters: Map[String, Long] = synchronized {
+    val c = ledger.counters
+    val found = ledger.violations()
+    Map(
+      "slots_held_now" -> ledger.heldSlots.toLong,
+      "holds_total" -> c.holds,
+      "holds_used" -> c.holdsUsed,
+      "holds_expired" -> c.holdsExpired,
+      "holds_overridden" -> c.holdsOverridden,
+      "prereserved_total" -> c.preReserved,
+      "held_idle_slot_ms" -> ledger.heldIdleMs(nowMs),
+      "copies_launched" -> c.copiesLaunched,
+      "copies_won" -> c.copiesWon,
+      "copies_wasted_ms" -> c.copiesWastedMs,
+      "offers_refused" -> offersRefused,
+      "invariant_violations" -> (violations + found.size),
+      "marks_ignored" -> registry.marksIgnored,
+      "events_sent" -> events.sentCount,
+      "events_dropped" -> events.droppedCount) ++ plans.counters ++ planner.counters
+  }
+}
+
+/** Spark says only on the listener bus that a job or a SQL execution is over. */
+private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener {
+  override def onJobEnd(end: SparkListenerJobEnd): Unit = scheduler.sparkJobEnded(end.jobId)
+
+  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
+    case end: org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd => scheduler.sqlExecutionEnded(end.executionId)
+    case _ =>
+  }
+}

@@ -1,0 +1,29 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.util.concurrent.ConcurrentHashMap
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.spark.SparkContext
+
+/** What a Python driver may call through its own py4j gateway. */
+object SparkSched {
+  private val schedulers = new ConcurrentHashMap[SparkContext, SchedTaskScheduler]
+
+  private[sparksched] def register(context: SparkContext, scheduler: SchedTaskScheduler): Unit =
+    schedulers.put(context, scheduler)
+  private[sparksched] def unregister(context: SparkContext): Unit = schedulers.remove(context)
+
+  /** Whether this application runs under spark_sched at all. */
+  def attached(context: SparkContext): Boolean = schedulers.containsKey(context)
+
+  /** The tenant's job with this id is over: whatever is held for it is released at once. */
+  def endJob(context: SparkContext, jobId: String): Unit =
+    Option(schedulers.get(context)).foreach(_.endJob(jobId))
+
+  /** Counters as one flat JSON object of whole numbers; empty when not attached. */
+  def counters(context: SparkContext): String = {
+    val node = new ObjectMapper().createObjectNode()
+    Option(schedulers.get(context)).foreach(_.counters.toSeq.sorted.foreach { case (k, v) => node.put(k, v) })
+    node.toString
+  }
+}

@@ -1,0 +1,74 @@
+package schedcore
+
+import scala.collection.mutable
+
+/**
+ * The bounded way from the scheduler to the planner.
+ *
+ * `offer` never blocks: it is called under the scheduler's lock. When the planner is away or too slow the queue
+ * overflows, its content is dropped and counted, and the next poll starts from the whole state instead.
+ *
+ * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
+ *                  that no event slips in between
+ */
+final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch) {
+  private val lock = new Object
+  private val events = mutable.Queue.empty[Event]
+  private var version = 0L
+  private var resetDue = true
+  private var dropped = 0L
+  private var sent = 0L
+
+  def offer(event: Event): Unit = lock.synchronized {
+    version += 1
+    if (resetDue) () // The whole state will say it.
+    else if (events.size >= capacity) {
+      dropped += events.size + 1
+      events.clear()
+      resetDue = true
+      lock.notifyAll()
+    } else {
+      events.enqueue(event)
+      // Waking the poller once per batch is enough: it drains all that is there.
+      if (events.size == 1) lock.notifyAll()
+    }
+  }
+
+  /** A new planner knows nothing. */
+  def restart(): Unit = lock.synchronized {
+    events.clear()
+    resetDue = true
+    lock.notifyAll()
+  }
+
+  /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them. */
+  def poll(maxEvents: Int, timeoutMs: Long): Batch = {
+    val deadline = nowMs() + timeoutMs
+    val reset = lock.synchronized {
+      var left = timeoutMs
+      while (events.isEmpty && !resetDue && left > 0) {
+        lock.wait(left)
+        left = deadline - nowMs()
+      }
+      resetDue
+    }
+    if (reset) withState { state =>
+      lock.synchronized {
+        events.clear()
+        resetDue = false
+        sent += state.size
+        Batch(version, reset = true, dropped, nowMs(), state)
+      }
+    } else lock.synchronized {
+      val batch = Seq.newBuilder[Event]
+      var n = 0
+      while (n < maxEvents && events.nonEmpty) { batch += events.dequeue(); n += 1 }
+      sent += n
+      Batch(version - events.size, reset = false, dropped, nowMs(), batch.result())
+    }
+  }
+
+  def sentCount: Long = lock.synchronized(sent)
+  def droppedCount: Long = lock.synchronized(dropped)
+  def currentVersion: Long = lock.synchronized(version)
+}

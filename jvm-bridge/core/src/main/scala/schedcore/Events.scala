@@ -1,0 +1,148 @@
+package schedcore
+
+import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
+import java.io.StringWriter
+
+/** What happened, as the planner hears it. The wire form is `protocol/event-batch.schema.json`. */
+sealed abstract class Event(val kind: String) {
+  def timeMs: Long
+  private[schedcore] def fields(out: JsonGenerator): Unit
+}
+
+object Event {
+  final case class ExecutorAdded(timeMs: Long, executor: String, host: String, slots: Int) extends Event("executor_added") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("executor", executor)
+      out.writeStringField("host", host)
+      out.writeNumberField("slots", slots)
+    }
+  }
+
+  final case class ExecutorRemoved(timeMs: Long, executor: String, reason: String) extends Event("executor_removed") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("executor", executor)
+      out.writeStringField("reason", reason)
+    }
+  }
+
+  final case class JobStarted(timeMs: Long, mark: JobMark) extends Event("job_started") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", mark.key)
+      out.writeStringField("name", mark.name)
+      mark.user.fold(out.writeNullField("user"))(out.writeStringField("user", _))
+      out.writeNumberField("priority", mark.priority)
+      mark.isolation.fold(out.writeNullField("isolation"))(out.writeNumberField("isolation", _))
+      mark.deadlineMs.fold(out.writeNullField("deadline_ms"))(out.writeNumberField("deadline_ms", _))
+      mark.jobClass.fold(out.writeNullField("class"))(out.writeStringField("class", _))
+      out.writeBooleanField("copies", mark.copies)
+      out.writeBooleanField("marked", mark.marked)
+    }
+  }
+
+  final case class JobEnded(timeMs: Long, job: String, outcome: String) extends Event("job_ended") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("outcome", outcome)
+    }
+  }
+
+  final case class PhaseStarted(
+      timeMs: Long, job: String, phase: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
+      last: Boolean, barrier: Boolean) extends Event("phase_started") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeStringField("name", name)
+      out.writeNumberField("index", index)
+      out.writeNumberField("tasks", tasks)
+      nextTasks.fold(out.writeNullField("next_tasks"))(out.writeNumberField("next_tasks", _))
+      out.writeBooleanField("last", last)
+      out.writeBooleanField("barrier", barrier)
+    }
+  }
+
+  final case class PhaseEnded(timeMs: Long, job: String, phase: String, completed: Boolean) extends Event("phase_ended") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeBooleanField("completed", completed)
+    }
+  }
+
+  final case class TaskLaunched(
+      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean)
+      extends Event("task_launched") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeNumberField("task", task)
+      out.writeNumberField("index", index)
+      out.writeStringField("executor", executor)
+      out.writeBooleanField("copy", copy)
+    }
+  }
+
+  final case class TaskEnded(
+      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, durationMs: Long,
+      outcome: String, copy: Boolean) extends Event("task_ended") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeNumberField("task", task)
+      out.writeNumberField("index", index)
+      out.writeStringField("executor", executor)
+      out.writeNumberField("duration_ms", durationMs)
+      out.writeStringField("outcome", outcome)
+      out.writeBooleanField("copy", copy)
+    }
+  }
+
+  final case class SlotHeld(timeMs: Long, job: String, phase: String, executor: String, deadlineMs: Long)
+      extends Event("slot_held") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeStringField("executor", executor)
+      out.writeNumberField("deadline_ms", deadlineMs)
+    }
+  }
+
+  final case class SlotFreed(timeMs: Long, job: String, executor: String, reason: String) extends Event("slot_freed") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("executor", executor)
+      out.writeStringField("reason", reason)
+    }
+  }
+}
+
+/** @param version number of the batch's last event; @param reset the events rebuild the whole state */
+final case class Batch(version: Long, reset: Boolean, dropped: Long, nowMs: Long, events: Seq[Event])
+
+object Batch {
+  val Schema = 1
+  private val factory = new JsonFactory()
+
+  def toJson(batch: Batch): String = {
+    val text = new StringWriter(256 + 160 * batch.events.size)
+    val out = factory.createGenerator(text)
+    out.writeStartObject()
+    out.writeNumberField("schema", Schema)
+    out.writeNumberField("version", batch.version)
+    out.writeBooleanField("reset", batch.reset)
+    out.writeNumberField("dropped", batch.dropped)
+    out.writeNumberField("now_ms", batch.nowMs)
+    out.writeArrayFieldStart("events")
+    batch.events.foreach { event =>
+      out.writeStartObject()
+      out.writeStringField("type", event.kind)
+      out.writeNumberField("time_ms", event.timeMs)
+      event.fields(out)
+      out.writeEndObject()
+    }
+    out.writeEndArray()
+    out.writeEndObject()
+    out.close()
+    text.toString
+  }
+}

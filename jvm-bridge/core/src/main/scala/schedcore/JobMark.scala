@@ -1,0 +1,77 @@
+package schedcore
+
+import scala.util.matching.Regex
+
+/**
+ * What a Spark job's local properties and tags say about the tenant's job it belongs to.
+ *
+ * @param key names the job for the length of its life; opaque to all but this file
+ * @param grouping what makes Spark jobs parts of this job
+ * @param endsByCall its owner says when it is over; other jobs are over when they have been idle
+ * @param warnings sentences about marks that could not be read and were ignored
+ */
+final case class JobMark(
+    key: String,
+    name: String,
+    user: Option[String],
+    priority: Int,
+    isolation: Option[Double],
+    deadlineMs: Option[Long],
+    jobClass: Option[String],
+    copies: Boolean,
+    grouping: JobMark.Grouping,
+    endsByCall: Boolean,
+    warnings: Seq[String]) {
+  def marked: Boolean = grouping == JobMark.ByMark
+}
+
+object JobMark {
+  sealed trait Grouping
+  /** The owner named the job: more Spark jobs may follow any one of them. */
+  case object ByMark extends Grouping
+  case object ByGroup extends Grouping
+  case object BySqlExecution extends Grouping
+  case object BySparkJob extends Grouping
+
+  val Prefix = "spark.sched.job."
+  val Fields: Seq[String] =
+    Seq("id", "name", "user", "priority", "deadline", "isolation", "class", "copies")
+
+  // Spark Connect wraps a user's tag into one of its own that ends with it.
+  private val Tag: Regex = """(?:^|.*_)sched:([a-z]+)=(.*)""".r
+
+  private val GroupId = "spark.jobGroup.id"
+  private val SqlExecutionId = "spark.sql.execution.id"
+  private val Tags = "spark.job.tags"
+
+  /** Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order. */
+  def from(property: String => Option[String], sparkJobId: Int): JobMark = {
+    val tags = property(Tags).toSeq.flatMap(_.split(',')).collect { case Tag(field, value) => field -> value }.toMap
+    val warnings = Seq.newBuilder[String]
+    tags.keys.filterNot(Fields.contains).foreach(f => warnings += s"tag sched:$f is unknown")
+    def mark(field: String): Option[String] = property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty)
+    def parsed[A](field: String, wanted: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
+      val value = read(text)
+      if (value.isEmpty) warnings += s"$Prefix$field is '$text' but must be $wanted"
+      value
+    }
+
+    val (grouping, key) = mark("id").map(ByMark -> "mark-".concat(_))
+      .orElse(mark("name").map(n => ByMark -> s"mark-name-$n"))
+      .orElse(property(GroupId).map(g => ByGroup -> s"group-$g"))
+      .orElse(property(SqlExecutionId).map(id => BySqlExecution -> s"sql-$id"))
+      .getOrElse(BySparkJob -> s"spark-$sparkJobId")
+    JobMark(
+      key,
+      mark("name").orElse(property(GroupId)).getOrElse(key),
+      mark("user"),
+      parsed("priority", "a whole number")(_.toIntOption).getOrElse(0),
+      parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1)),
+      parsed("deadline", "milliseconds since 1970")(_.toLongOption),
+      mark("class"),
+      parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto")).getOrElse(true),
+      grouping,
+      endsByCall = mark("id").isDefined,
+      warnings.result())
+  }
+}

@@ -1,0 +1,543 @@
+package schedcore
+
+import scala.collection.mutable
+
+/** Told about every slot that the ledger starts or stops holding, in order. */
+trait LedgerListener {
+  def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit
+  def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit
+}
+
+/**
+ * Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" as a state machine.
+ *
+ * Slots of one executor are interchangeable, so holds are counts per (executor, job). The ledger knows nothing of
+ * Spark; time comes in with every call and nothing is ever scheduled from here. It is not thread safe: its owner
+ * calls it under one lock (live: the TaskScheduler's).
+ *
+ * Invariants (see [[violations]]): on each executor the held slots never exceed the free ones; a job that ended
+ * holds nothing; every hold has a finite deadline.
+ *
+ * The simulator has the same state machine in Python (`spark_sched/sim/ledger.py`); golden sequences under
+ * `protocol/golden/` bind the two. Iteration orders are insertion orders so that both decide alike.
+ */
+final class Ledger(listener: LedgerListener) {
+  import Ledger._
+
+  private final class Executor(val id: String, var free: Int) {
+    var draining = false
+    var held = 0
+    val heldBy = mutable.LinkedHashMap.empty[Job, Int]
+  }
+
+  private final class Job(val key: String, val marked: Boolean, var rule: Rule) {
+    var held = 0
+    var running = 0 // distinct tasks: a copy beside its original is not counted
+    var peakSlots = 0
+    var deadlineMs = 0L
+    var ended = false
+    val phases = mutable.LinkedHashMap.empty[String, Phase]
+    // The last demand outlives its phase: between two Spark jobs it is all that is known.
+    var demand = 0
+    def mayHold: Boolean = !ended && rule.isolation > 0.0
+  }
+
+  private final class Phase(
+      val key: String, val job: Job, val index: Int, val tasks: Int,
+      val dagNextTasks: Option[Int], val last: Boolean, val barrier: Boolean, startMs: Long) {
+    val done = new mutable.BitSet(tasks)
+    val copied = mutable.BitSet.empty
+    val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
+    var lastLaunchMs: Long = startMs
+    var scaleMs: Double = Double.PositiveInfinity // t_m: the phase's shortest task so far
+    var sumLogMs = 0.0
+    var preReserved = 0
+    def finished: Int = done.size
+    def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
+  }
+
+  private final class Attempt(
+      val task: Long, val phase: Phase, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long)
+
+  private val executors = mutable.LinkedHashMap.empty[String, Executor]
+  private val jobs = mutable.LinkedHashMap.empty[String, Job]
+  private val phases = mutable.HashMap.empty[String, Phase]
+  private val attempts = mutable.HashMap.empty[Long, Attempt]
+
+  val counters = new Counters
+  private var heldNow = 0
+  private var heldSinceMs = 0L
+
+  // ---- executors ---------------------------------------------------------------------------------------------
+
+  def executorAdded(executor: String, slots: Int): Unit =
+    executors.getOrElseUpdate(executor, new Executor(executor, slots))
+
+  /** Sets the free slots to what the cluster really offers; holds that no longer fit are dropped. */
+  def observeFree(executor: String, free: Int, nowMs: Long): Unit = {
+    val e = executors.getOrElseUpdate(executor, new Executor(executor, free))
+    e.free = free
+    dropWhatDoesNotFit(e, nowMs)
+  }
+
+  /** No new holds there and the present ones go: decommissioned. Running tasks go on. */
+  def executorDraining(executor: String, nowMs: Long): Unit =
+    executors.get(executor).foreach { e =>
+      e.draining = true
+      releaseAllOn(e, "executor_lost", nowMs)
+    }
+
+  /** What is held there goes, though the executor may come back: it is excluded for a while. */
+  def executorExcluded(executor: String, nowMs: Long): Unit =
+    executors.get(executor).foreach(releaseAllOn(_, "executor_lost", nowMs))
+
+  /** The executor is gone with all that ran and was held there. */
+  def executorRemoved(executor: String, nowMs: Long): Unit =
+    executors.get(executor).foreach { e =>
+      releaseAllOn(e, "executor_lost", nowMs)
+      executors -= executor
+      attempts.valuesIterator.filter(_.executor == executor).toSeq.sortBy(_.task).foreach(forget)
+    }
+
+  def heldOn(executor: String): Int = executors.get(executor).fold(0)(_.held)
+
+  /** (job, executor, slots, deadline) of every hold. */
+  def holds: Seq[(String, String, Int, Long)] =
+    executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toSeq
+
+  // ---- jobs and phases ---------------------------------------------------------------------------------------
+
+  def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
+    if (!jobs.contains(job)) jobs(job) = new Job(job, marked, rule)
+
+  def ruleOf(job: String): Option[Rule] = jobs.get(job).map(_.rule)
+
+  /** Replaces a job's rule; holds that the new rule does not want are freed. */
+  def ruleChanged(job: String, rule: Rule, nowMs: Long): Unit =
+    jobs.get(job).foreach { j =>
+      if (j.rule != rule) {
+        j.rule = rule
+        if (!j.mayHold) releaseAllOf(j, "disabled", nowMs)
+        else refreshDeadline(j, nowMs)
+      }
+    }
+
+  def jobEnded(job: String, nowMs: Long): Unit =
+    jobs.remove(job).foreach { j =>
+      j.ended = true
+      releaseAllOf(j, "job_ended", nowMs)
+      j.phases.keysIterator.foreach(phases -= _)
+      j.phases.clear()
+    }
+
+  /**
+   * A phase's tasks are ready to be launched.
+   *
+   * @param nextTasks tasks of the phase that follows in the DAG, where it is known
+   * @param last nothing follows: the job ends with this phase
+   */
+  def phaseStarted(
+      job: String, phase: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
+      nowMs: Long): Unit =
+    jobs.get(job).foreach { j =>
+      val p = new Phase(phase, j, index, tasks, nextTasks, last, barrier, nowMs)
+      phases(phase) = p
+      j.phases(phase) = p
+      refreshDemand(j, nowMs)
+      refreshDeadline(j, nowMs)
+    }
+
+  /** The phase ended, by its last task or otherwise; ending it twice is harmless. */
+  def phaseEnded(phase: String, nowMs: Long): Unit = phases.remove(phase).foreach { p =>
+    val j = p.job
+    j.phases -= phase
+    if (j.phases.isEmpty) {
+      if (p.last) releaseAllOf(j, "released", nowMs)
+      else if (j.held > 0) j.deadlineMs = nowMs + j.rule.gapMs
+    } else {
+      refreshDemand(j, nowMs)
+      refreshDeadline(j, nowMs)
+    }
+  }
+
+  // ---- tasks -------------------------------------------------------------------------------------------------
+
+  /** Algorithm 1, TRYALLOCATETASK: may a task of `job` take a slot of `executor` now? */
+  def mayLaunch(job: String, executor: String, alreadyTaken: Int = 0): Boolean = executors.get(executor).forall { e =>
+    if (e.held == 0) true
+    else {
+      val asker = jobs.get(job)
+      val priority = asker.fold(Int.MinValue)(_.rule.priority)
+      var refused = 0
+      e.heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+      e.free - alreadyTaken - refused > 0
+    }
+  }
+
+  def taskLaunched(task: Long, phase: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
+    phases.get(phase).foreach { p =>
+      val j = p.job
+      val a = new Attempt(task, p, index, executor, copy, nowMs)
+      attempts(task) = a
+      p.attempts(task) = a
+      if (copy) { p.copied += index; counters.copiesLaunched += 1 }
+      else {
+        p.lastLaunchMs = nowMs
+        j.running += 1
+        j.peakSlots = math.max(j.peakSlots, j.running)
+      }
+      executors.get(executor).foreach { e =>
+        if (e.heldBy.contains(j)) {
+          unhold(e, j, "used", nowMs)
+          counters.holdsUsed += 1
+        }
+        e.free -= 1
+        dropWhatDoesNotFit(e, nowMs)
+      }
+      if (j.held > 0) trim(j, nowMs)
+    }
+
+  /**
+   * An attempt ended and its slot is free again: Algorithm 1, HANDLETASKCOMPLETION.
+   *
+   * @param success whether the attempt succeeded; a failed or killed one's task runs again unless it is done
+   */
+  def taskEnded(task: Long, success: Boolean, nowMs: Long): Decision = attempts.get(task) match {
+    case None => Decision(keep = false, "unknown task")
+    case Some(a) =>
+      forget(a)
+      val p = a.phase
+      val j = p.job
+      executors.get(a.executor).foreach(_.free += 1)
+      val wasDone = p.done(a.index)
+      if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
+      val decision =
+        if (!phases.contains(p.key)) afterPhase(p, nowMs)
+        else if (success && !wasDone) onCompletion(p, nowMs)
+        else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
+        else keepUnlessLast(p, "retry", nowMs)
+      val kept = decision.keep && hold(j, p, a.executor, nowMs)
+      if (!kept) offerToPreReservers(a.executor, nowMs)
+      if (p.finished == p.tasks) phaseEnded(p.key, nowMs)
+      preReserveIdle(j, nowMs)
+      if (decision.keep && !kept) Decision(keep = false, "executor gone") else decision
+  }
+
+  /** The result of a finished task was lost with its executor or on the way: the task runs again. */
+  def taskUndone(phase: String, index: Int): Unit = phases.get(phase).foreach(_.done -= index)
+
+  /** Which tasks of the phase the ledger takes for done. */
+  def doneTasks(phase: String): collection.Set[Int] = phases.get(phase).fold[collection.Set[Int]](Set.empty)(_.done)
+
+  // ---- copies (section IV-C) -----------------------------------------------------------------------------------
+
+  /** Whether a copy of some task of `phase` is due on a held slot. */
+  def wantsCopies(phase: String, nowMs: Long): Boolean = phases.get(phase).exists(p => stragglers(p, nowMs).nonEmpty)
+
+  def anyCopiesDue(nowMs: Long): Boolean =
+    heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.phases.valuesIterator.exists(stragglers(_, nowMs).nonEmpty))
+
+  /** The task that a slot of `executor`, held by the phase's job, should run a copy of. */
+  def pickCopy(phase: String, executor: String, nowMs: Long): Option[Int] =
+    for {
+      p <- phases.get(phase)
+      e <- executors.get(executor) if e.heldBy.contains(p.job)
+      due = stragglers(p, nowMs)
+      // A copy beside its original shares the fate of the host: another executor first, if the job holds a slot there.
+      a <- due.find(_.executor != executor).orElse(due.headOption.filter(_ => p.job.held == e.heldBy(p.job)))
+    } yield a.index
+
+  private def stragglers(p: Phase, nowMs: Long): Seq[Attempt] = {
+    val j = p.job
+    if (!j.rule.copies || p.barrier || j.held == 0) Nil
+    else {
+      val running = p.runningTasks
+      // Tasks still waiting for a slot come before copies.
+      if (running == 0 || p.finished + running < p.tasks) Nil
+      else {
+        val uncopied = p.attempts.valuesIterator.filter(a => !a.copy && !p.done(a.index) && !p.copied(a.index)).toSeq
+        if (uncopied.size > j.held) Nil
+        else uncopied.filter(a => nowMs - a.launchMs >= j.rule.copyMinTaskMs)
+      }
+    }
+  }
+
+  // ---- time --------------------------------------------------------------------------------------------------
+
+  /** Frees what has expired; returns whether anything was freed, so that the caller revives offers. */
+  def expire(nowMs: Long): Boolean = {
+    var any = false
+    jobs.valuesIterator.foreach { j =>
+      if (j.held > 0 && j.deadlineMs <= nowMs) {
+        counters.holdsExpired += j.held
+        releaseAllOf(j, "expired", nowMs)
+        any = true
+      }
+    }
+    any
+  }
+
+  /** When `expire` or `anyCopiesDue` should next be asked; None while nothing is held. */
+  def nextWakeMs(nowMs: Long): Option[Long] =
+    if (heldNow == 0) None
+    else {
+      var wake = Long.MaxValue
+      jobs.valuesIterator.foreach { j =>
+        if (j.held > 0) {
+          wake = math.min(wake, j.deadlineMs)
+          if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
+            if (!p.barrier) p.attempts.valuesIterator.foreach { a =>
+              val oldEnough = a.launchMs + j.rule.copyMinTaskMs
+              if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
+            }
+          }
+        }
+      }
+      Some(wake)
+    }
+
+  def heldSlots: Int = heldNow
+  def heldBy(job: String): Int = jobs.get(job).fold(0)(_.held)
+
+  /** Idle-held slot time so far, in slot-milliseconds. */
+  def heldIdleMs(nowMs: Long): Long = counters.heldIdleSlotMs + heldNow * (nowMs - heldSinceMs)
+
+  /** Sentences about what must never be; empty when all is well. */
+  def violations(): Seq[String] = {
+    val found = mutable.ArrayBuffer.empty[String]
+    executors.valuesIterator.foreach { e =>
+      val sum = e.heldBy.valuesIterator.sum
+      if (sum != e.held) found += s"executor ${e.id}: held ${e.held} but its holders have $sum"
+      if (e.held > math.max(e.free, 0)) found += s"executor ${e.id}: ${e.held} held of ${e.free} free slots"
+      if (e.heldBy.valuesIterator.exists(_ <= 0)) found += s"executor ${e.id}: a holder with no slots"
+      e.heldBy.keysIterator.filter(_.ended).foreach(j => found += s"executor ${e.id}: ended job ${j.key} holds slots")
+    }
+    val onExecutors = executors.valuesIterator.map(_.held).sum
+    if (onExecutors != heldNow) found += s"$heldNow slots held in all but $onExecutors on executors"
+    jobs.valuesIterator.foreach { j =>
+      val sum = executors.valuesIterator.map(_.heldBy.getOrElse(j, 0)).sum
+      if (sum != j.held) found += s"job ${j.key}: holds ${j.held} but executors say $sum"
+      if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
+      if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
+    }
+    found.toSeq
+  }
+
+  // ---- Algorithm 1 -------------------------------------------------------------------------------------------
+
+  private def onCompletion(p: Phase, nowMs: Long): Decision = {
+    val j = p.job
+    val m = p.tasks
+    if (!j.mayHold) Decision(keep = false, "no isolation")
+    else if (p.last) Decision(keep = false, "last phase") // lines 2-3
+    else {
+      val n = expectedNext(p)
+      refreshDemand(j, nowMs)
+      refreshDeadline(j, nowMs)
+      if (n.exists(next => m > next && p.finished <= m - next)) Decision(keep = false, "fewer tasks next") // lines 9-11
+      else room(j, nowMs, if (n.isEmpty) "next phase unknown" else "next phase") // lines 6-8, 12-15
+    }
+  }
+
+  private def keepUnlessLast(p: Phase, why: String, nowMs: Long): Decision =
+    if (!p.job.mayHold) Decision(keep = false, "no isolation")
+    else if (p.last) Decision(keep = false, "last phase")
+    else room(p.job, nowMs, why)
+
+  /** A killed twin's slot comes back after its phase ended: it was the job's, so it stays until the gap ends. */
+  private def afterPhase(p: Phase, nowMs: Long): Decision =
+    if (p.last || !p.job.mayHold) Decision(keep = false, "phase over") else room(p.job, nowMs, "copy returned")
+
+  private def room(j: Job, nowMs: Long, why: String): Decision =
+    if (j.deadlineMs <= nowMs) Decision(keep = false, "deadline passed")
+    else if (j.running + j.held >= j.demand) Decision(keep = false, "enough held")
+    else Decision(keep = true, why)
+
+  /** n: the tasks to hold slots for after this phase; None when nothing is known. */
+  private def expectedNext(p: Phase): Option[Int] = {
+    val j = p.job
+    val known = j.rule.phaseTasks
+    val inStep = p.index < known.size && known(p.index) == p.tasks
+    val later = if (inStep) known.drop(p.index + 1) else IndexedSeq.empty
+    val next = p.dagNextTasks.orElse(later.headOption)
+    if (!j.rule.wholeJob || !j.marked) next
+    // What a marked job's next action needs is not in any DAG: the widest phase that earlier runs had from here on,
+    // else the widest so far.
+    else if (later.nonEmpty) Some(math.max(later.max, next.getOrElse(0)))
+    else next.map(math.max(_, j.peakSlots))
+  }
+
+  /** With n unknown the paper expects m again; what a marked job's next action needs is its widest phase so far. */
+  private def sameAgain(p: Phase): Int =
+    if (p.job.rule.wholeJob && p.job.marked) math.max(p.tasks, p.job.peakSlots) else p.tasks
+
+  private def pastThreshold(p: Phase): Boolean = p.finished > p.job.rule.preReserveThreshold * p.tasks
+
+  /** Slots that the job may have in all, held and running: nothing is held beyond the widest of now and next. */
+  private def refreshDemand(j: Job, nowMs: Long): Unit = if (j.phases.nonEmpty) {
+    var now = 0
+    var next = 0
+    j.phases.valuesIterator.foreach { p =>
+      now += p.tasks
+      next = math.max(next, if (p.last) 0 else expectedNext(p).getOrElse(sameAgain(p)))
+    }
+    j.demand = math.max(now, next)
+    trim(j, nowMs)
+  }
+
+  private def trim(j: Job, nowMs: Long): Unit = {
+    var surplus = j.running + j.held - j.demand
+    if (surplus > 0 && j.held > 0) {
+      val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
+      latestFirst.foreach { e =>
+        while (surplus > 0 && e.heldBy.contains(j)) { unhold(e, j, "trimmed", nowMs); surplus -= 1 }
+      }
+    }
+  }
+
+  /** All holds of a job share one deadline: the latest among its active phases. */
+  private def refreshDeadline(j: Job, nowMs: Long): Unit = if (j.phases.nonEmpty) {
+    var latest = Long.MinValue
+    j.phases.valuesIterator.foreach(p => latest = math.max(latest, phaseDeadline(p, nowMs)))
+    j.deadlineMs = latest
+  }
+
+  private def phaseDeadline(p: Phase, nowMs: Long): Long = {
+    val rule = p.job.rule
+    val capMs = p.lastLaunchMs + rule.maxHoldMs
+    val k = p.finished
+    val scale = if (k > 0) Some(p.scaleMs) else rule.scaleMs
+    scale match {
+      case Some(t) if rule.isolation < 1.0 =>
+        // The paper's phase starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
+        var sumLogRatios = if (k > 0) p.sumLogMs - k * math.log(t) else 0.0
+        p.attempts.valuesIterator.foreach { a =>
+          if (!a.copy && !p.done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
+        }
+        val shape = Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight)
+        val d = Pareto.deadline(rule.isolation, t, shape, p.tasks)
+        if (d >= rule.maxHoldMs) capMs else p.lastLaunchMs + math.round(d)
+      case _ => capMs
+    }
+  }
+
+  private def finishTask(a: Attempt, nowMs: Long): Unit = {
+    val p = a.phase
+    p.done += a.index
+    if (a.copy) counters.copiesWon += 1
+    val durationMs = math.max(1L, nowMs - a.launchMs).toDouble
+    p.scaleMs = math.min(p.scaleMs, durationMs)
+    p.sumLogMs += math.log(durationMs)
+  }
+
+  private def countWaste(a: Attempt, nowMs: Long): Unit = if (a.phase.copied(a.index)) {
+    counters.copiesWastedMs += nowMs - a.launchMs
+  }
+
+  // ---- pre-reservation (Algorithm 1, lines 14-17) --------------------------------------------------------------
+
+  /** How many released slots the job wants beside its own. */
+  private def wanted(j: Job, nowMs: Long): Int =
+    if (!j.mayHold || j.deadlineMs <= nowMs) 0
+    else {
+      var most = 0
+      j.phases.valuesIterator.foreach { p =>
+        if (!p.last && pastThreshold(p)) expectedNext(p).foreach { n =>
+          most = math.max(most, math.min(n - j.running - j.held, n - p.tasks - p.preReserved))
+        }
+      }
+      most
+    }
+
+  private def offerToPreReservers(executor: String, nowMs: Long): Unit = {
+    var best: Job = null
+    jobs.valuesIterator.foreach { j =>
+      if ((best == null || j.rule.priority > best.rule.priority) && j.phases.nonEmpty && wanted(j, nowMs) > 0) best = j
+    }
+    if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
+  }
+
+  /** Slots that idle unheld when the threshold is crossed are taken at once. */
+  private def preReserveIdle(j: Job, nowMs: Long): Unit = {
+    var want = if (j.phases.isEmpty) 0 else wanted(j, nowMs)
+    if (want > 0) executors.valuesIterator.foreach { e =>
+      while (want > 0 && takeIdle(j, e, nowMs)) want -= 1
+    }
+  }
+
+  private def takeIdle(j: Job, e: Executor, nowMs: Long): Boolean = {
+    val p = j.phases.valuesIterator.find(p => !p.last && pastThreshold(p))
+    val taken = p.isDefined && e.free > e.held && hold(j, p.get, e.id, nowMs)
+    if (taken) { p.get.preReserved += 1; counters.preReserved += 1 }
+    taken
+  }
+
+  // ---- bookkeeping -------------------------------------------------------------------------------------------
+
+  private def forget(a: Attempt): Unit = {
+    attempts -= a.task
+    a.phase.attempts -= a.task
+    if (!a.copy) a.phase.job.running -= 1
+  }
+
+  private def hold(j: Job, p: Phase, executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
+    val fits = !e.draining && e.free > e.held
+    if (fits) {
+      integrate(nowMs)
+      e.held += 1
+      e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
+      j.held += 1
+      heldNow += 1
+      counters.holds += 1
+      listener.slotHeld(j.key, p.key, executor, j.deadlineMs, nowMs)
+    }
+    fits
+  }
+
+  private def unhold(e: Executor, j: Job, reason: String, nowMs: Long): Unit = {
+    integrate(nowMs)
+    val left = e.heldBy(j) - 1
+    if (left == 0) e.heldBy -= j else e.heldBy(j) = left
+    e.held -= 1
+    j.held -= 1
+    heldNow -= 1
+    listener.slotFreed(j.key, e.id, reason, nowMs)
+  }
+
+  private def releaseAllOn(e: Executor, reason: String, nowMs: Long): Unit =
+    e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
+
+  private def releaseAllOf(j: Job, reason: String, nowMs: Long): Unit = if (j.held > 0)
+    executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
+
+  /** A task of higher priority took the slot: the lowest priority gives way, of equals the latest to hold there. */
+  private def dropWhatDoesNotFit(e: Executor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
+    var loser: Job = null
+    e.heldBy.keysIterator.foreach(j => if (loser == null || j.rule.priority <= loser.rule.priority) loser = j)
+    unhold(e, loser, "overridden", nowMs)
+    counters.holdsOverridden += 1
+  }
+
+  private def integrate(nowMs: Long): Unit = {
+    counters.heldIdleSlotMs += heldNow * (nowMs - heldSinceMs)
+    heldSinceMs = nowMs
+  }
+}
+
+object Ledger {
+
+  /** What happened to a freed slot, and why, in words for people. */
+  final case class Decision(keep: Boolean, reason: String)
+
+  final class Counters {
+    var holds = 0L
+    var holdsUsed = 0L
+    var holdsExpired = 0L
+    var holdsOverridden = 0L
+    var preReserved = 0L
+    var copiesLaunched = 0L
+    var copiesWon = 0L
+    var copiesWastedMs = 0L
+    var heldIdleSlotMs = 0L
+  }
+}

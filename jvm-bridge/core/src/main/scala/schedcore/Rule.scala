@@ -1,0 +1,32 @@
+package schedcore
+
+/**
+ * What holds for one job's reservations: the configuration's defaults, overlaid by the job's own marks and then by
+ * the newest valid plan. Immutable; a new plan replaces the rule as a whole.
+ *
+ * @param priority higher wins; a reservation refuses tasks of lower and of equal priority
+ * @param isolation P, the probability that a phase ends before its reservations expire; 0 holds nothing
+ * @param preReserveThreshold R, the finished fraction past which slots released by other jobs are taken
+ * @param shape alpha expected before tasks of the phase finished
+ * @param shapeWeight pseudo-observations behind `shape`
+ * @param scaleMs t_m known from earlier runs, used until the phase's first task ends
+ * @param maxHoldMs hard cap on the time from a phase's last launch to the end of its reservations
+ * @param gapMs how long slots stay held after a phase ended while no next one has started
+ * @param copies whether held idle slots may run copies of the phase's last running tasks
+ * @param copyMinTaskMs tasks younger than this get no copy yet
+ * @param wholeJob hold for the widest phase still expected of a marked job rather than for the next phase only
+ * @param phaseTasks tasks of each phase of the job in earlier runs, by index; empty when unknown
+ */
+final case class Rule(
+    priority: Int,
+    isolation: Double,
+    preReserveThreshold: Double,
+    shape: Double,
+    shapeWeight: Double,
+    scaleMs: Option[Double],
+    maxHoldMs: Long,
+    gapMs: Long,
+    copies: Boolean,
+    copyMinTaskMs: Long,
+    wholeJob: Boolean,
+    phaseTasks: IndexedSeq[Int] = IndexedSeq.empty)

@@ -1,0 +1,159 @@
+package schedcore
+
+import java.util.concurrent.TimeUnit
+
+/** A configuration key as the JVM reads it; `spark_sched/config` declares the same names and defaults with their docs. */
+final case class Key(name: String, default: String)
+
+/** A wrong setting: the message is one sentence that names the key, the value and the remedy. */
+final class BadSetting(message: String) extends IllegalArgumentException(message)
+
+/** Everything that `spark.sched.*` may say, read and checked once, before any executor starts. */
+final case class Settings(
+    reservationEnabled: Boolean,
+    minPriority: Int,
+    defaults: Rule,
+    planner: PlannerSettings,
+    eventQueueCapacity: Int)
+
+final case class PlannerSettings(
+    enabled: Boolean,
+    python: String,
+    startTimeoutMs: Long,
+    stallTimeoutMs: Long,
+    restartBackoffMs: Long,
+    restartBackoffMaxMs: Long)
+
+object Settings {
+  private val Prefix = "spark.sched."
+
+  val ReservationEnabled = Key("spark.sched.reservation.enabled", "true")
+  val Isolation = Key("spark.sched.reservation.isolation", "1.0")
+  val MinPriority = Key("spark.sched.reservation.minPriority", "1")
+  val MaxHold = Key("spark.sched.reservation.maxHold", "10min")
+  val Gap = Key("spark.sched.reservation.gap", "10s")
+  val PreReserveThreshold = Key("spark.sched.reservation.preReserveThreshold", "0.5")
+  val Alpha = Key("spark.sched.reservation.alpha", "1.6")
+  val AlphaWeight = Key("spark.sched.reservation.alphaWeight", "5")
+  val Lookahead = Key("spark.sched.reservation.lookahead", "job")
+  val CopiesEnabled = Key("spark.sched.copies.enabled", "true")
+  val CopiesMinTaskTime = Key("spark.sched.copies.minTaskTime", "100ms")
+  val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
+  val PlannerPython = Key("spark.sched.planner.python", "python3")
+  val PlannerPolicy = Key("spark.sched.planner.policy", "reservation")
+  val PlannerInterval = Key("spark.sched.planner.interval", "200ms")
+  val PlanValidity = Key("spark.sched.planner.planValidity", "10s")
+  val PlannerStartTimeout = Key("spark.sched.planner.startTimeout", "30s")
+  val PlannerStallTimeout = Key("spark.sched.planner.stallTimeout", "10s")
+  val PlannerRestartBackoff = Key("spark.sched.planner.restartBackoff", "500ms")
+  val PlannerRestartBackoffMax = Key("spark.sched.planner.restartBackoffMax", "30s")
+  val QueueCapacity = Key("spark.sched.events.queueCapacity", "10000")
+  val EventsPath = Key("spark.sched.events.path", "")
+  val HistoryPath = Key("spark.sched.history.path", "")
+  val Seed = Key("spark.sched.seed", "0")
+
+  val All: Seq[Key] = Seq(
+    ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
+    CopiesEnabled, CopiesMinTaskTime, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerInterval, PlanValidity,
+    PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
+    EventsPath, HistoryPath, Seed)
+
+  /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
+  def from(conf: Map[String, String]): Settings = {
+    val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(JobMark.Prefix) }
+    ours.keys.toSeq.sorted.foreach(k => if (!All.exists(_.name == k)) throw unknown(k))
+    val read = new Reader(conf)
+    val defaults = Rule(
+      priority = 0,
+      isolation = read.within(Isolation, 0.0, 1.0),
+      preReserveThreshold = read.within(PreReserveThreshold, 0.0, 1.0),
+      shape = read.within(Alpha, Pareto.MinShape, Pareto.MaxShape),
+      shapeWeight = read.within(AlphaWeight, 0.0, 1e6),
+      scaleMs = None,
+      maxHoldMs = read.millis(MaxHold),
+      gapMs = read.millis(Gap),
+      copies = read.flag(CopiesEnabled),
+      copyMinTaskMs = read.millis(CopiesMinTaskTime),
+      wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job")
+    // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
+    Seq(PlannerInterval, PlanValidity).foreach(read.millis)
+    read.integer(Seed, 0, Int.MaxValue)
+    Settings(
+      read.flag(ReservationEnabled),
+      read.integer(MinPriority, Int.MinValue, Int.MaxValue),
+      defaults,
+      PlannerSettings(
+        read.flag(PlannerEnabled), read.text(PlannerPython), read.millis(PlannerStartTimeout),
+        read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax)),
+      read.integer(QueueCapacity, 16, 10000000))
+  }
+
+  private def unknown(key: String): BadSetting = {
+    val near = All.map(_.name).minBy(Words.distance(_, key))
+    val hint = if (Words.distance(near, key) <= math.max(2, key.length / 4)) s"did you mean $near?" else "see docs/configuration.md."
+    new BadSetting(s"Unknown setting $key: $hint")
+  }
+
+  private final class Reader(conf: Map[String, String]) {
+    def text(key: Key): String = conf.getOrElse(key.name, key.default).trim
+
+    def flag(key: Key): Boolean = text(key).toLowerCase match {
+      case "true" => true
+      case "false" => false
+      case other => throw new BadSetting(s"${key.name} is '$other' but must be true or false.")
+    }
+
+    def oneOf(key: Key, allowed: Seq[String]): String = {
+      val value = text(key)
+      if (!allowed.contains(value))
+        throw new BadSetting(s"${key.name} is '$value' but must be one of ${allowed.mkString(", ")}.")
+      value
+    }
+
+    def within(key: Key, low: Double, high: Double): Double = {
+      val value = text(key).toDoubleOption.filter(v => v >= low && v <= high)
+      value.getOrElse(throw new BadSetting(s"${key.name} is '${text(key)}' but must be a number from $low to $high."))
+    }
+
+    def integer(key: Key, low: Int, high: Int): Int = {
+      val value = text(key).toIntOption.filter(v => v >= low && v <= high)
+      value.getOrElse(throw new BadSetting(s"${key.name} is '${text(key)}' but must be a whole number from $low to $high."))
+    }
+
+    def millis(key: Key): Long = Words.millis(text(key)).getOrElse(throw new BadSetting(
+      s"${key.name} is '${text(key)}' but must be a time such as 100ms, 10s, 5min or 1h."))
+  }
+}
+
+/** Small text helpers that messages and settings need. */
+object Words {
+  private val Time = """(\d+)\s*(ms|s|m|min|h|d)""".r
+
+  def millis(text: String): Option[Long] = text.trim.toLowerCase match {
+    case Time(n, unit) =>
+      val unitMs = unit match {
+        case "ms" => 1L
+        case "s" => TimeUnit.SECONDS.toMillis(1)
+        case "m" | "min" => TimeUnit.MINUTES.toMillis(1)
+        case "h" => TimeUnit.HOURS.toMillis(1)
+        case "d" => TimeUnit.DAYS.toMillis(1)
+      }
+      n.toLongOption.filter(_ <= Long.MaxValue / 2 / unitMs).map(_ * unitMs)
+    case _ => None
+  }
+
+  /** Levenshtein distance, for "did you mean". */
+  def distance(a: String, b: String): Int = {
+    var row = (0 to b.length).toArray
+    a.indices.foreach { i =>
+      val next = new Array[Int](b.length + 1)
+      next(0) = i + 1
+      b.indices.foreach { k =>
+        val swap = row(k) + (if (a(i) == b(k)) 0 else 1)
+        next(k + 1) = math.min(swap, math.min(row(k + 1), next(k)) + 1)
+      }
+      row = next
+    }
+    row(b.length)
+  }
+}
