@@ -1,0 +1,73 @@
+"""Checks of the formulas' arguments: a bad value is refused with its parameter, its value and the range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_sched.errors import BadInputError
+
+__all__ = [
+    "FloatArray",
+    "broadcast",
+    "deadline",
+    "durations",
+    "isolation",
+    "scale",
+    "shape",
+    "tasks",
+    "weight",
+]
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def _numbers(name: str, value: object, legal: str) -> FloatArray:
+    try:
+        array = np.asarray(value)
+    except ValueError:  # ragged nesting
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "iuf" and not (array.size == 0 and array.dtype.kind != "O"):
+        raise BadInputError(f"{name} must be {legal}, not {value!r} (of type {type(value).__name__})")
+    return array.astype(np.float64)
+
+
+def _refuse(name: str, array: FloatArray, legal: str, good: npt.NDArray[np.bool_]) -> None:
+    if not good.all():
+        first = tuple(int(i) for i in np.argwhere(~good)[0])
+        where = f" at index {first[0] if len(first) == 1 else first}" if first else ""
+        raise BadInputError(f"{name} must be {legal}, not {float(array[first])!r}{where}")
+
+
+def _checker(
+    legal: str, is_good: Callable[[FloatArray], npt.NDArray[np.bool_]]
+) -> Callable[[str, object], FloatArray]:
+    def check(name: str, value: object) -> FloatArray:
+        array = _numbers(name, value, legal)
+        # NaN fails every comparison, so no range needs to mention it.
+        _refuse(name, array, legal, np.asarray(is_good(array)))
+        return array
+
+    return check
+
+
+isolation = _checker("a probability in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
+scale = _checker("a finite number > 0", lambda a: (a > 0.0) & np.isfinite(a))
+shape = _checker(
+    "a finite number > 1 (the mean task time exists only then)", lambda a: (a > 1.0) & np.isfinite(a)
+)
+tasks = _checker("a whole number >= 1", lambda a: (a >= 1.0) & np.isfinite(a) & (a == np.floor(a)))
+deadline = _checker("a number >= 0 (infinity: never expires)", lambda a: a >= 0.0)
+durations = _checker("finite numbers >= 0", lambda a: (a >= 0.0) & np.isfinite(a))
+weight = _checker("a finite number >= 0", lambda a: (a >= 0.0) & np.isfinite(a))
+
+
+def broadcast(**arrays: FloatArray) -> list[FloatArray]:
+    """NumPy broadcasting whose refusal names the arguments and their shapes."""
+    try:
+        return [np.asarray(a) for a in np.broadcast_arrays(*arrays.values())]
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise BadInputError(f"shapes must broadcast together, not {shapes}") from None
