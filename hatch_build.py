@@ -33,7 +33,9 @@ class BridgeBuildHook(BuildHookInterface[Any]):
         sources = root / "jvm-bridge"
         for path in sorted(sources.glob("*/src/main/**/*")):
             if path.is_file():
-                build_data["force_include"][str(path)] = f"spark_sched/_jvm/{path.relative_to(sources).as_posix()}"
+                build_data["force_include"][str(path)] = (
+                    f"spark_sched/_jvm/{path.relative_to(sources).as_posix()}"
+                )
         if _with_bridge():
             sys.path.insert(0, self.root)
             from spark_sched.bridge.compiler import compile_bridge, plan_build

@@ -18,11 +18,17 @@ class SparkSchedWarning(UserWarning):
     """Something works, but not as the user may believe."""
 
 
+def nearest(value: str, options: Iterable[str]) -> str | None:
+    """The option that ``value`` is most likely a slip of, or None if none is near."""
+    folded = {option.casefold(): option for option in options}
+    near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=0.6)
+    return folded[near[0]] if near else None
+
+
 def did_you_mean(value: str, options: Iterable[str]) -> str:
     """A hint ``" (did you mean 'x'?)"`` for the option nearest to ``value``; empty if none is near.
 
     The leading space lets a caller append it to a sentence's clause whether or not there is a hint.
     """
-    folded = {option.casefold(): option for option in options}
-    near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=0.6)
-    return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+    near = nearest(value, options)
+    return f" (did you mean {near!r}?)" if near else ""

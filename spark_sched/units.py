@@ -1,1 +1,37 @@
 """Times as Spark writes them (``100ms``, ``10s``, ``10min``, ``1h``), to and from milliseconds."""
+
+from __future__ import annotations
+
+import re
+
+_TIME = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.ASCII)
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+# Half of what fits in the JVM's long, as the JVM side refuses more.
+_MAX_MS = (2**63 - 1) // 2
+
+TIME_EXAMPLES = "100ms, 10s, 5min or 1h"
+
+
+def parse_time_ms(text: str) -> int:
+    """Milliseconds of a whole number with a unit (``ms``, ``s``, ``m``/``min``, ``h``, ``d``).
+
+    A unit is required: Spark itself reads a bare number as seconds for one key and milliseconds for the
+    next. Raises ValueError (the caller knows the input's name and words the sentence).
+    """
+    found = _TIME.fullmatch(text.strip().lower())
+    if found is None:
+        raise ValueError(f"{text!r} is not a time such as {TIME_EXAMPLES}")
+    time_ms = int(found[1]) * _UNIT_MS[found[2]]
+    if time_ms > _MAX_MS:
+        raise ValueError(f"{text!r} is longer than the JVM can count")
+    return time_ms
+
+
+def format_time_ms(time_ms: int) -> str:
+    """The shortest exact form: 600000 is ``10min``, 1500 is ``1500ms``. Raises ValueError below zero."""
+    if time_ms < 0:
+        raise ValueError(f"{time_ms} ms is negative: a length of time is not")
+    for unit in ("d", "h", "min", "s"):
+        if time_ms and time_ms % _UNIT_MS[unit] == 0:
+            return f"{time_ms // _UNIT_MS[unit]}{unit}"
+    return f"{time_ms}ms"

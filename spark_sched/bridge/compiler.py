@@ -1,0 +1,127 @@
+"""From ``jvm-bridge/`` to a jar, with the Scala compiler that Spark itself carries.
+
+Nothing but the standard library is imported here: the wheel build uses this module too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_sched.bridge.spark import SparkInstall, find_java, find_spark, java_version
+from spark_sched.errors import BadInputError
+
+_PACKAGE = Path(__file__).parents[1]
+# In a checkout the sources are beside the package, in an installed wheel inside it.
+_SOURCE_PLACES = (_PACKAGE.parent / "jvm-bridge", _PACKAGE / "_jvm")
+_CORE = "core"
+_LINE_PREFIX = "spark-"
+_HASH_DIGITS = 16
+_OLDEST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+class BridgeError(RuntimeError):
+    """The bridge could not be compiled; the message carries all that the compiler said."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What to compile: for which Spark, and files as (path, name inside its source root)."""
+
+    spark: SparkInstall
+    scala: tuple[Path, ...]
+    resources: tuple[tuple[Path, str], ...]
+    source_hash: str
+
+    @property
+    def jar_name(self) -> str:
+        """File name of the jar; equal names mean equal contents."""
+        return f"spark-sched-bridge_{self.spark.version}_{self.source_hash}.jar"
+
+
+def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> Build:
+    """Which files make the bridge for this Spark. Reads sources; starts nothing.
+
+    Raises BadInputError if there is no Spark, no source, or no shim for Spark's line.
+    """
+    spark = find_spark(spark_home)
+    root = sources or next((place for place in _SOURCE_PLACES if (place / _CORE).is_dir()), None)
+    if root is None:
+        raise BadInputError(
+            f"the bridge's sources are missing from {_SOURCE_PLACES[1]}: reinstall spark-sched"
+        )
+    lines = supported_lines(root)
+    if spark.line not in lines:
+        raise BadInputError(
+            f"Spark {spark.version} at {str(spark.home)!r} is not supported: "
+            f"use a Spark of line {' or '.join(lines)} (`pip install 'pyspark~={lines[-1]}.0'`)"
+        )
+    modules = [root / _CORE / "src" / "main", root / f"{_LINE_PREFIX}{spark.line}" / "src" / "main"]
+    scala = tuple(path for module in modules for path in sorted((module / "scala").rglob("*.scala")))
+    resources = tuple(
+        (path, path.relative_to(module / "resources").as_posix())
+        for module in modules
+        for path in sorted((module / "resources").rglob("*"))
+        if path.is_file()
+    )
+    digest = hashlib.sha256(spark.version.encode())
+    for path in (*scala, *(path for path, _ in resources)):
+        content = path.read_bytes()
+        digest.update(f"\n{path.relative_to(root).as_posix()} {len(content)}\n".encode())
+        digest.update(content)
+    return Build(spark, scala, resources, digest.hexdigest()[:_HASH_DIGITS])
+
+
+def supported_lines(root: Path) -> list[str]:
+    """Spark lines with a shim under ``root``, oldest first: the folders named ``spark-X.Y``."""
+    folders = (
+        path.name.removeprefix(_LINE_PREFIX) for path in root.glob(f"{_LINE_PREFIX}*") if path.is_dir()
+    )
+    return sorted(folders, key=lambda line: [int(part) for part in line.split(".")])
+
+
+def compile_bridge(build: Build, jar: Path) -> Path:
+    """Compile to ``jar``, which appears whole or not at all; returns it.
+
+    Raises BadInputError if there is no usable Java, BridgeError if the compiler refuses the sources.
+    """
+    java = find_java()
+    java_version(java)
+    jar.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the jar, so that the final move stays within one file system.
+    with tempfile.TemporaryDirectory(prefix=".building-", dir=jar.parent) as scratch:
+        classes = Path(scratch) / "classes"
+        classes.mkdir()
+        command = [str(java), "-Xss8m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        command += ["-cp", f"{build.spark.jars}{os.sep}*", "scala.tools.nsc.Main", "-usejavacp"]
+        command += ["-nobootcp", "-encoding", "UTF-8", "-d", str(classes), *map(str, build.scala)]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
+        )
+        if done.returncode != 0:
+            raise BridgeError(
+                f"the Scala compiler of Spark {build.spark.version} refused the bridge's sources "
+                f"(exit status {done.returncode}):\n{(done.stdout + done.stderr).strip()}"
+            )
+        packed = Path(scratch) / jar.name
+        _pack(classes, build.resources, packed)
+        os.replace(packed, jar)
+    return jar
+
+
+def _pack(classes: Path, resources: tuple[tuple[Path, str], ...], jar: Path) -> None:
+    """Write a jar whose bytes depend on its contents only: sorted names, no times of day."""
+    entries = {path.relative_to(classes).as_posix(): path for path in classes.rglob("*") if path.is_file()}
+    entries.update({name: path for path, name in resources})
+    with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
+        manifest = "Manifest-Version: 1.0\nCreated-By: spark-sched\n\n"
+        archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _OLDEST_ZIP_TIME), manifest)
+        for name, path in sorted(entries.items()):
+            info = zipfile.ZipInfo(name, _OLDEST_ZIP_TIME)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, path.read_bytes())

@@ -1,0 +1,98 @@
+"""The Spark and the Java this process would use."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from spark_sched.errors import BadInputError
+
+MIN_JAVA = 17
+
+_CORE_JAR = re.compile(r"spark-core_(\d+\.\d+)-(\d+\.\d+)\.(.+)\.jar")
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+
+
+@dataclass(frozen=True)
+class SparkInstall:
+    """An unpacked Spark: its directory, version (``4.3.0``), line (``4.3``) and Scala line (``2.13``)."""
+
+    home: Path
+    version: str
+    line: str
+    scala: str
+
+    @property
+    def jars(self) -> Path:
+        """Directory of Spark's own jars, the Scala compiler among them."""
+        return self.home / "jars"
+
+
+def find_spark(spark_home: Path | None = None) -> SparkInstall:
+    """The Spark at ``spark_home``, else at ``SPARK_HOME``, else inside the installed pyspark.
+
+    Raises BadInputError naming the place that was tried and how to mend it.
+    """
+    if spark_home is not None:
+        home, source = spark_home, "spark_home"
+    elif os.environ.get("SPARK_HOME"):
+        home, source = Path(os.environ["SPARK_HOME"]), "SPARK_HOME"
+    else:
+        spec = find_spec("pyspark")
+        if spec is None or spec.origin is None:
+            raise BadInputError("no Spark is installed: run `pip install pyspark` or set SPARK_HOME")
+        home, source = Path(spec.origin).parent, "the installed pyspark"
+    jars = home / "jars"
+    names = sorted(path.name for path in jars.glob("spark-core_*.jar")) if jars.is_dir() else []
+    found = next((match for match in map(_CORE_JAR.fullmatch, names) if match), None)
+    if found is None:
+        raise BadInputError(
+            f"{source} is {str(home)!r}, which holds no jars/spark-core_*.jar: point SPARK_HOME at a whole "
+            "Spark, or unset it to use the installed pyspark"
+        )
+    return SparkInstall(home, f"{found[2]}.{found[3]}", found[2], found[1])
+
+
+def find_java() -> Path:
+    """The Java of ``JAVA_HOME``, else the one on PATH, as Spark's own scripts choose it.
+
+    Raises BadInputError if there is none.
+    """
+    if java_home := os.environ.get("JAVA_HOME"):
+        java = Path(java_home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise BadInputError(
+                f"JAVA_HOME is {java_home!r}, which holds no bin/java: point it at a Java {MIN_JAVA} or newer"
+            )
+        return java
+    found = shutil.which("java")
+    if found is None:
+        raise BadInputError(
+            f"no Java was found (JAVA_HOME unset, no java on PATH): install Java {MIN_JAVA} or newer"
+        )
+    return Path(found)
+
+
+def java_version(java: Path) -> int:
+    """Major version of a Java, 17 for 17.0.15. Raises BadInputError if it does not run or is too old."""
+    try:
+        # An interpreter that hangs here would hang every later step too.
+        report = subprocess.run(
+            [str(java), "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise BadInputError(
+            f"{java} does not run ({error}): install Java {MIN_JAVA} or newer or correct JAVA_HOME"
+        ) from None
+    found = _JAVA_VERSION.search(report.stderr + report.stdout)
+    if found is None or int(found[1]) < MIN_JAVA:
+        version = found[1] if found else "unknown"
+        raise BadInputError(
+            f"{java} is Java {version}, but Spark needs {MIN_JAVA} or newer: set JAVA_HOME to a newer one"
+        )
+    return int(found[1])

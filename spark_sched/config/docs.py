@@ -1,0 +1,80 @@
+"""``docs/configuration.md``, made from the declarations: ``python -m spark_sched.config.docs --write``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from spark_sched.config.keys import ALL, ConfigKey
+
+REGENERATE = "python -m spark_sched.config.docs --write"
+
+_HEAD = f"""<!-- Generated: do not edit. Change spark_sched/config/keys.py, then run: {REGENERATE} -->
+
+# Configuration
+
+A wrong key, unit or range stops the application with one sentence before any executor starts.
+Times are whole numbers with a unit: `ms`, `s`, `m` or `min`, `h`, `d`.
+
+## The master
+
+`spark.master` is `spark-sched:` followed by the master to run on:
+
+| inner master | runs on | tried |
+|---|---|---|
+| `local`, `local[N]`, `local[*]`, `local[N,F]`, `local[*,F]` | threads of the driver | tested |
+| `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | tested |
+| `spark://host:port[,host:port]` | a standalone cluster | tested |
+| `yarn` | YARN | **not run**: builds Spark's own backend for it |
+| `k8s://https://host:port` | Kubernetes | **not run**: builds Spark's own backend for it |
+
+`spark-sched conf --master INNER` prints this and the other properties that attach the scheduler.
+
+## Properties of the application
+"""
+
+_JOB_HEAD = """
+## Marks of one job
+
+Local properties of a thread, which `spark_sched.job(...)` sets and takes back; in SQL, `SET key=value`. As a
+job tag (Spark Connect), `sched:priority=10` is `spark.sched.job.priority` with the value 10. A mark that
+cannot be read is ignored with a warning in the driver's log, as a running application is not worth stopping.
+"""
+
+
+def configuration_page() -> str:
+    """The whole page, ending in a newline."""
+    application = _table((key for key in ALL if key.kind == "application"), with_default=True)
+    marks = _table((key for key in ALL if key.kind == "job"), with_default=False)
+    return f"{_HEAD}\n{application}{_JOB_HEAD}\n{marks}"
+
+
+def _table(keys: Iterable[ConfigKey[Any]], *, with_default: bool) -> str:
+    columns = ["key", "unit", *(["default"] if with_default else []), "must be", "since", "meaning"]
+    rows = [columns, ["---"] * len(columns)]
+    for key in keys:
+        default = [f"`{key.default}`" if key.default else "(empty)"] if with_default else []
+        rows.append([f"`{key.name}`", key.value.unit, *default, key.value.wanted, key.since, key.doc])
+    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+
+
+def _main(arguments: list[str]) -> int:
+    page = configuration_page()
+    if arguments != ["--write"]:
+        print(page, end="")
+        return 0
+    target = Path(__file__).parents[2] / "docs" / "configuration.md"
+    if not target.parent.is_dir():
+        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
+        return 2
+    temporary = target.with_suffix(".tmp")
+    temporary.write_text(page, encoding="utf-8")
+    os.replace(temporary, target)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main(sys.argv[1:]))

@@ -1,0 +1,240 @@
+"""Every setting of the scheduler, declared once.
+
+The JVM side reads the same names and defaults (``jvm-bridge/…/Settings.scala``); a test compares the two,
+and ``docs/configuration.md`` is made from this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from spark_sched.config import values
+from spark_sched.config.values import Value
+
+T = TypeVar("T")
+
+PREFIX = "spark.sched."
+JOB_PREFIX = "spark.sched.job."
+
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+@dataclass(frozen=True)
+class ConfigKey(Generic[T]):
+    """A setting: its full name, kind of value, default (as text), doc and the version that brought it.
+
+    ``kind`` is "application" for properties of the whole application and "job" for local properties that
+    mark the work of one thread. A job key's default is empty: the mark is absent.
+    """
+
+    name: str
+    value: Value[T]
+    default: str
+    doc: str
+    since: str = "0.1.0"
+    kind: Literal["application", "job"] = "application"
+
+
+RESERVATION_ENABLED = ConfigKey(
+    "spark.sched.reservation.enabled",
+    values.flag(),
+    "true",
+    "Hold slots for a job's next phase. With `false` the scheduler behaves as Spark's own.",
+)
+RESERVATION_ISOLATION = ConfigKey(
+    "spark.sched.reservation.isolation",
+    values.number(0, 1),
+    "1.0",
+    "Isolation level P of jobs that set none: the probability that a phase starts on its held slots. 1 holds "
+    "until `maxHold`, 0 holds nothing; between them the deadline of a reservation follows from P, the "
+    "phase's shortest task time and the tail of its task times (paper: Speculative Slot Reservation, §IV).",
+)
+RESERVATION_MIN_PRIORITY = ConfigKey(
+    "spark.sched.reservation.minPriority",
+    values.whole(_INT_MIN, _INT_MAX, "priority"),
+    "1",
+    "Jobs below this priority hold nothing, unless they set an isolation level of their own.",
+)
+RESERVATION_MAX_HOLD = ConfigKey(
+    "spark.sched.reservation.maxHold",
+    values.time_ms(),
+    "10min",
+    "No slot is held for longer than this, whatever the isolation level asks for.",
+)
+RESERVATION_GAP = ConfigKey(
+    "spark.sched.reservation.gap",
+    values.time_ms(),
+    "10s",
+    "How long slots stay held between two Spark jobs of one marked job, while the driver's own code runs.",
+)
+RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
+    "spark.sched.reservation.preReserveThreshold",
+    values.number(0, 1),
+    "0.5",
+    "Finished fraction R of a phase from which slots that other jobs release are taken for a wider next one.",
+)
+RESERVATION_ALPHA = ConfigKey(
+    "spark.sched.reservation.alpha",
+    values.number(1.01, 100),
+    "1.6",
+    "Prior shape α of the Pareto distribution of task times, used until finished tasks tell better.",
+)
+RESERVATION_ALPHA_WEIGHT = ConfigKey(
+    "spark.sched.reservation.alphaWeight",
+    values.number(0, 1e6),
+    "5",
+    "How many finished tasks the prior α counts as; 0 forgets it after the first few.",
+)
+RESERVATION_LOOKAHEAD = ConfigKey(
+    "spark.sched.reservation.lookahead",
+    values.choice("job", "phase"),
+    "job",
+    "`job`: a marked job holds slots for its widest phase so far, as what its next action needs is unknown. "
+    "`phase`: for the next phase only, Algorithm 1 to the letter.",
+)
+COPIES_ENABLED = ConfigKey(
+    "spark.sched.copies.enabled",
+    values.flag(),
+    "true",
+    "Run copies of straggling tasks on held idle slots; the first to finish wins.",
+)
+COPIES_MIN_TASK_TIME = ConfigKey(
+    "spark.sched.copies.minTaskTime",
+    values.time_ms(),
+    "100ms",
+    "A task that has run for less than this gets no copy yet.",
+)
+PLANNER_ENABLED = ConfigKey(
+    "spark.sched.planner.enabled",
+    values.flag(),
+    "true",
+    "Start the planner process. Without it the scheduler works by this page's settings alone.",
+)
+PLANNER_PYTHON = ConfigKey(
+    "spark.sched.planner.python",
+    values.text("path", required=True),
+    "python3",
+    "Python that runs the planner; `spark-sched conf` and `submit` set it to the Python they run in.",
+)
+PLANNER_POLICY = ConfigKey(
+    "spark.sched.planner.policy",
+    values.text("policy name", required=True),
+    "reservation",
+    "Policy that makes the plans, by its name in `spark_sched.policies`.",
+)
+PLANNER_INTERVAL = ConfigKey(
+    "spark.sched.planner.interval",
+    values.time_ms(),
+    "200ms",
+    "Longest time from an event to the plan that knows of it.",
+)
+PLANNER_PLAN_VALIDITY = ConfigKey(
+    "spark.sched.planner.planValidity",
+    values.time_ms(),
+    "10s",
+    "A plan older than this is no longer followed; the configured defaults take over until a new one comes.",
+)
+PLANNER_START_TIMEOUT = ConfigKey(
+    "spark.sched.planner.startTimeout",
+    values.time_ms(),
+    "30s",
+    "A planner that has not asked for events by then is restarted.",
+)
+PLANNER_STALL_TIMEOUT = ConfigKey(
+    "spark.sched.planner.stallTimeout",
+    values.time_ms(),
+    "10s",
+    "A planner silent for this long is restarted.",
+)
+PLANNER_RESTART_BACKOFF = ConfigKey(
+    "spark.sched.planner.restartBackoff",
+    values.time_ms(),
+    "500ms",
+    "Pause before the first restart of a planner; doubles with every further one.",
+)
+PLANNER_RESTART_BACKOFF_MAX = ConfigKey(
+    "spark.sched.planner.restartBackoffMax",
+    values.time_ms(),
+    "30s",
+    "The pause between restarts grows no longer than this.",
+)
+EVENTS_QUEUE_CAPACITY = ConfigKey(
+    "spark.sched.events.queueCapacity",
+    values.whole(16, 10_000_000),
+    "10000",
+    "Events that wait for the planner. Past this the oldest are dropped, counted, and the planner's state is "
+    "rebuilt from the scheduler's.",
+)
+EVENTS_PATH = ConfigKey(
+    "spark.sched.events.path",
+    values.text("path"),
+    "",
+    "File to which the planner appends every event as a line of JSON; empty writes none.",
+)
+HISTORY_PATH = ConfigKey(
+    "spark.sched.history.path",
+    values.text("path"),
+    "",
+    "SQLite file that keeps what earlier runs of a job name needed; empty keeps it in memory only.",
+)
+SEED = ConfigKey(
+    "spark.sched.seed",
+    values.whole(0, _INT_MAX, "seed"),
+    "0",
+    "Seed of the planner's random generator: the same seed and events give the same plans.",
+)
+
+JOB_ID = ConfigKey(
+    "spark.sched.job.id",
+    values.text("text"),
+    "",
+    "Tells two runs of one name apart; `spark_sched.job` makes a new one for every `with` block.",
+    kind="job",
+)
+JOB_NAME = ConfigKey(
+    "spark.sched.job.name",
+    values.text("text"),
+    "",
+    "Name of the job. Runs with the same name teach the planner what the next one needs.",
+    kind="job",
+)
+JOB_USER = ConfigKey("spark.sched.job.user", values.text("text"), "", "Whose job it is.", kind="job")
+JOB_PRIORITY = ConfigKey(
+    "spark.sched.job.priority",
+    values.whole(_INT_MIN, _INT_MAX, "priority"),
+    "",
+    "Higher wins; work without a mark has priority 0.",
+    kind="job",
+)
+JOB_DEADLINE = ConfigKey(
+    "spark.sched.job.deadline",
+    values.whole(0, 2**63 - 1, "milliseconds since 1970 (UTC)"),
+    "",
+    "When the job is to be done; `spark_sched.job` also takes a length of time from now (`15 min`).",
+    kind="job",
+)
+JOB_ISOLATION = ConfigKey(
+    "spark.sched.job.isolation",
+    values.number(0, 1),
+    "",
+    "Isolation level P of this job, in place of `spark.sched.reservation.isolation`.",
+    kind="job",
+)
+JOB_CLASS = ConfigKey(
+    "spark.sched.job.class",
+    values.text("text"),
+    "",
+    "Class of the job (for example `etl` or `interactive`), for policies that tell classes apart.",
+    kind="job",
+)
+JOB_COPIES = ConfigKey(
+    "spark.sched.job.copies",
+    values.choice("auto", "never"),
+    "",
+    "`never` for jobs whose tasks write outside Spark's commit protocol: no task of theirs runs twice.",
+    kind="job",
+)
+
+ALL: tuple[ConfigKey[Any], ...] = tuple(key for key in list(globals().values()) if isinstance(key, ConfigKey))
+BY_NAME: dict[str, ConfigKey[Any]] = {key.name: key for key in ALL}

@@ -1,0 +1,64 @@
+"""Reading and checking settings: every wrong key, unit or range is one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from spark_sched.config.keys import ALL, BY_NAME, PREFIX, ConfigKey
+from spark_sched.errors import BadInputError, nearest
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings; what was not given has its declared default.
+
+    >>> from spark_sched.config import keys
+    >>> validate({"spark.sched.reservation.gap": "2s"})[keys.RESERVATION_GAP]
+    2000
+    """
+
+    given: Mapping[str, str]
+
+    def __getitem__(self, key: ConfigKey[T]) -> T:
+        """The value of ``key``, in the unit its declaration names. Raises KeyError for an absent job mark."""
+        if key.kind == "job" and key.name not in self.given:
+            raise KeyError(key.name)
+        return parse(key, self.given.get(key.name, key.default))
+
+
+def parse(key: ConfigKey[T], text: str) -> T:
+    """The value of ``text`` for ``key``. Raises BadInputError naming key, value and what it must be."""
+    try:
+        return key.value.parse(text.strip())
+    except ValueError:
+        hint = key.value.hint(text.strip())
+        raise BadInputError(f"{key.name} is {text!r} but must be {key.value.wanted}{hint}") from None
+
+
+def validate(properties: Mapping[str, str]) -> Settings:
+    """Check every ``spark.sched.*`` entry of a mapping; other entries are Spark's and ignored.
+
+    Raises BadInputError at the first unknown key or wrong value, in order of the keys' names.
+    """
+    given = {name: text for name, text in sorted(properties.items()) if name.startswith(PREFIX)}
+    for name, text in given.items():
+        if name not in BY_NAME:
+            raise BadInputError(f"{name} is not a setting{_near_key(name)}: docs/configuration.md lists all")
+        parse(BY_NAME[name], text)
+    return Settings(given)
+
+
+def _near_key(name: str) -> str:
+    # Every name shares the prefix, so comparing whole names would find all of them near. The last part alone
+    # catches a key remembered without its group: spark.sched.maxHold.
+    rest = name.removeprefix(PREFIX)
+    last = rest.rpartition(".")[2].casefold()
+    same_last = [key.name for key in ALL if key.name.rpartition(".")[2].casefold() == last]
+    if len(same_last) == 1:
+        return f" (did you mean {same_last[0]!r}?)"
+    near = nearest(rest, (key.name.removeprefix(PREFIX) for key in ALL))
+    return f" (did you mean {PREFIX + near!r}?)" if near else ""

@@ -1,0 +1,101 @@
+"""What a setting's text may be: small parsers that know their own range and how to say it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from spark_sched.errors import did_you_mean
+from spark_sched.units import TIME_EXAMPLES, parse_time_ms
+
+T = TypeVar("T")
+
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Value(Generic[T]):
+    """One kind of value.
+
+    Attributes
+    ----------
+    unit
+        What the value is, for the documentation: a unit, a type or the choices.
+    wanted
+        Ends the sentence "<key> is '<text>' but must be …".
+    parse
+        Text to value; raises ValueError for anything else.
+    hint
+        "did you mean" for a wrong text, with a leading space, or an empty string.
+    """
+
+    unit: str
+    wanted: str
+    parse: Callable[[str], T]
+    hint: Callable[[str], str] = lambda text: ""
+
+
+def flag() -> Value[bool]:
+    """``true`` or ``false``, in any case."""
+    answers = {"true": True, "false": False}
+
+    def parse(text: str) -> bool:
+        if text.lower() not in answers:
+            raise ValueError(text)
+        return answers[text.lower()]
+
+    return Value("boolean", "true or false", parse, lambda text: did_you_mean(text, answers))
+
+
+def number(low: float, high: float) -> Value[float]:
+    """A finite number from ``low`` to ``high``, both included."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if "_" in text or not math.isfinite(value) or not low <= value <= high:
+            raise ValueError(text)
+        return value
+
+    return Value("number", f"a number from {low:g} to {high:g}", parse)
+
+
+def whole(low: int, high: int, unit: str = "count") -> Value[int]:
+    """A whole number from ``low`` to ``high``, both included."""
+
+    def parse(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not low <= int(text) <= high:
+            raise ValueError(text)
+        return int(text)
+
+    return Value(unit, f"a whole number from {low} to {high}", parse)
+
+
+def time_ms() -> Value[int]:
+    """A length of time with its unit; the value is in milliseconds."""
+    return Value("time", f"a time such as {TIME_EXAMPLES}", parse_time_ms)
+
+
+def choice(*options: str) -> Value[str]:
+    """One of a few words."""
+
+    def parse(text: str) -> str:
+        if text not in options:
+            raise ValueError(text)
+        return text
+
+    listed = " or ".join(options)
+    return Value(listed, f"one of {', '.join(options)}", parse, lambda text: did_you_mean(text, options))
+
+
+def text(unit: str = "text", *, required: bool = False) -> Value[str]:
+    """Any text; with ``required`` at least one character."""
+
+    def parse(value: str) -> str:
+        if required and not value:
+            raise ValueError(value)
+        return value
+
+    return Value(unit, "not empty" if required else "text", parse)
