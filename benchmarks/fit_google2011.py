@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Fit the background workload's distributions to the Google 2011 cluster trace.
+
+    python benchmarks/fit_google2011.py TRACE_DIR [--out spark_sched/workloads/data/google2011.json] [--json]
+
+TRACE_DIR holds ``task_events/part-?????-of-00500.csv.gz`` of clusterdata-2011-2, byte for byte. What is kept
+is small: quantiles of the number of tasks per job, of task durations given the class of that number, of the
+spread of durations inside a job, and of the gaps between job arrivals. No trace row is copied.
+
+Which jobs count:
+
+* submitted after the trace's first 600 s (time 0 and 600 s stand for "existed before");
+* submitted in the first half of the read, contiguous window, so that a task of up to half the window's length
+  is seen to its end (later jobs would bring in their short tasks only);
+* with at least one task that finished (event 4); durations are from the last schedule to that finish.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+
+import click
+import numpy as np
+
+SUBMIT, SCHEDULE, FINISH = 0, 1, 4
+ENDINGS = (2, 3, 4, 5, 6)
+TRACE_START_S = 600.0
+CONTIGUOUS_PARTS = 14  # parts 14, 18 and 19 are missing; 0 to 13 have no hole
+CLASSES = (("1", 1, 1), ("2-10", 2, 10), ("11-100", 11, 100), ("101+", 101, 10**9))
+COUNT_QUANTILES = 201
+QUANTILES = 51
+DEFAULT_OUT = Path(__file__).parents[1] / "spark_sched" / "workloads" / "data" / "google2011.json"
+
+
+def read(parts: list[Path]) -> tuple[dict[int, float], dict[int, set[int]], dict[int, list[float]], float]:
+    """First submission, task indices and finished durations per job, and the window's end; all in seconds."""
+    submitted: dict[int, float] = {}
+    tasks: dict[int, set[int]] = defaultdict(set)
+    durations: dict[int, list[float]] = defaultdict(list)
+    running: dict[tuple[int, int], float] = {}
+    time_s = 0.0
+    for part in parts:
+        with gzip.open(part, "rt") as rows:
+            for row in csv.reader(rows):
+                time_s, job, index, event = int(row[0]) / 1e6, int(row[2]), int(row[3]), int(row[5])
+                if event == SUBMIT:
+                    submitted.setdefault(job, time_s)
+                    tasks[job].add(index)
+                elif event == SCHEDULE:
+                    running[job, index] = time_s
+                elif event in ENDINGS:
+                    started_s = running.pop((job, index), None)
+                    if event == FINISH and started_s is not None:
+                        durations[job].append(time_s - started_s)
+    return submitted, tasks, durations, time_s
+
+
+def quantiles(values: list[float], points: int, digits: int) -> list[float]:
+    return [round(float(q), digits) for q in np.quantile(values, np.linspace(0, 1, points))]
+
+
+@click.command()
+@click.argument("trace_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_OUT, show_default=True)
+@click.option("--json", "json_output", is_flag=True, help="Print the fitted document too.")
+def main(trace_dir: Path, out: Path, json_output: bool) -> None:
+    """Fit the background workload to the Google 2011 trace in TRACE_DIR."""
+    parts = sorted((trace_dir / "task_events").glob("part-*-of-00500.csv.gz"))[:CONTIGUOUS_PARTS]
+    if not parts:
+        raise click.UsageError(f"TRACE_DIR is {trace_dir}: it holds no task_events/part-*-of-00500.csv.gz")
+    submitted, tasks, durations, end_s = read(parts)
+    half_s = end_s / 2
+    jobs = [j for j, s in submitted.items() if TRACE_START_S < s <= half_s and durations.get(j)]
+    counts = {job: len(tasks[job]) for job in jobs}
+    arrivals_s = sorted(submitted[job] for job in jobs)
+    gaps_s = np.diff(arrivals_s)
+    document = {
+        "source": "Google cluster-usage trace clusterdata-2011-2, task_events parts 0 to 13 of 500, CC-BY 4.0",
+        "command": "python benchmarks/fit_google2011.py TRACE_DIR",
+        "selection": "jobs submitted after 600 s, in the first half of the window, with a finished task",
+        "jobs": len(jobs),
+        "jobs_per_hour": round(len(jobs) / ((half_s - TRACE_START_S) / 3600), 1),
+        # Gaps are kept relative to their mean: a sample of 100 jobs per hour is a thinned arrival process.
+        "arrival_gap_over_mean": quantiles([float(g) for g in gaps_s / gaps_s.mean()], QUANTILES, 4),
+        "task_count": [int(q) for q in quantiles([float(c) for c in counts.values()], COUNT_QUANTILES, 0)],
+        "classes": [],
+    }
+    for name, low, high in CLASSES:
+        members = [durations[job] for job in jobs if low <= counts[job] <= high]
+        means_s = [float(np.mean(d)) for d in members]
+        spreads = [float(np.std(d) / np.mean(d)) for d in members if len(d) > 1 and np.mean(d) > 0]
+        document["classes"].append(
+            {
+                "tasks": name,
+                "min_tasks": low,
+                "max_tasks": high,
+                "jobs": len(members),
+                "job_mean_duration_s": quantiles(means_s, QUANTILES, 2),
+                "within_job_cov": quantiles(spreads, QUANTILES, 3) if spreads else [0.0] * QUANTILES,
+            }
+        )
+    text = json.dumps(document, indent=1) + "\n"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    partial = out.with_suffix(".partial")
+    partial.write_text(text)
+    os.replace(partial, out)
+    click.echo(f"{len(jobs)} jobs from {len(parts)} parts fitted into {out}", err=True)
+    if json_output:
+        click.echo(text, nl=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Input that is slow to read, so that slots and not processors are what jobs compete for.
+
+On a laptop with two cores, tasks that compute would compete for the processors, and no scheduler could keep
+a job isolated. Here the computation is real but small, and a task spends most of its time *reading*: each
+read of a partition takes that partition's own time, every time it is read.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class SlowStorage:
+    """Partitions that take ``min_read_s`` to ``max_read_s`` to read.
+
+    Parameters
+    ----------
+    partitions
+        Number of partitions, at least 1.
+    min_read_s, max_read_s
+        Range of read times in seconds. They are spread evenly over the range and dealt to the partitions by
+        ``seed``: tasks are uneven and light-tailed, yet a phase's longest task is the same for every seed.
+    seed
+        Deals the read times and makes the data.
+    """
+
+    partitions: int
+    min_read_s: float
+    max_read_s: float
+    seed: int
+
+    def read_times_s(self) -> np.ndarray:
+        """Seconds to read each partition; shape ``(partitions,)``."""
+        times_s = np.linspace(self.min_read_s, self.max_read_s, self.partitions)
+        return np.random.default_rng([self.seed, 1]).permutation(times_s)
+
+    def rng(self, partition: int) -> np.random.Generator:
+        """Take as long as reading the partition takes, then return the generator that makes its data."""
+        time.sleep(float(self.read_times_s()[partition]))
+        return self.data_rng(partition)
+
+    def data_rng(self, partition: int) -> np.random.Generator:
+        """The partition's generator without the wait: for the driver's own needs and for tests."""
+        return np.random.default_rng([self.seed, 2, partition])

@@ -1,0 +1,106 @@
+"""Run background jobs inside an application, each from its own thread at its time of arrival.
+
+A background task costs no processor time: it sleeps inside the JVM, called from SQL, so that neither a Python
+worker nor a shuffle is involved.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from spark_sched.workloads.background import BackgroundJob
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+BACKGROUND_GROUP = "background"
+
+
+def sleeping_tasks(spark: SparkSession, durations_ms: tuple[int, ...]) -> DataFrame:
+    """One partition per duration; evaluating partition *i* sleeps ``durations_ms[i]`` in its executor."""
+    times = ", ".join(f"{ms}L" for ms in durations_ms)
+    sleep = f"java_method('java.lang.Thread', 'sleep', element_at(array({times}), cast(id + 1 as int)))"
+    return spark.range(0, len(durations_ms), 1, len(durations_ms)).selectExpr(sleep)
+
+
+class BackgroundRun:
+    """A batch of background jobs on its way.
+
+    Each job runs under its own job group ``background-<number>``. ``failures`` lists the jobs that raised,
+    after `cancel` too.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        jobs: list[BackgroundJob],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spark = spark
+        self._jobs = jobs
+        self._clock = clock
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._started_s = 0.0
+        self._ended_s: list[float] = []
+        self.failures: list[str] = []
+
+    def start(self) -> None:
+        """Submit the jobs as they arrive; returns at once."""
+        self._started_s = self._clock()
+        dispatcher = self._thread(self._dispatch)
+        self._threads.append(dispatcher)
+        dispatcher.start()
+
+    @property
+    def done(self) -> int:
+        """Jobs that ended so far."""
+        with self._lock:
+            return len(self._ended_s)
+
+    def wait(self) -> float:
+        """Wait for every job; returns the makespan in seconds, from `start` to the last job's end."""
+        while self._threads:
+            self._threads.pop(0).join()
+        return max(self._ended_s, default=self._started_s) - self._started_s
+
+    def cancel(self) -> None:
+        """Stop submitting and cancel what runs."""
+        self._cancelled.set()
+        for job in self._jobs:
+            self._spark.sparkContext.cancelJobGroup(f"{BACKGROUND_GROUP}-{job.number}")
+
+    def _dispatch(self) -> None:
+        for job in self._jobs:
+            wait_s = self._started_s + job.arrival_s - self._clock()
+            if self._cancelled.wait(max(0.0, wait_s)):
+                return
+            thread = self._thread(self._run, job)
+            self._threads.append(thread)
+            thread.start()
+
+    def _run(self, job: BackgroundJob) -> None:
+        sc = self._spark.sparkContext
+        # In the default pool whatever the submitting thread had; and cancelling must wake the sleepers.
+        sc.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
+        sc.setJobGroup(f"{BACKGROUND_GROUP}-{job.number}", f"background job {job.number}", interruptOnCancel=True)
+        try:
+            sleeping_tasks(self._spark, job.task_durations_ms).collect()
+        except Exception as error:
+            with self._lock:
+                self.failures.append(f"job {job.number}: {str(error).splitlines()[0]}")
+        finally:
+            with self._lock:
+                self._ended_s.append(self._clock())
+
+    def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
+        # pyspark's own thread keeps a JVM thread of its own, so local properties do not leak between jobs.
+        from pyspark import InheritableThread
+
+        thread = InheritableThread(target, args=args)
+        thread.daemon = True
+        return thread
