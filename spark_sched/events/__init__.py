@@ -1,0 +1,45 @@
+"""Typed events from the driver, and their JSON."""
+
+from spark_sched.events.codec import (
+    EVENT_TYPES,
+    SCHEMA,
+    decode_batch,
+    decode_event,
+    encode_batch,
+    encode_event,
+)
+from spark_sched.events.model import (
+    Batch,
+    Event,
+    ExecutorAdded,
+    ExecutorRemoved,
+    JobEnded,
+    JobStarted,
+    PhaseEnded,
+    PhaseStarted,
+    SlotFreed,
+    SlotHeld,
+    TaskEnded,
+    TaskLaunched,
+)
+
+__all__ = [
+    "EVENT_TYPES",
+    "SCHEMA",
+    "Batch",
+    "Event",
+    "ExecutorAdded",
+    "ExecutorRemoved",
+    "JobEnded",
+    "JobStarted",
+    "PhaseEnded",
+    "PhaseStarted",
+    "SlotFreed",
+    "SlotHeld",
+    "TaskEnded",
+    "TaskLaunched",
+    "decode_batch",
+    "decode_event",
+    "encode_batch",
+    "encode_event",
+]

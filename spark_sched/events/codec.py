@@ -1,0 +1,230 @@
+"""Events and batches, to and from JSON (``protocol/event-batch.schema.json``).
+
+Decoding checks every field: one wrong event would make the planner's picture of the cluster wrong for as
+long as it
+runs. It is the planner's hottest path (every task is two events), so the checks of each type are laid out
+once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from spark_sched.errors import BadInputError
+from spark_sched.events.model import (
+    Batch,
+    Event,
+    ExecutorAdded,
+    ExecutorRemoved,
+    JobEnded,
+    JobStarted,
+    PhaseEnded,
+    PhaseStarted,
+    SlotFreed,
+    SlotHeld,
+    TaskEnded,
+    TaskLaunched,
+)
+
+__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event", "encode_batch", "encode_event"]
+
+#: Version of the batch's layout. New event types and new optional fields do not change it.
+SCHEMA = 1
+
+
+class _Field(NamedTuple):
+    name: str  # in JSON
+    attribute: str
+    types: tuple[type, ...]
+    legal: str
+    allowed: Callable[[Any], bool] | None = None
+    optional: bool = False
+
+
+def _text(name: str, *, optional: bool = False, empty: bool = True, attribute: str = "") -> _Field:
+    legal = "text" if empty else "text that is not empty"
+    return _Field(name, attribute or name, (str,), legal, None if empty else bool, optional)
+
+
+def _choice(name: str, *options: str) -> _Field:
+    return _Field(name, name, (str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
+
+
+def _whole(name: str, low: int | None = 0, *, optional: bool = False) -> _Field:
+    if low is None:
+        return _Field(name, name, (int,), "a whole number", None, optional)
+    return _Field(name, name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
+
+
+def _flag(name: str) -> _Field:
+    return _Field(name, name, (bool,), "true or false")
+
+
+_TIME, _EXECUTOR, _JOB = _whole("time_ms"), _text("executor", empty=False), _text("job", empty=False)
+_PHASE = _text("phase", empty=False)
+_ISOLATION = _Field(
+    "isolation", "isolation", (float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1, True
+)
+
+# In the order of the classes' fields: instances are built by position.
+_FIELDS: dict[type[Event], tuple[_Field, ...]] = {
+    ExecutorAdded: (_TIME, _EXECUTOR, _text("host"), _whole("slots")),
+    ExecutorRemoved: (_TIME, _EXECUTOR, _text("reason")),
+    JobStarted: (
+        _TIME,
+        _JOB,
+        _text("name"),
+        _text("user", optional=True),
+        _whole("priority", None),
+        _ISOLATION,
+        _whole("deadline_ms", None, optional=True),
+        _text("class", optional=True, attribute="job_class"),
+        _flag("copies"),
+        _flag("marked"),
+    ),
+    JobEnded: (_TIME, _JOB, _choice("outcome", "ended", "idle")),
+    PhaseStarted: (
+        _TIME,
+        _JOB,
+        _PHASE,
+        _text("name"),
+        _whole("index"),
+        _whole("tasks"),
+        _whole("next_tasks", optional=True),
+        _flag("last"),
+        _flag("barrier"),
+    ),
+    PhaseEnded: (_TIME, _JOB, _PHASE, _flag("completed")),
+    TaskLaunched: (_TIME, _JOB, _PHASE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),
+    TaskEnded: (
+        _TIME,
+        _JOB,
+        _PHASE,
+        _whole("task"),
+        _whole("index"),
+        _EXECUTOR,
+        # The driver's wall clock may step back while a task runs.
+        _whole("duration_ms", None),
+        _choice("outcome", "success", "failed", "killed", "lost"),
+        _flag("copy"),
+    ),
+    SlotHeld: (_TIME, _JOB, _text("phase"), _EXECUTOR, _whole("deadline_ms", None)),
+    SlotFreed: (
+        _TIME,
+        _JOB,
+        _EXECUTOR,
+        # A driver of a later version may have further reasons.
+        _text("reason", empty=False),
+    ),
+}
+
+EVENT_TYPES: Mapping[str, type[Event]] = {cls.type: cls for cls in _FIELDS}
+_BY_TYPE = {cls.type: (cls, fields) for cls, fields in _FIELDS.items()}
+
+_BATCH_FIELDS = (_whole("version"), _flag("reset"), _whole("dropped"), _whole("now_ms"))
+
+
+def decode_batch(source: str | Mapping[str, Any]) -> Batch:
+    """The batch in a JSON text, or in what ``json.loads`` made of one.
+
+    Events of unknown types are counted in ``skipped`` and left out, and unknown fields are ignored, so that
+    a newer driver can talk to an older planner.
+
+    Raises:
+        BadInputError: not JSON, another schema, or a missing or wrong field; the sentence names the event's
+            number in the batch (from 0), its type and the field.
+    """
+    if isinstance(source, str):
+        try:
+            source = json.loads(source)
+        except ValueError as error:
+            raise BadInputError(f"the event batch is not JSON: {error}") from None
+    if not isinstance(source, Mapping):
+        raise BadInputError(f"the event batch must be a JSON object, not {_brief(source)}")
+    schema = source.get("schema")
+    if schema != SCHEMA or type(schema) is not int:
+        raise BadInputError(
+            f"the event batch has schema {_brief(schema)}, this version reads schema {SCHEMA}: "
+            "driver and planner must come from the same release of spark-sched"
+        )
+    version, reset, dropped, now_ms = (_read(source, f, "the event batch") for f in _BATCH_FIELDS)
+    raw = source.get("events")
+    if not isinstance(raw, list):
+        raise BadInputError(f"the event batch's events must be a list, not {_brief(raw)}")
+    events: list[Event] = []
+    skipped: dict[str, int] = {}
+    for number, item in enumerate(raw):
+        event = _decode(item, number)
+        if isinstance(event, str):
+            skipped[event] = skipped.get(event, 0) + 1
+        else:
+            events.append(event)
+    return Batch(version, reset, dropped, now_ms, tuple(events), skipped)
+
+
+def decode_event(source: Mapping[str, Any], number: int = 0) -> Event | None:
+    """One event; None if its type is unknown. Raises BadInputError as :func:`decode_batch` does."""
+    event = _decode(source, number)
+    return None if isinstance(event, str) else event
+
+
+def encode_event(event: Event) -> dict[str, Any]:
+    """The event as a JSON object."""
+    fields = _FIELDS[type(event)]
+    return {"type": event.type, **{f.name: getattr(event, f.attribute) for f in fields}}
+
+
+def encode_batch(batch: Batch) -> dict[str, Any]:
+    """The batch as a JSON object; events that were skipped in decoding stay lost."""
+    return {
+        "schema": SCHEMA,
+        "version": batch.version,
+        "reset": batch.reset,
+        "dropped": batch.dropped,
+        "now_ms": batch.now_ms,
+        "events": [encode_event(event) for event in batch.events],
+    }
+
+
+def _decode(item: Any, number: int) -> Event | str:
+    """The event, or the name of its unknown type."""
+    if not isinstance(item, Mapping):
+        raise BadInputError(f"event {number} must be a JSON object, not {_brief(item)}")
+    kind = item.get("type")
+    found = _BY_TYPE.get(kind) if isinstance(kind, str) else None
+    if found is None:
+        if not isinstance(kind, str):
+            raise BadInputError(f"event {number}: type must be text, not {_brief(kind)}")
+        return kind
+    cls, fields = found
+    values: list[Any] = []
+    for field in fields:
+        value = item.get(field.name)
+        # type(), not isinstance(): JSON's true is no number.
+        if type(value) in field.types:
+            if field.allowed is not None and not field.allowed(value):
+                _refuse(item, field, f"event {number} ({kind})")
+        elif value is not None or not field.optional:
+            _refuse(item, field, f"event {number} ({kind})")
+        values.append(value)
+    return cls(*values)
+
+
+def _read(item: Mapping[str, Any], field: _Field, where: str) -> Any:
+    value = item.get(field.name)
+    if type(value) not in field.types or (field.allowed is not None and not field.allowed(value)):
+        _refuse(item, field, where)
+    return value
+
+
+def _refuse(item: Mapping[str, Any], field: _Field, where: str) -> None:
+    if field.name not in item:
+        raise BadInputError(f"{where}: {field.name} is missing, it must be {field.legal}")
+    raise BadInputError(f"{where}: {field.name} must be {field.legal}, not {_brief(item[field.name])}")
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -1,0 +1,203 @@
+"""What the driver tells the planner: one frozen class per event type of ``protocol/event-batch.schema.json``.
+
+``time_ms`` is the driver's clock in milliseconds since 1970 (UTC). ``job``, ``phase`` and ``executor`` are
+opaque
+keys. The simulator and recorded logs use the same classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+__all__ = [
+    "Batch",
+    "Event",
+    "ExecutorAdded",
+    "ExecutorRemoved",
+    "JobEnded",
+    "JobStarted",
+    "PhaseEnded",
+    "PhaseStarted",
+    "SlotFreed",
+    "SlotHeld",
+    "TaskEnded",
+    "TaskLaunched",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorAdded:
+    """An executor offers ``slots`` slots (``spark.task.cpus`` cores each)."""
+
+    type: ClassVar[str] = "executor_added"
+    time_ms: int
+    executor: str
+    host: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorRemoved:
+    """An executor is gone, with all that ran and was held on it."""
+
+    type: ClassVar[str] = "executor_removed"
+    time_ms: int
+    executor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A job's first phase is about to start; the fields are what its marks say.
+
+    ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
+    for jobs that must never run a task twice.
+    """
+
+    type: ClassVar[str] = "job_started"
+    time_ms: int
+    job: str
+    name: str
+    user: str | None
+    priority: int
+    isolation: float | None
+    deadline_ms: int | None
+    job_class: str | None
+    copies: bool
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job is over: its owner said so (``ended``) or nothing of it came for a while (``idle``)."""
+
+    type: ClassVar[str] = "job_ended"
+    time_ms: int
+    job: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """A phase's tasks wait for slots.
+
+    ``index`` counts the job's phases from 0; a retried phase keeps its index and has another key.
+    ``next_tasks`` is the size of the phase after it in the DAG where Spark knows it; ``last`` says that the
+    job ends with it.
+    """
+
+    type: ClassVar[str] = "phase_started"
+    time_ms: int
+    job: str
+    phase: str
+    name: str
+    index: int
+    tasks: int
+    next_tasks: int | None
+    last: bool
+    barrier: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEnded:
+    """No task of the phase will start any more; ``completed`` is false for a failed or cancelled one."""
+
+    type: ClassVar[str] = "phase_ended"
+    time_ms: int
+    job: str
+    phase: str
+    completed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLaunched:
+    """An attempt runs. ``task`` is the attempt's own number; ``index`` its place in the phase, shared with a
+    copy."""
+
+    type: ClassVar[str] = "task_launched"
+    time_ms: int
+    job: str
+    phase: str
+    task: int
+    index: int
+    executor: str
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """An attempt ended after ``duration_ms`` as ``success``, ``failed``, ``killed`` or ``lost``."""
+
+    type: ClassVar[str] = "task_ended"
+    time_ms: int
+    job: str
+    phase: str
+    task: int
+    index: int
+    executor: str
+    duration_ms: int
+    outcome: str
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHeld:
+    """One idle slot is reserved for the job until ``deadline_ms``; ``phase`` is empty where it is not
+    known."""
+
+    type: ClassVar[str] = "slot_held"
+    time_ms: int
+    job: str
+    phase: str
+    executor: str
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFreed:
+    """One held slot is reserved no more; ``used`` means the job's own task took it."""
+
+    type: ClassVar[str] = "slot_freed"
+    time_ms: int
+    job: str
+    executor: str
+    reason: str
+
+
+Event: TypeAlias = (
+    ExecutorAdded
+    | ExecutorRemoved
+    | JobStarted
+    | JobEnded
+    | PhaseStarted
+    | PhaseEnded
+    | TaskLaunched
+    | TaskEnded
+    | SlotHeld
+    | SlotFreed
+)
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events in the order they happened.
+
+    Attributes:
+        version: number of the last event; rises from batch to batch.
+        reset: the events rebuild the whole state; what was known before is void.
+        dropped: events the driver's queue has dropped so far.
+        now_ms: the driver's clock when the batch was made.
+        skipped: events of types that this version does not know, counted by type.
+    """
+
+    version: int
+    reset: bool
+    dropped: int
+    now_ms: int
+    events: tuple[Event, ...]
+    skipped: Mapping[str, int] = field(default=_NOTHING)

@@ -1,0 +1,139 @@
+"""Batches from the wire: what is decoded, what is skipped and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.events import (
+    EVENT_TYPES,
+    JobStarted,
+    SlotFreed,
+    TaskEnded,
+    decode_batch,
+    decode_event,
+    encode_batch,
+    encode_event,
+)
+
+EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
+
+
+def batch_of(*events: Any, **changes: Any) -> dict[str, Any]:
+    return {"schema": 1, "version": 3, "reset": False, "dropped": 0, "now_ms": 50, "events": list(events)} |
+    changes
+
+
+def job_started(**changes: Any) -> dict[str, Any]:
+    return {
+        "type": "job_started", "time_ms": 5, "job": "mark-1", "name": "n", "user": "ana", "priority": -3,
+        "isolation": 0.5, "deadline_ms": 99, "class": "etl", "copies": False, "marked": True,
+    } | changes  # fmt: skip
+
+
+def without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in names}
+
+
+def test_a_job_arrives_with_all_its_marks() -> None:
+    (event,) = decode_batch(json.dumps(batch_of(job_started()))).events
+    assert event == JobStarted(
+        time_ms=5, job="mark-1", name="n", user="ana", priority=-3, isolation=0.5, deadline_ms=99,
+        job_class="etl", copies=False, marked=True,
+    )  # fmt: skip
+
+
+def test_optional_marks_may_be_null_or_absent_alike() -> None:
+    optional = ("user", "isolation", "deadline_ms", "class")
+    as_null = decode_event(job_started(**dict.fromkeys(optional)))
+    absent = decode_event(without(job_started(), *optional))
+    assert as_null == absent
+    assert isinstance(as_null, JobStarted)
+    assert as_null.isolation is None
+
+
+def test_unknown_event_types_are_skipped_and_counted() -> None:
+    novel = {"type": "moon_rose", "time_ms": 1}
+    batch = decode_batch(batch_of(novel, job_started(), novel))
+    assert [event.type for event in batch.events] == ["job_started"]
+    assert batch.skipped == {"moon_rose": 2}
+
+
+def test_unknown_fields_are_ignored() -> None:
+    assert decode_event(job_started(colour="red")) == decode_event(job_started())
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("event-batch.*.json")), ids=lambda p: p.name)
+def test_examples_survive_decoding_and_encoding(path: Path) -> None:
+    document = json.loads(path.read_text())
+    batch = decode_batch(path.read_text())
+    document["events"] = [event for event in document["events"] if event["type"] in EVENT_TYPES]
+    assert encode_batch(batch) == document
+    assert decode_batch(json.dumps(encode_batch(batch))).events == batch.events
+
+
+def test_the_examples_together_show_every_event_type() -> None:
+    shown = {
+        event.type
+        for path in EXAMPLES.glob("event-batch.*.json")
+        for event in decode_batch(path.read_text()).events
+    }
+    assert shown == set(EVENT_TYPES)
+
+
+def test_events_are_frozen() -> None:
+    event = decode_event({"type": "slot_freed", "time_ms": 1, "job": "j", "executor": "1", "reason": "used"})
+    assert isinstance(event, SlotFreed)
+    with pytest.raises(AttributeError):
+        event.job = "k"  # type: ignore[misc]
+    assert encode_event(event)["reason"] == "used"
+
+
+ENDED = {
+    "type": "task_ended", "time_ms": 1, "job": "j", "phase": "1.0", "task": 4, "index": 0, "executor": "1",
+    "duration_ms": 7, "outcome": "success", "copy": False,
+}  # fmt: skip
+
+
+def test_a_duration_may_be_negative_as_clocks_step_back() -> None:
+    event = decode_event(ENDED | {"duration_ms": -2})
+    assert isinstance(event, TaskEnded)
+    assert event.duration_ms == -2
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("{", ["not JSON"]),
+        ("[]", ["JSON object", "[]"]),
+        (batch_of(schema=2), ["schema 2", "schema 1", "same release"]),
+        (batch_of(schema=True), ["schema True"]),
+        (without(batch_of(), "schema"), ["schema None"]),
+        (without(batch_of(), "version"), ["the event batch", "version is missing"]),
+        (batch_of(reset=0), ["reset", "true or false", "0"]),
+        (batch_of(events={}), ["events must be a list"]),
+        (batch_of(3), ["event 0", "JSON object"]),
+        (batch_of(job_started(), {"time_ms": 1}), ["event 1", "type"]),
+        (batch_of(job_started(), without(ENDED, "executor")), ["event 1 (task_ended)", "executor is
+        missing"]), (batch_of(ENDED | {"task": "4"}), ["event 0 (task_ended)", "task", "whole number",
+        "'4'"]), (batch_of(ENDED | {"task": True}), ["task", "whole number", "True"]),
+        (batch_of(ENDED | {"task": 4.0}), ["task", "4.0"]),
+        (batch_of(ENDED | {"outcome": "odd"}), ["outcome", "success, failed, killed, lost", "'odd'"]),
+        (batch_of(ENDED | {"job": ""}), ["job", "not empty"]),
+        (batch_of(ENDED | {"copy": None}), ["copy", "true or false", "None"]),
+        (batch_of(job_started(isolation=1.5)), ["isolation", "[0, 1]", "1.5"]),
+        (batch_of(job_started(isolation=float("nan"))), ["isolation", "nan"]),
+        (batch_of(ENDED | {"executor": ["x" * 500]}), ["executor", "..."]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_wrong_batches_are_refused_by_event_number_and_field(source: Any, words: list[str]) -> None:
+    with pytest.raises(BadInputError) as refused:
+        decode_batch(source)
+    for word in words:
+        assert word in str(refused.value)
+    assert len(str(refused.value)) < 300
