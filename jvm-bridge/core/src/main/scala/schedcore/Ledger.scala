@@ -53,6 +53,11 @@ final class Ledger(listener: LedgerListener) {
     var sumLogMs = 0.0
     var preReserved = 0
     def finished: Int = done.size
+    /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
+    def copyAgeMs: Long = {
+      val typicalMs = if (done.isEmpty) 0.0 else math.exp(sumLogMs / done.size)
+      math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
+    }
     def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
   }
 
@@ -257,7 +262,7 @@ final class Ledger(listener: LedgerListener) {
       else {
         val uncopied = p.attempts.valuesIterator.filter(a => !a.copy && !p.done(a.index) && !p.copied(a.index)).toSeq
         if (uncopied.size > j.held) Nil
-        else uncopied.filter(a => nowMs - a.launchMs >= j.rule.copyMinTaskMs)
+        else uncopied.filter(_.launchMs + p.copyAgeMs <= nowMs)
       }
     }
   }
@@ -287,7 +292,7 @@ final class Ledger(listener: LedgerListener) {
           wake = math.min(wake, j.deadlineMs)
           if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
             if (!p.barrier) p.attempts.valuesIterator.foreach { a =>
-              val oldEnough = a.launchMs + j.rule.copyMinTaskMs
+              val oldEnough = a.launchMs + p.copyAgeMs
               if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
             }
           }

@@ -14,6 +14,7 @@ package schedcore
  * @param gapMs how long slots stay held after a phase ended while no next one has started
  * @param copies whether held idle slots may run copies of the phase's last running tasks
  * @param copyMinTaskMs tasks younger than this get no copy yet
+ * @param copyMinSlowdown nor does a task that has run less than this many times its phase's typical (geometric mean) task
  * @param wholeJob hold for the widest phase still expected of a marked job rather than for the next phase only
  * @param phaseTasks tasks of each phase of the job in earlier runs, by index; empty when unknown
  */
@@ -28,5 +29,6 @@ final case class Rule(
     gapMs: Long,
     copies: Boolean,
     copyMinTaskMs: Long,
+    copyMinSlowdown: Double,
     wholeJob: Boolean,
     phaseTasks: IndexedSeq[Int] = IndexedSeq.empty)

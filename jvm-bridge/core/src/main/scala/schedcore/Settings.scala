@@ -38,6 +38,7 @@ object Settings {
   val Lookahead = Key("spark.sched.reservation.lookahead", "job")
   val CopiesEnabled = Key("spark.sched.copies.enabled", "true")
   val CopiesMinTaskTime = Key("spark.sched.copies.minTaskTime", "100ms")
+  val CopiesMinSlowdown = Key("spark.sched.copies.minSlowdown", "1.5")
   val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
   val PlannerPython = Key("spark.sched.planner.python", "python3")
   val PlannerPolicy = Key("spark.sched.planner.policy", "reservation")
@@ -54,8 +55,8 @@ object Settings {
 
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerInterval, PlanValidity,
-    PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerInterval,
+    PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
     EventsPath, HistoryPath, Seed)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
@@ -74,6 +75,7 @@ object Settings {
       gapMs = read.millis(Gap),
       copies = read.flag(CopiesEnabled),
       copyMinTaskMs = read.millis(CopiesMinTaskTime),
+      copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
       wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job")
     // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
     Seq(PlannerInterval, PlanValidity).foreach(read.millis)

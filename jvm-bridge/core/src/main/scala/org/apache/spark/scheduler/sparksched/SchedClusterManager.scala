@@ -7,6 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.deploy.LocalSparkCluster
 import org.apache.spark.internal.config
+import org.apache.spark.resource.{ResourceProfile, ResourceProfileManager}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend
 import org.apache.spark.scheduler.local.LocalSchedulerBackend
@@ -22,7 +23,9 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     val settings =
       try Settings.from(context.conf.getAll.toMap)
       catch { case bad: BadSetting => throw new SparkException(bad.getMessage) }
-    inner(masterURL) match {
+    val master = inner(masterURL)
+    becomeInner(context, masterURL.stripPrefix(InnerMaster.Prefix))
+    master match {
       case InnerMaster.Local(_, maxFailures) => new SchedTaskScheduler(context, maxFailures, true, settings)
       case _ => new SchedTaskScheduler(context, context.conf.get(config.TASK_MAX_FAILURES), false, settings)
     }
@@ -41,6 +44,20 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
 
   override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
     scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
+
+  /**
+   * From here on the application has the inner master in Spark's eyes. Much of Spark asks what the master is: local
+   * broadcasts, dynamic allocation, and whether executors take one core or all cores of a worker by default. The last
+   * was decided before we were asked, so the manager that decided it is replaced.
+   */
+  private def becomeInner(context: SparkContext, inner: String): Unit = {
+    context.conf.set("spark.master", inner)
+    ResourceProfile.clearDefaultProfile()
+    val manager = new ResourceProfileManager(context.conf, context.listenerBus)
+    val field = classOf[SparkContext].getDeclaredField("_resourceProfileManager")
+    field.setAccessible(true)
+    field.set(context, manager)
+  }
 
   private def inner(masterURL: String): InnerMaster =
     InnerMaster.parse(masterURL.stripPrefix(InnerMaster.Prefix)).fold(m => throw new SparkException(m), identity)
