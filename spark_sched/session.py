@@ -1,0 +1,225 @@
+"""Marking a job from Python: ``with spark_sched.job(spark, "nightly-kmeans", priority=10): …``."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Literal
+
+from spark_sched.config import JOB_PREFIX, SCHEME, keys
+from spark_sched.errors import BadInputError, SparkSchedWarning
+from spark_sched.units import TIME_EXAMPLES, parse_time_ms
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+_MARKS = tuple(key for key in keys.ALL if key.kind == "job")
+_TAG_PREFIX = "sched:"
+# Contexts that were told already; they leave with the context.
+_warned: weakref.WeakSet[Any] = weakref.WeakSet()
+
+Deadline = str | float | timedelta
+
+
+@contextmanager
+def job(
+    spark: SparkSession | SparkContext,
+    name: str,
+    *,
+    priority: int = 0,
+    deadline: Deadline | None = None,
+    isolation: float | None = None,
+    user: str | None = None,
+    job_class: str | None = None,
+    copies: Literal["auto", "never"] = "auto",
+) -> Iterator[str]:
+    """Mark everything this thread submits inside the ``with`` block as one job.
+
+    Between the Spark jobs of the block slots stay held; at its end they are released at once.
+
+    Parameters
+    ----------
+    spark
+        The session or context; a Spark Connect session works too and sends the marks as tags.
+    name
+        Runs with the same name teach the planner what the next one needs.
+    priority
+        Higher wins; unmarked work has 0.
+    deadline
+        When the job is to be done, counted from now: ``"15 min"``, a ``timedelta`` or seconds, above 0.
+    isolation
+        Isolation level P from 0 to 1; by default the application's ``spark.sched.reservation.isolation``.
+    user, job_class
+        Whose job it is, and of which class, for policies that tell them apart.
+    copies
+        ``"never"`` if tasks write outside Spark's commit protocol, so that none may run twice.
+
+    Yields
+    ------
+    str
+        The job's id, unique to this block.
+
+    Raises BadInputError naming the argument, its value and what it must be.
+
+    A block inside another wins until its end, then the outer marks are back. Marks belong to the thread:
+    start threads inside the block as ``pyspark.InheritableThread`` so that their work belongs to the job.
+    On Spark's own scheduler the marks have no effect, and one warning says so. A Spark Connect client
+    cannot say that its job ended: the held slots go back after ``spark.sched.reservation.gap``.
+    """
+    job_id = uuid.uuid4().hex
+    marks = job_marks(
+        name,
+        job_id=job_id,
+        now_ms=int(time.time() * 1000),
+        priority=priority,
+        deadline=deadline,
+        isolation=isolation,
+        user=user,
+        job_class=job_class,
+        copies=copies,
+    )
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        with _tagged(spark, marks):
+            yield job_id
+        return
+    context: Any = getattr(spark, "sparkContext", spark)
+    if not hasattr(context, "setLocalProperty"):
+        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
+    scheduler = _scheduler_of(context)
+    if scheduler is None:
+        _warn_once(context)
+    with _local_properties(context, marks):
+        try:
+            yield job_id
+        finally:
+            if scheduler is not None and context._jsc is not None:
+                scheduler.endJob(context._jsc.sc(), job_id)
+
+
+def job_marks(
+    name: str,
+    *,
+    job_id: str,
+    now_ms: int,
+    priority: int = 0,
+    deadline: Deadline | None = None,
+    isolation: float | None = None,
+    user: str | None = None,
+    job_class: str | None = None,
+    copies: str = "auto",
+) -> dict[str, str]:
+    """The marks as local properties, checked. ``now_ms`` is what a deadline counts from (epoch ms).
+
+    Raises BadInputError naming the argument, its value and what it must be.
+    """
+    given: dict[str, object] = {
+        "id": job_id,
+        "name": name,
+        "user": user,
+        "priority": priority,
+        "deadline": None if deadline is None else now_ms + _length_ms(deadline),
+        "isolation": isolation,
+        "class": job_class,
+        "copies": copies,
+    }
+    marks = {}
+    for key in _MARKS:
+        field = key.name.removeprefix(JOB_PREFIX)
+        value = given[field]
+        if value is None:
+            continue
+        text = str(value).strip()
+        try:
+            if isinstance(value, bool) or not text:
+                raise ValueError(text)
+            key.value.parse(text)
+        except ValueError:
+            argument = "job_class" if field == "class" else field
+            wanted = key.value.wanted if text and key.value.wanted != "text" else "text that is not empty"
+            raise BadInputError(f"{argument} is {value!r} but must be {wanted}") from None
+        marks[key.name] = text
+    return marks
+
+
+def _length_ms(deadline: Deadline) -> int:
+    wanted = f"a time from now above 0, such as {TIME_EXAMPLES}, a timedelta, or seconds"
+    try:
+        if isinstance(deadline, bool):
+            raise ValueError(deadline)
+        if isinstance(deadline, timedelta):
+            length_ms = round(deadline.total_seconds() * 1000)
+        elif isinstance(deadline, str):
+            length_ms = parse_time_ms(deadline)
+        else:
+            length_ms = round(float(deadline) * 1000)
+        if not 0 < length_ms < 2**53:
+            raise ValueError(deadline)
+    except (TypeError, ValueError, OverflowError):
+        raise BadInputError(f"deadline is {deadline!r} but must be {wanted}") from None
+    return length_ms
+
+
+@contextmanager
+def _local_properties(context: Any, marks: Mapping[str, str]) -> Iterator[None]:
+    """Set this thread's marks, absent ones cleared; afterwards what was there before is there again."""
+    before = {key.name: context.getLocalProperty(key.name) for key in _MARKS}
+    try:
+        for name in before:
+            context.setLocalProperty(name, marks.get(name))
+        yield
+    finally:
+        if context._jsc is not None:  # else the block stopped the context
+            for name, value in before.items():
+                context.setLocalProperty(name, value)
+
+
+@contextmanager
+def _tagged(session: Any, marks: Mapping[str, str]) -> Iterator[None]:
+    tags = {f"{_TAG_PREFIX}{name.removeprefix(JOB_PREFIX)}={value}" for name, value in marks.items()}
+    for tag in sorted(tags):
+        if "," in tag:
+            raise BadInputError(
+                f"{tag.removeprefix(_TAG_PREFIX)} has a comma, which ends a tag: leave it out"
+            )
+    before = {tag for tag in session.getTags() if tag.startswith(_TAG_PREFIX)}
+    _replace_tags(session, before, tags)
+    try:
+        yield
+    finally:
+        _replace_tags(session, tags, before)
+
+
+def _replace_tags(session: Any, old: set[str], new: set[str]) -> None:
+    for tag in old - new:
+        session.removeTag(tag)
+    for tag in new - old:
+        session.addTag(tag)
+
+
+def _scheduler_of(context: Any) -> Any | None:
+    """The JVM side's entry for drivers, or None if this application does not run under it."""
+    from py4j.java_gateway import JavaClass
+
+    entry = context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+    # A class that the JVM does not have looks like one more package to py4j.
+    if isinstance(entry, JavaClass) and entry.attached(context._jsc.sc()):
+        return entry
+    return None
+
+
+def _warn_once(context: Any) -> None:
+    if context in _warned:
+        return
+    _warned.add(context)
+    warnings.warn(
+        f"this application runs on {context.master} with Spark's own scheduler, so marks of spark_sched.job "
+        f"have no effect: set spark.master to {SCHEME}{context.master} (see `spark-sched conf`)",
+        SparkSchedWarning,
+        stacklevel=4,  # the with statement: past this function, the generator and contextlib
+    )
