@@ -180,8 +180,6 @@ Event: TypeAlias = (
     | SlotFreed
 )
 
-_NOTHING: Mapping[str, int] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -200,4 +198,4 @@ class Batch:
     dropped: int
     now_ms: int
     events: tuple[Event, ...]
-    skipped: Mapping[str, int] = field(default=_NOTHING)
+    skipped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -24,8 +24,14 @@ EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
 
 
 def batch_of(*events: Any, **changes: Any) -> dict[str, Any]:
-    return {"schema": 1, "version": 3, "reset": False, "dropped": 0, "now_ms": 50, "events": list(events)} |
-    changes
+    return {
+        "schema": 1,
+        "version": 3,
+        "reset": False,
+        "dropped": 0,
+        "now_ms": 50,
+        "events": list(events),
+    } | changes
 
 
 def job_started(**changes: Any) -> dict[str, Any]:
@@ -118,9 +124,12 @@ def test_a_duration_may_be_negative_as_clocks_step_back() -> None:
         (batch_of(events={}), ["events must be a list"]),
         (batch_of(3), ["event 0", "JSON object"]),
         (batch_of(job_started(), {"time_ms": 1}), ["event 1", "type"]),
-        (batch_of(job_started(), without(ENDED, "executor")), ["event 1 (task_ended)", "executor is
-        missing"]), (batch_of(ENDED | {"task": "4"}), ["event 0 (task_ended)", "task", "whole number",
-        "'4'"]), (batch_of(ENDED | {"task": True}), ["task", "whole number", "True"]),
+        (
+            batch_of(job_started(), without(ENDED, "executor")),
+            ["event 1 (task_ended)", "executor is missing"],
+        ),
+        (batch_of(ENDED | {"task": "4"}), ["event 0 (task_ended)", "task", "whole number", "'4'"]),
+        (batch_of(ENDED | {"task": True}), ["task", "whole number", "True"]),
         (batch_of(ENDED | {"task": 4.0}), ["task", "4.0"]),
         (batch_of(ENDED | {"outcome": "odd"}), ["outcome", "success, failed, killed, lost", "'odd'"]),
         (batch_of(ENDED | {"job": ""}), ["job", "not empty"]),
