@@ -66,7 +66,9 @@ def quantiles(values: list[float], points: int, digits: int) -> list[float]:
 
 @click.command()
 @click.argument("trace_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_OUT, show_default=True)
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), default=DEFAULT_OUT, show_default=True
+)
 @click.option("--json", "json_output", is_flag=True, help="Print the fitted document too.")
 def main(trace_dir: Path, out: Path, json_output: bool) -> None:
     """Fit the background workload to the Google 2011 trace in TRACE_DIR."""
@@ -80,7 +82,7 @@ def main(trace_dir: Path, out: Path, json_output: bool) -> None:
     arrivals_s = sorted(submitted[job] for job in jobs)
     gaps_s = np.diff(arrivals_s)
     document = {
-        "source": "Google cluster-usage trace clusterdata-2011-2, task_events parts 0 to 13 of 500, CC-BY 4.0",
+        "source": "Google clusterdata-2011-2 (CC-BY 4.0), task_events parts 0 to 13 of 500",
         "command": "python benchmarks/fit_google2011.py TRACE_DIR",
         "selection": "jobs submitted after 600 s, in the first half of the window, with a finished task",
         "jobs": len(jobs),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
-import os
 import re
 import select
 import shutil
@@ -22,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from spark_sched.bridge.spark import find_spark
 from spark_sched.errors import BadInputError
 
 _MASTER_HOST = "127.0.0.1"
@@ -61,7 +61,7 @@ class LocalCluster:
     Raises
     ------
     BadInputError
-        A parameter is out of range.
+        A parameter is out of range; on entering: there is no Spark to run.
     ClusterError
         On entering: a daemon did not start or did not register in time.
 
@@ -153,7 +153,8 @@ class LocalCluster:
         supervisor, self._supervisor = self._supervisor, None
         atexit.unregister(self.stop)
         if supervisor is not None:
-            assert supervisor.stdin is not None and supervisor.stdout is not None
+            assert supervisor.stdin is not None
+            assert supervisor.stdout is not None
             with contextlib.suppress(OSError):
                 supervisor.stdin.close()  # end of file: the supervisor takes everything down
             try:
@@ -168,8 +169,9 @@ class LocalCluster:
 
     def _await_ready(self) -> str:
         supervisor = self._supervisor
-        assert supervisor is not None and supervisor.stdout is not None
-        # The supervisor has its own time limit and names the daemon; this one only guards against its silence.
+        assert supervisor is not None
+        assert supervisor.stdout is not None
+        # The supervisor has its own time limit and names the daemon; this one guards against its silence.
         deadline_s = time.monotonic() + self._start_timeout_s + 15
         ready, _, _ = select.select([supervisor.stdout], [], [], max(0.0, deadline_s - time.monotonic()))
         line = supervisor.stdout.readline() if ready else ""
@@ -181,7 +183,7 @@ class LocalCluster:
         return str(report["master_url"])
 
     def _spec(self, directory: Path) -> dict[str, object]:
-        home = spark_home()
+        home = find_spark().home
         spark_class = str(home / "bin" / "spark-class")
         conf = directory / "conf"
         conf.mkdir()
@@ -195,45 +197,29 @@ class LocalCluster:
             "PYSPARK_PYTHON": sys.executable,
         }
         package = "org.apache.spark.deploy"
+        free_ports = ("--port", "0", "--webui-port", "0")
         return {
             "directory": str(directory),
             "start_timeout_s": self._start_timeout_s,
             "master": {
-                "argv": [spark_class, f"{package}.master.Master", "--host", _MASTER_HOST, "--port", "0"]
-                + ["--webui-port", "0"],
+                "argv": [spark_class, f"{package}.master.Master", "--host", _MASTER_HOST, *free_ports],
                 "env": {**env, "SPARK_LOCAL_IP": _MASTER_HOST},
                 "log": str(directory / "master" / "master.log"),
             },
             "workers": [
                 {
                     "host": worker.host,
-                    "argv": [spark_class, f"{package}.worker.Worker", "--host", worker.host, "--port", "0"]
-                    + ["--webui-port", "0", "--cores", str(worker.cores), "--memory", worker.memory]
-                    + ["--work-dir", str(directory / f"worker-{number}")],
+                    "argv": [
+                        *(spark_class, f"{package}.worker.Worker", "--host", worker.host, *free_ports),
+                        *("--cores", str(worker.cores), "--memory", worker.memory),
+                        *("--work-dir", str(directory / f"worker-{number}")),
+                    ],
                     "env": {**env, "SPARK_LOCAL_IP": worker.host},
                     "log": str(directory / f"worker-{number}" / "worker.log"),
                 }
                 for number, worker in enumerate(self.workers)
             ],
         }
-
-
-def spark_home() -> Path:
-    """Home of the Spark in use: ``SPARK_HOME`` if set, else the installed pyspark's own directory.
-
-    Raises ClusterError if neither is there.
-    """
-    if home := os.environ.get("SPARK_HOME"):
-        path = Path(home)
-    else:
-        try:
-            import pyspark
-        except ImportError as error:
-            raise ClusterError("pyspark is not installed: run `pip install pyspark`") from error
-        path = Path(pyspark.__file__).parent
-    if not (path / "bin" / "spark-class").exists():
-        raise ClusterError(f"{path} is no Spark home (it has no bin/spark-class): unset or correct SPARK_HOME")
-    return path
 
 
 def loopback_hosts(count: int) -> tuple[list[str], str]:

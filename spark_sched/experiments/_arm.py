@@ -147,9 +147,7 @@ def _mark(spark: SparkSession, command: dict[str, Any]) -> contextlib.AbstractCo
         return contextlib.nullcontext()
     import spark_sched
 
-    mark: contextlib.AbstractContextManager[Any] = spark_sched.job(
-        spark, command["workload"], **command["mark"]
-    )
+    mark: contextlib.AbstractContextManager[Any] = spark_sched.job(spark, **command["mark"])
     return mark
 
 

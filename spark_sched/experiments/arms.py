@@ -1,4 +1,4 @@
-"""The experiment's side of an application process (`_arm`): start it, run pairs on it, stop it for certain."""
+"""The experiment's side of an application process (`_arm`): start it, run jobs on it, stop it for sure."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ class ArmError(RuntimeError):
 class Mark:
     """How the foreground is marked: arguments of `spark_sched.job`."""
 
+    name: str
     priority: int
     isolation: float
 
@@ -71,7 +72,7 @@ class Arm:
         self._process: subprocess.Popen[str] | None = None
 
     def launch(self) -> None:
-        """Start the process and its application; `wait_ready` waits for it, so that several start together."""
+        """Start the process and its application; with `wait_ready`, several start at once."""
         package_parent = str(Path(spark_sched.__file__).parents[1])
         path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
         with self._log.open("w") as log:
@@ -139,13 +140,12 @@ class Arm:
         process, self._process = self._process, None
         if process is None:
             return
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         with contextlib.suppress(OSError):
             process.stdin.close()
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            pass
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -153,7 +153,8 @@ class Arm:
 
     def _send(self, command: dict[str, Any]) -> None:
         process = self._process
-        assert process is not None and process.stdin is not None, "launch() first"
+        assert process is not None, "launch() first"
+        assert process.stdin is not None
         try:
             process.stdin.write(json.dumps(command) + "\n")
             process.stdin.flush()
@@ -162,7 +163,8 @@ class Arm:
 
     def _receive(self, wanted: str, progress: Progress | None) -> dict[str, Any]:
         process = self._process
-        assert process is not None and process.stdout is not None
+        assert process is not None, "launch() first"
+        assert process.stdout is not None
         for line in process.stdout:
             report: dict[str, Any] = json.loads(line)
             if report["report"] == wanted:

@@ -97,7 +97,7 @@ def _draw_job(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) ->
     sigma = float(np.sqrt(np.log1p(cov**2)))
     factors = rng.lognormal(-(sigma**2) / 2, sigma, size=min(count, size.slots))
     durations_s = np.clip(mean_s * factors, MIN_TASK_S, size.max_task_s)
-    return tuple(int(round(1000 * d)) for d in durations_s)
+    return tuple(round(1000 * d) for d in durations_s)
 
 
 def _quantile(quantiles: list[float], rng: np.random.Generator) -> float:

@@ -58,7 +58,7 @@ def kmeans(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
     def read(partition: int, _: Iterable[int]) -> Iterator[np.ndarray]:
         yield from _points(storage.rng(partition), rows)
 
-    centres = [row for row in _points(storage.data_rng(0), rows)[:CLUSTERS]]
+    centres = list(_points(storage.data_rng(0), rows)[:CLUSTERS])
     points = sc.parallelize(range(storage.partitions), storage.partitions).mapPartitionsWithIndex(read)
     for _ in range(size.passes):
         # MLlib's KMeans persists its input for the length of one `train`, whatever the caller asks: with all
@@ -83,8 +83,8 @@ def svm(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
             yield LabeledPoint(float(row @ truth > 0), row)
 
     points = sc.parallelize(range(storage.partitions), storage.partitions).mapPartitionsWithIndex(read)
-    # The Python wrapper persists its input; the JVM class behind it does not (it warns and reads again in each
-    # iteration), which is the case wanted here. Its first pass counts the rows.
+    # The Python wrapper persists its input; the JVM class behind it does not (it warns and reads again in
+    # each iteration), which is the case wanted here. Its first pass counts the rows.
     jvm: Any = sc._jvm
     trainer = jvm.org.apache.spark.mllib.classification.SVMWithSGD(1.0, max(1, size.passes - 1), 0.01, 1.0)
     trainer.setValidateData(False)

@@ -87,7 +87,9 @@ class BackgroundRun:
         sc = self._spark.sparkContext
         # In the default pool whatever the submitting thread had; and cancelling must wake the sleepers.
         sc.setLocalProperty("spark.scheduler.pool", None)  # type: ignore[arg-type]
-        sc.setJobGroup(f"{BACKGROUND_GROUP}-{job.number}", f"background job {job.number}", interruptOnCancel=True)
+        sc.setJobGroup(
+            f"{BACKGROUND_GROUP}-{job.number}", f"background job {job.number}", interruptOnCancel=True
+        )
         try:
             sleeping_tasks(self._spark, job.task_durations_ms).collect()
         except Exception as error:
