@@ -1,0 +1,306 @@
+"""The planner's picture of the cluster, kept up to date event by event.
+
+Pure bookkeeping: no clock, no I/O, no decisions. Not thread-safe; one loop owns it. A snapshot costs as much
+as the objects that changed since the last one plus one entry per active job and executor, however many tasks
+ever ran.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from spark_sched.events import (
+    Batch,
+    Event,
+    ExecutorAdded,
+    ExecutorRemoved,
+    JobEnded,
+    JobStarted,
+    PhaseEnded,
+    PhaseStarted,
+    SlotFreed,
+    SlotHeld,
+    TaskEnded,
+    TaskLaunched,
+)
+from spark_sched.state.records import ExecutorRecord, JobRecord, PhaseRecord, Story, TaskRecord
+from spark_sched.state.snapshot import RunningTask, Snapshot
+from spark_sched.state.summary import JobSummary, PhaseSummary
+
+__all__ = ["ClusterState", "InvariantError"]
+
+Summary: TypeAlias = PhaseSummary | JobSummary
+
+
+class InvariantError(AssertionError):
+    """The state contradicts itself: a bug. The message ends with the story of the object."""
+
+
+class ClusterState:
+    """Executors, active jobs, their active phases, running attempts and held slots.
+
+    An event about an object that is not known (its start was before the planner's, or its end came twice) is
+    left out and counted in ``ignored`` by type: the picture stays consistent, and a reset repairs it.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.now_ms = 0
+        self.ignored: Counter[str] = Counter()
+        self._arrivals = 0
+        self._executors: dict[str, ExecutorRecord] = {}
+        self._jobs: dict[str, JobRecord] = {}
+        self._tasks: dict[int, TaskRecord] = {}
+
+    # -- in
+    # ----------------------------------------------------------------------------------------------------
+
+    def apply_batch(self, batch: Batch) -> list[Summary]:
+        """Apply a batch, forgetting everything first if it is a reset. Returns what ended, in order."""
+        if batch.reset:
+            self.clear()
+        ended = [summary for event in batch.events if (summary := self.apply(event)) is not None]
+        self.version = batch.version
+        self.now_ms = batch.now_ms
+        return ended
+
+    def apply(self, event: Event) -> Summary | None:
+        """Apply one event. Returns the summary of the phase or job that ended with it, if any."""
+        self.now_ms = max(self.now_ms, event.time_ms)
+        return _HANDLERS[type(event)](self, event)
+
+    def clear(self) -> None:
+        """Forget the cluster; counters and the order of arrivals go on."""
+        self._executors.clear()
+        self._jobs.clear()
+        self._tasks.clear()
+
+    # -- out
+    # ---------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The present state; later events do not change it."""
+        return Snapshot(
+            version=self.version,
+            now_ms=self.now_ms,
+            executors=MappingProxyType({key: record.view() for key, record in self._executors.items()}),
+            jobs=MappingProxyType({key: record.view() for key, record in self._jobs.items()}),
+        )
+
+    def check(self) -> None:
+        """Raise InvariantError, with the story of the object, if any two records disagree."""
+        for key, executor in self._executors.items():
+            running = sum(task.running.executor == key for task in self._tasks.values())
+            held = sum(job.held.get(key, 0) for job in self._jobs.values())
+            _agree(f"executor {key}: running slots", executor.running_slots, running, executor.story)
+            _agree(f"executor {key}: held slots", executor.held_slots, held, executor.story)
+        for key, job in self._jobs.items():
+            running = sum(task.job == key for task in self._tasks.values())
+            _agree(f"job {key}: running slots", job.running_slots, running, job.story)
+            for executor_key, slots in job.held.items():
+                if slots <= 0 or executor_key not in self._executors:
+                    raise InvariantError(f"job {key}: holds {slots} on executor {executor_key}\n{job.story}")
+            for phase_key, phase in job.phases.items():
+                mine = {n for n, task in self._tasks.items() if task.job == key and task.phase == phase_key}
+                where = f"job {key}, phase {phase_key}"
+                _agree(f"{where}: running attempts", set(phase.running), mine, phase.story)
+                if phase.count < len(phase.done):
+                    raise InvariantError(f"{where}: more tasks done than durations\n{phase.story}")
+        for number, task in self._tasks.items():
+            if task.running.executor not in self._executors:
+                raise InvariantError(f"task {number} runs on executor {task.running.executor}, which is gone")
+
+    # -- one handler per event type
+    # ------------------------------------------------------------------------------
+
+    def _executor_added(self, event: ExecutorAdded) -> None:
+        if event.executor in self._executors:
+            return self._ignore(event)
+        record = self._executors[event.executor] = ExecutorRecord(event)
+        record.story.add(event)
+        return None
+
+    def _executor_removed(self, event: ExecutorRemoved) -> None:
+        if self._executors.pop(event.executor, None) is None:
+            return self._ignore(event)
+        # Their own ends, if any come, find nothing and are ignored.
+        for number in [n for n, task in self._tasks.items() if task.running.executor == event.executor]:
+            self._drop_task(number, event)
+        for job in self._jobs.values():
+            if job.held.pop(event.executor, 0):
+                job.story.add(event)
+                job.changed()
+        return None
+
+    def _job_started(self, event: JobStarted) -> None:
+        if event.job in self._jobs:
+            return self._ignore(event)
+        record = self._jobs[event.job] = JobRecord(event, self._arrivals)
+        # Attempts of an earlier life of this key may still run.
+        record.running_slots = sum(task.job == event.job for task in self._tasks.values())
+        record.story.add(event)
+        self._arrivals += 1
+        return None
+
+    def _job_ended(self, event: JobEnded) -> JobSummary | None:
+        job = self._jobs.pop(event.job, None)
+        if job is None:
+            self._ignore(event)
+            return None
+        for key, slots in job.held.items():
+            executor = self._executors[key]
+            executor.held_slots -= slots
+            executor.story.add(event)
+            executor.changed()
+        s = job.started
+        return JobSummary(
+            s.job, s.name, s.marked, event.outcome, s.time_ms, event.time_ms, cut_short=bool(job.phases)
+        )
+
+    def _phase_started(self, event: PhaseStarted) -> None:
+        job = self._jobs.get(event.job)
+        if job is None or event.phase in job.phases:
+            return self._ignore(event)
+        phase = job.phases[event.phase] = PhaseRecord(event)
+        for number, task in self._tasks.items():
+            if task.job == event.job and task.phase == event.phase:
+                phase.running[number] = task.running
+        phase.story.add(event)
+        job.story.add(event)
+        job.changed()
+        return None
+
+    def _phase_ended(self, event: PhaseEnded) -> PhaseSummary | None:
+        job = self._jobs.get(event.job)
+        phase = job.phases.pop(event.phase, None) if job is not None else None
+        if job is None or phase is None:
+            self._ignore(event)
+            return None
+        job.story.add(event)
+        job.changed()
+        s = phase.started
+        return PhaseSummary(
+            job=s.job,
+            job_name=job.started.name,
+            phase=s.phase,
+            name=s.name,
+            index=s.index,
+            tasks=s.tasks,
+            completed=event.completed,
+            ended_ms=event.time_ms,
+            durations=phase.durations(),
+        )
+
+    def _task_launched(self, event: TaskLaunched) -> None:
+        executor = self._executors.get(event.executor)
+        if executor is None or event.task in self._tasks:
+            return self._ignore(event)
+        running = RunningTask(event.task, event.index, event.executor, event.time_ms, event.copy)
+        self._tasks[event.task] = TaskRecord(event.job, event.phase, running)
+        executor.running_slots += 1
+        executor.story.add(event)
+        executor.changed()
+        job = self._jobs.get(event.job)
+        if job is not None:
+            job.running_slots += 1
+            job.changed()
+            phase = job.phases.get(event.phase)
+            if phase is not None:
+                phase.running[event.task] = running
+                phase.story.add(event)
+                phase.changed()
+        return None
+
+    def _task_ended(self, event: TaskEnded) -> None:
+        phase = self._phase(event.job, event.phase)
+        known = self._drop_task(event.task, event)
+        if phase is not None:
+            if known and event.outcome == "success" and event.index not in phase.done:
+                phase.done[event.index] = event.task
+                phase.add_duration(event.duration_ms)
+            elif not known and event.outcome == "lost" and phase.done.get(event.index) == event.task:
+                # Its executor took a finished result with it: the task runs again.
+                del phase.done[event.index]
+                known = True
+            self._jobs[event.job].changed()
+            phase.changed()
+        return None if known else self._ignore(event)
+
+    def _slot_held(self, event: SlotHeld) -> None:
+        job, executor = self._jobs.get(event.job), self._executors.get(event.executor)
+        if job is None or executor is None:
+            return self._ignore(event)
+        self._hold(job, executor, 1, event)
+        return None
+
+    def _slot_freed(self, event: SlotFreed) -> None:
+        job, executor = self._jobs.get(event.job), self._executors.get(event.executor)
+        if job is None or executor is None or event.executor not in job.held:
+            return self._ignore(event)
+        self._hold(job, executor, -1, event)
+        return None
+
+    # -- parts
+    # -------------------------------------------------------------------------------------------------
+
+    def _ignore(self, event: Event) -> None:
+        self.ignored[event.type] += 1
+
+    def _phase(self, job_key: str, phase_key: str) -> PhaseRecord | None:
+        job = self._jobs.get(job_key)
+        return job.phases.get(phase_key) if job is not None else None
+
+    def _hold(
+        self, job: JobRecord, executor: ExecutorRecord, slots: int, event: SlotHeld | SlotFreed
+    ) -> None:
+        left = job.held.get(event.executor, 0) + slots
+        if left:
+            job.held[event.executor] = left
+        else:
+            del job.held[event.executor]
+        executor.held_slots += slots
+        for record in (job, executor):
+            record.story.add(event)
+            record.changed()
+
+    def _drop_task(self, number: int, event: Event) -> bool:
+        """Forget a running attempt wherever it is counted. Returns whether it was known."""
+        task = self._tasks.pop(number, None)
+        if task is None:
+            return False
+        executor = self._executors.get(task.running.executor)
+        if executor is not None:
+            executor.running_slots -= 1
+            executor.story.add(event)
+            executor.changed()
+        job = self._jobs.get(task.job)
+        if job is not None:
+            job.running_slots -= 1
+            job.changed()
+            phase = job.phases.get(task.phase)
+            if phase is not None and phase.running.pop(number, None) is not None:
+                phase.story.add(event)
+                phase.changed()
+        return True
+
+
+def _agree(what: str, booked: object, counted: object, story: Story) -> None:
+    if booked != counted:
+        raise InvariantError(f"{what}: {booked} booked, {counted} counted\n{story}")
+
+
+_HANDLERS: dict[type[Event], Callable[[ClusterState, Any], Summary | None]] = {
+    ExecutorAdded: ClusterState._executor_added,
+    ExecutorRemoved: ClusterState._executor_removed,
+    JobStarted: ClusterState._job_started,
+    JobEnded: ClusterState._job_ended,
+    PhaseStarted: ClusterState._phase_started,
+    PhaseEnded: ClusterState._phase_ended,
+    TaskLaunched: ClusterState._task_launched,
+    TaskEnded: ClusterState._task_ended,
+    SlotHeld: ClusterState._slot_held,
+    SlotFreed: ClusterState._slot_freed,
+}

@@ -1,0 +1,152 @@
+"""The mutable records behind :class:`~spark_sched.state.cluster.ClusterState`; nothing else touches them.
+
+Each record keeps its frozen view until the next change, so that a snapshot copies only what changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from types import MappingProxyType
+
+from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted
+from spark_sched.state.snapshot import DurationSummary, ExecutorView, JobView, PhaseView, RunningTask
+
+__all__ = ["ExecutorRecord", "JobRecord", "PhaseRecord", "Story", "TaskRecord"]
+
+#: Events kept per object: enough to tell how it got where it is, too few to matter in memory.
+STORY_LENGTH = 20
+
+
+class Story:
+    """The latest events that touched an object, for the message of a broken invariant."""
+
+    __slots__ = ("_events", "_told")
+
+    def __init__(self) -> None:
+        self._events: deque[Event] = deque(maxlen=STORY_LENGTH)
+        self._told = 0
+
+    def add(self, event: Event) -> None:
+        self._events.append(event)
+        self._told += 1
+
+    def __str__(self) -> str:
+        left_out = self._told - len(self._events)
+        lines = [f"  … {left_out} earlier events"] if left_out else []
+        lines += [f"  {event.time_ms} {event}" for event in self._events]
+        return "\n".join(lines) or "  nothing happened to it"
+
+
+class ExecutorRecord:
+    __slots__ = ("_view", "added", "held_slots", "running_slots", "story")
+
+    def __init__(self, added: ExecutorAdded) -> None:
+        self.added = added
+        self.running_slots = 0
+        self.held_slots = 0
+        self.story = Story()
+        self._view: ExecutorView | None = None
+
+    def changed(self) -> None:
+        self._view = None
+
+    def view(self) -> ExecutorView:
+        if self._view is None:
+            self._view = ExecutorView(
+                self.added.executor, self.added.host, self.added.slots, self.running_slots, self.held_slots
+            )
+        return self._view
+
+
+class TaskRecord:
+    """A running attempt. Its job and phase may be over already: a killed twin outlives its phase."""
+
+    __slots__ = ("job", "phase", "running")
+
+    def __init__(self, job: str, phase: str, running: RunningTask) -> None:
+        self.job = job
+        self.phase = phase
+        self.running = running
+
+
+class PhaseRecord:
+    __slots__ = ("_view", "count", "done", "min_ms", "running", "started", "story", "sum_log_ms")
+
+    def __init__(self, started: PhaseStarted) -> None:
+        self.started = started
+        self.done: dict[int, int] = {}  # index of a finished task -> the attempt that finished it
+        self.running: dict[int, RunningTask] = {}
+        self.count = 0
+        self.min_ms: int | None = None
+        self.sum_log_ms = 0.0
+        self.story = Story()
+        self._view: PhaseView | None = None
+
+    def changed(self) -> None:
+        self._view = None
+
+    def add_duration(self, duration_ms: int) -> None:
+        # Clocks tick in milliseconds and may step back; a logarithm needs a positive number.
+        duration_ms = max(1, duration_ms)
+        self.count += 1
+        self.min_ms = duration_ms if self.min_ms is None else min(self.min_ms, duration_ms)
+        self.sum_log_ms += math.log(duration_ms)
+
+    def durations(self) -> DurationSummary:
+        return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+
+    def view(self) -> PhaseView:
+        if self._view is None:
+            s = self.started
+            self._view = PhaseView(
+                phase=s.phase,
+                name=s.name,
+                index=s.index,
+                tasks=s.tasks,
+                next_tasks=s.next_tasks,
+                last=s.last,
+                barrier=s.barrier,
+                started_ms=s.time_ms,
+                finished=len(self.done),
+                durations=self.durations(),
+                running=tuple(self.running.values()),
+            )
+        return self._view
+
+
+class JobRecord:
+    __slots__ = ("_view", "arrival", "held", "phases", "running_slots", "started", "story")
+
+    def __init__(self, started: JobStarted, arrival: int) -> None:
+        self.started = started
+        self.arrival = arrival
+        self.phases: dict[str, PhaseRecord] = {}
+        self.held: dict[str, int] = {}
+        self.running_slots = 0
+        self.story = Story()
+        self._view: JobView | None = None
+
+    def changed(self) -> None:
+        self._view = None
+
+    def view(self) -> JobView:
+        if self._view is None:
+            s = self.started
+            self._view = JobView(
+                job=s.job,
+                name=s.name,
+                user=s.user,
+                priority=s.priority,
+                isolation=s.isolation,
+                deadline_ms=s.deadline_ms,
+                job_class=s.job_class,
+                copies=s.copies,
+                marked=s.marked,
+                started_ms=s.time_ms,
+                arrival=self.arrival,
+                phases=tuple(phase.view() for phase in self.phases.values()),
+                held=MappingProxyType(dict(self.held)),
+                running_slots=self.running_slots,
+            )
+        return self._view

@@ -1,0 +1,109 @@
+"""The cluster at one moment, for policies: frozen, so that no policy can change what it observes.
+
+Times are the driver's clock in milliseconds since 1970 (UTC).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = ["DurationSummary", "ExecutorView", "JobView", "PhaseView", "RunningTask", "Snapshot"]
+
+
+@dataclass(frozen=True, slots=True)
+class DurationSummary:
+    """Sufficient statistics of Pareto task durations in milliseconds (each at least 1 ms).
+
+    ``min_ms`` is None while ``count`` is 0; ``sum_log_ms`` is the sum of their natural logarithms.
+    """
+
+    count: int
+    min_ms: int | None
+    sum_log_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """One running attempt; a copy shares its original's ``index``."""
+
+    task: int
+    index: int
+    executor: str
+    launched_ms: int
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseView:
+    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``."""
+
+    phase: str
+    name: str
+    index: int
+    tasks: int
+    next_tasks: int | None
+    last: bool
+    barrier: bool
+    started_ms: int
+    finished: int
+    durations: DurationSummary
+    running: tuple[RunningTask, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """One active job.
+
+    Attributes:
+        job_class: the mark ``class``.
+        arrival: rank of the job's arrival among all jobs seen, from 0; ties in time are impossible.
+        phases: active phases in the order of their start.
+        held: slots held idle for the job, by executor; every count is positive.
+        running_slots: attempts that run, copies included.
+    """
+
+    job: str
+    name: str
+    user: str | None
+    priority: int
+    isolation: float | None
+    deadline_ms: int | None
+    job_class: str | None
+    copies: bool
+    marked: bool
+    started_ms: int
+    arrival: int
+    phases: tuple[PhaseView, ...]
+    held: Mapping[str, int]
+    running_slots: int
+
+    @property
+    def held_slots(self) -> int:
+        return sum(self.held.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorView:
+    """One executor: its slots, and how many of them run an attempt or are held idle."""
+
+    executor: str
+    host: str
+    slots: int
+    running_slots: int
+    held_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Executors and active jobs, in the order of their arrival.
+
+    Attributes:
+        version: number of the last event known.
+        now_ms: the driver's clock at that time.
+    """
+
+    version: int
+    now_ms: int
+    executors: Mapping[str, ExecutorView]
+    jobs: Mapping[str, JobView]
