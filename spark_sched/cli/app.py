@@ -1,0 +1,102 @@
+"""The command's root: subcommands are imported when they are run, so that ``--help`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import IO, Any
+
+import click
+
+from spark_sched import __version__
+from spark_sched.errors import BadInputError, did_you_mean
+
+# name -> (module, what --help says in one line). Each module has a click command of the name `command`.
+_COMMANDS: Mapping[str, tuple[str, str]] = {
+    "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
+    "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
+    "doctor": ("spark_sched.cli.doctor", "Find out what is wrong here and how to mend it."),
+    "demo": ("spark_sched.cli.demo", "Foreground against background on a local cluster, with and without."),
+}
+
+
+class Refusal(click.ClickException):
+    """One sentence on standard error and exit status 2."""
+
+    exit_code = 2
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the sentence the way every command does."""
+        click.echo(f"error: {self.format_message()}", file=file, err=file is None)
+
+
+class Failure(Refusal):
+    """Not the user's input: something of ours or of Spark's did not work."""
+
+    exit_code = 1
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table above: the order in which they are of use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command's module. A name that is none gets None, as click expects."""
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, with our sentence for a name that is no command."""
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            raise Refusal(
+                f"{args[0]!r} is no command{did_you_mean(args[0], _COMMANDS)}: try `spark-sched --help`"
+            )
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands from the table alone: importing them all would cost a second."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; bad input is one sentence, never a traceback."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            raise Refusal(_usage_sentence(error)) from None
+        except BadInputError as error:
+            raise Refusal(str(error)) from None
+        except Exception as error:
+            # Imported here only: other commands need no bridge.
+            from spark_sched.bridge import BridgeError
+
+            if isinstance(error, BridgeError):
+                raise Failure(str(error)) from None
+            raise
+
+
+def _usage_sentence(error: click.UsageError) -> str:
+    path = error.ctx.command_path if error.ctx else "spark-sched"
+    return f"{error.format_message().rstrip('.')}: see `{path} --help`"
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="spark-sched")
+def app() -> None:
+    """Keeps the jobs of one Spark application fair, deadline-aware and isolated.
+
+    \b
+    Examples:
+      spark-sched demo --quick
+      spark-sched submit --master 'local[4]' app.py
+      spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
+      spark-submit --properties-file sched.conf app.py
+    """

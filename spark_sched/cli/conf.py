@@ -1,0 +1,43 @@
+"""``spark-sched conf``: the properties that attach the scheduler."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments, write_whole
+from spark_sched.config import format_properties
+
+_COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properties-file THIS-FILE …"
+
+
+@click.command("conf")
+@click.option("--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Where to run.")
+@click.option("--set", "assignments", multiple=True, metavar="K=V", help="A further property; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+def command(master: str, assignments: tuple[str, ...], as_json: bool, out: Path | None) -> None:
+    """Print the properties that run an application on INNER under spark_sched.
+
+    INNER is local, local[N], local[*], local[N,F], local-cluster[executors,cores,memory_mb],
+    spark://host:port[,host:port], yarn or k8s://https://host:port. The bridge is compiled first if that was
+    not done yet.
+
+    spark-submit reads its properties file twice, so give it a file: it refuses a pipe such as <(…) of bash.
+
+    \b
+    Examples:
+      spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
+      spark-submit --properties-file sched.conf app.py
+      spark-sched conf --master spark://host:7077 --set spark.sched.reservation.isolation=0.9
+    """
+    from spark_sched.bridge import conf
+
+    properties = conf(master, parse_assignments("--set", assignments))
+    if out is not None:
+        write_whole(out, format_properties(properties, _COMMENT))
+    if as_json:
+        echo_json(properties)
+    elif out is None:
+        click.echo(format_properties(properties, _COMMENT), nl=False)

@@ -1,0 +1,202 @@
+"""``spark-sched doctor``: what is wrong here, and how to mend it."""
+
+from __future__ import annotations
+
+import json
+import platform
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import click
+from rich.console import Console
+
+from spark_sched.bridge import BridgeError, build, conf, find_java, find_spark
+from spark_sched.bridge.compiler import plan_build
+from spark_sched.bridge.spark import java_version
+from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments
+from spark_sched.config import check_inner_master, format_properties, read_properties, validate
+from spark_sched.errors import BadInputError
+
+_MIN_PYTHON = (3, 10)
+_JOB_MASTER = "local[2]"
+_JOB_TIMEOUT_S = 180
+_LOG_TAIL_LINES = 15
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; ``remedy`` is empty when all is well."""
+
+    check: str
+    state: Literal["ok", "warning", "wrong"]
+    found: str
+    remedy: str = ""
+
+
+def examine(properties: dict[str, str]) -> Iterator[Finding]:
+    """Findings, each building on those before it; stops where going on is senseless."""
+    yield _python()
+    for name, check in (
+        ("java", _java),
+        ("spark", _spark),
+        ("bridge", lambda: str(build())),
+        ("loopback", _loopback),
+        ("configuration", lambda: _configuration(properties)),
+    ):
+        finding = _finding(name, check)
+        yield finding
+        if finding.state == "wrong":
+            return
+    yield from _job(properties)
+
+
+def _finding(name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, "ok", check())
+    except BridgeError as error:
+        return Finding(name, "wrong", str(error), "mend the Scala sources, or reinstall spark-sched")
+    except BadInputError as error:
+        # Our sentences end in ": <remedy>"; those of a range say "must be …" and are remedy enough.
+        found, _, remedy = str(error).rpartition(": ")
+        return Finding(name, "wrong", found or str(error), remedy if found else "correct it")
+
+
+def _python() -> Finding:
+    found = f"{platform.python_version()} at {sys.executable}"
+    if sys.version_info < _MIN_PYTHON:
+        return Finding("python", "wrong", found, f"use Python {'.'.join(map(str, _MIN_PYTHON))} or newer")
+    return Finding("python", "ok", found)
+
+
+def _java() -> str:
+    java = find_java()
+    return f"{java_version(java)} at {java}"
+
+
+def _spark() -> str:
+    spark = plan_build().spark
+    try:
+        python_side = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise BadInputError("the Python package pyspark is missing: run `pip install pyspark`") from None
+    if python_side != spark.version:
+        raise BadInputError(
+            f"pyspark is {python_side} but SPARK_HOME holds Spark {spark.version}: unset SPARK_HOME or "
+            f"install pyspark=={spark.version}"
+        )
+    return f"{spark.version} at {spark.home}"
+
+
+def _loopback() -> str:
+    try:
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            listener.listen(1)
+            with socket.create_connection(listener.getsockname(), timeout=5):
+                return "127.0.0.1 takes connections"
+    except OSError as error:
+        raise BadInputError(
+            f"127.0.0.1 takes no connection ({error.strerror or error}): bring up the loopback interface or "
+            "mend the firewall, as planner and driver talk over it"
+        ) from None
+
+
+def _configuration(properties: dict[str, str]) -> str:
+    if master := properties.get("spark.master"):
+        check_inner_master(master)
+    validate(properties)
+    ours = sum(name.startswith("spark.sched.") for name in properties)
+    return f"{ours} settings of spark.sched given, all valid" if ours else "every setting at its default"
+
+
+def _job(properties: dict[str, str]) -> Iterator[Finding]:
+    """Run a tiny application on this machine with the given spark.sched settings."""
+    ours = {name: value for name, value in properties.items() if name.startswith("spark.sched.")}
+    spark = find_spark()
+    with tempfile.TemporaryDirectory(prefix="spark-sched-doctor-") as scratch:
+        properties_file, report_file = Path(scratch) / "doctor.conf", Path(scratch) / "report.json"
+        quiet = {"spark.ui.enabled": "false", "spark.pyspark.python": sys.executable}
+        properties_file.write_text(format_properties(conf(_JOB_MASTER, {**quiet, **ours})), encoding="utf-8")
+        submit = [str(spark.home / "bin" / "spark-submit"), "--properties-file", str(properties_file)]
+        submit += [str(Path(__file__).with_name("_doctor_job.py")), str(report_file)]
+        try:
+            done = subprocess.run(
+                submit, capture_output=True, text=True, errors="replace", timeout=_JOB_TIMEOUT_S, check=False
+            )
+            log = done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            log = f"no end after {_JOB_TIMEOUT_S} s"
+        if not report_file.exists():
+            tail = "\n".join(log.strip().splitlines()[-_LOG_TAIL_LINES:])
+            yield Finding(
+                "job", "wrong", f"a job on spark-sched:{_JOB_MASTER} failed", f"its log ends:\n{tail}"
+            )
+            return
+        report = json.loads(report_file.read_text())
+    yield from _judge(report)
+
+
+def _judge(report: dict[str, int]) -> Iterator[Finding]:
+    where = f"spark-sched:{_JOB_MASTER}"
+    if report["attached"] and report["right"]:
+        yield Finding("job", "ok", f"ran on {where}, {report['holds_total']} slots held across its phases")
+    else:
+        what = "ran, but on Spark's own scheduler" if report["right"] else "gave a wrong result"
+        yield Finding("job", "wrong", f"a job on {where} {what}", "report this with the output of --json")
+    if report["plans_accepted"]:
+        yield Finding("planner", "ok", f"{report['plans_accepted']} plans followed")
+    else:
+        yield Finding(
+            "planner",
+            "warning",
+            f"no plan was followed ({report['planner_starts']} starts), the configured rules applied",
+            "look for PlannerProcess in the driver's log, and at spark.sched.planner.python",
+        )
+
+
+@click.command("doctor")
+@click.option("--master", default=DEFAULT_MASTER, metavar="INNER", help="Check this master too.")
+@click.option("--properties-file", type=click.Path(path_type=Path), help="Check the settings in this file.")
+@click.option("--conf", "assignments", multiple=True, metavar="K=V", help="Check this setting; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def command(
+    context: click.Context,
+    master: str,
+    properties_file: Path | None,
+    assignments: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Check Python, Java, Spark, bridge and settings, then run a tiny job.
+
+    Every finding that is not well names its remedy. Exit status 2 if something is wrong.
+
+    \b
+    Examples:
+      spark-sched doctor
+      spark-sched doctor --properties-file conf/standalone.conf --json
+    """
+    properties = read_properties(properties_file) if properties_file else {}
+    properties.update(parse_assignments("--conf", assignments))
+    properties.setdefault("spark.master", master)
+    findings = []
+    marks = {"ok": "[green]ok[/]     ", "warning": "[yellow]warning[/]", "wrong": "[red]wrong[/]  "}
+    console = Console(highlight=False, soft_wrap=True)
+    for finding in examine(properties):
+        findings.append(finding)
+        if not as_json:
+            console.print(f"{marks[finding.state]} {finding.check:<13} ", end="")
+            console.print(finding.found, markup=False)
+            if finding.remedy:
+                console.print(f"        {'':<13} → {finding.remedy}", markup=False)
+    well = all(finding.state != "wrong" for finding in findings)
+    if as_json:
+        echo_json({"well": well, "findings": [asdict(finding) for finding in findings]})
+    context.exit(0 if well else 2)

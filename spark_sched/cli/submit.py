@@ -1,0 +1,164 @@
+"""``spark-sched submit``: spark-submit, attached."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from spark_sched.bridge.attach import CLASS_PATH, MASTER, conf
+from spark_sched.bridge.spark import SparkInstall, find_spark
+from spark_sched.cli.common import DEFAULT_MASTER, parse_assignments
+from spark_sched.config import check_inner_master, format_properties, read_properties
+from spark_sched.errors import BadInputError
+
+# spark-submit's options that take no value; every other one that begins with -- takes one.
+_SWITCHES = {"--help", "-h", "--supervise", "--verbose", "-v", "--load-spark-defaults", "--usage-error"}
+_CONF = {"--conf", "-c"}
+_NO_APPLICATION = {"--version", "--kill", "--status"}
+
+
+@dataclass
+class SubmitArguments:
+    """A spark-submit command line, with what concerns the attachment taken out of ``rest``."""
+
+    rest: list[str] = field(default_factory=list)
+    master: str | None = None
+    properties_file: Path | None = None
+    load_defaults: bool = False
+    class_path: str | None = None
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
+    """Take master, settings, properties file and class path out of spark-submit's arguments.
+
+    Everything else, and everything from the application on, stays as it is and in order. Raises
+    BadInputError for an option without its value and for what cannot be attached.
+    """
+    split = SubmitArguments()
+    position = 0
+    while position < len(arguments):
+        option, equals, value = arguments[position].partition("=")
+        if not option.startswith("-"):
+            split.rest += arguments[position:]
+            break
+        position += 1
+        if option in _NO_APPLICATION:
+            raise BadInputError(f"{option} runs no application: use spark-submit {option}")
+        if option in _SWITCHES:
+            split.load_defaults |= option == "--load-spark-defaults"
+            split.rest.append(option)
+            continue
+        if not equals:
+            if position == len(arguments):
+                raise BadInputError(f"{option} has no value: give one, then the application")
+            value = arguments[position]
+            position += 1
+        if option in _CONF:
+            split.settings.update(parse_assignments("--conf", [value]))
+        elif option == "--master":
+            split.master = value
+        elif option == "--properties-file":
+            split.properties_file = Path(value)
+        elif option == "--driver-class-path":
+            split.class_path = value
+        elif option == "--remote":
+            raise BadInputError(f"--remote is {value!r}: attach the scheduler where that server is started")
+        elif option == "--deploy-mode" and value != "client":
+            raise BadInputError(
+                f"--deploy-mode is {value!r}: the bridge lives on this machine, so use client, or "
+                "spark-submit with the properties of `spark-sched conf` and a jar the driver can read"
+            )
+        else:
+            split.rest += [option, value]
+    return split
+
+
+def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, str]:
+    """All properties of the run, with spark-submit's own precedence: options, then file, then defaults."""
+    merged: dict[str, str] = {}
+    if split.properties_file is None or split.load_defaults:
+        merged.update(_spark_defaults(spark, os.environ))
+    if split.properties_file is not None:
+        merged.update(read_properties(split.properties_file))
+    merged.update(split.settings)
+    if split.class_path is not None:
+        merged[CLASS_PATH] = split.class_path
+    master = split.master or merged.get(MASTER, DEFAULT_MASTER)
+    merged.pop(MASTER, None)
+    return conf(master, merged, spark_home=spark.home)
+
+
+def _spark_defaults(spark: SparkInstall, environment: Mapping[str, str]) -> dict[str, str]:
+    directory = Path(environment.get("SPARK_CONF_DIR") or spark.home / "conf")
+    path = directory / "spark-defaults.conf"
+    return read_properties(path) if path.is_file() else {}
+
+
+def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: SparkInstall) -> int:
+    """Run spark-submit with these properties; its exit status (128 + n if signal n ended it)."""
+    environment = {**os.environ, "SPARK_HOME": str(spark.home)}
+    _, kind = check_inner_master(properties[MASTER])
+    if kind in ("local", "local-cluster") and "spark.pyspark.python" not in properties:
+        # Executors on this machine should find what is installed beside this command.
+        environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    # mkstemp's mode keeps what a user's properties may hold (passwords) from other users.
+    descriptor, name = tempfile.mkstemp(prefix="spark-sched-", suffix=".conf")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(format_properties(properties))
+        command = [str(spark.home / "bin" / "spark-submit"), "--properties-file", name, *rest]
+        return _run(command, environment)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _run(command: list[str], environment: Mapping[str, str]) -> int:
+    child = subprocess.Popen(command, env=environment)
+    # A terminal's Ctrl-C reaches spark-submit by itself and it ends in its own time; what is sent to this
+    # process alone is passed on. Either way the properties file is removed only after the end.
+    handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number)),
+    }
+    try:
+        status = child.wait()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status
+
+
+@click.command(
+    "submit",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    options_metavar="[SPARK-SUBMIT OPTIONS]",
+)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="APP [ARGUMENTS]")
+@click.pass_context
+def command(context: click.Context, arguments: tuple[str, ...]) -> None:
+    """Run spark-submit with the scheduler attached; all its options are passed on.
+
+    --master takes the inner master (default local[*]). --conf, --properties-file and spark-defaults.conf
+    count as they do for spark-submit, and spark.sched.* settings in them are checked first. The exit status
+    is spark-submit's.
+
+    \b
+    Examples:
+      spark-sched submit app.py
+      spark-sched submit --master 'local-cluster[2,2,1024]' --conf spark.sched.reservation.gap=30s app.py 100
+      spark-sched submit --properties-file team.conf --class org.example.Main app.jar
+    """
+    split = split_arguments(arguments)
+    if not split.rest:
+        raise BadInputError("no application was given: name a Python file or a jar")
+    spark = find_spark()
+    context.exit(run_spark_submit(merged_properties(split, spark), split.rest, spark))
