@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
-from pathlib import Path
 
 import click
 
@@ -30,16 +28,3 @@ def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]
 def echo_json(document: object) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that others see whole or not at all. Raises BadInputError if it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        try:
-            temporary.write_text(text, encoding="utf-8")
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise BadInputError(f"{str(path)!r} cannot be written ({error.strerror}): check the folder") from None

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments, write_whole
+from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments
 from spark_sched.config import format_properties
+from spark_sched.files import write_whole
 
 _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properties-file THIS-FILE …"
 
@@ -16,8 +17,11 @@ _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properti
 @click.option("--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Where to run.")
 @click.option("--set", "assignments", multiple=True, metavar="K=V", help="A further property; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--class-path", is_flag=True, help="Print the path of the bridge's jar and nothing else.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
-def command(master: str, assignments: tuple[str, ...], as_json: bool, out: Path | None) -> None:
+def command(
+    master: str, assignments: tuple[str, ...], as_json: bool, class_path: bool, out: Path | None
+) -> None:
     """Print the properties that run an application on INNER under spark_sched.
 
     INNER is local, local[N], local[*], local[N,F], local-cluster[executors,cores,memory_mb],
@@ -31,9 +35,13 @@ def command(master: str, assignments: tuple[str, ...], as_json: bool, out: Path 
       spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
       spark-submit --properties-file sched.conf app.py
       spark-sched conf --master spark://host:7077 --set spark.sched.reservation.isolation=0.9
+      spark-submit --properties-file conf/local.conf --driver-class-path "$(spark-sched conf --class-path)" app.py
     """
-    from spark_sched.bridge import conf
+    from spark_sched.bridge import build, conf
 
+    if class_path:
+        click.echo(build())
+        return
     properties = conf(master, parse_assignments("--set", assignments))
     if out is not None:
         write_whole(out, format_properties(properties, _COMMENT))

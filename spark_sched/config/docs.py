@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from spark_sched.config.keys import ALL, ConfigKey
+from spark_sched.files import write_whole
 
 REGENERATE = "python -m spark_sched.config.docs --write"
 
@@ -70,9 +70,7 @@ def _main(arguments: list[str]) -> int:
     if not target.parent.is_dir():
         print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
         return 2
-    temporary = target.with_suffix(".tmp")
-    temporary.write_text(page, encoding="utf-8")
-    os.replace(temporary, target)
+    write_whole(target, page)
     return 0
 
 

@@ -1,0 +1,21 @@
+"""Writing files that others see whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from spark_sched.errors import BadInputError
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write UTF-8 text beside ``path``, then move it there. Raises BadInputError if that cannot be done."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise BadInputError(f"{str(path)!r} cannot be written ({error.strerror}): check the folder") from None
