@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from spark_sched import bridge
@@ -130,11 +130,7 @@ class _Stage:
     def run_all(self) -> Runs:
         """All pairs; results by workload and setting, in the order of the runs."""
         runs: Runs = defaultdict(list)
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        )
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn(), console=self._console) as progress:
             total = progress.add_task("all runs", total=len(self.pairs) * len(plan.SETTINGS))
             for pair in self.pairs:
