@@ -198,7 +198,8 @@ def test_ended_work_leaves_nothing_behind_however_much_there_was() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        ExecutorRemoved(1, "e9", "x"), JobEnded(1, "k", "ended"), phase(job="k"), PhaseEnded(1, "j", "9.0", True),
+        ExecutorRemoved(1, "e9", "x"), JobEnded(1, "k", "ended"), phase(job="k"),
+        PhaseEnded(1, "j", "9.0", True),
         launch(7, 0, "e9"), end(9, 0), SlotHeld(1, "k", "", "e1", 2), SlotHeld(1, "j", "", "e9", 2),
         SlotFreed(1, "j", "e1", "used"), executor(), job(), phase(),
     ],

@@ -1,0 +1,59 @@
+"""What a predictor says about an active job, and what it must be able to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_sched.events import Event
+from spark_sched.state import JobView, Snapshot, Summary
+
+__all__ = ["UNKNOWN", "Forecast", "Predictor", "forecasts"]
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What to expect of one active job; None or empty where nothing is known.
+
+    Attributes:
+        phase_tasks: tasks of each of the job's phases by index, those already seen included.
+        alpha: Pareto shape of the task times of the job's present phase, else of the phase that comes next.
+        t_m_ms: their scale in milliseconds, the shortest task time to expect.
+        source: where it comes from, for people: ``"none"`` or the predictor's name.
+        runs: earlier runs of the job's name that agree with this one so far.
+        samples: task times behind ``alpha`` and ``t_m_ms``.
+    """
+
+    phase_tasks: tuple[int, ...] = ()
+    alpha: float | None = None
+    t_m_ms: float | None = None
+    source: str = "none"
+    runs: int = 0
+    samples: int = 0
+
+
+UNKNOWN = Forecast()
+
+
+class Predictor(Protocol):
+    """Learns from what happened and forecasts active jobs. Deterministic; not thread-safe; never sees a
+    clock.
+
+    ``observe`` gets every event after the state has applied it, ``learn`` every summary the state made of
+    one, ``reset`` word that active jobs will be told anew. ``forecast`` answers from memory and changes
+    nothing.
+    """
+
+    def observe(self, event: Event) -> None: ...
+
+    def learn(self, summary: Summary) -> None: ...
+
+    def reset(self) -> None: ...
+
+    def forecast(self, job: JobView) -> Forecast: ...
+
+
+def forecasts(predictor: Predictor, snapshot: Snapshot) -> Mapping[str, Forecast]:
+    """A forecast for every active job of the snapshot, by job key."""
+    return {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}

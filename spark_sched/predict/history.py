@@ -1,0 +1,195 @@
+"""Forecasts from earlier runs of the same job name.
+
+Recurring jobs have the phases they had before ("Speculative Slot Reservation", section III-B, case 2: degrees
+of parallelism are learned from previous runs), and a job that loops repeats its phases within one run.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from spark_sched.events import Event, JobStarted, PhaseStarted
+from spark_sched.predict.forecast import UNKNOWN, Forecast
+from spark_sched.predict.pareto import shape_from_sums
+from spark_sched.predict.runs import MAX_PHASES, NoStore, PhaseRun, Run, RunStore
+from spark_sched.state import DurationSummary, JobSummary, JobView, PhaseSummary, Summary
+
+__all__ = ["PhaseHistory"]
+
+#: Runs remembered per job name, and phase instances whose task times are pooled per phase name.
+RUNS_KEPT = 5
+#: Job names remembered at once; the one unused for longest goes first.
+NAMES_KEPT = 10_000
+
+
+@dataclass(slots=True)
+class _Name:
+    """All that is known of one job name."""
+
+    runs: deque[Run]
+    times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
+
+    def pool(self, phase_name: str, durations: DurationSummary, kept: int) -> None:
+        if durations.count == 0:
+            return
+        if phase_name not in self.times and len(self.times) >= MAX_PHASES:
+            del self.times[next(iter(self.times))]
+        self.times.setdefault(phase_name, deque(maxlen=kept)).append(durations)
+
+
+@dataclass(slots=True)
+class _Active:
+    """An active job as far as its own phases go, by index."""
+
+    name: str
+    started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
+    ended: dict[int, PhaseRun | None] = field(default_factory=dict)  # None: its last attempt did not complete
+
+
+class PhaseHistory:
+    """Forecasts phases from the latest earlier run of the job's name that agrees with this one so far.
+
+    Two runs agree while their phases have the same numbers of tasks. Task times are pooled by phase name
+    over the latest instances, within the present run too, so a loop's second round profits from its first. A
+    name the driver made up for unmarked work (it equals the job's key) means nothing to a later run and is
+    not kept.
+
+    Args:
+        store: keeps runs beyond this process.
+        prior_alpha: Pareto shape expected before any task ended, > 1.
+        prior_weight: how many finished tasks that is worth, >= 0.
+        runs_kept: runs remembered per job name.
+    """
+
+    def __init__(
+        self,
+        store: RunStore | None = None,
+        *,
+        prior_alpha: float = 1.6,
+        prior_weight: float = 5.0,
+        runs_kept: int = RUNS_KEPT,
+    ) -> None:
+        self._store: RunStore = NoStore() if store is None else store
+        self._prior_alpha = prior_alpha
+        self._prior_weight = prior_weight
+        self._runs_kept = runs_kept
+        self._names: OrderedDict[str, _Name] = OrderedDict()
+        self._active: dict[str, _Active] = {}
+
+    def observe(self, event: Event) -> None:
+        """Follow the phases of active jobs."""
+        if isinstance(event, JobStarted):
+            if event.job not in self._active and event.name != event.job:
+                self._active[event.job] = _Active(event.name)
+                self._name(event.name)
+        elif isinstance(event, PhaseStarted):
+            active = self._active.get(event.job)
+            if active is not None and event.index < MAX_PHASES:
+                # A retry runs only the tasks whose results were lost: the first attempt tells the width.
+                active.started.setdefault(event.index, event.tasks)
+
+    def learn(self, summary: Summary) -> None:
+        """Remember the task times of a phase that ended, and the run of a job that ended whole."""
+        if isinstance(summary, PhaseSummary):
+            self._learn_phase(summary)
+        else:
+            self._learn_job(summary)
+
+    def reset(self) -> None:
+        """Active jobs are told anew, without the phases they have behind them; history stays."""
+        self._active.clear()
+
+    def forecast(self, job: JobView) -> Forecast:
+        """What to expect of an active job; all unknown for a name not seen before."""
+        active = self._active.get(job.job)
+        known = self._names.get(active.name) if active is not None else None
+        if active is None or known is None:
+            return UNKNOWN
+        agreeing = [run for run in known.runs if _agrees(active, run)]
+        latest = agreeing[-1] if agreeing else None
+        times = known.times.get(_phase_name(job, active, latest) or "", ())
+        alpha, t_m_ms, samples = self._pooled(list(times))
+        if latest is None and samples == 0:
+            return UNKNOWN
+        return Forecast(
+            # A phase without tasks never starts, and plans have no word for it.
+            phase_tasks=tuple(max(1, phase.tasks) for phase in latest.phases) if latest is not None else (),
+            alpha=alpha,
+            t_m_ms=t_m_ms,
+            source="history",
+            runs=len(agreeing),
+            samples=samples,
+        )
+
+    def _learn_phase(self, summary: PhaseSummary) -> None:
+        active = self._active.get(summary.job)
+        if active is None or summary.index >= MAX_PHASES:
+            return
+        self._name(active.name).pool(summary.name, summary.durations, self._runs_kept)
+        if not summary.completed:
+            active.ended[summary.index] = None
+            return
+        tasks = active.started.get(summary.index, summary.tasks)
+        active.ended[summary.index] = PhaseRun(summary.name, tasks, summary.durations)
+
+    def _learn_job(self, summary: JobSummary) -> None:
+        active = self._active.pop(summary.job, None)
+        if active is None or summary.cut_short or not active.ended:
+            return
+        phases = [active.ended.get(index) for index in range(max(active.started, default=-1) + 1)]
+        # A run with a phase that failed, or whose start was not seen, would promise too little.
+        whole = [phase for phase in phases if phase is not None]
+        if len(whole) == len(phases):
+            run = Run(summary.ended_ms, tuple(whole))
+            self._name(active.name).runs.append(run)
+            self._store.save(active.name, run, self._runs_kept)
+
+    def _name(self, name: str) -> _Name:
+        known = self._names.get(name)
+        if known is None:
+            runs = self._store.load(name, self._runs_kept)
+            known = self._names[name] = _Name(deque(runs, maxlen=self._runs_kept))
+            for run in runs:
+                for phase in run.phases:
+                    known.pool(phase.name, phase.durations, self._runs_kept)
+            if len(self._names) > NAMES_KEPT:
+                self._names.popitem(last=False)
+        else:
+            self._names.move_to_end(name)
+        return known
+
+    def _pooled(self, times: list[DurationSummary]) -> tuple[float | None, float | None, int]:
+        """Shape and scale over several instances of one phase, each relative to its own shortest task."""
+        count, sum_log_ratios, shortest = 0, 0.0, []
+        for durations in times:
+            if durations.count and durations.min_ms is not None:
+                count += durations.count
+                ratios = durations.sum_log_ms - durations.count * math.log(durations.min_ms)
+                sum_log_ratios += max(0.0, ratios)
+                shortest.append(durations.min_ms)
+        if not shortest:
+            return None, None, 0
+        alpha = shape_from_sums(count, sum_log_ratios, self._prior_alpha, self._prior_weight)
+        # The median: one instance that read cached data should not set the scale for all.
+        return alpha, float(statistics.median(shortest)), count
+
+
+def _agrees(active: _Active, run: Run) -> bool:
+    """Whether a run had this job's phases so far. After a reset only later indexes are known: they decide."""
+    return all(
+        index < len(run.phases) and run.phases[index].tasks == tasks
+        for index, tasks in active.started.items()
+    )
+
+
+def _phase_name(job: JobView, active: _Active, latest: Run | None) -> str | None:
+    """The name of the phase whose task times matter now: the newest active one, else the next."""
+    if job.phases:
+        return max(job.phases, key=lambda phase: phase.index).name
+    following = max(active.started, default=-1) + 1
+    if latest is not None and following < len(latest.phases):
+        return latest.phases[following].name
+    return None

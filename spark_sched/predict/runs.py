@@ -1,0 +1,54 @@
+"""Earlier runs of a job name: what is remembered of each, and where it may be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_sched.state import DurationSummary
+
+__all__ = ["MAX_PHASES", "NoStore", "PhaseRun", "Run", "RunStore"]
+
+#: A run is remembered up to this many phases: longer ones are loops whose phases repeat.
+MAX_PHASES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRun:
+    """One phase of one run: its name, number of tasks and task times."""
+
+    name: str
+    tasks: int
+    durations: DurationSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One whole run of a job name; ``phases`` in the order of their index from 0."""
+
+    ended_ms: int
+    phases: tuple[PhaseRun, ...]
+
+
+class RunStore(Protocol):
+    """Keeps runs beyond the life of the planner. Must not raise: a lost history costs quality, never
+    progress."""
+
+    def load(self, name: str, limit: int) -> Sequence[Run]:
+        """The latest runs of a job name, the oldest first."""
+        ...
+
+    def save(self, name: str, run: Run, limit: int) -> None:
+        """Keep a run; all but the latest ``limit`` of the name may be dropped."""
+        ...
+
+
+class NoStore:
+    """Keeps nothing."""
+
+    def load(self, name: str, limit: int) -> Sequence[Run]:
+        return ()
+
+    def save(self, name: str, run: Run, limit: int) -> None:
+        return None

@@ -1,0 +1,215 @@
+"""What earlier runs of a job name say about the present one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from spark_sched.events import Event, JobEnded, JobStarted, PhaseEnded, PhaseStarted, TaskEnded, TaskLaunched
+from spark_sched.events import ExecutorAdded as Executor
+from spark_sched.predict import Forecast, PhaseHistory, PhaseRun, Run
+from spark_sched.predict.pareto import shape_from_sums
+from spark_sched.state import ClusterState, DurationSummary
+
+
+class Driver:
+    """Plays jobs on a state with the predictor listening, as the planner's loop does."""
+
+    def __init__(self, predictor: PhaseHistory) -> None:
+        self.predictor = predictor
+        self.state = ClusterState()
+        self.say(Executor(0, "e", "h", 100))
+        self._tasks = 0
+        self._runs = 0
+
+    def say(self, event: Event) -> None:
+        summary = self.state.apply(event)
+        self.predictor.observe(event)
+        if summary is not None:
+            self.predictor.learn(summary)
+
+    def start(self, name: str = "nightly", key: str | None = None) -> str:
+        self._runs += 1
+        key = key or f"mark-{self._runs}"
+        self.say(JobStarted(0, key, name, None, 1, None, None, None, True, True))
+        return key
+
+    def begin(self, job: str, index: int, tasks: int, name: str | None = None, attempt: int = 0) -> None:
+        phase = f"{index}.{attempt}"
+        self.say(PhaseStarted(0, job, phase, name or f"p{index}", index, tasks, None, False, False))
+
+    def finish(
+        self, job: str, index: int, times_ms: Sequence[int] = (), ok: bool = True, attempt: int = 0
+    ) -> None:
+        phase = f"{index}.{attempt}"
+        for i, ms in enumerate(times_ms):
+            self._tasks += 1
+            self.say(TaskLaunched(0, job, phase, self._tasks, i, "e", False))
+            self.say(TaskEnded(ms, job, phase, self._tasks, i, "e", ms, "success", False))
+        self.say(PhaseEnded(0, job, phase, ok))
+
+    def run(self, *widths: int, name: str = "nightly", key: str | None = None) -> None:
+        job = self.start(name, key)
+        for index, tasks in enumerate(widths):
+            self.begin(job, index, tasks)
+            self.finish(job, index)
+        self.end(job)
+
+    def end(self, job: str) -> None:
+        self.say(JobEnded(0, job, "ended"))
+
+    def ask(self, job: str) -> Forecast:
+        return self.predictor.forecast(self.state.snapshot().jobs[job])
+
+
+@pytest.fixture
+def driver() -> Driver:
+    return Driver(PhaseHistory(prior_alpha=1.6, prior_weight=5))
+
+
+def test_nothing_is_known_of_a_name_never_seen(driver: Driver) -> None:
+    driver.run(4, 2, name="another")
+    assert driver.ask(driver.start()) == Forecast()
+
+
+def test_a_second_run_is_expected_to_have_the_phases_of_the_first(driver: Driver) -> None:
+    driver.run(4, 2, 8)
+    job = driver.start()
+    assert driver.ask(job).phase_tasks == (4, 2, 8)
+    driver.begin(job, 0, 4)
+    assert driver.ask(job).phase_tasks == (4, 2, 8)
+    assert driver.ask(job).source == "history"
+    assert driver.ask(job).runs == 1
+
+
+def test_a_run_that_disagrees_says_nothing(driver: Driver) -> None:
+    driver.run(4, 2, 8)
+    job = driver.start()
+    driver.begin(job, 0, 5)
+    assert driver.ask(job).phase_tasks == ()
+
+
+def test_a_run_longer_than_all_before_it_is_unknown_from_there_on(driver: Driver) -> None:
+    driver.run(4)
+    job = driver.start()
+    driver.begin(job, 0, 4)
+    driver.finish(job, 0)
+    driver.begin(job, 1, 4)
+    assert driver.ask(job).phase_tasks == ()
+
+
+def test_of_several_runs_the_latest_that_agrees_counts(driver: Driver) -> None:
+    driver.run(4, 2)
+    driver.run(6, 3)
+    driver.run(4, 7)
+    job = driver.start()
+    assert driver.ask(job).phase_tasks == (4, 7)
+    driver.begin(job, 0, 6)
+    assert (driver.ask(job).phase_tasks, driver.ask(job).runs) == ((6, 3), 1)
+
+
+def test_only_the_latest_runs_are_remembered() -> None:
+    driver = Driver(PhaseHistory(runs_kept=2))
+    for width in (4, 5, 6):
+        driver.run(width, 9)
+    job = driver.start()
+    driver.begin(job, 0, 4)
+    assert driver.ask(job).phase_tasks == ()
+
+
+def test_a_run_cut_short_or_with_a_failed_phase_is_no_example(driver: Driver) -> None:
+    cut = driver.start()
+    driver.begin(cut, 0, 4)
+    driver.end(cut)
+    failed = driver.start()
+    driver.begin(failed, 0, 4)
+    driver.finish(failed, 0, ok=False)
+    driver.end(failed)
+    assert driver.ask(driver.start()).phase_tasks == ()
+
+
+def test_a_retried_phase_counts_with_the_tasks_of_its_first_attempt(driver: Driver) -> None:
+    job = driver.start()
+    driver.begin(job, 0, 8)
+    driver.finish(job, 0, ok=False)
+    driver.begin(job, 0, 3, attempt=1)
+    driver.finish(job, 0, attempt=1)
+    driver.end(job)
+    assert driver.ask(driver.start()).phase_tasks == (8,)
+
+
+def test_a_name_made_up_by_the_driver_is_not_kept(driver: Driver) -> None:
+    driver.run(4, 2, name="spark-7", key="spark-7")
+    driver.start("spark-7", "spark-7")
+    assert driver.ask("spark-7") == Forecast()
+
+
+def test_task_times_are_pooled_over_runs_by_phase_name(driver: Driver) -> None:
+    for times in ([10, 20, 40], [30, 30, 60]):
+        job = driver.start()
+        driver.begin(job, 0, 3)
+        driver.finish(job, 0, times)
+        driver.end(job)
+    forecast = driver.ask(driver.start())
+    ratios = math.log(2) + math.log(4) + math.log(2)
+    assert forecast.alpha == pytest.approx(shape_from_sums(6, ratios, 1.6, 5))
+    assert forecast.t_m_ms == 20.0  # the median of 10 and 30
+    assert forecast.samples == 6
+
+
+def test_a_loops_second_round_learns_from_its_first(driver: Driver) -> None:
+    job = driver.start()
+    driver.begin(job, 0, 2, "step")
+    driver.finish(job, 0, [50, 80])
+    driver.begin(job, 1, 2, "step")
+    forecast = driver.ask(job)
+    assert (forecast.phase_tasks, forecast.t_m_ms, forecast.samples) == ((), 50.0, 2)
+
+
+def test_after_a_reset_only_what_is_told_anew_must_agree(driver: Driver) -> None:
+    driver.run(4, 2, 8)
+    job = driver.start()
+    driver.begin(job, 0, 5)
+    driver.predictor.reset()
+    driver.state.clear()
+    driver.start(key=job)
+    driver.begin(job, 1, 2)
+    assert driver.ask(job).phase_tasks == (4, 2, 8)
+    driver.finish(job, 1)
+    driver.end(job)
+    assert driver.ask(driver.start()).runs == 1  # the half-seen run is no example
+
+
+def test_runs_come_from_the_store_and_go_there() -> None:
+    saved: list[tuple[str, Run, int]] = []
+    kept = Run(
+        1,
+        (
+            PhaseRun("p0", 4, DurationSummary(2, 10, math.log(10) + math.log(20))),
+            PhaseRun("p1", 3, DurationSummary(0, None, 0.0)),
+        ),
+    )
+
+    class Store:
+        def load(self, name: str, limit: int) -> list[Run]:
+            return [kept] if name == "nightly" else []
+
+        def save(self, name: str, run: Run, limit: int) -> None:
+            saved.append((name, run, limit))
+
+    driver = Driver(PhaseHistory(Store()))
+    job = driver.start()
+    assert driver.ask(job).phase_tasks == (4, 3)
+    assert driver.ask(job).t_m_ms == 10.0
+    driver.begin(job, 0, 6)
+    driver.finish(job, 0)
+    driver.end(job)
+    assert [(name, [phase.tasks for phase in run.phases]) for name, run, _ in saved] == [("nightly", [6])]
+
+
+def test_asking_changes_nothing(driver: Driver) -> None:
+    driver.run(4, 2)
+    job = driver.start()
+    assert driver.ask(job) == driver.ask(job)
