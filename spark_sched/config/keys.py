@@ -105,6 +105,13 @@ COPIES_MIN_TASK_TIME = ConfigKey(
     "100ms",
     "A task that has run for less than this gets no copy yet.",
 )
+COPIES_MIN_SLOWDOWN = ConfigKey(
+    "spark.sched.copies.minSlowdown",
+    values.number(0, 1000),
+    "1.5",
+    "A task gets a copy only after it has run this many times its phase's typical (geometric mean) "
+    "task time; 0 copies as soon as `minTaskTime` has passed.",
+)
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",
     values.flag(),
