@@ -1,0 +1,32 @@
+"""Policies by name. A new policy is one file beside this one and one line here."""
+
+from __future__ import annotations
+
+import importlib
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.policies.base import Policy, PolicySettings
+
+__all__ = ["available", "create"]
+
+# As text, so that the planner imports the one it needs.
+_POLICIES = {
+    "fifo": "spark_sched.policies.fifo:FifoPolicy",
+    "priority": "spark_sched.policies.priority:PriorityPolicy",
+    "reservation": "spark_sched.policies.reservation.policy:ReservationPolicy",
+}
+
+
+def available() -> tuple[str, ...]:
+    """The names, in alphabetical order."""
+    return tuple(sorted(_POLICIES))
+
+
+def create(name: str, settings: PolicySettings) -> Policy:
+    """A policy by its name. Raises BadInputError for an unknown one."""
+    if name not in _POLICIES:
+        hint = did_you_mean(name, _POLICIES)
+        raise BadInputError(f"the policy {name!r} is unknown{hint}: choose one of {', '.join(available())}")
+    module, _, attribute = _POLICIES[name].partition(":")
+    policy: Policy = getattr(importlib.import_module(module), attribute)(settings)
+    return policy

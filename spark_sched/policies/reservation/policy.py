@@ -1,0 +1,79 @@
+"""Speculative slot reservation: who holds slots, how surely, and with what knowledge of the job's phases.
+
+The plan carries the rule per job; Algorithm 1 itself runs where tasks complete (the driver's ledger, the
+simulator's ledger).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.plan import Plan, ReservationRule
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.state import JobView, Snapshot
+
+__all__ = ["ReservationPolicy"]
+
+
+class ReservationPolicy:
+    """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
+
+    A job's isolation level P is its own mark, else the configured one if its priority is at least
+    ``spark.sched.reservation.minPriority``, else 0; at 0 it holds nothing. What earlier runs of its name
+    tell of its phases (n of Algorithm 1, alpha and t_m of equation 2) goes with the rule.
+    """
+
+    name = "reservation"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self._settings = settings
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
+            rule, reason = self._rule(job, forecasts.get(job.job, UNKNOWN))
+            return job.priority, rule, f"priority {job.priority}: {reason}"
+
+        return make_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            ordered=False,
+            rank_by=lambda job: (-job.priority, job.arrival),
+            decide_job=decide_job,
+        )
+
+    def _rule(self, job: JobView, forecast: Forecast) -> tuple[ReservationRule | None, str]:
+        settings = self._settings
+        if not settings.reservation_enabled:
+            return None, "reservations are disabled"
+        if job.isolation is not None:
+            isolation, whose = job.isolation, "its own isolation"
+        elif job.priority >= settings.min_priority:
+            isolation, whose = settings.isolation, "the configured isolation"
+        else:
+            return None, f"below {settings.min_priority} and no isolation of its own: holds nothing"
+        if isolation <= 0.0:
+            return None, f"{whose} 0: holds nothing"
+        rule = ReservationRule(
+            isolation=isolation,
+            alpha=forecast.alpha,
+            t_m_ms=forecast.t_m_ms,
+            prereserve_threshold=settings.prereserve_threshold,
+            phase_tasks=forecast.phase_tasks,
+            copies=settings.copies_enabled and job.copies,
+        )
+        return rule, f"{whose} {isolation:g}; {_knowledge(forecast)}"
+
+
+def _knowledge(forecast: Forecast) -> str:
+    if forecast == UNKNOWN:
+        return "nothing known of its phases"
+    phases = f"{len(forecast.phase_tasks)} phases as in {forecast.runs} earlier runs"
+    times = f"task times from {forecast.samples} tasks"
+    return f"{phases if forecast.phase_tasks else 'phases unknown'}, {times}"

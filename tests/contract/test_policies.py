@@ -1,0 +1,127 @@
+"""What every policy of the registry promises."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from spark_sched.config import validate
+from spark_sched.errors import BadInputError
+from spark_sched.events import ExecutorAdded, JobStarted, PhaseStarted, SlotHeld, TaskLaunched
+from spark_sched.policies import Plan, Policy, PolicySettings, available, create
+from spark_sched.predict import Forecast
+from spark_sched.state import ClusterState, Snapshot
+
+SCHEMA = Draft202012Validator(
+    json.loads((Path(__file__).parents[2] / "protocol" / "plan.schema.json").read_text())
+)
+DEFAULTS = PolicySettings.from_config(validate({}))
+
+every_policy = pytest.mark.parametrize(
+    "policy", [create(name, DEFAULTS) for name in available()], ids=available()
+)
+
+jobs = st.builds(
+    JobStarted,
+    time_ms=st.integers(0, 10**6),
+    job=st.text(min_size=1, max_size=5),
+    name=st.text(max_size=5),
+    user=st.none() | st.text(max_size=3),
+    priority=st.integers(-(2**31), 2**31 - 1),
+    isolation=st.none() | st.floats(0, 1),
+    deadline_ms=st.none() | st.integers(0, 10**13),
+    job_class=st.none(),
+    copies=st.booleans(),
+    marked=st.booleans(),
+)
+forecasts = st.builds(
+    Forecast,
+    phase_tasks=st.lists(st.integers(1, 10**6), max_size=4).map(tuple),
+    alpha=st.none() | st.floats(1.01, 100),
+    t_m_ms=st.none() | st.floats(1, 1e9),
+    source=st.just("test"),
+    runs=st.integers(0, 5),
+    samples=st.integers(0, 100),
+)
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Forecast]]:
+    state = ClusterState()
+    state.apply(ExecutorAdded(0, "e", "h", 4))
+    told = {}
+    for n, job in enumerate(draw(st.lists(jobs, max_size=8, unique_by=lambda job: job.job))):
+        state.apply(job)
+        state.apply(PhaseStarted(job.time_ms, job.job, f"{n}.0", "p", 0, 3, None, False, False))
+        state.apply(TaskLaunched(job.time_ms, job.job, f"{n}.0", n, 0, "e", False))
+        state.apply(SlotHeld(job.time_ms, job.job, f"{n}.0", "e", 10**6))
+        if draw(st.booleans()):
+            told[job.job] = draw(forecasts)
+    state.version = 77
+    return state.snapshot(), told
+
+
+def decide(policy: Policy, world: tuple[Snapshot, dict[str, Forecast]], seed: int = 3) -> Plan:
+    return policy.decide(world[0], world[1], 5_000, np.random.default_rng(seed))
+
+
+@every_policy
+@given(world=worlds())
+def test_the_same_seed_gives_the_same_bytes(
+    policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
+) -> None:
+    again = create(policy.name, DEFAULTS)
+    assert decide(policy, world).to_text() == decide(again, world).to_text()
+
+
+@every_policy
+@given(world=worlds())
+def test_nothing_observed_is_changed(policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]) -> None:
+    before = repr(world)
+    decide(policy, world)
+    assert repr(world) == before
+
+
+@every_policy
+@given(world=worlds())
+def test_every_active_job_is_ranked_exactly_once(
+    policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
+) -> None:
+    plan = decide(policy, world)
+    assert sorted(job.job for job in plan.jobs) == sorted(world[0].jobs)
+    assert [job.rank for job in plan.jobs] == list(range(len(world[0].jobs)))
+
+
+@every_policy
+@given(world=worlds())
+def test_the_plan_is_valid_on_the_wire_and_gives_a_reason_for_each_job(
+    policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
+) -> None:
+    document = json.loads(decide(policy, world).to_text())
+    SCHEMA.validate(document)
+    assert (document["snapshot"], document["made_at_ms"], document["policy"]) == (77, 5_000, policy.name)
+    assert all(job["reason"] for job in document["jobs"])
+
+
+@every_policy
+def test_an_empty_cluster_gets_an_empty_plan(policy: Policy) -> None:
+    plan = decide(policy, (ClusterState().snapshot(), {}))
+    assert plan.jobs == ()
+    SCHEMA.validate(plan.to_json())
+
+
+@every_policy
+def test_a_plan_is_renumbered_without_touching_its_rules(policy: Policy) -> None:
+    plan = decide(policy, (ClusterState().snapshot(), {}))
+    assert plan.numbered(9).to_json() == plan.to_json() | {"plan": 9}
+
+
+def test_an_unknown_policy_is_refused_with_a_hint() -> None:
+    with pytest.raises(BadInputError, match=r"'resevation' is unknown \(did you mean 'reservation'\?\)"):
+        create("resevation", DEFAULTS)
