@@ -12,6 +12,7 @@ import scala.collection.mutable
  *                  that no event slips in between
  */
 final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch) {
+  private val LingerMs = 50L
   private val lock = new Object
   private val events = mutable.Queue.empty[Event]
   private var version = 0L
@@ -50,6 +51,8 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
         lock.wait(left)
         left = deadline - nowMs()
       }
+      // One batch of many events costs the planner far less than many of one.
+      if (!resetDue && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
       resetDue
     }
     if (reset) withState { state =>

@@ -52,10 +52,10 @@ final class Ledger(listener: LedgerListener) {
     var scaleMs: Double = Double.PositiveInfinity // t_m: the phase's shortest task so far
     var sumLogMs = 0.0
     var preReserved = 0
-    def finished: Int = done.size
+    var finished = 0 // = done.size, which a BitSet has to count
     /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
     def copyAgeMs: Long = {
-      val typicalMs = if (done.isEmpty) 0.0 else math.exp(sumLogMs / done.size)
+      val typicalMs = if (finished == 0) 0.0 else math.exp(sumLogMs / finished)
       math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
     }
     def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
@@ -229,7 +229,9 @@ final class Ledger(listener: LedgerListener) {
   }
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
-  def taskUndone(phase: String, index: Int): Unit = phases.get(phase).foreach(_.done -= index)
+  def taskUndone(phase: String, index: Int): Unit = phases.get(phase).foreach { p =>
+    if (p.done.remove(index)) p.finished -= 1
+  }
 
   /** Which tasks of the phase the ledger takes for done. */
   def doneTasks(phase: String): collection.Set[Int] = phases.get(phase).fold[collection.Set[Int]](Set.empty)(_.done)
@@ -429,6 +431,7 @@ final class Ledger(listener: LedgerListener) {
   private def finishTask(a: Attempt, nowMs: Long): Unit = {
     val p = a.phase
     p.done += a.index
+    p.finished += 1
     if (a.copy) counters.copiesWon += 1
     val durationMs = math.max(1L, nowMs - a.launchMs).toDouble
     p.scaleMs = math.min(p.scaleMs, durationMs)

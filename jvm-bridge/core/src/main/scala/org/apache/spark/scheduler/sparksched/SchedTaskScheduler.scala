@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
-import java.util.concurrent.{ScheduledFuture, TimeUnit}
+import java.util.concurrent.TimeUnit
 
 import org.apache.spark.{SparkContext, TaskState}
 import org.apache.spark.TaskState.TaskState
@@ -46,7 +46,7 @@ private[spark] final class SchedTaskScheduler(
   // ---- life --------------------------------------------------------------------------------------------------
 
   private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-sched-timer")
-  private var armed: Option[(Long, ScheduledFuture[_])] = None
+  private var armedMs = Long.MaxValue // when the earliest pending wake-up comes
 
   override def start(): Unit = {
     super.start()
@@ -179,14 +179,13 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- time --------------------------------------------------------------------------------------------------
 
-  private def rearm(): Unit = ledger.nextWakeMs(nowMs) match {
-    case None => armed.foreach(_._2.cancel(false)); armed = None
-    case Some(at) if armed.exists(_._1 == at) =>
-    case Some(at) if !timer.isShutdown =>
-      armed.foreach(_._2.cancel(false))
-      armed = Some(at -> timer.schedule(
-        (() => Utils.tryLogNonFatalError(wake())): Runnable, math.max(0L, at - nowMs), TimeUnit.MILLISECONDS))
-    case _ =>
+  /** Deadlines mostly move later: a timer that fires too early costs less than moving it each time. */
+  private def rearm(): Unit = if (ledger.heldSlots > 0) {
+    val now = nowMs
+    ledger.nextWakeMs(now).filter(at => at < armedMs && !timer.isShutdown).foreach { at =>
+      armedMs = at
+      timer.schedule((() => Utils.tryLogNonFatalError(wake(at))): Runnable, math.max(0L, at - now), TimeUnit.MILLISECONDS)
+    }
   }
 
   /** Forgets jobs whose owner never said that they ended, and falls back when the plan's time is over. */
@@ -197,8 +196,8 @@ private[spark] final class SchedTaskScheduler(
   }
 
   /** Nothing else triggers an offer when a hold expires or a task becomes old enough for a copy. */
-  private def wake(): Unit = synchronized {
-    armed = None
+  private def wake(atMs: Long): Unit = synchronized {
+    if (armedMs == atMs) armedMs = Long.MaxValue
     val now = nowMs
     if (ledger.expire(now) || ledger.anyCopiesDue(now)) backend.reviveOffers()
     rearm()

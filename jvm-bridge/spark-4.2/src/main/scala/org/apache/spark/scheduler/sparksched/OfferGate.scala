@@ -1,0 +1,27 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.scheduler._
+import org.apache.spark.util.Clock
+
+/** Spark 4.2 counts cores as Int; this file is all that differs from the other Spark lines. */
+private[sparksched] abstract class OfferGate(
+    scheduler: TaskSchedulerImpl, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
+    extends TaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock) {
+
+  /** Whether this task set may take a slot of the executor now. */
+  protected def mayTake(executor: String): Boolean
+
+  override def resourceOffer(
+      execId: String,
+      host: String,
+      maxLocality: TaskLocality.TaskLocality,
+      taskCpus: Int,
+      taskResourceAssignments: Map[String, Map[String, Long]]): (Option[TaskDescription], Boolean, Int) =
+    if (mayTake(execId)) super.resourceOffer(execId, host, maxLocality, taskCpus, taskResourceAssignments)
+    // Not a delay-scheduling reject: the slot is somebody else's.
+    else (None, false, -1)
+}
+
+private[sparksched] object SparkLine {
+  def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = offer.cores / scheduler.CPUS_PER_TASK
+}
