@@ -51,11 +51,13 @@ final class Ledger(listener: LedgerListener) {
     var lastLaunchMs: Long = startMs
     var scaleMs: Double = Double.PositiveInfinity // t_m: the phase's shortest task so far
     var sumLogMs = 0.0
+    // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
+    var timed = 0
     var preReserved = 0
     var finished = 0 // = done.size, which a BitSet has to count
     /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
     def copyAgeMs: Long = {
-      val typicalMs = if (finished == 0) 0.0 else math.exp(sumLogMs / finished)
+      val typicalMs = if (timed == 0) 0.0 else math.exp(sumLogMs / timed)
       math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
     }
     def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
@@ -412,7 +414,7 @@ final class Ledger(listener: LedgerListener) {
   private def phaseDeadline(p: Phase, nowMs: Long): Long = {
     val rule = p.job.rule
     val capMs = p.lastLaunchMs + rule.maxHoldMs
-    val k = p.finished
+    val k = p.timed
     val scale = if (k > 0) Some(p.scaleMs) else rule.scaleMs
     scale match {
       case Some(t) if rule.isolation < 1.0 =>
@@ -432,6 +434,7 @@ final class Ledger(listener: LedgerListener) {
     val p = a.phase
     p.done += a.index
     p.finished += 1
+    p.timed += 1
     if (a.copy) counters.copiesWon += 1
     val durationMs = math.max(1L, nowMs - a.launchMs).toDouble
     p.scaleMs = math.min(p.scaleMs, durationMs)
