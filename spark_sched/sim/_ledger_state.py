@@ -1,0 +1,256 @@
+"""The records behind the ledger: executors, jobs, phases, attempts, counters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spark_sched.predict.pareto import shape_from_sums
+from spark_sched.sim.rule import Rule
+
+__all__ = ["Attempt", "Counters", "Executor", "Job", "Phase", "deadline_ms", "round_half_up"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the ledger did so far; times in (slot-)milliseconds."""
+
+    holds: int = 0
+    holds_used: int = 0
+    holds_expired: int = 0
+    holds_overridden: int = 0
+    pre_reserved: int = 0
+    copies_launched: int = 0
+    copies_won: int = 0
+    copies_wasted_ms: int = 0
+    held_idle_slot_ms: int = 0
+
+
+class Executor:
+    """Free and held slots of one executor; held ones are free too."""
+
+    __slots__ = ("draining", "free", "held", "held_by", "id")
+
+    def __init__(self, id: str, free: int) -> None:
+        self.id = id
+        self.free = free
+        self.draining = False
+        self.held = 0
+        self.held_by: dict[Job, int] = {}
+
+
+class Job:
+    """One job's rule, its active phases and its slots."""
+
+    __slots__ = (
+        "deadline_ms",
+        "demand",
+        "ended",
+        "held",
+        "key",
+        "marked",
+        "peak_slots",
+        "phases",
+        "rule",
+        "running",
+    )
+
+    def __init__(self, key: str, marked: bool, rule: Rule) -> None:
+        self.key = key
+        self.marked = marked
+        self.rule = rule
+        self.held = 0
+        self.running = 0  # distinct tasks: a copy beside its original is not counted
+        self.peak_slots = 0
+        self.deadline_ms = 0
+        self.ended = False
+        self.phases: dict[str, Phase] = {}
+        # The last demand outlives its phase: between two Spark jobs it is all that is known.
+        self.demand = 0
+
+    @property
+    def may_hold(self) -> bool:
+        return not self.ended and self.rule.isolation > 0.0
+
+    def widest(self) -> int:
+        """Slots that the job may have in all, held and running: no more than the widest of now and next."""
+        now = after = 0
+        for p in self.phases.values():
+            now += p.tasks
+            if not p.last:
+                n = p.expected_next()
+                after = max(after, p.same_again() if n is None else n)
+        return max(now, after)
+
+    def refresh_deadline(self, now_ms: int) -> None:
+        """All holds of a job share one deadline: the latest among its active phases."""
+        if self.phases:
+            self.deadline_ms = max([p.deadline_ms(now_ms) for p in self.phases.values()])
+
+    def wanted(self, now_ms: int) -> int:
+        """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
+        if not self.may_hold or self.deadline_ms <= now_ms:
+            return 0
+        most = 0
+        for p in self.phases.values():
+            if not p.last and p.past_threshold():
+                n = p.expected_next()
+                if n is not None:
+                    most = max(most, min(n - self.running - self.held, n - p.tasks - p.pre_reserved))
+        return most
+
+
+class Phase:
+    """One phase's tasks and what its task times say so far."""
+
+    __slots__ = (
+        "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
+        "last_launch_ms", "pre_reserved", "scale_ms", "sum_log_ms", "tasks", "timed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: str,
+        job: Job,
+        index: int,
+        tasks: int,
+        dag_next_tasks: int | None,
+        last: bool,
+        barrier: bool,
+        start_ms: int,
+    ) -> None:
+        self.key = key
+        self.job = job
+        self.index = index
+        self.tasks = tasks
+        self.dag_next_tasks = dag_next_tasks
+        self.last = last
+        self.barrier = barrier
+        self.done: set[int] = set()
+        self.copied: set[int] = set()
+        self.attempts: dict[int, Attempt] = {}
+        self.last_launch_ms = start_ms
+        # Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
+        self.timed = 0
+        self.scale_ms = math.inf  # t_m: the phase's shortest task so far
+        self.sum_log_ms = 0.0
+        self.pre_reserved = 0
+
+    def finish(self, index: int, duration_ms: int) -> None:
+        """A first success of task ``index``."""
+        self.done.add(index)
+        self.timed += 1
+        duration = float(max(1, duration_ms))
+        self.scale_ms = min(self.scale_ms, duration)
+        self.sum_log_ms += math.log(duration)
+
+    def past_threshold(self) -> bool:
+        return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
+
+    def expected_next(self) -> int | None:
+        """n: the tasks to hold slots for after this phase; None when nothing is known."""
+        j = self.job
+        known = j.rule.phase_tasks
+        in_step = self.index < len(known) and known[self.index] == self.tasks
+        later = known[self.index + 1 :] if in_step else ()
+        n = self.dag_next_tasks
+        if n is None and later:
+            n = later[0]
+        if not j.rule.whole_job or not j.marked:
+            return n
+        # What a marked job's next action needs is not in any DAG: the widest phase that earlier runs had from
+        # here on, else the widest so far.
+        if later:
+            return max(*later, n or 0)
+        return None if n is None else max(n, j.peak_slots)
+
+    def same_again(self) -> int:
+        """With n unknown the paper expects m again; for a marked job the widest phase so far stands in for
+        it."""
+        j = self.job
+        return max(self.tasks, j.peak_slots) if j.rule.whole_job and j.marked else self.tasks
+
+    def stragglers(self, now_ms: int) -> list[Attempt]:
+        """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
+        IV-C)."""
+        j = self.job
+        if not j.rule.copies or self.barrier or j.held == 0:
+            return []
+        running = self.running_tasks()
+        # Tasks still waiting for a slot come before copies.
+        if running == 0 or len(self.done) + running < self.tasks:
+            return []
+        done, copied = self.done, self.copied
+        uncopied = [
+            a for a in self.attempts.values() if not a.copy and a.index not in done and a.index not in copied
+        ]
+        if len(uncopied) > j.held:
+            return []
+        age_ms = self.copy_age_ms()
+        return [a for a in uncopied if a.launch_ms + age_ms <= now_ms]
+
+    def copy_age_ms(self) -> int:
+        """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first."""
+        typical_ms = math.exp(self.sum_log_ms / self.timed) if self.timed else 0.0
+        rule = self.job.rule
+        return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * typical_ms))
+
+    def running_tasks(self) -> int:
+        done = self.done
+        return sum(1 for a in self.attempts.values() if not a.copy and a.index not in done)
+
+    def deadline_ms(self, now_ms: int) -> int:
+        """When reservations made for this phase end (section IV-B3), in the clock of ``now_ms``."""
+        rule = self.job.rule
+        cap_ms = self.last_launch_ms + rule.max_hold_ms
+        k = self.timed
+        t_m = self.scale_ms if k else rule.scale_ms
+        if t_m is None or rule.isolation >= 1.0:
+            return cap_ms
+        # The paper's phase starts all its tasks at time 0; with more tasks than slots the clock starts with
+        # the last.
+        log = math.log
+        sum_log_ratios = self.sum_log_ms - k * log(t_m) if k else 0.0
+        for a in self.attempts.values():
+            if not a.copy and a.index not in self.done:
+                sum_log_ratios += log(max(float(now_ms - a.launch_ms), t_m) / t_m)
+        shape = shape_from_sums(k, sum_log_ratios, rule.shape, rule.shape_weight)
+        hold_ms = deadline_ms(rule.isolation, t_m, shape, self.tasks)
+        return cap_ms if hold_ms >= rule.max_hold_ms else self.last_launch_ms + round_half_up(hold_ms)
+
+
+class Attempt:
+    """One attempt of a task."""
+
+    __slots__ = ("copy", "executor", "index", "launch_ms", "phase", "task")
+
+    def __init__(
+        self, task: int, phase: Phase, index: int, executor: str, copy: bool, launch_ms: int
+    ) -> None:
+        self.task = task
+        self.phase = phase
+        self.index = index
+        self.executor = executor
+        self.copy = copy
+        self.launch_ms = launch_ms
+
+
+def deadline_ms(isolation: float, t_m_ms: float, alpha: float, n_tasks: int) -> float:
+    """D = t_m (1 - P^(1/N))^(-1/alpha) in milliseconds; t_m at P = 0, infinity at P = 1.
+
+    The scalar twin of :func:`spark_sched.policies.reservation.reservation_deadline_s`, which the tests hold
+    it to: the ledger needs it at every task completion, where the arrays and checks of the public one take
+    most of the time.
+    """
+    if isolation <= 0.0 or n_tasks == 0:
+        return t_m_ms
+    if isolation >= 1.0:
+        return math.inf
+    # 1 - P^(1/N) by expm1, since P^(1/N) is within rounding of 1 for large N.
+    return t_m_ms * math.pow(-math.expm1(math.log(isolation) / n_tasks), -1.0 / alpha)
+
+
+def round_half_up(value: float) -> int:
+    """``java.lang.Math.round``: both ledgers must round alike, and Python's ``round`` goes to the even
+    neighbour."""
+    return math.floor(value + 0.5)

@@ -1,0 +1,523 @@
+"""Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" step by step.
+
+The twin of ``schedcore.Ledger`` in the JVM bridge: the same operations, the same decisions, the same order of
+listener calls. ``protocol/golden`` and ``tests/contract/test_ledger_golden.py`` bind the two; change both or
+none.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from spark_sched.sim._ledger_state import Attempt, Counters, Executor, Job, Phase
+from spark_sched.sim.rule import Rule
+
+__all__ = ["Counters", "Decision", "Ledger", "LedgerListener", "Rule"]
+
+# Below any priority a job can have: what nobody declared yields to every reservation.
+_LOWEST_PRIORITY = -(2**31)
+
+
+class LedgerListener(Protocol):
+    """Told about every slot that the ledger starts or stops holding, in order."""
+
+    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
+
+    def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None: ...
+
+
+class Decision(NamedTuple):
+    """What happened to a freed slot, and why, in words for people."""
+
+    keep: bool
+    reason: str
+
+
+class Ledger:
+    """Holds are counts per (executor, job): slots of one executor are interchangeable.
+
+    Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
+    scheduled from here. Not thread safe.
+
+    Invariants (:meth:`violations`): on each executor the held slots never exceed the free ones; a job that
+    ended holds nothing; every hold has a finite deadline.
+    """
+
+    __slots__ = (
+        "_attempts", "_executors", "_held_now", "_held_since_ms", "_jobs", "_listener", "_phases", "counters",
+    )  # fmt: skip
+
+    def __init__(self, listener: LedgerListener) -> None:
+        self._listener = listener
+        # Dictionaries iterate in insertion order, which decides ties here and in Scala alike.
+        self._executors: dict[str, Executor] = {}
+        self._jobs: dict[str, Job] = {}
+        self._phases: dict[str, Phase] = {}
+        self._attempts: dict[int, Attempt] = {}
+        self.counters = Counters()
+        self._held_now = 0
+        self._held_since_ms = 0
+
+    # ---- executors ----
+
+    def executor_added(self, executor: str, slots: int) -> None:
+        """A new executor with all its slots free; one that is known already stays as it is."""
+        if executor not in self._executors:
+            self._executors[executor] = Executor(executor, slots)
+
+    def observe_free(self, executor: str, free: int, now_ms: int) -> None:
+        """Sets the free slots to what the cluster really offers; holds that no longer fit are dropped."""
+        e = self._executors.get(executor)
+        if e is None:
+            e = self._executors[executor] = Executor(executor, free)
+        e.free = free
+        self._drop_what_does_not_fit(e, now_ms)
+
+    def executor_draining(self, executor: str, now_ms: int) -> None:
+        """No new holds there and the present ones go: decommissioned. Running tasks go on."""
+        e = self._executors.get(executor)
+        if e is not None:
+            e.draining = True
+            self._release_all_on(e, "executor_lost", now_ms)
+
+    def executor_excluded(self, executor: str, now_ms: int) -> None:
+        """What is held there goes, though the executor may come back: it is excluded for a while."""
+        e = self._executors.get(executor)
+        if e is not None:
+            self._release_all_on(e, "executor_lost", now_ms)
+
+    def executor_removed(self, executor: str, now_ms: int) -> None:
+        """The executor is gone with all that ran and was held there."""
+        e = self._executors.get(executor)
+        if e is not None:
+            self._release_all_on(e, "executor_lost", now_ms)
+            del self._executors[executor]
+            for a in [a for a in self._attempts.values() if a.executor == executor]:
+                self._forget(a)
+
+    def held_on(self, executor: str) -> int:
+        """Held slots of the executor; 0 where it is unknown."""
+        e = self._executors.get(executor)
+        return 0 if e is None else e.held
+
+    def holds(self) -> list[tuple[str, str, int, int]]:
+        """(job, executor, slots, deadline in ms) of every hold."""
+        return [
+            (j.key, e.id, n, j.deadline_ms) for e in self._executors.values() for j, n in e.held_by.items()
+        ]
+
+    # ---- jobs and phases ----
+
+    def job_started(self, job: str, marked: bool, rule: Rule) -> None:
+        """A job and its rule; one that runs already keeps its own.
+
+        Args:
+            job: its key.
+            marked: its owner named it: more Spark jobs may follow any one of them.
+            rule: what holds for its reservations.
+        """
+        if job not in self._jobs:
+            self._jobs[job] = Job(job, marked, rule)
+
+    def rule_of(self, job: str) -> Rule | None:
+        """The job's rule; None where it is unknown."""
+        j = self._jobs.get(job)
+        return None if j is None else j.rule
+
+    def rule_changed(self, job: str, rule: Rule, now_ms: int) -> None:
+        """Replaces a job's rule; holds that the new rule does not want are freed."""
+        j = self._jobs.get(job)
+        if j is not None and j.rule != rule:
+            j.rule = rule
+            if j.may_hold:
+                j.refresh_deadline(now_ms)
+            else:
+                self._release_all_of(j, "disabled", now_ms)
+
+    def job_ended(self, job: str, now_ms: int) -> None:
+        """The job ended, failed or was cancelled: it holds nothing more."""
+        j = self._jobs.pop(job, None)
+        if j is not None:
+            j.ended = True
+            self._release_all_of(j, "job_ended", now_ms)
+            for key in j.phases:
+                self._phases.pop(key, None)
+            j.phases.clear()
+
+    def phase_started(
+        self,
+        job: str,
+        phase: str,
+        index: int,
+        tasks: int,
+        next_tasks: int | None,
+        last: bool,
+        barrier: bool,
+        now_ms: int,
+    ) -> None:
+        """A phase's tasks are ready to be launched.
+
+        Args:
+            job: key of its job; the call does nothing where the job is unknown.
+            phase: key of the phase.
+            index: place of the phase within its job, from 0.
+            tasks: m, its number of tasks.
+            next_tasks: n, the tasks of the phase that follows in the DAG; None where that is unknown.
+            last: nothing follows: the job ends with this phase.
+            barrier: its tasks run all at once or not at all, so that none gets a copy.
+            now_ms: the time.
+        """
+        j = self._jobs.get(job)
+        if j is not None:
+            p = Phase(phase, j, index, tasks, next_tasks, last, barrier, now_ms)
+            self._phases[phase] = p
+            j.phases[phase] = p
+            self._refresh_demand(j, now_ms)
+            j.refresh_deadline(now_ms)
+
+    def phase_ended(self, phase: str, now_ms: int) -> None:
+        """The phase ended, by its last task or otherwise; ending it twice is harmless."""
+        p = self._phases.pop(phase, None)
+        if p is None:
+            return
+        j = p.job
+        j.phases.pop(phase, None)
+        if j.phases:
+            self._refresh_demand(j, now_ms)
+            j.refresh_deadline(now_ms)
+        elif p.last:
+            self._release_all_of(j, "released", now_ms)
+        elif j.held > 0:
+            j.deadline_ms = now_ms + j.rule.gap_ms
+
+    # ---- tasks ----
+
+    def may_launch(self, job: str, executor: str, already_taken: int = 0) -> bool:
+        """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take a slot of ``executor`` now?
+
+        ``already_taken`` slots of it are promised to tasks of this offer round that the ledger has not heard
+        of.
+        """
+        e = self._executors.get(executor)
+        if e is None or e.held == 0:
+            return True
+        asker = self._jobs.get(job)
+        priority = _LOWEST_PRIORITY if asker is None else asker.rule.priority
+        refused = sum(
+            n for holder, n in e.held_by.items() if holder is not asker and holder.rule.priority >= priority
+        )
+        return e.free - already_taken - refused > 0
+
+    def task_launched(
+        self, task: int, phase: str, index: int, executor: str, copy: bool, now_ms: int
+    ) -> None:
+        """An attempt of task ``index`` of the phase took a slot; ``task`` is its own number."""
+        p = self._phases.get(phase)
+        if p is None:
+            return
+        j = p.job
+        self._attempts[task] = p.attempts[task] = Attempt(task, p, index, executor, copy, now_ms)
+        if copy:
+            p.copied.add(index)
+            self.counters.copies_launched += 1
+        else:
+            p.last_launch_ms = now_ms
+            j.running += 1
+            j.peak_slots = max(j.peak_slots, j.running)
+        e = self._executors.get(executor)
+        if e is not None:
+            if j in e.held_by:
+                self._unhold(e, j, "used", now_ms)
+                self.counters.holds_used += 1
+            e.free -= 1
+            self._drop_what_does_not_fit(e, now_ms)
+        if j.held > 0:
+            self._trim(j, now_ms)
+
+    def task_ended(self, task: int, success: bool, now_ms: int) -> Decision:
+        """An attempt ended and its slot is free again: Algorithm 1, HANDLETASKCOMPLETION.
+
+        ``success`` is whether the attempt succeeded; a failed or killed one's task runs again unless it is
+        done.
+        """
+        a = self._attempts.get(task)
+        if a is None:
+            return Decision(False, "unknown task")
+        # 1. The slot is free, the task's time is known.
+        self._forget(a)
+        p = a.phase
+        j = p.job
+        e = self._executors.get(a.executor)
+        if e is not None:
+            e.free += 1
+        was_done = a.index in p.done
+        if was_done:
+            if a.index in p.copied:
+                self.counters.copies_wasted_ms += now_ms - a.launch_ms
+        elif success:
+            p.finish(a.index, now_ms - a.launch_ms)
+            if a.copy:
+                self.counters.copies_won += 1
+        # 2. Keep it or let it go.
+        if p.key not in self._phases:
+            decision = _after_phase(p, now_ms)
+        elif success and not was_done:
+            decision = self._on_completion(p, now_ms)
+        else:
+            decision = _keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
+        kept = decision.keep and self._hold(j, p, a.executor, now_ms)
+        # 3. What this job lets go may be what another one waits for.
+        if not kept:
+            self._offer_to_pre_reservers(a.executor, now_ms)
+        if len(p.done) == p.tasks:
+            self.phase_ended(p.key, now_ms)
+        self._pre_reserve_idle(j, now_ms)
+        return Decision(False, "executor gone") if decision.keep and not kept else decision
+
+    def task_undone(self, phase: str, index: int) -> None:
+        """The result of a finished task was lost with its executor or on the way: the task runs again."""
+        p = self._phases.get(phase)
+        if p is not None:
+            p.done.discard(index)
+
+    def done_tasks(self, phase: str) -> frozenset[int]:
+        """Indices of the phase's tasks that are done; empty where the phase is unknown."""
+        p = self._phases.get(phase)
+        return frozenset() if p is None else frozenset(p.done)
+
+    # ---- copies (section IV-C) ----
+
+    def wants_copies(self, phase: str, now_ms: int) -> bool:
+        """Whether a copy of some task of ``phase`` is due on a held slot."""
+        p = self._phases.get(phase)
+        return p is not None and bool(p.stragglers(now_ms))
+
+    def any_copies_due(self, now_ms: int) -> bool:
+        """Whether any phase wants a copy now."""
+        return self._held_now > 0 and any(
+            p.stragglers(now_ms) for j in self._jobs.values() if j.held > 0 for p in j.phases.values()
+        )
+
+    def pick_copy(self, phase: str, executor: str, now_ms: int) -> int | None:
+        """Index of the task that a slot of ``executor``, held by the phase's job, should run a copy of."""
+        p = self._phases.get(phase)
+        e = self._executors.get(executor)
+        if p is None or e is None or p.job not in e.held_by:
+            return None
+        due = p.stragglers(now_ms)
+        for a in due:
+            if a.executor != executor:
+                return a.index
+        # A copy beside its original shares the fate of the host: only where the job holds no slot elsewhere.
+        return due[0].index if due and p.job.held == e.held_by[p.job] else None
+
+    # ---- time ----
+
+    def expire(self, now_ms: int) -> bool:
+        """Frees what has expired; returns whether that freed any, so that the caller offers slots again."""
+        freed = False
+        for j in self._jobs.values():
+            if j.held > 0 and j.deadline_ms <= now_ms:
+                self.counters.holds_expired += j.held
+                self._release_all_of(j, "expired", now_ms)
+                freed = True
+        return freed
+
+    def next_wake_ms(self, now_ms: int) -> int | None:
+        """When ``expire`` or ``any_copies_due`` should next be asked; None while nothing is held."""
+        if self._held_now == 0:
+            return None
+        wakes: list[int] = []
+        for j in self._jobs.values():
+            if j.held == 0:
+                continue
+            wakes.append(j.deadline_ms)
+            if j.rule.copies:
+                for p in j.phases.values():
+                    if not p.barrier:
+                        age_ms = p.copy_age_ms()
+                        wakes += [
+                            a.launch_ms + age_ms
+                            for a in p.attempts.values()
+                            if not a.copy and a.index not in p.copied and a.launch_ms + age_ms > now_ms
+                        ]
+        return min(wakes)
+
+    @property
+    def held_slots(self) -> int:
+        """Slots held now."""
+        return self._held_now
+
+    def held_by(self, job: str) -> int:
+        """Slots that the job holds now; 0 where it is unknown."""
+        j = self._jobs.get(job)
+        return 0 if j is None else j.held
+
+    def held_idle_ms(self, now_ms: int) -> int:
+        """Idle-held slot time so far, in slot-milliseconds."""
+        return self.counters.held_idle_slot_ms + self._held_now * (now_ms - self._held_since_ms)
+
+    def violations(self) -> list[str]:
+        """Sentences about what must never be; empty when all is well."""
+        found = []
+        for e in self._executors.values():
+            holders = sum(e.held_by.values())
+            if holders != e.held:
+                found.append(f"executor {e.id}: held {e.held} but its holders have {holders}")
+            if e.held > max(e.free, 0):
+                found.append(f"executor {e.id}: {e.held} held of {e.free} free slots")
+            if any(n <= 0 for n in e.held_by.values()):
+                found.append(f"executor {e.id}: a holder with no slots")
+            found += [f"executor {e.id}: ended job {j.key} holds slots" for j in e.held_by if j.ended]
+        on_executors = sum(e.held for e in self._executors.values())
+        if on_executors != self._held_now:
+            found.append(f"{self._held_now} slots held in all but {on_executors} on executors")
+        for j in self._jobs.values():
+            on_executors = sum(e.held_by.get(j, 0) for e in self._executors.values())
+            if on_executors != j.held:
+                found.append(f"job {j.key}: holds {j.held} but executors say {on_executors}")
+            if j.held > 0 and j.rule.isolation <= 0:
+                found.append(f"job {j.key}: holds slots at isolation 0")
+            if j.running < 0:
+                found.append(f"job {j.key}: {j.running} tasks run")
+        return found
+
+    # ---- Algorithm 1 ----
+
+    def _on_completion(self, p: Phase, now_ms: int) -> Decision:
+        j = p.job
+        if not j.may_hold:
+            return Decision(False, "no isolation")
+        if p.last:  # lines 2-3
+            return Decision(False, "last phase")
+        m = p.tasks
+        n = p.expected_next()
+        self._refresh_demand(j, now_ms)
+        j.refresh_deadline(now_ms)
+        if n is not None and m > n and len(p.done) <= m - n:  # lines 9-11
+            return Decision(False, "fewer tasks next")
+        return _room(j, now_ms, "next phase unknown" if n is None else "next phase")  # lines 6-8, 12-15
+
+    def _refresh_demand(self, j: Job, now_ms: int) -> None:
+        if j.phases:
+            j.demand = j.widest()
+            self._trim(j, now_ms)
+
+    def _trim(self, j: Job, now_ms: int) -> None:
+        surplus = j.running + j.held - j.demand
+        if surplus > 0 and j.held > 0:
+            for e in [e for e in reversed(self._executors.values()) if j in e.held_by]:
+                while surplus > 0 and j in e.held_by:
+                    self._unhold(e, j, "trimmed", now_ms)
+                    surplus -= 1
+
+    # ---- pre-reservation (Algorithm 1, lines 14-17) ----
+
+    def _offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
+        best: Job | None = None
+        for j in self._jobs.values():
+            if (best is None or j.rule.priority > best.rule.priority) and j.phases and j.wanted(now_ms) > 0:
+                best = j
+        e = self._executors.get(executor)
+        if best is not None and e is not None:
+            self._take_idle(best, e, now_ms)
+
+    def _pre_reserve_idle(self, j: Job, now_ms: int) -> None:
+        """Slots that idle unheld when the threshold is crossed are taken at once."""
+        want = j.wanted(now_ms) if j.phases else 0
+        if want > 0:
+            for e in self._executors.values():
+                while want > 0 and self._take_idle(j, e, now_ms):
+                    want -= 1
+
+    def _take_idle(self, j: Job, e: Executor, now_ms: int) -> bool:
+        p = next((p for p in j.phases.values() if not p.last and p.past_threshold()), None)
+        if p is None or e.free <= e.held or not self._hold(j, p, e.id, now_ms):
+            return False
+        p.pre_reserved += 1
+        self.counters.pre_reserved += 1
+        return True
+
+    # ---- bookkeeping ----
+
+    def _forget(self, a: Attempt) -> None:
+        self._attempts.pop(a.task, None)
+        a.phase.attempts.pop(a.task, None)
+        if not a.copy:
+            a.phase.job.running -= 1
+
+    def _hold(self, j: Job, p: Phase, executor: str, now_ms: int) -> bool:
+        e = self._executors.get(executor)
+        if e is None or e.draining or e.free <= e.held:
+            return False
+        self._integrate(now_ms)
+        e.held += 1
+        e.held_by[j] = e.held_by.get(j, 0) + 1
+        j.held += 1
+        self._held_now += 1
+        self.counters.holds += 1
+        self._listener.slot_held(j.key, p.key, executor, j.deadline_ms, now_ms)
+        return True
+
+    def _unhold(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
+        self._integrate(now_ms)
+        left = e.held_by[j] - 1
+        if left == 0:
+            del e.held_by[j]
+        else:
+            e.held_by[j] = left
+        e.held -= 1
+        j.held -= 1
+        self._held_now -= 1
+        self._listener.slot_freed(j.key, e.id, reason, now_ms)
+
+    def _release_all_on(self, e: Executor, reason: str, now_ms: int) -> None:
+        for j in list(e.held_by):
+            while j in e.held_by:
+                self._unhold(e, j, reason, now_ms)
+
+    def _release_all_of(self, j: Job, reason: str, now_ms: int) -> None:
+        if j.held > 0:
+            for e in self._executors.values():
+                while j in e.held_by:
+                    self._unhold(e, j, reason, now_ms)
+
+    def _drop_what_does_not_fit(self, e: Executor, now_ms: int) -> None:
+        """A task of higher priority took the slot: the lowest priority gives way, of equals the latest to
+        hold."""
+        while e.held > max(e.free, 0):
+            loser: Job | None = None
+            for j in e.held_by:
+                if loser is None or j.rule.priority <= loser.rule.priority:
+                    loser = j
+            assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
+            self._unhold(e, loser, "overridden", now_ms)
+            self.counters.holds_overridden += 1
+
+    def _integrate(self, now_ms: int) -> None:
+        self.counters.held_idle_slot_ms += self._held_now * (now_ms - self._held_since_ms)
+        self._held_since_ms = now_ms
+
+
+def _keep_unless_last(p: Phase, why: str, now_ms: int) -> Decision:
+    if not p.job.may_hold:
+        return Decision(False, "no isolation")
+    if p.last:
+        return Decision(False, "last phase")
+    return _room(p.job, now_ms, why)
+
+
+def _after_phase(p: Phase, now_ms: int) -> Decision:
+    """A killed twin's slot comes back after its phase ended: it was the job's, so it stays until the gap
+    ends."""
+    if p.last or not p.job.may_hold:
+        return Decision(False, "phase over")
+    return _room(p.job, now_ms, "copy returned")
+
+
+def _room(j: Job, now_ms: int, why: str) -> Decision:
+    if j.deadline_ms <= now_ms:
+        return Decision(False, "deadline passed")
+    if j.running + j.held >= j.demand:
+        return Decision(False, "enough held")
+    return Decision(True, why)

@@ -1,0 +1,65 @@
+"""What holds for one job's reservations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sched.errors import BadInputError
+from spark_sched.predict.pareto import MAX_SHAPE, MIN_SHAPE
+
+__all__ = ["Rule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Rule of one job, as ``schedcore.Rule``: defaults, overlaid by the job's marks, then by the newest plan.
+
+    Attributes:
+        priority: higher wins; a reservation refuses tasks of lower and of equal priority.
+        isolation: P in [0, 1], the probability that a phase ends before its reservations expire; 0 holds
+            nothing.
+        pre_reserve_threshold: R in [0, 1], the finished fraction past which slots released by others are
+            taken.
+        shape: alpha expected before tasks of the phase finished, in [1.01, 100].
+        shape_weight: pseudo-observations behind ``shape``, >= 0.
+        scale_ms: t_m known from earlier runs, used until the phase's first task ends; None where unknown.
+        max_hold_ms: hard cap on the time from a phase's last launch to the end of its reservations.
+        gap_ms: how long slots stay held after a phase ended while no next one has started.
+        copies: whether held idle slots may run copies of the phase's last running tasks.
+        copy_min_task_ms: tasks younger than this get no copy yet.
+        copy_min_slowdown: nor does a task that ran less than this many times its phase's geometric mean task.
+        whole_job: hold for the widest phase still expected of a marked job rather than for the next phase
+            only.
+        phase_tasks: tasks of each phase of the job in earlier runs, by index; empty when unknown.
+    """
+
+    priority: int = 0
+    isolation: float = 1.0
+    pre_reserve_threshold: float = 0.5
+    shape: float = 1.6
+    shape_weight: float = 5.0
+    scale_ms: float | None = None
+    max_hold_ms: int = 600_000
+    gap_ms: int = 10_000
+    copies: bool = True
+    copy_min_task_ms: int = 100
+    copy_min_slowdown: float = 1.5
+    whole_job: bool = True
+    phase_tasks: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _within("isolation", self.isolation, 0.0, 1.0)
+        _within("pre_reserve_threshold", self.pre_reserve_threshold, 0.0, 1.0)
+        _within("shape", self.shape, MIN_SHAPE, MAX_SHAPE)
+        _within("shape_weight", self.shape_weight, 0.0, 1e6)
+        if self.scale_ms is not None:
+            _within("scale_ms", self.scale_ms, 5e-324, 1e15)
+        _within("max_hold_ms", self.max_hold_ms, 0, 2**53)
+        _within("gap_ms", self.gap_ms, 0, 2**53)
+        _within("copy_min_task_ms", self.copy_min_task_ms, 0, 2**53)
+        _within("copy_min_slowdown", self.copy_min_slowdown, 0.0, 1000.0)
+
+
+def _within(name: str, value: float, low: float, high: float) -> None:
+    if not low <= value <= high:
+        raise BadInputError(f"{name} of a rule must be a number from {low:g} to {high:g}, not {value!r}")
