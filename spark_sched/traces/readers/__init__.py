@@ -1,0 +1,78 @@
+"""One reader per format; `open_trace` finds the right one, or says by name what the input looks like instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.traces.lines import Progress
+from spark_sched.traces.model import Trace
+from spark_sched.traces.readers.alibaba2018 import Alibaba2018Reader
+from spark_sched.traces.readers.base import TraceReader
+from spark_sched.traces.readers.google2011 import Google2011JobsReader, Google2011Reader
+from spark_sched.traces.readers.google2019 import Google2019Reader
+from spark_sched.traces.readers.lists import HawkReader, SwfReader, SwimReader
+from spark_sched.traces.readers.parquet import ParquetTraceReader
+from spark_sched.traces.readers.profiles import PolimiStagesReader, TpchProfilesReader
+from spark_sched.traces.readers.sniff import looks_like
+from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
+
+__all__ = ["FORMATS", "TraceReader", "open_trace", "read_trace"]
+
+#: Every format by the name that ``--format`` takes. A new one: a reader, a line here, a line in `sniff`.
+FORMATS: dict[str, type[TraceReader]] = {
+    reader.format: reader
+    for reader in (
+        Alibaba2018Reader,
+        Google2011Reader,
+        Google2011JobsReader,
+        Google2019Reader,
+        HawkReader,
+        ParquetTraceReader,
+        PolimiStagesReader,
+        SparkEventLogReader,
+        SwfReader,
+        SwimReader,
+        TpchProfilesReader,
+    )
+}
+
+
+def open_trace(
+    path: Path | str, format: str | None = None, *, progress: Progress | None = None, **options: Any
+) -> TraceReader:
+    """The reader for ``path``; nothing but its beginning is read yet.
+
+    Args:
+        path: a file or folder.
+        format: one of `FORMATS`; found from the content if not given.
+        progress: told the number of bytes of the input that are done since the last call.
+        options: the reader's own (``executors`` for ``tpch_profiles``).
+
+    Raises:
+        BadInputError: not there, not readable, of no known format, or of another one than ``format`` says.
+    """
+    path = Path(path)
+    if format is not None and format not in FORMATS:
+        raise BadInputError(
+            f"trace format {format!r} is unknown{did_you_mean(format, FORMATS)}: use one of {', '.join(sorted(FORMATS))}"
+        )
+    found, words = looks_like(path)
+    if found is None:
+        wanted = f"is no {format} trace" if format else "is of no format that this reads"
+        raise BadInputError(f"{path} {wanted}, it looks like {words}: use one of {', '.join(sorted(FORMATS))}")
+    if format is not None and found != format:
+        raise BadInputError(f"{path} is no {format} trace, it looks like {words}: read it as {found}")
+    reader = FORMATS[found]
+    try:
+        return reader(path, progress, **options)
+    except TypeError:
+        if not options:
+            raise
+        raise BadInputError(f"the reader of {found} has no option {', '.join(sorted(options))}: leave it out") from None
+
+
+def read_trace(path: Path | str, format: str | None = None, **options: Any) -> Trace:
+    """The whole trace of ``path`` in memory; arguments and errors as `open_trace` and `TraceReader.chunks`."""
+    return open_trace(path, format, **options).read()

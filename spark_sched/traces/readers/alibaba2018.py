@@ -1,0 +1,212 @@
+"""Alibaba's cluster-trace-v2018: the ``batch_task`` table, and the per-task CSVs with a header cut from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from spark_sched.traces.grouping import grouped
+from spark_sched.traces.lines import Progress
+from spark_sched.traces.readers.base import (
+    BadField,
+    TraceReader,
+    not_negative,
+    positive,
+    text_of,
+)
+from spark_sched.traces.records import JobRecord, PhaseRecord, widest
+
+#: ``M3_1_2`` is task 3 and needs 1 and 2; ``Stg…`` and other suffixes name no task.
+_DAG_NAME = re.compile(r"^[A-Z]+(\d+)((?:_(?:\d+|Stg\d+|[A-Za-z]\w*?))*)$")
+_OUTCOMES = {
+    "Terminated": "finished",
+    "Failed": "failed",
+    "Cancelled": "killed",
+    "Interrupted": "killed",
+    "Running": "unknown",
+    "Waiting": "unknown",
+    "Ready": "unknown",
+}
+#: ``batch_task.csv`` has no header.
+BATCH_TASK = ("name", "instances", "job", "task_type", "status", "start_time", "end_time", "plan_cpu", "plan_mem")
+_ALIASES = {"cpu_requested": "plan_cpu", "mem_requested": "plan_mem"}
+_NEEDED = ("name", "instances", "job", "status", "start_time", "end_time")
+
+
+class _Task(NamedTuple):
+    name: str
+    instances: int | None
+    outcome: str
+    start_s: float | None
+    end_s: float | None
+    duration_s: float | None
+    cpus: float | None
+    memory: float | None
+    task_type: str
+
+
+@dataclass
+class _Columns:
+    index: dict[str, int]
+    width: int
+
+    def get(self, cells: list[bytes], name: str) -> bytes:
+        at = self.index.get(name)
+        # Files made with pandas write nan where the original is empty.
+        return b"" if at is None or cells[at] == b"nan" else cells[at]
+
+
+class Alibaba2018Reader(TraceReader):
+    """One phase per row (a *task* of Alibaba's is our phase, its *instances* are our tasks).
+
+    Rows of a job may stand anywhere in the file. A job one of whose rows is bad, or names a parent that is not
+    there, is left out whole: half a DAG is another DAG. ``mean_task_s`` is the mean run time of the instances where
+    the file has it (``actual_duration``), else ``duration``, else end minus start (an upper bound).
+    """
+
+    format = "alibaba2018"
+    title = "Alibaba 2018 batch tasks"
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        super().__init__(path, progress)
+        self.meta = replace(
+            self.meta,
+            cpu_unit="1/100 core",
+            memory_unit="percent of the largest machine",
+            notes=(
+                "submissions are not recorded: submit_s is the first start of a task",
+                "durations are good, start times are coarse: give arrivals of your own for timing studies",
+            ),
+        )
+        self._broken: dict[str, int] = {}
+
+    def records(self) -> Iterator[JobRecord]:
+        for job, lines in grouped(self._keyed_rows(), self.size_bytes):
+            if job in self._broken:
+                self.report.notes["jobs left out because one of their rows is bad"] += 1
+                continue
+            try:
+                yield _job(job, [_parse(columns_row.split(b","), self._columns) for _, columns_row in lines])
+            except BadField as reason:
+                self.report.bad(str(self.path), lines[0][0], str(reason), lines[0][1])
+
+    def _keyed_rows(self) -> Iterator[tuple[str, int, bytes]]:
+        """Checks each row before it is grouped, so that line numbers and reasons are the row's own."""
+        for number, line in self.rows(self.path):
+            cells = line.split(b",")
+            if number == 1:
+                header = [c.decode("utf-8", "replace").strip() for c in cells]
+                if set(_NEEDED) <= set(header):
+                    self.report.rows -= 1
+                    names = [_ALIASES.get(name, name) for name in header]
+                    self._columns = _Columns({name: i for i, name in enumerate(names)}, len(names))
+                    continue
+                self._columns = _Columns({name: i for i, name in enumerate(BATCH_TASK)}, len(BATCH_TASK))
+            job = ""
+            try:
+                if len(cells) != self._columns.width:
+                    raise BadField(f"{len(cells)} columns instead of {self._columns.width}")
+                job = text_of(self._columns.get(cells, "job"), "job")
+                if not job or "\t" in job:
+                    raise BadField(f"job name {job!r} is none")
+                _parse(cells, self._columns)
+            except BadField as reason:
+                self.report.bad(str(self.path), number, str(reason), line)
+                if job:
+                    self._broken[job] = number
+                continue
+            yield job, number, line
+
+
+def _parse(cells: list[bytes], columns: _Columns) -> _Task:
+    get = columns.get
+    status = text_of(get(cells, "status"), "status")
+    if status not in _OUTCOMES:
+        raise BadField(f"status {status!r} is unknown")
+    outcome = _OUTCOMES[status]
+    start_s, end_s = (_time(get(cells, name), name) for name in ("start_time", "end_time"))
+    duration_s = None
+    for name in ("actual_duration", "duration"):
+        if duration_s is None and get(cells, name):
+            duration_s = not_negative(get(cells, name), name)
+    if start_s is not None and end_s is not None:
+        if end_s < start_s:
+            raise BadField(f"ends {start_s - end_s:g} s before it starts")
+        if duration_s is None and outcome == "finished":
+            duration_s = end_s - start_s
+    instances = get(cells, "instances")  # empty for tasks that never started
+    cpus = get(cells, "plan_cpu")
+    memory = get(cells, "plan_mem")
+    return _Task(
+        text_of(get(cells, "name"), "name"),
+        positive(instances, "instances") if instances else None,
+        outcome, start_s, end_s, duration_s,
+        not_negative(cpus, "plan_cpu") if cpus else None,
+        not_negative(memory, "plan_mem") if memory else None,
+        text_of(get(cells, "task_type"), "task type"),
+    )  # fmt: skip
+
+
+def _time(cell: bytes, what: str) -> float | None:
+    # Alibaba writes 0 where a task has not started or not ended.
+    return not_negative(cell, what) or None if cell else None
+
+
+def _job(job: str, tasks: list[_Task]) -> JobRecord:
+    numbered: dict[int, _Task] = {}
+    parents: dict[int, tuple[int, ...]] = {}
+    loose: list[_Task] = []
+    for task in tasks:
+        match = _DAG_NAME.match(task.name)
+        if match is None:
+            loose.append(task)  # ``task_…`` and ``MergeTask``: independent work
+            continue
+        key = int(match[1])
+        if key in numbered:
+            raise BadField(f"job {job} has task {key} twice ({numbered[key].name} and {task.name})")
+        numbered[key] = task
+        parents[key] = tuple(int(p) for p in match[2].split("_") if p.isdigit())
+    order = _topological(job, parents)
+    place = {key: index for index, key in enumerate(order)}
+    phases: list[PhaseRecord] = []
+    for key in order:
+        phases.append(_phase(numbered[key], tuple(sorted({place[p] for p in parents[key]}))))
+    phases.extend(_phase(task, ()) for task in loose)
+    starts = [t.start_s for t in tasks if t.start_s is not None]
+    ends = [t.end_s for t in tasks if t.end_s is not None]
+    outcomes = {t.outcome for t in tasks}
+    outcome = next(o for o in ("failed", "killed", "unknown", "finished") if o in outcomes)
+    start_s = min(starts, default=None)
+    end_s = max(ends) if len(ends) == len(tasks) else None
+    return JobRecord(
+        job, outcome, "malleable", phases, submit_s=start_s, start_s=start_s, end_s=end_s,
+        runtime_s=end_s - start_s if start_s is not None and end_s is not None else None, slots=widest(phases),
+    )  # fmt: skip
+
+
+def _phase(task: _Task, parents: tuple[int, ...]) -> PhaseRecord:
+    return PhaseRecord(
+        tasks=task.instances, parents=parents, source_id=task.name, name=task.task_type or None,
+        mean_task_s=task.duration_s, submit_s=task.start_s, end_s=task.end_s, outcome=task.outcome,
+        cpus=task.cpus, memory=task.memory,
+    )  # fmt: skip
+
+
+def _topological(job: str, parents: dict[int, tuple[int, ...]]) -> list[int]:
+    order: list[int] = []
+    placed: set[int] = set()
+    left = sorted(parents)
+    while left:
+        ready = [key for key in left if placed.issuperset(parents[key])]
+        if not ready:
+            key = left[0]
+            missing = [p for p in parents[key] if p not in parents]
+            why = f"needs task {missing[0]}, which is not there" if missing else "is part of a cycle"
+            raise BadField(f"task {key} of job {job} {why}")
+        order += ready
+        placed.update(ready)
+        left = [key for key in left if key not in placed]
+    return order

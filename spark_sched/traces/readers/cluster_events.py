@@ -1,0 +1,247 @@
+"""Jobs put together from Google's event tables: what the 2011 and the 2019 trace have in common.
+
+Both record submit / schedule / end events of jobs (2019: collections) and of tasks (instances), in time order. A
+job is given out once it and its tasks have ended and nothing was heard of it for a while; memory is the jobs alive.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from spark_sched.traces.readers.base import BadField
+from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows
+from spark_sched.traces.report import ReadReport
+
+SUBMIT, SCHEDULE, END, OTHER = "submit", "schedule", "end", "other"
+
+#: A job that ended is kept this long (trace time): an evicted task comes back within seconds, a failed one within
+#: minutes. Events after that are counted as late.
+GRACE_S = 1800.0
+
+
+class ClusterEvent(NamedTuple):
+    """One row of a job or task table. ``time_s`` None: before the trace begins (or after its end)."""
+
+    time_s: float | None
+    job: str
+    task: int | None
+    kind: str
+    outcome: str
+    filled_in: bool
+    user: str | None
+    name: str | None
+    priority: int | None
+    machine: str | None
+    cpus: float | None
+    memory: float | None
+    features: dict[str, str] | None
+    file: str
+    line: int
+
+
+@dataclass(slots=True)
+class _Task:
+    attempts: int = 0
+    pending: bool = False
+    running: bool = False
+    since_s: float | None = None
+    machine: str | None = None
+    cpus: float | None = None
+    memory: float | None = None
+
+
+@dataclass(slots=True)
+class _Job:
+    source_id: str
+    by_event: bool = False
+    user: str | None = None
+    name: str | None = None
+    priority: int | None = None
+    features: dict[str, str] = field(default_factory=dict)
+    submit_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    existed_before: bool = False
+    ended: bool = False
+    outcome: str = "unknown"
+    last_s: float = 0.0
+    tasks: dict[int, _Task] = field(default_factory=dict)
+    alive: int = 0
+    rows: TaskRows = field(default_factory=TaskRows)
+
+
+def in_time_order(tables: Iterable[Iterator[ClusterEvent]]) -> Iterator[ClusterEvent]:
+    """Merges tables that are each in time order; jobs' events come before tasks' of the same instant."""
+    return heapq.merge(*tables, key=lambda e: (e.time_s if e.time_s is not None else 0.0, e.task is not None))
+
+
+class JobAssembler:
+    """Feeds on `ClusterEvent`s, gives `JobRecord`s.
+
+    With ``known_jobs`` (a job table is there) only the job table makes jobs; task events of others are counted, not
+    turned into jobs. Without it a job begins with a SUBMIT of one of its tasks, or an event that says it existed.
+    """
+
+    def __init__(self, report: ReadReport, *, known_jobs: bool, demand: str = "malleable") -> None:
+        self._report = report
+        self._known_jobs = known_jobs
+        self._demand = demand
+        self._live: dict[str, _Job] = {}
+        self._closed: set[str] = set()
+        self._quiet: deque[tuple[float, str]] = deque()
+
+    def assemble(self, events: Iterable[ClusterEvent]) -> Iterator[JobRecord]:
+        for event in events:
+            try:
+                self._apply(event)
+            except BadField as reason:
+                self._report.bad(event.file, event.line, str(reason), f"job {event.job} task {event.task}")
+            if event.time_s is not None:
+                yield from self._take(event.time_s - GRACE_S)
+        for job in list(self._live.values()):  # what the trace's end cuts off
+            yield self._close(job)
+
+    def _take(self, before_s: float) -> Iterator[JobRecord]:
+        while self._quiet and self._quiet[0][0] < before_s:
+            quiet_s, key = self._quiet.popleft()
+            job = self._live.get(key)
+            if job is not None and job.last_s <= quiet_s and self._over(job):
+                yield self._close(job)
+
+    def _over(self, job: _Job) -> bool:
+        return job.alive == 0 and (job.ended or not self._known_jobs)
+
+    def _apply(self, event: ClusterEvent) -> None:
+        job = self._live.get(event.job)
+        if job is None:
+            if event.job in self._closed:
+                self._report.notes["events after the end of their job"] += 1
+                return
+            makes_job = (event.task is None) == self._known_jobs
+            if not (makes_job and (event.kind == SUBMIT or event.filled_in or event.time_s is None)):
+                self._report.notes["events of jobs whose submission is not in the files"] += 1
+                return
+            job = self._live[event.job] = _Job(event.job)
+        at_s = event.time_s
+        if at_s is not None:
+            if at_s < job.last_s:
+                raise BadField(f"time goes back {job.last_s - at_s:g} s within the job")
+            job.last_s = at_s
+        job.user = job.user or event.user
+        job.name = job.name or event.name
+        if event.priority is not None and job.priority is None:
+            job.priority = event.priority
+        if event.features:
+            for key, value in event.features.items():
+                job.features.setdefault(key, value)
+        if event.task is None:
+            self._job_event(job, event)
+        else:
+            self._task_event(job, event.task, event)
+        if self._over(job):
+            self._quiet.append((job.last_s, job.source_id))
+
+    def _job_event(self, job: _Job, event: ClusterEvent) -> None:
+        job.by_event = True
+        if event.kind == SUBMIT:
+            if event.time_s is None:
+                job.existed_before = True
+            elif job.submit_s is None and not job.existed_before:
+                job.submit_s = event.time_s
+            job.ended, job.end_s, job.outcome = False, None, "unknown"
+        elif event.kind == SCHEDULE:
+            if event.time_s is None:
+                job.existed_before = True
+            elif job.start_s is None and not job.existed_before:
+                job.start_s = event.time_s
+        elif event.kind == END:
+            job.ended, job.end_s, job.outcome = True, event.time_s, event.outcome
+
+    def _task_event(self, job: _Job, index: int, event: ClusterEvent) -> None:
+        task = job.tasks.get(index)
+        if task is None:
+            task = job.tasks[index] = _Task()
+        if event.cpus is not None and task.cpus is None:
+            task.cpus = event.cpus
+        if event.memory is not None and task.memory is None:
+            task.memory = event.memory
+        was_alive = task.pending or task.running
+        if event.kind == SUBMIT:
+            if event.time_s is None:
+                job.existed_before = True
+            elif not job.by_event and job.submit_s is None and not job.existed_before:
+                job.submit_s = event.time_s
+            task.pending, task.running = True, False
+        elif event.kind == SCHEDULE:
+            if not job.by_event and job.start_s is None and not job.existed_before:
+                job.start_s = event.time_s
+            task.pending, task.running = False, True
+            task.since_s, task.machine = event.time_s, event.machine
+        elif event.kind == END:
+            self._attempt(job, index, task, event.time_s, event.outcome)
+            if not job.by_event:
+                job.end_s = event.time_s
+                job.outcome = event.outcome
+            task.pending = task.running = False
+        job.alive += (task.pending or task.running) - was_alive
+
+    @staticmethod
+    def _attempt(job: _Job, index: int, task: _Task, end_s: float | None, outcome: str) -> None:
+        start_s = task.since_s if task.running else None
+        known = start_s is not None and end_s is not None
+        duration_s = end_s - start_s if known and end_s is not None and start_s is not None else None
+        job.rows.add(
+            index, duration_s, attempt=task.attempts, start_s=start_s, outcome=outcome,
+            host=task.machine if task.running else None,
+        )  # fmt: skip
+        task.attempts += 1
+        task.since_s = task.machine = None
+
+    def _close(self, job: _Job) -> JobRecord:
+        del self._live[job.source_id]
+        self._closed.add(job.source_id)
+        for index, task in job.tasks.items():
+            if task.running or task.pending:
+                self._attempt(job, index, task, None, "unknown")
+        over = self._over(job)
+        outcome = job.outcome if job.ended or (over and not job.by_event) else "unknown"
+        end_s = job.end_s if outcome != "unknown" else None
+        phases = []
+        if job.tasks:
+            phases.append(
+                PhaseRecord(
+                    tasks=len(job.tasks), submit_s=job.submit_s, end_s=end_s, outcome=outcome, rows=_ordered(job.rows),
+                    cpus=_mean(t.cpus for t in job.tasks.values()),
+                    memory=_mean(t.memory for t in job.tasks.values()),
+                )  # fmt: skip
+            )
+        else:
+            self._report.notes["jobs without a task event in the files"] += 1
+        runtime_s = end_s - job.start_s if end_s is not None and job.start_s is not None else None
+        return JobRecord(
+            job.source_id, outcome, self._demand, phases, name=job.name, user=job.user, priority=job.priority,
+            job_class=job.features.get("scheduling_class"), submit_s=job.submit_s, start_s=job.start_s, end_s=end_s,
+            runtime_s=runtime_s, slots=len(job.tasks) or None, features=job.features or None,
+        )  # fmt: skip
+
+
+def _ordered(rows: TaskRows) -> TaskRows:
+    order = sorted(range(len(rows)), key=lambda i: (rows.task[i], rows.attempt[i]))
+    return TaskRows(
+        [rows.task[i] for i in order],
+        [rows.attempt[i] for i in order],
+        [rows.start_s[i] for i in order],
+        [rows.duration_s[i] for i in order],
+        [rows.outcome[i] for i in order],
+        [rows.copy[i] for i in order],
+        [rows.host[i] for i in order],
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,215 @@
+"""Google's clusterdata-2011-2: the event tables, and the per-job table derived from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from spark_sched.errors import BadInputError
+from spark_sched.traces.lines import Progress
+from spark_sched.traces.model import Machine
+from spark_sched.traces.readers.base import (
+    BadField,
+    TraceReader,
+    fields_of,
+    not_negative,
+    text_of,
+    whole,
+)
+from spark_sched.traces.readers.cluster_events import (
+    END,
+    OTHER,
+    SCHEDULE,
+    SUBMIT,
+    ClusterEvent,
+    JobAssembler,
+    in_time_order,
+)
+from spark_sched.traces.records import JobRecord
+
+#: event type: what it does, and the outcome it stands for (the trace's format document, table "event types").
+EVENTS = {
+    0: (SUBMIT, "unknown"),
+    1: (SCHEDULE, "unknown"),
+    2: (END, "evicted"),
+    3: (END, "failed"),
+    4: (END, "finished"),
+    5: (END, "killed"),
+    6: (END, "lost"),
+    7: (OTHER, "unknown"),
+    8: (OTHER, "unknown"),
+}
+#: "After the end of the trace" in microseconds.
+_AFTER_END_US = 2**63 - 1
+TABLES = ("job_events", "task_events", "machine_events")
+
+
+class Google2011Reader(TraceReader):
+    """``job_events``, ``task_events`` and ``machine_events``: a folder with some of them, one of them, or one part.
+
+    A job is one phase of independent tasks; every attempt of a task is a row, with how it ended. Task and CPU
+    requests are fractions of the largest machine. Without ``job_events`` jobs have no name and end with their last task.
+    Times are the trace's own (it starts at 600 s); time 0 means "before", so those starts are null.
+    """
+
+    format = "google2011"
+    title = "Google 2011 event tables"
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        super().__init__(path, progress)
+        self.meta = replace(self.meta, cpu_unit="largest machine = 1", memory_unit="largest machine = 1")
+        self.tables = {name: _parts(path, name) for name in TABLES}
+        if not any(self.tables.values()) and path.is_file():
+            self.tables[_table_of(path)] = [path]
+        if not self.tables["job_events"] and not self.tables["task_events"]:
+            raise BadInputError(f"{path} has neither job_events nor task_events: give the folder that holds them")
+
+    def files(self) -> list[Path]:
+        return [part for name in TABLES for part in self.tables[name]]
+
+    def records(self) -> Iterator[JobRecord]:
+        self.meta = replace(self.meta, machines=tuple(self._machines()))
+        known = bool(self.tables["job_events"])
+        assembler = JobAssembler(self.report, known_jobs=known)
+        streams = [
+            self._events(self.tables[name], parse)
+            for name, parse in (("job_events", _job_event), ("task_events", _task_event))
+            if self.tables[name]
+        ]
+        yield from assembler.assemble(in_time_order(streams))
+
+    def _events(
+        self, parts: list[Path], parse: Callable[[bytes, str, int], ClusterEvent]
+    ) -> Iterator[ClusterEvent]:
+        for part in parts:
+            file = str(part)
+            for line_number, line in self.rows(part):
+                try:
+                    event = parse(line, file, line_number)
+                except BadField as reason:
+                    self.report.bad(file, line_number, str(reason), line)
+                    continue
+                yield event
+
+    def _machines(self) -> Iterator[Machine]:
+        open_spans: dict[str, Machine] = {}
+        for part in self.tables["machine_events"]:
+            for line_number, line in self.rows(part):
+                try:
+                    cells = fields_of(line, b",", 6)
+                    at_us, kind = whole(cells[0], "time"), whole(cells[2], "event type")
+                    cpus = not_negative(cells[4], "CPUs") if cells[4] else None
+                    memory = not_negative(cells[5], "memory") if cells[5] else None
+                    machine = str(whole(cells[1], "machine id"))
+                except BadField as reason:
+                    self.report.bad(str(part), line_number, str(reason), line)
+                    continue
+                old = open_spans.pop(machine, None)
+                at_s = at_us / 1e6
+                if old is not None:
+                    yield replace(old, removed_s=at_s)
+                if kind != 1:
+                    open_spans[machine] = Machine(
+                        machine, cpus=cpus, memory=memory, added_s=at_s if at_us else None
+                    )
+        yield from open_spans.values()
+
+
+def _parts(path: Path, table: str) -> list[Path]:
+    folder = path if path.name == table else path / table
+    return sorted(p for p in folder.glob("part-*") if p.is_file()) if folder.is_dir() else []
+
+
+def _table_of(path: Path) -> str:
+    for name in TABLES:
+        if name in (path.parent.name, path.name.split(".")[0]) or path.name.startswith(name):
+            return name
+    from spark_sched.traces.lines import lines
+    from spark_sched.traces.report import ReadReport
+
+    for _, line in lines(path, ReadReport()):
+        return {8: "job_events", 13: "task_events"}.get(line.count(b",") + 1, "machine_events")
+    return "job_events"
+
+
+def _common(cells: list[bytes], event_at: int) -> tuple[float | None, str, str, str]:
+    time_us = whole(cells[0], "time")
+    if time_us < 0:
+        raise BadField(f"time is {time_us}")
+    kind = whole(cells[event_at], "event type")
+    if kind not in EVENTS:
+        raise BadField(f"event type {kind} is unknown")
+    what, outcome = EVENTS[kind]
+    job = str(whole(cells[2], "job id"))
+    return (None if time_us in (0, _AFTER_END_US) else time_us / 1e6), job, what, outcome
+
+
+def _job_event(line: bytes, file: str, number: int) -> ClusterEvent:
+    cells = fields_of(line, b",", 8)
+    time_s, job, kind, outcome = _common(cells, 3)
+    features = {}
+    if cells[5]:
+        features["scheduling_class"] = str(whole(cells[5], "scheduling class"))
+    if cells[6]:
+        features["job_name"] = text_of(cells[6], "job name")
+    return ClusterEvent(
+        time_s, job, None, kind, outcome, bool(cells[1]), text_of(cells[4], "user") or None,
+        text_of(cells[7], "logical name") or None, None, None, None, None, features, file, number,
+    )  # fmt: skip
+
+
+def _task_event(line: bytes, file: str, number: int) -> ClusterEvent:
+    cells = fields_of(line, b",", 13)
+    time_s, job, kind, outcome = _common(cells, 5)
+    index = whole(cells[3], "task index")
+    if index < 0 or index >= 2**31:
+        raise BadField(f"task index is {index}")
+    return ClusterEvent(
+        time_s, job, index, kind, outcome, bool(cells[1]), text_of(cells[6], "user") or None, None,
+        whole(cells[8], "priority"), text_of(cells[4], "machine") or None,
+        not_negative(cells[9], "CPU request") if cells[9] else None,
+        not_negative(cells[10], "memory request") if cells[10] else None, None, file, number,
+    )  # fmt: skip
+
+
+class Google2011JobsReader(TraceReader):
+    """One row per job, made from all job_events: ``job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,
+    end_event,n_schedules``. No priorities, no tasks: jobs have no phases."""
+
+    format = "google2011_jobs"
+    title = "the per-job table of Google 2011"
+    HEADER = b"job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,end_event,n_schedules"
+
+    def records(self) -> Iterator[JobRecord]:
+        self.meta = replace(self.meta, notes=("no task counts, durations of tasks or priorities",))
+        seen: set[int] = set()
+        for line_number, line in self.rows(self.path):
+            if line_number == 1:
+                self.report.rows -= 1
+                continue
+            try:
+                cells = fields_of(line, b",", 9)
+                job = whole(cells[0], "job id")
+                if job in seen:
+                    raise BadField(f"job {job} was there before")
+                submit_s, start_s, end_s = (
+                    (not_negative(c, "time") / 1e6 or None) if c else None for c in cells[4:7]
+                )
+                end_event = whole(cells[7], "end event") if cells[7] else None
+                if end_event is not None and EVENTS.get(end_event, (OTHER, ""))[0] != END:
+                    raise BadField(f"end event {end_event} is none")
+                if start_s is not None and end_s is not None and end_s < start_s:
+                    raise BadField("ends before it starts")
+                user, name, sched_class = (text_of(c, "text") for c in cells[1:4])
+            except BadField as reason:
+                self.report.bad(str(self.path), line_number, str(reason), line)
+                continue
+            seen.add(job)
+            yield JobRecord(
+                str(job), EVENTS[end_event][1] if end_event is not None else "unknown", "malleable",
+                name=name or None, user=user or None, job_class=sched_class or None, submit_s=submit_s,
+                start_s=start_s, end_s=end_s,
+                runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
+                features={"schedules": text_of(cells[8], "schedules")},
+            )  # fmt: skip

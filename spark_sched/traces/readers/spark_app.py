@@ -1,0 +1,314 @@
+"""One Spark application's listener events, turned into jobs as they end."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_sched.traces.model import Machine
+from spark_sched.traces.readers.spark_dag import SparkJob, StageRun, phases_of
+from spark_sched.traces.records import JobRecord, widest
+from spark_sched.traces.report import ReadReport
+
+#: What a damaged event raises while it is taken apart.
+NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
+
+#: Events after a job's end until it is given out: ends of killed tasks come late.
+_LATE_EVENTS = 2000
+
+_PREFIX = "spark.sched.job."
+#: Spark Connect wraps a user's tag into one of its own that ends with it.
+_TAG = re.compile(r"(?:^|.*_)sched:([a-z]+)=(.*)")
+_SQL_START = re.compile(rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")')
+_SQL_END = re.compile(rb'"executionId"\s*:\s*(\d+)')
+
+_REASONS = {
+    "Success": "finished",
+    "TaskKilled": "killed",
+    "TaskCommitDenied": "killed",
+    "ExecutorLostFailure": "lost",
+    "Resubmitted": "lost",
+}
+
+Event = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Job:
+    key: str
+    marks: dict[str, str]
+    name: str | None
+    user: str | None
+    spark_jobs: list[SparkJob] = field(default_factory=list)
+    open_jobs: int = 0
+    may_grow: bool = True
+
+
+class SparkApplication:
+    """Feed it events of one application in order (`apply`), then `finish`."""
+
+    def __init__(self, report: ReadReport, origin_ms: int | None, *, several: bool) -> None:
+        self.origin_ms = origin_ms
+        self.version: str | None = None
+        self._report = report
+        self._several = several
+        self._app_id: str | None = None
+        self._app_name: str | None = None
+        self._user: str | None = None
+        self._task_cpus = 1.0  # Spark's own default for spark.task.cpus
+        self._jobs: dict[str, _Job] = {}
+        self._closed: set[str] = set()
+        self._spark_jobs: dict[int, tuple[_Job, SparkJob]] = {}
+        self._owners: dict[int, list[int]] = {}
+        self._runs: dict[tuple[int, int], tuple[_Job, StageRun]] = {}
+        self._sql_names: dict[str, str] = {}
+        self._leaving: deque[tuple[int, str]] = deque()
+        self._count = 0
+        self._executors: dict[str, Machine] = {}
+        self._gone: list[Machine] = []
+        self._handlers = {
+            "SparkListenerLogStart": self._log_start,
+            "SparkListenerApplicationStart": self._app_start,
+            "SparkListenerEnvironmentUpdate": self._environment,
+            "SparkListenerExecutorAdded": self._executor_added,
+            "SparkListenerExecutorRemoved": self._executor_removed,
+            "SparkListenerJobStart": self._job_start,
+            "SparkListenerJobEnd": self._job_end,
+            "SparkListenerStageSubmitted": self._stage_submitted,
+            "SparkListenerStageCompleted": self._stage_completed,
+            "SparkListenerTaskEnd": self._task_end,
+        }
+
+    def reads(self, kind: str) -> bool:
+        """Whether `apply` needs the parsed event of this kind."""
+        return kind in self._handlers
+
+    def apply(self, kind: str, event: Event) -> Iterator[JobRecord]:
+        """Takes one event in; raises one of `NOT_AN_EVENT` if it is damaged. Gives jobs that are over."""
+        self._handlers[kind](event)
+        yield from self._leave()
+
+    def other(self, kind: str, line: bytes) -> Iterator[JobRecord]:
+        """An event that is not parsed: of SQL executions, name and end are picked out of the line."""
+        if kind.endswith("SparkListenerSQLExecutionStart"):
+            match = _SQL_START.search(line)
+            if match is not None:
+                self._sql_names[f"sql-{int(match[1])}"] = match[2].decode("utf-8", "replace").strip('"')
+        elif kind.endswith("SparkListenerSQLExecutionEnd"):
+            match = _SQL_END.search(line)
+            job = self._jobs.get(f"sql-{int(match[1])}") if match is not None else None
+            if job is not None:
+                job.may_grow = False
+                self._may_leave(job)
+        yield from self._leave()
+
+    def finish(self) -> Iterator[JobRecord]:
+        """The jobs that are left when the log ends."""
+        for key in list(self._jobs):
+            yield self._close(key)
+
+    def machines(self) -> list[Machine]:
+        """Executors seen, each over its span of time."""
+        return [*self._gone, *self._executors.values()]
+
+    def _leave(self) -> Iterator[JobRecord]:
+        self._count += 1
+        while self._leaving and self._leaving[0][0] <= self._count:
+            job = self._jobs.get(self._leaving.popleft()[1])
+            if job is not None and job.open_jobs == 0 and not job.may_grow:
+                yield self._close(job.key)
+
+    def _may_leave(self, job: _Job) -> None:
+        if job.open_jobs == 0 and not job.may_grow:
+            self._leaving.append((self._count + _LATE_EVENTS, job.key))
+
+    def _s(self, epoch_ms: Any) -> float:
+        at_ms = int(epoch_ms)
+        if at_ms < 0:
+            raise ValueError(f"time {at_ms}")
+        if self.origin_ms is None:  # a log whose beginning is missing
+            self.origin_ms = at_ms
+        return (at_ms - self.origin_ms) / 1000.0
+
+    def _log_start(self, event: Event) -> None:
+        self.version = str(event["Spark Version"])
+
+    def _app_start(self, event: Event) -> None:
+        self._app_id = event.get("App ID")
+        self._app_name = event.get("App Name")
+        self._user = event.get("User")
+        self._s(event["Timestamp"])
+
+    def _environment(self, event: Event) -> None:
+        cpus = event.get("Spark Properties", {}).get("spark.task.cpus")
+        if cpus is not None:
+            self._task_cpus = float(cpus)
+
+    def _executor_added(self, event: Event) -> None:
+        executor, info = str(event["Executor ID"]), event["Executor Info"]
+        cores = int(info["Total Cores"])
+        name = f"{self._app_id}/{executor}" if self._several else executor
+        self._executors[executor] = Machine(
+            name, str(info["Host"]), int(cores // self._task_cpus), cores, added_s=self._s(event["Timestamp"])
+        )
+
+    def _executor_removed(self, event: Event) -> None:
+        machine = self._executors.pop(str(event["Executor ID"]), None)
+        if machine is not None:
+            removed_s = self._s(event["Timestamp"])
+            self._gone.append(Machine(**{**_asdict(machine), "removed_s": removed_s}))
+
+    def _job_start(self, event: Event) -> None:
+        number = int(event["Job ID"])
+        properties = event.get("Properties") or {}
+        infos = event.get("Stage Infos") or []
+        parents = {int(i["Stage ID"]): tuple(int(p) for p in i.get("Parent IDs") or ()) for i in infos}
+        spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
+        if number in self._spark_jobs:
+            raise ValueError(f"Spark job {number} was started before")
+        marks = _marks(properties)
+        key = _key(marks, properties, number)
+        if key in self._closed:
+            self._report.notes["Spark jobs of a job that had ended"] += 1
+            return
+        job = self._jobs.get(key)
+        if job is None:
+            names = [str(i.get("Stage Name", "")) for i in infos]
+            name = marks.get("name") or properties.get("spark.job.description") or properties.get("spark.jobGroup.id")
+            name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
+            job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._user)
+            job.may_grow = not key.startswith("spark-")
+        job.spark_jobs.append(spark_job)
+        job.open_jobs += 1
+        self._spark_jobs[number] = (job, spark_job)
+        for stage in parents:
+            self._owners.setdefault(stage, []).append(number)
+
+    def _job_end(self, event: Event) -> None:
+        found = self._spark_jobs.get(int(event["Job ID"]))
+        if found is None:
+            self._report.notes["ends of Spark jobs whose start is not in the log"] += 1
+            return
+        job, spark_job = found
+        end_s = self._s(event["Completion Time"])
+        if end_s < spark_job.submit_s:
+            raise ValueError("it ends before it starts")
+        if spark_job.end_s is None:
+            job.open_jobs -= 1
+        spark_job.end_s = end_s
+        spark_job.failed = event["Job Result"]["Result"] != "JobSucceeded"
+        self._may_leave(job)
+
+    def _stage_submitted(self, event: Event) -> None:
+        info = event["Stage Info"]
+        stage, attempt = int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))
+        owner = self._owner(stage)
+        if owner is None or (stage, attempt) in self._runs:
+            self._report.notes["stages of Spark jobs whose start is not in the log"] += 1
+            return
+        tasks = int(info["Number of Tasks"])
+        if tasks < 1:
+            return  # Spark ends a stage without partitions at once
+        job, spark_job = owner
+        barrier = any(rdd.get("Barrier") for rdd in info.get("RDD Info") or ())
+        submit = info.get("Submission Time")
+        run = StageRun(
+            stage, attempt, str(info.get("Stage Name") or ""), tasks, None if submit is None else self._s(submit),
+            barrier=barrier, cpus=self._task_cpus,
+        )  # fmt: skip
+        spark_job.runs.append(run)
+        self._runs[stage, attempt] = (job, run)
+
+    def _owner(self, stage: int) -> tuple[_Job, SparkJob] | None:
+        # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
+        numbers = self._owners.get(stage, [])
+        active = [n for n in numbers if self._spark_jobs[n][1].end_s is None]
+        chosen = min(active, default=max(numbers, default=None))
+        return None if chosen is None else self._spark_jobs[chosen]
+
+    def _stage_completed(self, event: Event) -> None:
+        info = event["Stage Info"]
+        found = self._runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
+        if found is None:
+            return
+        _, run = found
+        if info.get("Submission Time") is not None:
+            run.submit_s = self._s(info["Submission Time"])
+        if info.get("Completion Time") is not None:
+            run.end_s = self._s(info["Completion Time"])
+        run.failed = info.get("Failure Reason") is not None
+
+    def _task_end(self, event: Event) -> None:
+        found = self._runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
+        if found is None:
+            self._report.notes["task ends of stages whose start is not in the log"] += 1
+            return
+        info = event["Task Info"]
+        if info is None:
+            self._report.notes["task ends without the task's data"] += 1
+            return
+        start_s, end_s = self._s(info["Launch Time"]), self._s(info["Finish Time"])
+        index = int(info["Index"])
+        if end_s < start_s or not 0 <= index < 2**31:
+            raise ValueError(f"task {index} runs from {start_s} to {end_s}")
+        found[1].rows.add(
+            index, round(end_s - start_s, 3), attempt=int(info["Attempt"]), start_s=start_s,
+            outcome=_REASONS.get(event["Task End Reason"]["Reason"], "failed"),
+            copy=bool(info.get("Speculative", False)), host=str(info["Executor ID"]),
+        )  # fmt: skip
+
+    def _close(self, key: str) -> JobRecord:
+        job = self._jobs.pop(key)
+        self._closed.add(key)
+        phases = phases_of(job.spark_jobs)
+        for spark_job in job.spark_jobs:
+            for run in spark_job.runs:
+                self._runs.pop((run.stage, run.attempt), None)
+        submit_s = min(s.submit_s for s in job.spark_jobs)
+        ends = [s.end_s for s in job.spark_jobs if s.end_s is not None]
+        over = len(ends) == len(job.spark_jobs)
+        starts = [s for p in phases for s in p.rows.start_s if s is not None]
+        start_s = min(starts, default=None)
+        last = max(job.spark_jobs, key=lambda s: (s.submit_s, s.spark_job))
+        end_s = max(ends) if over else None
+        priority, isolation, deadline = (job.marks.get(m) for m in ("priority", "isolation", "deadline"))
+        features = {"app": self._app_id, "app_name": self._app_name, "spark_jobs": str(len(job.spark_jobs))}
+        return JobRecord(
+            f"{self._app_id}/{key}" if self._several else key,
+            "unknown" if not over else "failed" if last.failed else "finished",
+            "malleable", phases, name=job.name, user=job.user, job_class=job.marks.get("class"),
+            priority=int(priority) if priority and re.fullmatch(r"-?\d{1,9}", priority) else None,
+            submit_s=submit_s, start_s=start_s, end_s=end_s,
+            runtime_s=end_s - submit_s if end_s is not None else None,
+            deadline_s=self._s(deadline) if deadline and deadline.isdigit() else None,
+            isolation=float(isolation) if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation) else None,
+            slots=widest(phases), features={k: str(v) for k, v in features.items() if v is not None},
+        )  # fmt: skip
+
+
+def _asdict(machine: Machine) -> dict[str, Any]:
+    return {name: getattr(machine, name) for name in machine.__dataclass_fields__}
+
+
+def _marks(properties: dict[str, Any]) -> dict[str, str]:
+    """The job's marks by field; local properties win over tags, as live."""
+    tags = str(properties.get("spark.job.tags") or "").split(",")
+    marks = {m[1]: m[2].strip() for tag in tags if (m := _TAG.match(tag))}
+    marks |= {k[len(_PREFIX) :]: str(v).strip() for k, v in properties.items() if k.startswith(_PREFIX)}
+    return {k: v for k, v in marks.items() if v}
+
+
+def _key(marks: dict[str, str], properties: dict[str, Any], spark_job: int) -> str:
+    """The live scheduler's key: mark, job group, SQL execution, Spark job, in this order."""
+    if "id" in marks:
+        return f"mark-{marks['id']}"
+    if "name" in marks:
+        return f"mark-name-{marks['name']}"
+    if properties.get("spark.jobGroup.id"):
+        return f"group-{properties['spark.jobGroup.id']}"
+    if properties.get("spark.sql.execution.id"):
+        return f"sql-{properties['spark.sql.execution.id']}"
+    return f"spark-{spark_job}"

@@ -1,0 +1,133 @@
+"""Phases of a job out of the Spark jobs and stages that ran for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spark_sched.traces.records import PhaseRecord, TaskRows
+
+
+@dataclass(slots=True)
+class StageRun:
+    """One attempt of a stage, as it ran."""
+
+    stage: int
+    attempt: int
+    name: str
+    tasks: int
+    submit_s: float | None = None
+    end_s: float | None = None
+    failed: bool = False
+    barrier: bool | None = None
+    cpus: float | None = None
+    rows: TaskRows = field(default_factory=TaskRows)
+
+
+@dataclass(slots=True)
+class SparkJob:
+    """One Spark job: its stages (also those it skipped) with their parents, and the attempts it ran."""
+
+    spark_job: int
+    submit_s: float
+    parents: dict[int, tuple[int, ...]]
+    end_s: float | None = None
+    failed: bool = False
+    runs: list[StageRun] = field(default_factory=list)
+
+
+def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
+    """Phases, parents first, of a job made of ``jobs``.
+
+    Within a Spark job a phase depends on its stage's parents; through a skipped parent (its output was there
+    already) on that one's own parents that ran. A later attempt of a stage depends on the one before. The first
+    phases of a Spark job depend on the Spark jobs that had ended when it was submitted: the driver runs its actions
+    in order. ``delay_s`` is the driver's own time before each phase.
+    """
+    phases: list[PhaseRecord] = []
+    last_phases: dict[int, list[int]] = {}
+    done: list[SparkJob] = []
+    submitted_s = min((job.submit_s for job in jobs), default=0.0)
+    for job in sorted(jobs, key=lambda j: (j.submit_s, j.spark_job)):
+        if not job.runs:
+            continue
+        before = [i for earlier in _just_before(job, done) for i in last_phases[earlier.spark_job]]
+        index_of: dict[int, int] = {}
+        used: set[int] = set()
+        mine: list[int] = []
+        for run in _parents_first(job):
+            parents = set()
+            if run.stage in index_of:  # a retry
+                parents.add(index_of[run.stage])
+            parents |= {index_of[s] for s in _ran_ancestors(run.stage, job.parents, index_of)}
+            used |= parents
+            parents = parents or set(before)
+            index = len(phases)
+            ready_s = max((e for p in parents if (e := phases[p].end_s) is not None), default=None)
+            if not parents:
+                ready_s = submitted_s
+            delay_s = None if ready_s is None or run.submit_s is None else max(0.0, run.submit_s - ready_s)
+            phases.append(
+                PhaseRecord(
+                    tasks=run.tasks, parents=tuple(sorted(parents)), source_id=f"{run.stage}.{run.attempt}",
+                    name=run.name or None, submit_s=run.submit_s, end_s=run.end_s, delay_s=delay_s,
+                    outcome="failed" if run.failed else "unknown" if run.end_s is None else "finished",
+                    barrier=run.barrier, cpus=run.cpus, rows=run.rows,
+                )  # fmt: skip
+            )
+            index_of[run.stage] = index
+            mine.append(index)
+        last_phases[job.spark_job] = [i for i in mine if i not in used]
+        done.append(job)
+    return phases
+
+
+def _just_before(job: SparkJob, done: list[SparkJob]) -> list[SparkJob]:
+    """Spark jobs that had ended when ``job`` was submitted, without those that others of them waited for."""
+    ended = [(end_s, other) for other in done if (end_s := other.end_s) is not None and end_s <= job.submit_s]
+    if not ended:
+        return []
+    latest_submit_s = max(other.submit_s for _, other in ended)
+    found = [other for end_s, other in ended if end_s > latest_submit_s]
+    return found or [max(ended, key=lambda pair: (pair[0], pair[1].spark_job))[1]]
+
+
+def _parents_first(job: SparkJob) -> list[StageRun]:
+    order: list[StageRun] = []
+    left = sorted(
+        job.runs, key=lambda r: (r.submit_s if r.submit_s is not None else float("inf"), r.stage, r.attempt)
+    )
+    while left:
+        waiting = {run.stage for run in left}
+        ready = [r for r in left if not (_ancestors(r.stage, job.parents) & waiting - {r.stage})]
+        ready = ready or left[:1]  # attempts of parent and child that interleave: as they were submitted
+        order += ready
+        taken = {id(run) for run in ready}
+        left = [run for run in left if id(run) not in taken]
+    return order
+
+
+def _ancestors(stage: int, parents: dict[int, tuple[int, ...]]) -> set[int]:
+    found: set[int] = set()
+    stack = list(parents.get(stage, ()))
+    while stack:
+        parent = stack.pop()
+        if parent not in found:
+            found.add(parent)
+            stack.extend(parents.get(parent, ()))
+    return found
+
+
+def _ran_ancestors(stage: int, parents: dict[int, tuple[int, ...]], ran: dict[int, int]) -> set[int]:
+    found: set[int] = set()
+    seen: set[int] = set()
+    stack = list(parents.get(stage, ()))
+    while stack:
+        parent = stack.pop()
+        if parent in seen or parent == stage:
+            continue
+        seen.add(parent)
+        if parent in ran:
+            found.add(parent)
+        else:
+            stack.extend(parents.get(parent, ()))
+    return found

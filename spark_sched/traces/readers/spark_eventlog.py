@@ -1,0 +1,137 @@
+"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs of several applications."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spark_sched.errors import BadInputError
+from spark_sched.traces.lines import Progress, lines
+from spark_sched.traces.readers.base import TraceReader
+from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
+from spark_sched.traces.records import JobRecord
+from spark_sched.traces.report import ReadReport
+
+_PART = re.compile(r"^events_(\d+)_(.+?)(\.(?:zstd|lz4|lzf|snappy|gz))?(\.compact)?$")
+_EVENT = re.compile(rb'^\s*\{\s*"Event"\s*:\s*"([\w.$]+)"')
+_ORIGIN = re.compile(rb'"Timestamp"\s*:\s*(\d+)')
+#: The start of an application stands within the first lines of its log.
+_ORIGIN_LINES = 50
+
+
+class SparkEventLogReader(TraceReader):
+    """Jobs, stages and task attempts of Spark applications (written by Spark 3.5 to 4.x; older ones read as well).
+
+    A *job* is what the live scheduler calls one, with the same keys: ``mark-…``, ``group-…``, ``sql-…``, ``spark-…``
+    (with the application's id in front if there are several). Only a Spark job's start makes a job; a stage is a phase
+    only if it was submitted. Time 0 is the first application's start. ``features`` has ``app`` and ``app_name``.
+
+    A log without its end (``.inprogress``, a crashed driver) is read as far as it goes: what had not ended is
+    ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
+    """
+
+    format = "spark_eventlog"
+    title = "Spark event logs"
+
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        super().__init__(path, progress)
+        self._logs = event_logs(path)
+        if not self._logs:
+            raise BadInputError(
+                f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a folder of them"
+            )
+
+    def files(self) -> list[Path]:
+        return [part for log in self._logs for part in log]
+
+    def records(self) -> Iterator[JobRecord]:
+        starts = [at_ms for log in self._logs if (at_ms := _starts_ms(log[0])) is not None]
+        origin_ms = min(starts, default=None)
+        self.meta = replace(self.meta, origin_epoch_ms=origin_ms)
+        for log in self._logs:
+            app = SparkApplication(self.report, origin_ms, several=len(self._logs) > 1)
+            for part in log:
+                yield from self._part(app, part)
+            yield from app.finish()
+            self.meta = replace(
+                self.meta,
+                origin_epoch_ms=app.origin_ms,
+                machines=(*self.meta.machines, *app.machines()),
+                parameters={**self.meta.parameters, "spark_versions": _with(self.meta.parameters, app.version)},
+            )
+
+    def _part(self, app: SparkApplication, part: Path) -> Iterator[JobRecord]:
+        file = str(part)
+        for number, line in self.rows(part):
+            match = _EVENT.match(line)
+            if match is None:
+                self.report.bad(file, number, "no Spark event", line)
+                continue
+            kind = match[1].decode()
+            if not app.reads(kind):
+                # Most of a log's bytes are SQL plans that nothing here needs: not parsed, but they must be whole.
+                if not line.rstrip().endswith(b"}"):
+                    self.report.bad(file, number, "the event is cut off", line)
+                else:
+                    yield from app.other(kind, line)
+                continue
+            try:
+                event: dict[str, Any] = json.loads(line)
+                yield from app.apply(kind, event)
+            except NOT_AN_EVENT as error:
+                what = f"{kind.rsplit('.', 1)[-1]} cannot be read ({type(error).__name__}: {error})"
+                self.report.bad(file, number, what, line)
+
+
+def event_logs(path: Path) -> list[list[Path]]:
+    """The logs under ``path``, each as its files in order."""
+    if path.is_file():
+        return [[path]]
+    parts = _rolling(path)
+    if parts:
+        return [parts]
+    logs = []
+    for entry in sorted(path.iterdir()):
+        if entry.is_dir():
+            logs += event_logs(entry)
+        elif is_event_log(entry):
+            logs.append([entry])
+    return logs
+
+
+def is_event_log(path: Path) -> bool:
+    """Whether the first line of ``path`` is a Spark event (False for what cannot be unpacked)."""
+    try:
+        for _, line in lines(path, ReadReport()):
+            return _EVENT.match(line) is not None
+    except BadInputError:
+        pass
+    return False
+
+
+def _rolling(folder: Path) -> list[Path]:
+    found = [(int(m[1]), bool(m[4]), p) for p in folder.iterdir() if (m := _PART.match(p.name)) and p.is_file()]
+    if not found or not (folder.name.startswith("eventlog_v2_") or any(folder.glob("appstatus_*"))):
+        return []
+    # Compaction: a .compact file stands for all up to its number.
+    first = max((number for number, compact, _ in found if compact), default=0)
+    return [p for number, compact, p in sorted(found) if number > first or (number == first and compact)]
+
+
+def _starts_ms(path: Path) -> int | None:
+    for count, (_, line) in enumerate(lines(path, ReadReport())):
+        match = _EVENT.match(line)
+        if match is not None and match[1] == b"SparkListenerApplicationStart":
+            stamp = _ORIGIN.search(line)
+            return int(stamp[1]) if stamp else None
+        if count >= _ORIGIN_LINES:
+            break
+    return None
+
+
+def _with(parameters: dict[str, Any], version: str | None) -> list[str]:
+    return sorted({*parameters.get("spark_versions", []), *([version] if version else [])})

@@ -1,0 +1,192 @@
+"""One job at a time, as readers and generators produce it, and its way into columnar chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from spark_sched.traces.model import (
+    DEMANDS,
+    JOB_SCHEMA,
+    OUTCOMES,
+    PHASE_SCHEMA,
+    TASK_SCHEMA,
+    TraceChunk,
+)
+
+#: Rows of tasks after which a chunk is closed: some tens of MB.
+CHUNK_TASKS = 100_000
+CHUNK_JOBS = 20_000
+
+
+@dataclass(slots=True)
+class TaskRows:
+    """Task attempts of one phase, column by column (one list entry per attempt)."""
+
+    task: list[int] = field(default_factory=list)
+    attempt: list[int] = field(default_factory=list)
+    start_s: list[float | None] = field(default_factory=list)
+    duration_s: list[float | None] = field(default_factory=list)
+    outcome: list[str] = field(default_factory=list)
+    copy: list[bool] = field(default_factory=list)
+    host: list[str | None] = field(default_factory=list)
+
+    def add(
+        self,
+        task: int,
+        duration_s: float | None,
+        *,
+        attempt: int = 0,
+        start_s: float | None = None,
+        outcome: str = "finished",
+        copy: bool = False,
+        host: str | None = None,
+    ) -> None:
+        self.task.append(task)
+        self.attempt.append(attempt)
+        self.start_s.append(start_s)
+        self.duration_s.append(duration_s)
+        self.outcome.append(outcome)
+        self.copy.append(copy)
+        self.host.append(host)
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+@dataclass(slots=True)
+class PhaseRecord:
+    """A phase; the fields are the columns of `model.PHASE_COLUMNS`."""
+
+    tasks: int | None
+    parents: tuple[int, ...] = ()
+    source_id: str | None = None
+    name: str | None = None
+    mean_task_s: float | None = None
+    submit_s: float | None = None
+    end_s: float | None = None
+    delay_s: float | None = None
+    outcome: str = "finished"
+    barrier: bool | None = None
+    cpus: float | None = None
+    memory: float | None = None
+    input_bytes: int | None = None
+    shuffle_bytes: int | None = None
+    output_bytes: int | None = None
+    rows: TaskRows = field(default_factory=TaskRows)
+
+
+@dataclass(slots=True)
+class JobRecord:
+    """A job with its phases, parents before children; the fields are the columns of `model.JOB_COLUMNS`."""
+
+    source_id: str
+    outcome: str
+    demand: str
+    phases: list[PhaseRecord] = field(default_factory=list)
+    name: str | None = None
+    user: str | None = None
+    job_class: str | None = None
+    priority: int | None = None
+    submit_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+    runtime_s: float | None = None
+    deadline_s: float | None = None
+    isolation: float | None = None
+    slots: int | None = None
+    estimate_s: float | None = None
+    preferred: tuple[int, ...] | None = None
+    elsewhere_factor: float | None = None
+    features: dict[str, str] | None = None
+
+    def problem(self) -> str | None:
+        """Why this cannot be a job (one clause), or None. Readers count such a job as bad input."""
+        if self.outcome not in OUTCOMES or self.demand not in DEMANDS:
+            return f"outcome {self.outcome!r} or demand {self.demand!r} is unknown"
+        for label, value in (("runtime", self.runtime_s), ("estimate", self.estimate_s)):
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                return f"its {label} is {value} s"
+        for label, value in (("submission", self.submit_s), ("start", self.start_s), ("end", self.end_s)):
+            if value is not None and not math.isfinite(value):
+                return f"its {label} is {value}"
+        for index, phase in enumerate(self.phases):
+            if phase.tasks is not None and phase.tasks < 1:
+                return f"phase {index} has {phase.tasks} tasks"
+            if any(not 0 <= parent < index for parent in phase.parents):
+                return f"phase {index} depends on {phase.parents}, which do not all come before it"
+            if phase.mean_task_s is not None and not (math.isfinite(phase.mean_task_s) and phase.mean_task_s >= 0):
+                return f"tasks of phase {index} take {phase.mean_task_s} s"
+        return None
+
+
+def widest(phases: Iterable[PhaseRecord]) -> int | None:
+    """Slots of a malleable job: tasks of its widest phase; None where no phase says."""
+    return max((phase.tasks for phase in phases if phase.tasks is not None), default=None)
+
+
+def chunked(
+    records: Iterable[JobRecord], *, chunk_tasks: int = CHUNK_TASKS, chunk_jobs: int = CHUNK_JOBS
+) -> Iterator[TraceChunk]:
+    """Columnar chunks of whole jobs, numbered from 0 in the order given; memory is one chunk plus one job."""
+    builder = _Builder()
+    number = 0
+    for record in records:
+        builder.add(number, record)
+        number += 1
+        if builder.task_rows >= chunk_tasks or builder.job_rows >= chunk_jobs:
+            yield builder.take()
+    if builder.job_rows:
+        yield builder.take()
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._jobs: dict[str, list[Any]] = {name: [] for name in JOB_SCHEMA.names}
+        self._phases: dict[str, list[Any]] = {name: [] for name in PHASE_SCHEMA.names}
+        self._tasks: dict[str, list[Any]] = {name: [] for name in TASK_SCHEMA.names}
+        self.job_rows = 0
+        self.task_rows = 0
+
+    def add(self, number: int, job: JobRecord) -> None:
+        self.job_rows += 1
+        jobs = self._jobs
+        jobs["job"].append(number)
+        jobs["class"].append(job.job_class)
+        jobs["features"].append(sorted(job.features.items()) if job.features else None)
+        for name in _JOB_PLAIN:
+            jobs[name].append(getattr(job, name))
+        for index, phase in enumerate(job.phases):
+            phases = self._phases
+            phases["job"].append(number)
+            phases["phase"].append(index)
+            for name in _PHASE_PLAIN:
+                phases[name].append(getattr(phase, name))
+            rows = len(phase.rows)
+            if rows:
+                self._tasks["job"].extend([number] * rows)
+                self._tasks["phase"].extend([index] * rows)
+                for name in _TASK_PLAIN:
+                    self._tasks[name].extend(getattr(phase.rows, name))
+                self.task_rows += rows
+
+    def take(self) -> TraceChunk:
+        chunk = TraceChunk(
+            pa.table(self._jobs, schema=JOB_SCHEMA),
+            pa.table(self._phases, schema=PHASE_SCHEMA),
+            pa.table(self._tasks, schema=TASK_SCHEMA),
+        )
+        self._clear()
+        return chunk
+
+
+_JOB_PLAIN = tuple(n for n in JOB_SCHEMA.names if n not in ("job", "class", "features"))
+_PHASE_PLAIN = tuple(n for n in PHASE_SCHEMA.names if n not in ("job", "phase"))
+_TASK_PLAIN = tuple(n for n in TASK_SCHEMA.names if n not in ("job", "phase"))
