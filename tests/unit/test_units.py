@@ -18,8 +18,9 @@ from spark_sched.units import format_time_ms, parse_time_ms
         ("10min", 600_000),
         ("1h", 3_600_000),
         ("1d", 86_400_000),
-    ]
-    + [(" 15 MIN ", 900_000), ("0s", 0)],
+        (" 15 MIN ", 900_000),
+        ("0s", 0),
+    ],
 )
 def test_times_are_read_in_milliseconds(text, time_ms):
     assert parse_time_ms(text) == time_ms

@@ -1,0 +1,115 @@
+"""What `spark-sched submit` makes of spark-submit's arguments."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_sched.bridge.spark import SparkInstall
+from spark_sched.cli import submit
+from spark_sched.config import parse_properties
+
+_REPORT = """#!{python}
+import os, sys
+properties = sys.argv[sys.argv.index("--properties-file") + 1]
+with open({log!r}, "w") as log:
+    print(properties, oct(os.stat(properties).st_mode & 0o777), os.environ.get("PYSPARK_PYTHON"), file=log)
+    print("\\0".join(sys.argv[1:]), file=log)
+    print(open(properties).read(), file=log)
+{then}
+"""
+
+
+@pytest.fixture
+def spark(tmp_path, monkeypatch):
+    """A Spark home whose spark-submit writes down how it was called."""
+    home = tmp_path / "spark"
+    (home / "bin").mkdir(parents=True)
+    (home / "conf").mkdir()
+    monkeypatch.setattr("spark_sched.bridge.attach.build", lambda spark_home=None: Path("/bridge.jar"))
+    monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    return SparkInstall(home, "4.3.0", "4.3", "2.13")
+
+
+def _install(spark, then: str = "") -> Path:
+    log = spark.home / "log"
+    script = spark.home / "bin" / "spark-submit"
+    script.write_text(_REPORT.format(python=sys.executable, log=str(log), then=then))
+    script.chmod(0o755)
+    return log
+
+
+def _properties(spark, *arguments: str) -> dict[str, str]:
+    return submit.merged_properties(submit.split_arguments(arguments), spark)
+
+
+def test_the_applications_own_arguments_are_left_alone():
+    split = submit.split_arguments(["--name", "n", "-v", "app.py", "--master", "x", "--conf", "nonsense"])
+    assert split.rest == ["--name", "n", "-v", "app.py", "--master", "x", "--conf", "nonsense"]
+    assert split.master is None
+
+
+@pytest.mark.parametrize("written", [["--master", "local[2]"], ["--master=local[2]"]], ids=" ".join)
+def test_the_master_is_taken_and_wrapped(spark, written):
+    assert _properties(spark, *written, "app.py")["spark.master"] == "spark-sched:local[2]"
+
+
+def test_without_a_master_all_cores_of_this_machine_are_used(spark):
+    assert _properties(spark, "app.py")["spark.master"] == "spark-sched:local[*]"
+
+
+def test_options_win_over_the_file_and_the_file_over_the_defaults(spark, tmp_path):
+    (spark.home / "conf" / "spark-defaults.conf").write_text("spark.a 1\nspark.b 1\nspark.c 1\n")
+    given = tmp_path / "mine.conf"
+    given.write_text("spark.b 2\nspark.c 2\nspark.master local[3]\n")
+    file_option = ["--properties-file", str(given)]
+    properties = _properties(spark, *file_option, "--load-spark-defaults", "-c", "spark.c=3", "app.py")
+    assert [properties[f"spark.{name}"] for name in "abc"] == ["1", "2", "3"]
+    assert properties["spark.master"] == "spark-sched:local[3]"
+    # As with spark-submit, a file of one's own replaces the defaults unless both are asked for.
+    assert "spark.a" not in _properties(spark, *file_option, "app.py")
+    assert _properties(spark, "app.py")["spark.a"] == "1"
+
+
+def test_own_class_paths_are_kept_after_the_bridge(spark):
+    for own in (["--driver-class-path", "/x.jar"], ["--conf", "spark.driver.extraClassPath=/x.jar"]):
+        properties = _properties(spark, *own, "app.py")
+        assert properties["spark.driver.extraClassPath"] == f"/bridge.jar{os.pathsep}/x.jar"
+
+
+def test_spark_submit_gets_a_private_file_that_is_gone_afterwards(spark):
+    log = _install(spark, "sys.exit(7)")
+    status = submit.run_spark_submit(_properties(spark, "app.py"), ["app.py", "a b"], spark)
+    assert status == 7
+    head, call, *content = log.read_text().split("\n")
+    path, mode, python = head.split()
+    assert not Path(path).exists()
+    assert mode == "0o600"
+    assert python == sys.executable
+    assert call.split("\0") == ["--properties-file", path, "app.py", "a b"]
+    assert parse_properties("\n".join(content))["spark.master"] == "spark-sched:local[*]"
+
+
+def test_executors_elsewhere_keep_their_own_python(spark):
+    log = _install(spark)
+    submit.run_spark_submit(_properties(spark, "--master", "spark://h:7077", "app.py"), ["app.py"], spark)
+    assert log.read_text().split("\n")[0].endswith(" None")
+
+
+def test_a_run_that_a_signal_ended_says_so_in_its_status(spark):
+    log = _install(spark, "os.kill(os.getpid(), 9)")
+    properties = _properties(spark, "app.py")
+    assert submit.run_spark_submit(properties, ["app.py"], spark) == 128 + signal.SIGKILL
+    assert not Path(log.read_text().split()[0]).exists()
+
+
+def test_a_signal_to_the_command_reaches_spark_submit(spark):
+    log = _install(spark, "import signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)")
+    properties = _properties(spark, "app.py")
+    assert submit.run_spark_submit(properties, ["app.py"], spark) == 128 + signal.SIGTERM
+    assert not Path(log.read_text().split()[0]).exists()
