@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import click
 
-from spark_sched.config import BY_NAME, PREFIX
+from spark_sched.config import BY_NAME, PREFIX, validate
+from spark_sched.config.keys import PLANNER_POLICY
 from spark_sched.errors import BadInputError, did_you_mean
 
 DEFAULT_MASTER = "local[*]"
@@ -23,6 +24,20 @@ def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]
             raise BadInputError(f"{option} is {assignment!r}{hint} but must be written as KEY=VALUE")
         entries[key.strip()] = value.strip()
     return entries
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Check every ``spark.sched.*`` entry, the policy's name included. Raises BadInputError."""
+    policy = validate(properties)[PLANNER_POLICY]
+    if PLANNER_POLICY.name not in properties:
+        return  # the default is known to exist, and the policies need not be imported
+    from spark_sched.policies import available
+
+    if policy not in available():
+        raise BadInputError(
+            f"{PLANNER_POLICY.name} is {policy!r} but must be one of {', '.join(available())}"
+            f"{did_you_mean(policy, available())}"
+        )
 
 
 def echo_json(document: object) -> None:

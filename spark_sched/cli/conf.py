@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments
+from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
 from spark_sched.config import format_properties
 from spark_sched.files import write_whole
 
@@ -35,14 +35,16 @@ def command(
       spark-sched conf --master 'local-cluster[2,2,1024]' --out sched.conf
       spark-submit --properties-file sched.conf app.py
       spark-sched conf --master spark://host:7077 --set spark.sched.reservation.isolation=0.9
-      spark-submit --properties-file conf/local.conf --driver-class-path "$(spark-sched conf --class-path)" app.py
+      spark-submit --driver-class-path "$(spark-sched conf --class-path)" --properties-file my.conf app.py
     """
     from spark_sched.bridge import build, conf
 
     if class_path:
         click.echo(build())
         return
-    properties = conf(master, parse_assignments("--set", assignments))
+    given = parse_assignments("--set", assignments)
+    check_properties(given)
+    properties = conf(master, given)
     if out is not None:
         write_whole(out, format_properties(properties, _COMMENT))
     if as_json:

@@ -20,8 +20,8 @@ from rich.console import Console
 from spark_sched.bridge import BridgeError, build, conf, find_java, find_spark
 from spark_sched.bridge.compiler import plan_build
 from spark_sched.bridge.spark import java_version
-from spark_sched.cli.common import DEFAULT_MASTER, echo_json, parse_assignments
-from spark_sched.config import check_inner_master, format_properties, read_properties, validate
+from spark_sched.cli.common import DEFAULT_MASTER, check_properties, echo_json, parse_assignments
+from spark_sched.config import check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
 _MIN_PYTHON = (3, 10)
@@ -111,7 +111,7 @@ def _loopback() -> str:
 def _configuration(properties: dict[str, str]) -> str:
     if master := properties.get("spark.master"):
         check_inner_master(master)
-    validate(properties)
+    check_properties(properties)
     ours = sum(name.startswith("spark.sched.") for name in properties)
     return f"{ours} settings of spark.sched given, all valid" if ours else "every setting at its default"
 

@@ -15,7 +15,7 @@ import click
 
 from spark_sched.bridge.attach import CLASS_PATH, MASTER, conf
 from spark_sched.bridge.spark import SparkInstall, find_spark
-from spark_sched.cli.common import DEFAULT_MASTER, parse_assignments
+from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments
 from spark_sched.config import check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
 
@@ -94,6 +94,7 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
         merged[CLASS_PATH] = split.class_path
     master = split.master or merged.get(MASTER, DEFAULT_MASTER)
     merged.pop(MASTER, None)
+    check_properties(merged)
     return conf(master, merged, spark_home=spark.home)
 
 

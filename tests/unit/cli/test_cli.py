@@ -85,6 +85,9 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
             ["conf", "--set", "spark.sched.sed=1"], "did you mean 'spark.sched.seed'?", id="a wrong key"
         ),
         pytest.param(["conf", "--set", "spark.sched.seed=x"], "must be a whole number", id="a wrong value"),
+        pytest.param(
+            ["conf", "--set", "spark.sched.planner.policy=fofi"], "did you mean 'fifo'?", id="a wrong policy"
+        ),
         pytest.param(["conf", "--out", "/nowhere/x.conf"], "cannot be written", id="no such folder"),
         pytest.param(["conf", "--mastr", "x"], "No such option", id="a wrong option"),
         pytest.param(["cnf"], "'cnf' is no command (did you mean 'conf'?)", id="a wrong command"),
