@@ -1,0 +1,1 @@
+"""The live planner: transport, main loop, recording and the history on disk."""

@@ -1,0 +1,65 @@
+"""The first line of the planner's standard input: where the driver listens, and the secret it wants to hear.
+
+The pipe is read by its file descriptor, byte by byte: a buffered reader would swallow what follows, and
+would hold a lock at interpreter exit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["Handshake", "read_handshake", "wait_for_end"]
+
+_MAX_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Handshake:
+    """``port`` of the driver's py4j gateway on the loopback interface. The secret is in no representation."""
+
+    port: int
+    secret: str = field(repr=False)
+    app: str
+
+
+def read_handshake(fd: int) -> Handshake:
+    """Read and check the first line. Raises BadInputError; the sentence never holds the secret."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        byte = os.read(fd, 1)
+        if not byte or len(line) >= _MAX_BYTES:
+            raise BadInputError(
+                "standard input must begin with the driver's handshake line: "
+                "the driver starts the planner by itself"
+            )
+        line += byte
+    try:
+        source = json.loads(line)
+    except ValueError:
+        source = None
+    if not isinstance(source, dict):
+        raise BadInputError("the handshake line must be a JSON object with port, secret and app")
+    port, secret, app = source.get("port"), source.get("secret"), source.get("app")
+    if type(port) is not int or not 0 < port < 65_536:
+        raise BadInputError(f"the handshake's port must be a whole number from 1 to 65535, not {port!r}")
+    if not isinstance(secret, str) or not secret:
+        raise BadInputError("the handshake's secret must be text that is not empty")
+    if not isinstance(app, str):
+        raise BadInputError(f"the handshake's app must be text, not {app!r}")
+    return Handshake(port, secret, app)
+
+
+def wait_for_end(fd: int) -> None:
+    """Return when the other end of the pipe is closed: the driver is gone, however it ended."""
+    while True:
+        try:
+            if not os.read(fd, 4_096):
+                return
+        except InterruptedError:
+            continue
+        except OSError:
+            return

@@ -1,0 +1,39 @@
+"""The planner's log: single lines on standard error, which the driver copies into its own."""
+
+from __future__ import annotations
+
+import logging
+from typing import TextIO
+
+__all__ = ["Throttle", "make_log"]
+
+
+class _OneLine(logging.Formatter):
+    def __init__(self, secret: str) -> None:
+        super().__init__("%(levelname)s %(message)s")
+        self._secret = secret
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = " | ".join(super().format(record).splitlines())
+        return text.replace(self._secret, "***") if self._secret else text
+
+
+def make_log(stream: TextIO, secret: str = "") -> logging.Logger:
+    """A log of its own, so that other libraries' settings do not change it. ``secret`` is blotted out."""
+    log = logging.Logger("spark_sched.planner", logging.INFO)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_OneLine(secret))
+    log.addHandler(handler)
+    return log
+
+
+class Throttle:
+    """Says which repeats of a message are worth a line: the 1st, 2nd, 4th, 8th, …"""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, int] = {}
+
+    def __call__(self, what: str) -> int:
+        """How often ``what`` has come by now if this time is worth a line, else 0."""
+        times = self._seen[what] = self._seen.get(what, 0) + 1
+        return times if times & (times - 1) == 0 else 0

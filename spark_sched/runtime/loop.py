@@ -1,0 +1,204 @@
+"""The planner's main loop. Its clock, its generator and its way to the driver are given to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.events import Batch, decode_batch
+from spark_sched.policies import Plan, Policy
+from spark_sched.predict import Predictor, forecasts
+from spark_sched.runtime.log import Throttle
+from spark_sched.runtime.recorder import EventRecorder
+from spark_sched.runtime.transport import Driver
+from spark_sched.state import ClusterState
+
+__all__ = ["PlannerCounters", "PlannerLoop"]
+
+#: Events taken at once: some 20 ms of work.
+MAX_EVENTS = 2_000
+#: Longest wait for events. The driver takes a planner silent for long (stallTimeout) for dead.
+MAX_POLL_MS = 1_000
+
+
+@dataclass(slots=True)
+class PlannerCounters:
+    """What the planner has done so far; rejected plans by the driver's code."""
+
+    batches: int = 0
+    resets: int = 0
+    events: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    plans_accepted: int = 0
+    plans_rejected: Counter[str] = field(default_factory=Counter)
+    plans_unchanged: int = 0
+    plans_failed: int = 0
+
+
+class PlannerLoop:
+    """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
+
+    A plan is made at most once per interval, sent when its rules differ from those in force, and sent again
+    before those expire. A refused plan or a failing policy is counted and logged, and the next interval
+    tries again: the driver goes on by the last valid rules, then by its configuration.
+
+    Args:
+        driver: the way to the driver.
+        policy: decides.
+        predictor: forecasts active jobs.
+        rng: the policy's generator.
+        interval_ms: least time between two plans.
+        validity_ms: how long the policy's plans are valid.
+        clock_ms: a monotonic clock in milliseconds.
+        sleep_ms: waits.
+        log: single lines for people.
+        recorder: keeps every event, if given.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        policy: Policy,
+        predictor: Predictor,
+        rng: np.random.Generator,
+        *,
+        interval_ms: float,
+        validity_ms: float,
+        clock_ms: Callable[[], float],
+        sleep_ms: Callable[[float], None],
+        log: logging.Logger,
+        recorder: EventRecorder | None = None,
+    ) -> None:
+        self.counters = PlannerCounters()
+        self.state = ClusterState()
+        self._driver = driver
+        self._policy = policy
+        self._predictor = predictor
+        self._rng = rng
+        self._interval_ms = interval_ms
+        # Three tries before the rules in force expire.
+        self._refresh_ms = max(interval_ms, validity_ms / 3.0)
+        self._clock_ms = clock_ms
+        self._sleep_ms = sleep_ms
+        self._log = log
+        self._recorder = recorder
+        self._throttle = Throttle()
+        self._plans = 0
+        self._in_force: Plan | None = None
+        self._changed = False
+        self._heard_at_ms = clock_ms()
+        self._planned_at_ms = -float("inf")
+        self._sent_at_ms = -float("inf")
+
+    def run(self) -> None:
+        """Turn for ever. Raises DriverLostError when the driver is gone, BadInputError for a bad batch."""
+        while True:
+            self.cycle()
+
+    def cycle(self) -> None:
+        """One turn."""
+        # 1. Poll, no longer than until the next plan is due.
+        wait_ms = min(float(MAX_POLL_MS), max(0.0, self._due_at_ms() - self._clock_ms()))
+        text = self._driver.poll(MAX_EVENTS, int(wait_ms))
+        self._heard_at_ms = self._clock_ms()
+        # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
+        batch = self._take(text)
+        # 3. Snapshot, forecast, decide and submit, at most every interval.
+        if self._clock_ms() >= self._due_at_ms():
+            self._plan()
+        # 4. Let events gather. Without a pause a busy driver would be polled once per event.
+        if self._changed and len(batch.events) < MAX_EVENTS:
+            left_ms = self._due_at_ms() - self._clock_ms()
+            if left_ms > 0.0:
+                self._sleep_ms(min(left_ms, self._interval_ms / 2.0))
+
+    def _due_at_ms(self) -> float:
+        changed_due = self._planned_at_ms + self._interval_ms
+        refresh_due = self._sent_at_ms + self._refresh_ms
+        return changed_due if self._changed else max(changed_due, refresh_due)
+
+    def _take(self, text: str) -> Batch:
+        try:
+            raw: Any = json.loads(text)
+        except ValueError as error:
+            raise BadInputError(f"the event batch is not JSON: {error}") from None
+        batch = decode_batch(raw)
+        counters = self.counters
+        counters.batches += 1
+        counters.events += len(batch.events)
+        for kind, times in batch.skipped.items():
+            counters.skipped[kind] += times
+            if seen := self._throttle(f"skipped {kind}"):
+                self._log.warning(
+                    "events of type %r are unknown here and skipped (seen %d times)", kind, seen
+                )
+        if self._recorder is not None:
+            self._recorder.record(raw)
+        if batch.reset:
+            counters.resets += 1
+            self.state.clear()
+            self._predictor.reset()
+        for event in batch.events:
+            ended = self.state.apply(event)
+            self._predictor.observe(event)
+            if ended is not None:
+                self._predictor.learn(ended)
+        self.state.version = batch.version
+        self.state.now_ms = batch.now_ms
+        self._changed = self._changed or batch.reset or bool(batch.events)
+        return batch
+
+    def _plan(self) -> None:
+        self._planned_at_ms = self._clock_ms()
+        self._changed = False
+        now_ms = self.state.now_ms + int(self._planned_at_ms - self._heard_at_ms)
+        try:
+            snapshot = self.state.snapshot()
+            plan = self._policy.decide(snapshot, forecasts(self._predictor, snapshot), now_ms, self._rng)
+            text = plan.numbered(self._plans + 1).to_text()
+        except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
+            self._fail(error)
+            return
+        if not self._is_news(plan):
+            self.counters.plans_unchanged += 1
+            return
+        self._plans += 1
+        answer = self._driver.submit_plan(text)
+        self._sent_at_ms = self._clock_ms()
+        if answer == "accepted":
+            self.counters.plans_accepted += 1
+            self._in_force = plan
+        else:
+            self._in_force = None
+            self._refused(answer)
+
+    def _is_news(self, plan: Plan) -> bool:
+        """Whether the driver needs the plan: its rules are others than those in force, or those expire
+        soon."""
+        old = self._in_force
+        if old is None or self._clock_ms() >= self._sent_at_ms + self._refresh_ms:
+            return True
+        return (plan.jobs, plan.ordered, plan.policy) != (old.jobs, old.ordered, old.policy)
+
+    def _refused(self, answer: str) -> None:
+        code = answer.removeprefix("rejected:").partition(":")[0].strip() or "no_reason"
+        self.counters.plans_rejected[code] += 1
+        # The next interval tries again even if nothing happens until then.
+        self._changed = True
+        if times := self._throttle(f"rejected {code}"):
+            self._log.warning("plan %d was not taken: %s (%s: %d times)", self._plans, answer, code, times)
+
+    def _fail(self, error: Exception) -> None:
+        self.counters.plans_failed += 1
+        self._sent_at_ms = self._clock_ms()
+        if times := self._throttle(f"failed {type(error).__name__}"):
+            self._log.error(
+                "policy %s failed (%d times), no plan this time", self._policy.name, times, exc_info=error
+            )

@@ -1,0 +1,60 @@
+"""The way to the driver: three calls with text in and text out (``protocol/README.md``)."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+__all__ = ["Driver", "DriverLostError", "Py4jDriver"]
+
+
+class DriverLostError(Exception):
+    """The driver does not answer any more, or refuses the secret."""
+
+
+class Driver(Protocol):
+    """What the planner may ask of the driver. Every call may raise DriverLostError."""
+
+    def config(self) -> str:
+        """JSON object of the ``spark.sched.*`` settings that were given, as text."""
+        ...
+
+    def poll(self, max_events: int, timeout_ms: int) -> str:
+        """The next batch of events; waits up to ``timeout_ms`` for the first."""
+        ...
+
+    def submit_plan(self, text: str) -> str:
+        """``accepted``, or ``rejected: <code>: <sentence>``."""
+        ...
+
+
+class Py4jDriver:
+    """The driver's gateway on the loopback interface. Python is only ever the client."""
+
+    def __init__(self, port: int, secret: str) -> None:
+        from py4j.java_gateway import GatewayParameters, JavaGateway
+
+        self._gateway = JavaGateway(
+            gateway_parameters=GatewayParameters(
+                address="127.0.0.1", port=port, auth_token=secret, auto_convert=False
+            )
+        )
+
+    def config(self) -> str:
+        return self._call("config")
+
+    def poll(self, max_events: int, timeout_ms: int) -> str:
+        return self._call("poll", max_events, timeout_ms)
+
+    def submit_plan(self, text: str) -> str:
+        return self._call("submitPlan", text)
+
+    def close(self) -> None:
+        self._gateway.close()
+
+    def _call(self, method: str, *arguments: Any) -> str:
+        from py4j.protocol import Py4JError
+
+        try:
+            return str(getattr(self._gateway.entry_point, method)(*arguments))
+        except (Py4JError, OSError) as error:
+            raise DriverLostError(f"{method} failed: {type(error).__name__}: {error}") from error

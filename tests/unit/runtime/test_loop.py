@@ -1,0 +1,281 @@
+"""The planner's loop against an in-memory driver with a clock that only the test moves."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from jsonschema import Draft202012Validator
+
+from spark_sched.config import validate
+from spark_sched.errors import BadInputError
+from spark_sched.policies import Plan, Policy, PolicySettings, create
+from spark_sched.predict import Forecast, PhaseHistory
+from spark_sched.runtime.log import make_log
+from spark_sched.runtime.loop import PlannerLoop
+from spark_sched.runtime.recorder import EventRecorder
+from spark_sched.state import Snapshot
+
+PROTOCOL = Path(__file__).parents[3] / "protocol"
+PLAN_SCHEMA = Draft202012Validator(json.loads((PROTOCOL / "plan.schema.json").read_text()))
+
+
+class FakeDriver:
+    """Hands out batches; an empty poll lets its whole timeout pass."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000.0
+        self.version = 0
+        self.waiting: list[str] = []
+        self.plans: list[tuple[float, dict[str, Any]]] = []
+        self.answers: list[str] = []
+        self.timeouts_ms: list[int] = []
+
+    def say(self, *events: dict[str, Any], reset: bool = False) -> None:
+        self.version += len(events)
+        batch = {
+            "schema": 1, "version": self.version, "reset": reset, "dropped": 0, "now_ms": int(self.now_ms),
+            "events": list(events),
+        }  # fmt: skip
+        self.waiting.append(json.dumps(batch))
+
+    def config(self) -> str:
+        return "{}"
+
+    def poll(self, max_events: int, timeout_ms: int) -> str:
+        self.timeouts_ms.append(timeout_ms)
+        if not self.waiting:
+            self.now_ms += timeout_ms
+            self.say()
+        return self.waiting.pop(0)
+
+    def submit_plan(self, text: str) -> str:
+        plan = json.loads(text)
+        PLAN_SCHEMA.validate(plan)
+        self.plans.append((self.now_ms, plan))
+        return self.answers.pop(0) if self.answers else "accepted"
+
+    def sleep_ms(self, ms: float) -> None:
+        self.now_ms += ms
+
+
+class Brittle:
+    """A policy that fails when told to."""
+
+    name = "brittle"
+
+    def __init__(self) -> None:
+        self.broken = False
+        self._inner = create("reservation", SETTINGS)
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        if self.broken:
+            raise ZeroDivisionError("no\nluck")
+        return self._inner.decide(snapshot, forecasts, now_ms, rng)
+
+
+SETTINGS = PolicySettings.from_config(validate({}))
+
+
+@pytest.fixture
+def driver() -> FakeDriver:
+    return FakeDriver()
+
+
+@pytest.fixture
+def logged() -> io.StringIO:
+    return io.StringIO()
+
+
+def make(driver: FakeDriver, logged: io.StringIO, policy: Policy | None = None, **more: Any) -> PlannerLoop:
+    return PlannerLoop(
+        driver, policy or create("reservation", SETTINGS), PhaseHistory(), np.random.default_rng(0),
+        interval_ms=200, validity_ms=9_000, clock_ms=lambda: driver.now_ms, sleep_ms=driver.sleep_ms,
+        log=make_log(logged), **more,
+    )  # fmt: skip
+
+
+def job(key: str, priority: int = 1, name: str = "nightly") -> dict[str, Any]:
+    return {
+        "type": "job_started", "time_ms": 1, "job": key, "name": name, "priority": priority, "copies": True,
+        "marked": True,
+    }  # fmt: skip
+
+
+def phase(key: str, index: int, tasks: int) -> dict[str, Any]:
+    return {
+        "type": "phase_started", "time_ms": 1, "job": key, "phase": f"{index}.0", "name": "p", "index": index,
+        "tasks": tasks, "last": False, "barrier": False,
+    }  # fmt: skip
+
+
+def cycles(loop: PlannerLoop, n: int) -> None:
+    for _ in range(n):
+        loop.cycle()
+
+
+def test_the_first_batch_is_planned_at_once(driver: FakeDriver, logged: io.StringIO) -> None:
+    driver.say(job("a"), reset=True)
+    make(driver, logged).cycle()
+    ((at_ms, plan),) = driver.plans
+    assert at_ms == 1_000.0
+    assert (plan["plan"], plan["snapshot"], plan["made_at_ms"]) == (1, 1, 1_000)
+    assert [entry["job"] for entry in plan["jobs"]] == ["a"]
+
+
+def test_plans_are_at_least_an_interval_apart_and_a_change_waits_no_longer(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    loop = make(driver, logged)
+    for n in range(40):
+        driver.say(job(f"j{n}"))
+    while driver.waiting:
+        loop.cycle()
+    gaps_ms = np.diff([at_ms for at_ms, _ in driver.plans])
+    assert len(gaps_ms) > 10
+    assert (gaps_ms == 200).all()
+    loop.cycle()
+    assert {entry["job"] for entry in driver.plans[-1][1]["jobs"]} == {f"j{n}" for n in range(40)}
+
+
+def test_rules_that_stay_the_same_are_sent_again_only_before_they_expire(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    loop = make(driver, logged)
+    driver.say(job("a"))
+    loop.cycle()
+    start_ms = driver.now_ms
+    while driver.now_ms < start_ms + 9_500:
+        driver.say(
+            {
+                "type": "executor_added",
+                "time_ms": 1,
+                "executor": str(len(driver.timeouts_ms)),
+                "host": "h",
+                "slots": 1,
+            }
+        )
+        loop.cycle()
+    times = [at_ms for at_ms, _ in driver.plans]
+    assert len(times) == 4
+    assert np.diff(times).max() < 4_000
+    assert loop.counters.plans_unchanged > 10
+    assert [plan["plan"] for _, plan in driver.plans] == [1, 2, 3, 4]
+
+
+def test_an_idle_driver_hears_from_the_planner_often_enough(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged)
+    cycles(loop, 20)
+    assert max(driver.timeouts_ms) <= 1_000
+    assert np.diff([at_ms for at_ms, _ in driver.plans]).max() <= 4_000
+
+
+def test_a_reset_forgets_the_cluster_but_not_the_history(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged)
+    ended = {"type": "phase_ended", "time_ms": 2, "job": "a", "phase": "0.0", "completed": True}
+    driver.say(
+        job("a"), phase("a", 0, 7), ended, {"type": "job_ended", "time_ms": 3, "job": "a", "outcome": "ended"}
+    )
+    driver.say(job("lost"))
+    driver.say(job("b"), reset=True)
+    cycles(loop, 5)
+    (entry,) = driver.plans[-1][1]["jobs"]
+    assert entry["job"] == "b"
+    assert entry["reservation"]["phase_tasks"] == [7]
+    assert loop.counters.resets == 1
+
+
+def test_a_refused_plan_is_counted_by_its_reason_and_tried_again(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    loop = make(driver, logged)
+    driver.answers = ["rejected: expired: the plan was valid until 5"] * 3
+    driver.say(job("a"))
+    cycles(loop, 10)
+    assert loop.counters.plans_rejected == {"expired": 3}
+    assert loop.counters.plans_accepted >= 1
+    assert [plan["plan"] for _, plan in driver.plans][:4] == [1, 2, 3, 4]
+    lines = logged.getvalue().splitlines()
+    assert len(lines) == 2  # the first and the second, not each
+    assert "expired" in lines[0]
+
+
+def test_a_failing_policy_costs_plans_but_not_the_planner(driver: FakeDriver, logged: io.StringIO) -> None:
+    policy = Brittle()
+    loop = make(driver, logged, policy)
+    policy.broken = True
+    driver.say(job("a"))
+    cycles(loop, 3)
+    assert loop.counters.plans_failed >= 1
+    assert driver.plans == []
+    (line, *_) = logged.getvalue().splitlines()
+    assert "brittle failed" in line
+    assert "ZeroDivisionError: no | luck" in line
+    policy.broken = False
+    driver.say(job("b"))
+    cycles(loop, 3)
+    assert [entry["job"] for entry in driver.plans[-1][1]["jobs"]] == ["a", "b"]
+
+
+def test_unknown_events_are_counted_and_do_not_stop_the_rest(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged)
+    driver.say({"type": "moon_rose"}, job("a"), {"type": "moon_rose"})
+    loop.cycle()
+    assert loop.counters.skipped == {"moon_rose": 2}
+    assert len(driver.plans[0][1]["jobs"]) == 1
+
+
+@pytest.mark.parametrize("text", ["{", '{"schema": 2}', "null"])
+def test_a_bad_batch_ends_the_loop_so_that_the_next_planner_starts_from_the_whole_state(
+    driver: FakeDriver, logged: io.StringIO, text: str
+) -> None:
+    driver.waiting.append(text)
+    with pytest.raises(BadInputError, match="event batch"):
+        make(driver, logged).cycle()
+
+
+def test_the_same_events_give_the_same_plans(driver: FakeDriver, logged: io.StringIO) -> None:
+    def plans() -> list[tuple[float, dict[str, Any]]]:
+        driver = FakeDriver()
+        for path in ("event-batch.reset.json", "event-batch.more.json"):
+            driver.waiting.append((PROTOCOL / "examples" / path).read_text())
+        cycles(make(driver, logged), 8)
+        return driver.plans
+
+    assert plans() == plans()
+
+
+def test_every_event_is_recorded_unknown_ones_too(
+    driver: FakeDriver, logged: io.StringIO, tmp_path: Path
+) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("earlier\n")
+    loop = make(driver, logged, recorder=EventRecorder(str(path), make_log(logged)))
+    driver.say(job("a"), {"type": "moon_rose"}, reset=True)
+    driver.say(job("b"))
+    cycles(loop, 4)
+    first, *lines = path.read_text().splitlines()
+    assert first == "earlier"
+    told = [json.loads(line) for line in lines]
+    assert told[0] == {"type": "reset", "time_ms": 1_000, "version": 2, "dropped": 0}
+    assert [event.get("job", event["type"]) for event in told[1:]] == ["a", "moon_rose", "b"]
+
+
+def test_a_recording_that_cannot_be_written_costs_one_warning(
+    driver: FakeDriver, logged: io.StringIO, tmp_path: Path
+) -> None:
+    loop = make(
+        driver, logged, recorder=EventRecorder(str(tmp_path / "none" / "events.jsonl"), make_log(logged))
+    )
+    driver.say(job("a"))
+    cycles(loop, 5)
+    (line,) = logged.getvalue().splitlines()
+    assert "spark.sched.events.path" in line
+    assert driver.plans
