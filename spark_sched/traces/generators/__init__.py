@@ -1,0 +1,22 @@
+"""Generators of workloads. Each takes a NumPy ``Generator``: the same seed gives the same bytes.
+
+`GENERATORS` names them for the command line; each is ``function(rng, **parameters) -> Trace``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_sched.traces.generators.e2e import e2e
+from spark_sched.traces.generators.pareto import pareto_jobs
+from spark_sched.traces.generators.thesis import thesis_workload
+from spark_sched.traces.model import Trace
+
+__all__ = ["GENERATORS", "e2e", "pareto_jobs", "thesis_workload"]
+
+#: A new generator: its function, and a line here.
+GENERATORS: dict[str, Callable[..., Trace]] = {
+    "e2e": e2e,
+    "pareto": pareto_jobs,
+    "thesis": thesis_workload,
+}

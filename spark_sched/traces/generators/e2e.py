@@ -1,0 +1,136 @@
+"""3Sigma's E2E workload (§5): SLO and best-effort jobs drawn from runtime classes, bursty arrivals, a set load."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
+from spark_sched.traces.generators.classes import JobClass, google_classes
+from spark_sched.traces.model import Trace, TraceMeta
+from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
+
+SLO, BEST_EFFORT = "slo", "best_effort"
+
+#: How near the work of SLO and of best-effort jobs must come to what the load asks for.
+_LOAD_TOLERANCE = 0.01
+_MOST_REFUSED = 100_000
+
+#: A job drawn: (class, runtime in s, slots).
+_Drawn = tuple[int, float, int]
+
+
+def e2e(
+    rng: np.random.Generator,
+    *,
+    nodes: int = 256,
+    hours: float = 5.0,
+    load: float = 1.4,
+    slo_share: float = 0.5,
+    slacks: Sequence[float] = (0.2, 0.4, 0.6, 0.8),
+    c2: float = 4.0,
+    partitions: int = 8,
+    preferred_share: float = 0.75,
+    elsewhere_factor: float = 1.5,
+    classes: Sequence[JobClass] | None = None,
+) -> Trace:
+    """Jobs of one gang phase on a cluster of ``nodes`` one-slot nodes, over ``hours``.
+
+    - A job's class is drawn in proportion to the classes' weights; runtime, tasks, user and name from its class
+      (default: `google_classes`). Jobs of more than ``nodes`` tasks, or longer than ``hours``, are drawn again.
+    - SLO jobs are drawn until their work (slots × runtime) is ``load · slo_share`` of the cluster's capacity,
+      best-effort jobs for the rest, each within 1 %: a job that would pass the mark is drawn again.
+    - Gaps between arrivals are hyper-exponential with squared coefficient of variation ``c2``.
+    - An SLO job's deadline is submission + runtime · (1 + slack), slack one of ``slacks``; it prefers a random
+      ``preferred_share`` of the partitions and takes ``elsewhere_factor`` times as long elsewhere. SLO jobs have
+      priority 1, best-effort jobs 0.
+
+    Raises:
+        BadInputError: a parameter out of its range, or classes that have no job that fits the cluster.
+    """
+    check_positive("hours", hours)
+    check_positive("load", load)
+    check_positive("elsewhere_factor", elsewhere_factor)
+    check_fraction("slo_share", slo_share)
+    check_fraction("preferred_share", preferred_share)
+    if nodes < 1 or partitions < 1:
+        raise BadInputError(f"nodes is {nodes}, partitions is {partitions}: give at least 1 of each")
+    if not slacks or min(slacks) < 0:
+        raise BadInputError(f"slacks are {list(slacks)}: give at least one, none below 0")
+    table = tuple(classes) if classes is not None else google_classes()
+    horizon_s = hours * 3600.0
+    capacity = nodes * horizon_s
+    drawn = [(job, True) for job in _until(rng, table, load * slo_share * capacity, nodes, horizon_s)]
+    drawn += [(job, False) for job in _until(rng, table, load * (1 - slo_share) * capacity, nodes, horizon_s)]
+    order = rng.permutation(len(drawn))
+    submit_s = hyperexponential(rng, len(drawn), horizon_s / max(1, len(drawn)), c2)
+    if len(submit_s):
+        submit_s *= horizon_s / submit_s[-1]  # the load holds for the hours asked for; a factor keeps c²
+    preferred_count = max(1, round(preferred_share * partitions))
+    records = []
+    for number, (index, at_s) in enumerate(zip(order, submit_s, strict=True)):
+        (kind, runtime_s, slots), is_slo = drawn[index]
+        user, name = _features(rng, table[kind], number)
+        job = JobRecord(
+            f"e2e-{number}", "finished", "gang", [PhaseRecord(tasks=slots, mean_task_s=runtime_s)], name=name, user=user,
+            job_class=SLO if is_slo else BEST_EFFORT, priority=int(is_slo), submit_s=float(at_s),
+            runtime_s=runtime_s, slots=slots,
+        )  # fmt: skip
+        if is_slo:
+            slack = float(slacks[int(rng.integers(len(slacks)))])
+            job.deadline_s = float(at_s) + runtime_s * (1 + slack)
+            places = rng.choice(partitions, preferred_count, replace=False)
+            job.preferred = tuple(sorted(int(p) for p in places))
+            job.elsewhere_factor = elsewhere_factor
+            job.features = {"slack": f"{slack:g}"}
+        records.append(job)
+    meta = TraceMeta(
+        "e2e", "3Sigma §5", notes=("generated",),
+        parameters={
+            "nodes": nodes, "hours": hours, "load": load, "slo_share": slo_share, "slacks": list(slacks), "c2": c2,
+            "partitions": partitions, "preferred_share": preferred_share, "elsewhere_factor": elsewhere_factor,
+            "classes": len(table),
+        },
+    )  # fmt: skip
+    return Trace.from_chunks(chunked(records), meta)
+
+
+def _until(
+    rng: np.random.Generator, table: Sequence[JobClass], work: float, nodes: int, longest_s: float
+) -> list[_Drawn]:
+    weights = np.array([c.weight for c in table])
+    jobs: list[_Drawn] = []
+    done = 0.0
+    refused = 0
+    while done < work * (1 - _LOAD_TOLERANCE):
+        for kind in rng.choice(len(table), size=256, p=weights / weights.sum()):
+            runtime_s = float(table[kind].runtimes_s(rng, 1)[0])
+            slots = int(table[kind].task_counts(rng, 1)[0])
+            size = runtime_s * slots
+            if slots > nodes or runtime_s > longest_s or done + size > work * (1 + _LOAD_TOLERANCE):
+                refused += 1
+                if refused > _MOST_REFUSED:
+                    raise BadInputError(
+                        f"the classes have no jobs that fill a load of {work / (nodes * longest_s):g} on {nodes} nodes in "
+                        f"{longest_s:g} s: give more of them"
+                    )
+                continue
+            jobs.append((int(kind), runtime_s, slots))
+            done += size
+            if done >= work * (1 - _LOAD_TOLERANCE):
+                break
+    return jobs
+
+
+def _features(rng: np.random.Generator, kind: JobClass, number: int) -> tuple[str, str]:
+    at = rng.random()
+    for user, name, share in kind.features:
+        at -= share
+        if at < 0:
+            return user, name
+    once = f"once-{number}"
+    if not kind.features:
+        return once, once
+    return kind.features[int(rng.integers(len(kind.features)))][0], once

@@ -1,0 +1,71 @@
+"""Phases whose task durations are Pareto (slot-reservation paper §IV-B and §VI-B)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from spark_sched.errors import BadInputError
+from spark_sched.traces.generators.arrivals import check_positive, poisson
+from spark_sched.traces.model import Trace, TraceMeta
+from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+
+
+def pareto_durations_s(
+    rng: np.random.Generator, mean_s: npt.NDArray[np.float64], alpha: float
+) -> npt.NDArray[np.float64]:
+    """One Pareto(``alpha``) duration for each mean: scale t_m = mean · (α-1)/α, P(T > t) = (t_m/t)^α.
+
+    Raises:
+        BadInputError: ``alpha`` is not above 1 (the mean would be infinite).
+    """
+    if not (np.isfinite(alpha) and alpha > 1):
+        raise BadInputError(f"alpha is {alpha}: a Pareto distribution has a mean only above 1, the papers use 1.1 to 3")
+    scale_s = mean_s * (alpha - 1) / alpha
+    return np.asarray(scale_s * (1.0 + rng.pareto(alpha, len(mean_s))), dtype=np.float64)
+
+
+def pareto_jobs(
+    rng: np.random.Generator,
+    *,
+    jobs: int = 100,
+    phases: int = 4,
+    tasks: int = 20,
+    mean_task_s: float = 10.0,
+    alpha: float = 1.6,
+    mean_gap_s: float = 60.0,
+    priority: int = 0,
+) -> Trace:
+    """``jobs`` chains of ``phases`` phases with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson process.
+
+    Raises:
+        BadInputError: a count below 1, a time that is not above 0, ``alpha`` not above 1.
+    """
+    for name, value in (("jobs", jobs), ("phases", phases), ("tasks", tasks)):
+        if value < 1:
+            raise BadInputError(f"{name} is {value}: give at least 1")
+    check_positive("mean_task_s", mean_task_s)
+    submit_s = poisson(rng, jobs, mean_gap_s)
+    durations = pareto_durations_s(rng, np.full(jobs * phases * tasks, mean_task_s), alpha)
+    shaped = durations.reshape(jobs, phases, tasks)
+    records = []
+    for number in range(jobs):
+        chain = []
+        for index in range(phases):
+            rows = TaskRows()
+            for task, duration_s in enumerate(shaped[number, index].tolist()):
+                rows.add(task, duration_s)
+            chain.append(PhaseRecord(tasks=tasks, parents=(index - 1,) if index else (), rows=rows))
+        records.append(
+            JobRecord(
+                f"pareto-{number}", "finished", "malleable", chain, name="pareto", priority=priority,
+                submit_s=float(submit_s[number]), slots=tasks,
+            )  # fmt: skip
+        )
+    parameters = {
+        "jobs": jobs, "phases": phases, "tasks": tasks, "mean_task_s": mean_task_s, "alpha": alpha,
+        "mean_gap_s": mean_gap_s, "priority": priority,
+    }  # fmt: skip
+    return Trace.from_chunks(
+        chunked(records), TraceMeta("pareto", "Pareto phases", notes=("generated",), parameters=parameters)
+    )
