@@ -136,6 +136,8 @@ class PhaseHistory:
         active.ended[summary.index] = PhaseRun(summary.name, tasks, summary.durations)
 
     def _learn_job(self, summary: JobSummary) -> None:
+        for phase in summary.phases:
+            self._learn_phase(phase)
         active = self._active.pop(summary.job, None)
         if active is None or summary.cut_short or not active.ended:
             return

@@ -155,9 +155,17 @@ class ClusterState:
             executor.held_slots -= slots
             executor.story.add(event)
             executor.changed()
+        done = [phase for phase in job.phases.values() if len(phase.done) >= phase.started.tasks]
         s = job.started
         return JobSummary(
-            s.job, s.name, s.marked, event.outcome, s.time_ms, event.time_ms, cut_short=bool(job.phases)
+            job=s.job,
+            name=s.name,
+            marked=s.marked,
+            outcome=event.outcome,
+            started_ms=s.time_ms,
+            ended_ms=event.time_ms,
+            cut_short=len(done) < len(job.phases),
+            phases=tuple(phase.summary(s.name, completed=True, ended_ms=event.time_ms) for phase in done),
         )
 
     def _phase_started(self, event: PhaseStarted) -> None:
@@ -181,18 +189,7 @@ class ClusterState:
             return None
         job.story.add(event)
         job.changed()
-        s = phase.started
-        return PhaseSummary(
-            job=s.job,
-            job_name=job.started.name,
-            phase=s.phase,
-            name=s.name,
-            index=s.index,
-            tasks=s.tasks,
-            completed=event.completed,
-            ended_ms=event.time_ms,
-            durations=phase.durations(),
-        )
+        return phase.summary(job.started.name, completed=event.completed, ended_ms=event.time_ms)
 
     def _task_launched(self, event: TaskLaunched) -> None:
         executor = self._executors.get(event.executor)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted
 from spark_sched.state.snapshot import DurationSummary, ExecutorView, JobView, PhaseView, RunningTask
+from spark_sched.state.summary import PhaseSummary
 
 __all__ = ["ExecutorRecord", "JobRecord", "PhaseRecord", "Story", "TaskRecord"]
 
@@ -95,6 +96,20 @@ class PhaseRecord:
 
     def durations(self) -> DurationSummary:
         return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
+
+    def summary(self, job_name: str, *, completed: bool, ended_ms: int) -> PhaseSummary:
+        s = self.started
+        return PhaseSummary(
+            job=s.job,
+            job_name=job_name,
+            phase=s.phase,
+            name=s.name,
+            index=s.index,
+            tasks=s.tasks,
+            completed=completed,
+            ended_ms=ended_ms,
+            durations=self.durations(),
+        )
 
     def view(self) -> PhaseView:
         if self._view is None:

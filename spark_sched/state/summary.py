@@ -26,7 +26,12 @@ class PhaseSummary:
 
 @dataclass(frozen=True, slots=True)
 class JobSummary:
-    """A job that ended as ``ended`` or ``idle``; ``cut_short`` says that phases of it were still active."""
+    """A job that ended as ``ended`` or ``idle``.
+
+    A phase ends only when the slower twins of its copied tasks are gone, which may be after its job:
+    ``phases`` are those still active whose tasks were all done. ``cut_short`` says that another one still
+    had tasks to do.
+    """
 
     job: str
     name: str
@@ -35,3 +40,4 @@ class JobSummary:
     started_ms: int
     ended_ms: int
     cut_short: bool
+    phases: tuple[PhaseSummary, ...] = ()

@@ -130,6 +130,17 @@ def test_a_run_cut_short_or_with_a_failed_phase_is_no_example(driver: Driver) ->
     assert driver.ask(driver.start()).phase_tasks == ()
 
 
+def test_a_run_whose_last_phase_waits_for_a_killed_twin_is_an_example(driver: Driver) -> None:
+    job = driver.start()
+    driver.begin(job, 0, 1)
+    driver.say(TaskLaunched(0, job, "0.0", 901, 0, "e", False))
+    driver.say(TaskLaunched(0, job, "0.0", 902, 0, "e", True))
+    driver.say(TaskEnded(30, job, "0.0", 902, 0, "e", 30, "success", True))
+    driver.end(job)
+    forecast = driver.ask(driver.start())
+    assert (forecast.phase_tasks, forecast.t_m_ms) == ((1,), 30.0)
+
+
 def test_a_retried_phase_counts_with_the_tasks_of_its_first_attempt(driver: Driver) -> None:
     job = driver.start()
     driver.begin(job, 0, 8)

@@ -148,6 +148,15 @@ def test_a_job_leaves_its_summary_and_says_whether_phases_were_cut_short() -> No
     assert not whole.cut_short
 
 
+def test_a_job_that_ends_before_its_slower_twin_leaves_the_summary_of_its_last_phase_too() -> None:
+    state = state_of(*START, launch(7, 0), launch(8, 1), launch(9, 0, copy=True), end(9, 0), end(8, 1, ms=12))
+    summary = state.apply(JobEnded(40, "j", "ended"))
+    assert isinstance(summary, JobSummary)
+    assert not summary.cut_short
+    (last,) = summary.phases
+    assert (last.phase, last.completed, last.durations.count, last.ended_ms) == ("1.0", True, 2, 40)
+
+
 def test_a_killed_twin_occupies_its_slot_after_phase_and_job_are_over() -> None:
     state = state_of(*START, launch(7, 0), PhaseEnded(30, "j", "1.0", True), JobEnded(31, "j", "ended"))
     assert state.snapshot().executors["e1"].running_slots == 1
