@@ -78,11 +78,10 @@ def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> B
 
 
 def supported_lines(root: Path) -> list[str]:
-    """Spark lines with a shim under ``root``, oldest first: the folders named ``spark-X.Y``."""
-    folders = (
-        path.name.removeprefix(_LINE_PREFIX) for path in root.glob(f"{_LINE_PREFIX}*") if path.is_dir()
-    )
-    return sorted(folders, key=lambda line: [int(part) for part in line.split(".")])
+    """Spark lines with a shim under ``root``, oldest first: the folders ``spark-X.Y`` that hold Scala."""
+    shims = (path for path in root.glob(f"{_LINE_PREFIX}*") if any(path.rglob("*.scala")))
+    lines = (path.name.removeprefix(_LINE_PREFIX) for path in shims)
+    return sorted(lines, key=lambda line: [int(part) for part in line.split(".")])
 
 
 def compile_bridge(build: Build, jar: Path) -> Path:

@@ -23,7 +23,9 @@ def write_sources(root: Path, scala: str = _GOOD, line: str = "4.3") -> Path:
     (core / "scala" / "Hello.scala").write_text(scala)
     (core / "resources" / _RESOURCE).parent.mkdir(parents=True)
     (core / "resources" / _RESOURCE).write_text("x.Hello\n")
-    (root / f"spark-{line}" / "src" / "main" / "scala").mkdir(parents=True)
+    shim = root / f"spark-{line}" / "src" / "main" / "scala"
+    shim.mkdir(parents=True)
+    (shim / "Shim.scala").write_text("package x\nobject Shim\n")
     return root
 
 

@@ -86,7 +86,7 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         ),
         pytest.param(["conf", "--set", "spark.sched.seed=x"], "must be a whole number", id="a wrong value"),
         pytest.param(
-            ["conf", "--set", "spark.sched.planner.policy=fofi"], "did you mean 'fifo'?", id="a wrong policy"
+            ["conf", "--set", "spark.sched.planner.policy=fifoo"], "did you mean 'fifo'?", id="a wrong policy"
         ),
         pytest.param(["conf", "--out", "/nowhere/x.conf"], "cannot be written", id="no such folder"),
         pytest.param(["conf", "--mastr", "x"], "No such option", id="a wrong option"),
