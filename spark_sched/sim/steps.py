@@ -1,0 +1,111 @@
+"""Ledger operations written as data, and what each of them did.
+
+The golden sequences under ``protocol/golden`` are lists of such steps; the Scala suite has the same reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.sim.ledger import Decision, Ledger
+from spark_sched.sim.rule import Rule
+
+__all__ = ["OPERATIONS", "Outcome", "StepRunner"]
+
+#: Operation to the names of its arguments.
+OPERATIONS: dict[str, tuple[str, ...]] = {
+    "executor_added": ("executor", "slots"),
+    "observe_free": ("executor", "free", "now_ms"),
+    "executor_draining": ("executor", "now_ms"),
+    "executor_excluded": ("executor", "now_ms"),
+    "executor_removed": ("executor", "now_ms"),
+    "job_started": ("job", "marked", "rule"),
+    "rule_changed": ("job", "rule", "now_ms"),
+    "job_ended": ("job", "now_ms"),
+    "phase_started": ("job", "phase", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),
+    "phase_ended": ("phase", "now_ms"),
+    "may_launch": ("job", "executor", "already_taken"),
+    "task_launched": ("task", "phase", "index", "executor", "copy", "now_ms"),
+    "task_ended": ("task", "success", "now_ms"),
+    "task_undone": ("phase", "index"),
+    "wants_copies": ("phase", "now_ms"),
+    "any_copies_due": ("now_ms",),
+    "pick_copy": ("phase", "executor", "now_ms"),
+    "expire": ("now_ms",),
+    "next_wake": ("now_ms",),
+    "look": ("now_ms",),
+}
+
+
+class Outcome(NamedTuple):
+    """What one step did.
+
+    Attributes:
+        answer: what the operation returned; for ``task_ended`` whether the slot was kept.
+        reason: why it was kept or let go; empty for other operations.
+        told: the listener's calls in order: ``["held", job, phase, executor, deadline_ms]`` or
+            ``["freed", job, executor, reason]``.
+    """
+
+    answer: bool | int | None
+    reason: str
+    told: list[list[str | int]]
+
+
+class StepRunner:
+    """A ledger that is driven by steps.
+
+    Args:
+        rules: rules by the name that steps call them by.
+    """
+
+    def __init__(self, rules: Mapping[str, Rule]) -> None:
+        self._rules = rules
+        self._told: list[list[str | int]] = []
+        self.ledger = Ledger(self)
+
+    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
+        self._told.append(["held", job, phase, executor, deadline_ms])
+
+    def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
+        self._told.append(["freed", job, executor, reason])
+
+    def run(self, step: Mapping[str, Any]) -> Outcome:
+        """Does one step; fields beyond the operation's arguments are not read.
+
+        Raises:
+            BadInputError: the operation, one of its arguments or its rule is missing or unknown.
+        """
+        op = step.get("op")
+        names = OPERATIONS.get(str(op))
+        if names is None:
+            raise BadInputError(f"op is {op!r}, which the ledger has not{did_you_mean(str(op), OPERATIONS)}")
+        missing = [name for name in names if name not in step]
+        if missing:
+            raise BadInputError(f"step {dict(step)!r} lacks {missing[0]}")
+        arguments = {name: step[name] for name in names}
+        if "rule" in arguments:
+            rule = self._rules.get(arguments["rule"])
+            if rule is None:
+                raise BadInputError(f"rule {arguments['rule']!r} is none of {', '.join(self._rules)}")
+            arguments["rule"] = rule
+        self._told = []
+        if op == "look":
+            return Outcome(None, "", [])
+        answer = getattr(self.ledger, "next_wake_ms" if op == "next_wake" else op)(**arguments)
+        if isinstance(answer, Decision):
+            return Outcome(answer.keep, answer.reason, self._told)
+        return Outcome(answer, "", self._told)
+
+    def holds(self) -> dict[str, dict[str, int]]:
+        """Held slots by executor and job, without zeros."""
+        found: dict[str, dict[str, int]] = {}
+        for job, executor, slots, _ in self.ledger.holds():
+            found.setdefault(executor, {})[job] = slots
+        return found
+
+    def deadlines(self) -> dict[str, int]:
+        """When the holds of each holding job end, in ms."""
+        return {job: deadline_ms for job, _, _, deadline_ms in self.ledger.holds()}

@@ -1,0 +1,89 @@
+"""Golden sequences: the simulator's ledger and the JVM's (LedgerGoldenSuite.scala) must decide alike."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sched.sim.ledger import Rule
+from spark_sched.sim.steps import StepRunner
+
+GOLDEN = Path(__file__).parents[2] / "protocol" / "golden"
+HAND_WRITTEN = sorted(GOLDEN.glob("*.json"))
+GENERATED = GOLDEN / "random.json.gz"
+# Every field is read as it is written: a default that changes must not change what a golden file says.
+RULE_FIELDS = set(asdict(Rule()))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    return json.loads(gzip.decompress(data) if path.suffix == ".gz" else data)
+
+
+def _rules(document: dict[str, Any]) -> dict[str, Rule]:
+    base = document["base_rule"]
+    assert set(base) == RULE_FIELDS
+    rules = {}
+    for name, changes in document["rules"].items():
+        fields = {**base, **changes}
+        rules[name] = Rule(**{**fields, "phase_tasks": tuple(fields["phase_tasks"])})
+    return rules
+
+
+def _play(document: dict[str, Any], sequence: dict[str, Any]) -> None:
+    runner = StepRunner(_rules(document))
+    ledger = runner.ledger
+    for number, step in enumerate(sequence["steps"], start=1):
+        where = f"step {number}: {json.dumps(step, ensure_ascii=False)}"
+        outcome = runner.run(step)
+        seen = {
+            "answer": outcome.answer,
+            "keep": outcome.answer,
+            "reason": outcome.reason,
+            "told": outcome.told,
+            "holds": runner.holds(),
+            "deadlines": runner.deadlines(),
+        }
+        for field, wanted in step.get("expect", {}).items():
+            if field == "counters":
+                found: Any = {name: getattr(ledger.counters, name) for name in wanted}
+            elif field == "held_idle_ms":
+                found = ledger.held_idle_ms(step["now_ms"])
+            else:
+                found = seen[field]
+            assert found == wanted, f"{where}\n  {field} is {found!r}, not {wanted!r}"
+        assert ledger.violations() == [], where
+
+
+def _cases() -> list[Any]:
+    return [
+        pytest.param(document, sequence, id=f"{path.stem}: {sequence['title']}")
+        for path in HAND_WRITTEN
+        for document in [_load(path)]
+        for sequence in document["sequences"]
+    ]
+
+
+@pytest.mark.parametrize(("document", "sequence"), _cases())
+def test_the_ledger_decides_as_written(document: dict[str, Any], sequence: dict[str, Any]) -> None:
+    _play(document, sequence)
+
+
+def test_the_ledger_decides_as_generated() -> None:
+    document = _load(GENERATED)
+    assert len(document["sequences"]) >= 200
+    for sequence in document["sequences"]:
+        _play(document, sequence)
+
+
+def test_every_hand_written_sequence_expects_something_and_says_where_from() -> None:
+    assert HAND_WRITTEN
+    for path in HAND_WRITTEN:
+        for sequence in _load(path)["sequences"]:
+            assert sequence["source"], sequence["title"]
+            assert any("expect" in step for step in sequence["steps"]), sequence["title"]

@@ -1,0 +1,323 @@
+"""Random but plausible sequences of ledger operations.
+
+The property tests draw them with Hypothesis' own random source; run as a program this file writes the
+generated golden sequences that the Scala ledger is held to:
+
+    python tests/ledger_walk.py
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spark_sched.sim.ledger import Rule
+from spark_sched.sim.steps import Outcome, StepRunner
+
+SEED = 20180702
+SEQUENCES = 220
+STEPS = 70
+OUT = Path(__file__).parents[1] / "protocol" / "golden" / "random.json.gz"
+
+BASE = Rule(priority=0, copies=True, shape_weight=5.0, max_hold_ms=60_000, gap_ms=2_000)
+RULES: dict[str, dict[str, Any]] = {
+    "background": {"isolation": 0.0},
+    "high": {"priority": 10},
+    "higher": {"priority": 20, "pre_reserve_threshold": 0.0},
+    "equal_to_high": {"priority": 10, "isolation": 0.9, "copy_min_slowdown": 0.0, "copy_min_task_ms": 0},
+    "half": {"priority": 5, "isolation": 0.5, "shape_weight": 0.0},
+    "slack": {"priority": 10, "isolation": 0.2, "shape": 1.2, "shape_weight": 20.0},
+    "known": {"priority": 7, "isolation": 0.4, "scale_ms": 250.5, "phase_tasks": [4, 2, 6, 3]},
+    "narrow_view": {"priority": 10, "whole_job": False, "pre_reserve_threshold": 0.25, "phase_tasks": [3, 6]},
+    "no_copies": {"priority": 12, "copies": False, "pre_reserve_threshold": 1.0},
+    "short": {"priority": 3, "max_hold_ms": 700, "gap_ms": 0},
+    "below": {"priority": -5, "isolation": 0.7},
+}
+
+
+def rules() -> dict[str, Rule]:
+    base = asdict(BASE)
+    return {
+        name: Rule(**{**base, **changes, "phase_tasks": tuple(changes.get("phase_tasks", ()))})
+        for name, changes in RULES.items()
+    }
+
+
+@dataclass
+class _Phase:
+    job: str
+    tasks: int
+    pending: list[int]
+    done: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Walk:
+    """A cluster and its jobs as the ledger's caller sees them; each ``step`` does one thing and notes it."""
+
+    rng: random.Random
+    runner: StepRunner = field(default_factory=lambda: StepRunner(rules()))
+    now_ms: int = 0
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    slots: dict[str, int] = field(default_factory=dict)
+    jobs: dict[str, int] = field(default_factory=dict)
+    phases: dict[str, _Phase] = field(default_factory=dict)
+    running: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    numbers: int = 0
+
+    def __post_init__(self) -> None:
+        for i in range(self.rng.randint(1, 4)):
+            self.add_executor(f"e{i}")
+        self.start_job()
+        self.start_phase()
+
+    def do(self, op: str, **arguments: Any) -> Outcome:
+        step: dict[str, Any] = {"op": op, **arguments}
+        outcome = self.runner.run(step)
+        expect: dict[str, Any] = {}
+        if op == "task_ended":
+            expect = {"keep": outcome.answer, "reason": outcome.reason}
+        elif op in _ANSWERS:
+            expect = {"answer": outcome.answer}
+        if op not in _SILENT:
+            expect["told"] = outcome.told
+        if self.numbers % 10 == 0 and "now_ms" in arguments:
+            expect["holds"] = self.runner.holds()
+            expect["deadlines"] = self.runner.deadlines()
+        self.steps.append({**step, "expect": expect} if expect else step)
+        self.numbers += 1
+        return outcome
+
+    def step(self) -> None:
+        self.now_ms += self.rng.choice((0, 0, 1, 7, 50, 200, 300, 1000, 4000))
+        self.rng.choice(_ACTIONS)(self)
+
+    def end(self) -> None:
+        """All there is to compare once more, then the end of time: nothing may stay held."""
+        counters = asdict(self.runner.ledger.counters)
+        expect = {"held_idle_ms": self.runner.ledger.held_idle_ms(self.now_ms), "counters": counters}
+        self.steps.append({"op": "look", "now_ms": self.now_ms, "expect": expect})
+        self.now_ms += 10**9
+        self.do("expire", now_ms=self.now_ms)
+        self.do("next_wake", now_ms=self.now_ms)
+
+    # ---- what may happen ----
+
+    def add_executor(self, name: str = "") -> None:
+        name = name or f"e{self.rng.randint(0, 5)}"
+        if name not in self.slots:
+            self.slots[name] = self.rng.randint(1, 4)
+            self.do("executor_added", executor=name, slots=self.slots[name])
+
+    def lose_executor(self) -> None:
+        if self.slots and self.rng.random() < 0.3:
+            name = self._one(self.slots)
+            op = self.rng.choice(("executor_removed", "executor_draining", "executor_excluded"))
+            self.do(op, executor=name, now_ms=self.now_ms)
+            if op == "executor_removed":
+                del self.slots[name]
+                for task, (phase, index, executor) in list(self.running.items()):
+                    if executor == name:
+                        del self.running[task]
+                        self._again(phase, index)
+
+    def observe(self) -> None:
+        if self.slots:
+            name = self._one(self.slots)
+            free = max(0, self._free(name) - self.rng.choice((0, 0, 0, 1)))
+            self.do("observe_free", executor=name, free=free, now_ms=self.now_ms)
+
+    def start_job(self) -> None:
+        key = f"j{self.rng.randint(0, 4)}"
+        self.jobs.setdefault(key, 0)
+        self.do("job_started", job=key, marked=self.rng.random() < 0.5, rule=self._one(RULES))
+
+    def change_rule(self) -> None:
+        if self.jobs:
+            self.do("rule_changed", job=self._one(self.jobs), rule=self._one(RULES), now_ms=self.now_ms)
+
+    def end_job(self) -> None:
+        if self.jobs and self.rng.random() < 0.3:
+            key = self._one(self.jobs)
+            del self.jobs[key]
+            self.phases = {name: p for name, p in self.phases.items() if p.job != key}
+            self.do("job_ended", job=key, now_ms=self.now_ms)
+
+    def start_phase(self) -> None:
+        if not self.jobs or (len(self.phases) > 2 and self.rng.random() < 0.8):
+            return
+        job = self._one(self.jobs)
+        name = f"{self.numbers}.0"
+        tasks = self.rng.randint(1, 6)
+        self.phases[name] = _Phase(job, tasks, list(range(tasks)))
+        self.do(
+            "phase_started",
+            job=job,
+            phase=name,
+            index=self.jobs[job],
+            tasks=tasks,
+            next_tasks=self.rng.choice((None, None, 1, 2, 4, 6, 9)),
+            last=self.rng.random() < 0.15,
+            barrier=self.rng.random() < 0.1,
+            now_ms=self.now_ms,
+        )
+        self.jobs[job] += 1
+
+    def end_phase(self) -> None:
+        if self.phases and self.rng.random() < 0.2:
+            name = self._one(self.phases)
+            del self.phases[name]
+            self.do("phase_ended", phase=name, now_ms=self.now_ms)
+
+    def launch(self) -> None:
+        waiting = {name: p for name, p in self.phases.items() if p.pending}
+        free = {name: 1 for name in self.slots if self._free(name) > 0}
+        if waiting and free:
+            name = self._one(waiting)
+            executor = self._one(free)
+            may = self.do("may_launch", job=waiting[name].job, executor=executor, already_taken=0)
+            if may.answer:
+                self._launch(name, waiting[name].pending.pop(0), executor, copy=False)
+
+    def launch_copy(self) -> None:
+        free = {name: 1 for name in self.slots if self._free(name) > 0}
+        full = {name: p for name, p in self.phases.items() if p.done and not p.pending}
+        if full and free:
+            name = self._one(full)
+            executor = self._one(free)
+            index = self.do("pick_copy", phase=name, executor=executor, now_ms=self.now_ms).answer
+            if index is not None:
+                self._launch(name, index, executor, copy=True)
+
+    def end_task(self) -> None:
+        if self.running:
+            task = self._one(self.running)
+            phase, index, _ = self.running.pop(task)
+            success = self.rng.random() < 0.9
+            self.do("task_ended", task=task, success=success, now_ms=self.now_ms)
+            p = self.phases.get(phase)
+            if p is not None:
+                if success:
+                    p.done.add(index)
+                    if len(p.done) == p.tasks:
+                        del self.phases[phase]
+                else:
+                    self._again(phase, index)
+
+    def undo_task(self) -> None:
+        done = {name: p for name, p in self.phases.items() if p.done}
+        if done and self.rng.random() < 0.3:
+            name = self._one(done)
+            index = self.rng.choice(sorted(done[name].done))
+            done[name].done.discard(index)
+            self.do("task_undone", phase=name, index=index)
+            self._again(name, index)
+
+    def expire(self) -> None:
+        self.do("expire", now_ms=self.now_ms)
+
+    def ask(self) -> None:
+        self.do("next_wake", now_ms=self.now_ms)
+        self.do("any_copies_due", now_ms=self.now_ms)
+        if self.phases:
+            self.do("wants_copies", phase=self._one(self.phases), now_ms=self.now_ms)
+        if self.slots:
+            executor = self._one(self.slots)
+            self.do(
+                "may_launch",
+                job=f"j{self.rng.randint(0, 5)}",
+                executor=executor,
+                already_taken=self.rng.randint(0, 2),
+            )
+
+    # ---- bookkeeping ----
+
+    def _one(self, options: dict[Any, Any]) -> Any:
+        return self.rng.choice(list(options))
+
+    def _free(self, executor: str) -> int:
+        return self.slots[executor] - sum(1 for _, _, e in self.running.values() if e == executor)
+
+    def _launch(self, phase: str, index: int, executor: str, copy: bool) -> None:
+        task = self.numbers
+        self.running[task] = (phase, index, executor)
+        self.do(
+            "task_launched",
+            task=task,
+            phase=phase,
+            index=index,
+            executor=executor,
+            copy=copy,
+            now_ms=self.now_ms,
+        )
+
+    def _again(self, phase: str, index: int) -> None:
+        p = self.phases.get(phase)
+        twin = any(t[:2] == (phase, index) for t in self.running.values())
+        if p is not None and index not in p.done and index not in p.pending and not twin:
+            p.pending.append(index)
+
+
+_ANSWERS = {"may_launch", "wants_copies", "any_copies_due", "pick_copy", "expire", "next_wake"}
+_SILENT = {
+    "executor_added",
+    "may_launch",
+    "wants_copies",
+    "any_copies_due",
+    "pick_copy",
+    "next_wake",
+    "job_started",
+}
+_ACTIONS = (
+    *[Walk.launch] * 12,
+    *[Walk.end_task] * 8,
+    *[Walk.start_phase] * 3,
+    *[Walk.launch_copy] * 3,
+    *[Walk.ask] * 1,
+    Walk.expire,
+    Walk.observe,
+    Walk.start_job,
+    Walk.change_rule,
+    Walk.end_phase,
+    Walk.end_job,
+    Walk.undo_task,
+    Walk.add_executor,
+    Walk.lose_executor,
+)
+
+
+def sequence(rng: random.Random, steps: int) -> Walk:
+    walk = Walk(rng)
+    while len(walk.steps) < steps:
+        walk.step()
+    walk.end()
+    return walk
+
+
+def document() -> dict[str, Any]:
+    return {
+        "about": "Generated by tests/ledger_walk.py; what is expected is what the Python ledger did.",
+        "base_rule": {**asdict(BASE), "phase_tasks": []},
+        "rules": RULES,
+        "sequences": [
+            {
+                "title": f"random sequence {i}",
+                "source": f"seed {SEED + i}",
+                "steps": sequence(random.Random(SEED + i), STEPS).steps,
+            }
+            for i in range(SEQUENCES)
+        ],
+    }
+
+
+if __name__ == "__main__":
+    text = json.dumps(document(), separators=(",", ":"))
+    part = OUT.with_suffix(".part")
+    part.write_bytes(gzip.compress(text.encode(), mtime=0))
+    os.replace(part, OUT)
+    print(f"{OUT}: {len(text)} characters, {OUT.stat().st_size} bytes")
