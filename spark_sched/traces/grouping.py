@@ -22,9 +22,9 @@ def grouped(
 ) -> Iterator[tuple[str, Rows]]:
     """``(key, [(line number, line), …])`` for each key of ``(key, line number, line)``.
 
-    Small files keep the order in which keys first appear. Larger ones are spread over temporary files by a hash of
-    the key (the order is then by bucket, within it by first appearance, and the same on every machine).
-    Keys and lines hold no newline.
+    Small files keep the order in which keys first appear. Larger ones are spread over temporary files by a
+    hash of the key (the order is then by bucket, within it by first appearance, and the same on every
+    machine). Keys and lines hold no newline.
     """
     if size_bytes <= in_memory_bytes:
         yield from _collect(rows).items()

@@ -69,7 +69,8 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
 
     Raises:
         Truncated: the compressed data has no end. All blocks before are sound.
-        BadInputError: gzip data fails its checks. Asked before the first block is given out, since the check sum
+        BadInputError: gzip data fails its checks. Asked before the first block is given out, since the check
+        sum
             stands at the very end and rows of a damaged file would look like jobs.
     """
     kind = compression(path)
@@ -165,8 +166,8 @@ class _Counting:
 def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
     """``(number from 1, line without its end)`` of a text file, empty lines left out.
 
-    A file whose compressed data stops early gives its whole lines, then one counted bad row; a last line without a
-    newline is given out, because many writers leave it off.
+    A file whose compressed data stops early gives its whole lines, then one counted bad row; a last line
+    without a newline is given out, because many writers leave it off.
 
     Raises:
         BadInputError: unreadable or damaged file, or a line of more than `MAX_LINE_BYTES`.
@@ -190,7 +191,8 @@ def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> I
             size += len(block)
             if size > MAX_LINE_BYTES:
                 raise BadInputError(
-                    f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: no text trace has such rows"
+                    f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: "
+                    "no text trace has such rows"
                 )
             continue
         parts[0] = b"".join(rest) + parts[0]
@@ -203,6 +205,8 @@ def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> I
     last = b"".join(rest)
     if cut:
         # The last line may be half a row: a number cut in two is another number.
-        report.cut(str(path), number + 1, "the compressed file stops in the middle (copied or written incompletely)")
+        report.cut(
+            str(path), number + 1, "the compressed file stops in the middle (copied or written incompletely)"
+        )
     elif last.strip():
         yield number + 1, last.rstrip(b"\r")

@@ -1,7 +1,8 @@
 """The one columnar form of every workload: a table of jobs, one of phases, one of task attempts.
 
-Whatever the source did not record is null; nothing is filled in. A consumer that needs a value (an arrival time, a
-duration) must say what it does with jobs that have none. Tables are joined by the numbers ``job`` and ``phase``.
+Whatever the source did not record is null; nothing is filled in. A consumer that needs a value (an arrival
+time, a duration) must say what it does with jobs that have none. Tables are joined by the numbers ``job`` and
+``phase``.
 
 Times are seconds since the trace's own zero (``TraceMeta.origin_epoch_ms`` says when that was, if known).
 """
@@ -53,8 +54,12 @@ JOB_COLUMNS: tuple[Column, ...] = (
     Column("slots", pa.int64(), "slots", "slots it asks for at once: its gang, or its widest phase"),
     Column("estimate_s", pa.float64(), "s", "runtime the user announced"),
     Column("preferred", pa.list_(pa.int32()), "", "partitions it prefers; null: any place is as good"),
-    Column("elsewhere_factor", pa.float64(), "×", "runtime on partitions it does not prefer, over runtime there"),
-    Column("features", pa.map_(pa.string(), pa.string()), "", "everything else the source says about the job"),
+    Column(
+        "elsewhere_factor", pa.float64(), "×", "runtime on partitions it does not prefer, over runtime there"
+    ),
+    Column(
+        "features", pa.map_(pa.string(), pa.string()), "", "everything else the source says about the job"
+    ),
 )
 
 PHASE_COLUMNS: tuple[Column, ...] = (
@@ -64,10 +69,17 @@ PHASE_COLUMNS: tuple[Column, ...] = (
     Column("name", pa.string(), "", "its name"),
     Column("parents", pa.list_(pa.int32()), "", "phases that must end before it can start", False),
     Column("tasks", pa.int64(), "tasks", "number of tasks; null: the source does not say"),
-    Column("mean_task_s", pa.float64(), "s", "mean duration of its tasks, where tasks were not measured one by one"),
+    Column(
+        "mean_task_s",
+        pa.float64(),
+        "s",
+        "mean duration of its tasks, where tasks were not measured one by one",
+    ),
     Column("submit_s", pa.float64(), "s", "when it could start in the source's own run"),
     Column("end_s", pa.float64(), "s", "when it ended in the source's own run"),
-    Column("delay_s", pa.float64(), "s", "from its last parent's end (or the job's submission) to its `submit_s`"),
+    Column(
+        "delay_s", pa.float64(), "s", "from its last parent's end (or the job's submission) to its `submit_s`"
+    ),
     Column("outcome", pa.string(), "", "as for jobs", False),
     Column("barrier", pa.bool_(), "", "its tasks must start together"),
     Column("cpus", pa.float64(), "see meta", "CPU request of a task, mean over the tasks"),
@@ -83,7 +95,12 @@ TASK_COLUMNS: tuple[Column, ...] = (
     Column("task", pa.int32(), "", "number of the task within the phase", False),
     Column("attempt", pa.int32(), "", "0 for the first attempt of the task", False),
     Column("start_s", pa.float64(), "s", "when the attempt started in the source's own run"),
-    Column("duration_s", pa.float64(), "s", "how long the attempt ran; null: it never started, or part of it was not seen"),
+    Column(
+        "duration_s",
+        pa.float64(),
+        "s",
+        "how long the attempt ran; null: it never started, or part of it was not seen",
+    ),
     Column("outcome", pa.string(), "", "as for jobs", False),
     Column("copy", pa.bool_(), "", "a copy of a running task", False),
     Column("host", pa.string(), "", "executor or machine it ran on"),
@@ -105,8 +122,8 @@ TASK_SCHEMA = _schema(TASK_COLUMNS)
 class Machine:
     """A machine or executor of the source's own cluster, over one span of time.
 
-    ``slots`` is null where the source has none; ``cpus`` and ``memory`` are in the trace's units. ``added_s`` null:
-    it was there before the source begins; ``removed_s`` null: it stayed to the end.
+    ``slots`` is null where the source has none; ``cpus`` and ``memory`` are in the trace's units. ``added_s``
+    null: it was there before the source begins; ``removed_s`` null: it stayed to the end.
     """
 
     machine: str
@@ -141,7 +158,8 @@ class TraceMeta:
         version = raw.pop("schema", None)
         if version != SCHEMA_VERSION:
             raise BadInputError(
-                f"the trace has schema {version}, this version reads {SCHEMA_VERSION}: convert its source again"
+                f"the trace has schema {version}, this version reads {SCHEMA_VERSION}: convert its source "
+                "again"
             )
         raw["machines"] = tuple(Machine(**m) for m in raw["machines"])
         raw["notes"] = tuple(raw["notes"])

@@ -41,7 +41,8 @@ def write_trace(trace: Trace, path: Path | str) -> None:
 
 
 def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[[], TraceMeta]) -> int:
-    """Write chunks as they come, one row group each; ``meta`` is asked after the last one. Returns the jobs written.
+    """Write chunks as they come, one row group each; ``meta`` is asked after the last one. Returns the jobs
+    written.
 
     Raises:
         BadInputError: ``path`` cannot be written.
@@ -83,7 +84,9 @@ def read_meta(path: Path) -> TraceMeta:
     try:
         found = (pq.read_metadata(path).metadata or {}).get(META_KEY)
     except (pa.ArrowException, OSError) as error:
-        raise BadInputError(f"{path} is a damaged Parquet file ({_first_line(error)}): write it again") from None
+        raise BadInputError(
+            f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
+        ) from None
     if found is None:
         raise BadInputError(
             f"{path} is Parquet but no trace of this project: make one with 'spark-sched trace convert'"
@@ -91,7 +94,9 @@ def read_meta(path: Path) -> TraceMeta:
     return TraceMeta.from_json(found.decode())
 
 
-def read_chunks(path: Path, *, jobs: int = 20_000, progress: Callable[[int], None] | None = None) -> Iterator[TraceChunk]:
+def read_chunks(
+    path: Path, *, jobs: int = 20_000, progress: Callable[[int], None] | None = None
+) -> Iterator[TraceChunk]:
     """Chunks of at most ``jobs`` jobs; ``progress`` is told the file's bytes in proportion to the jobs read.
 
     Raises:
@@ -102,7 +107,9 @@ def read_chunks(path: Path, *, jobs: int = 20_000, progress: Callable[[int], Non
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(FILE_SCHEMA):
-                raise BadInputError(f"{path} has other columns than this version's traces: convert its source again")
+                raise BadInputError(
+                    f"{path} has other columns than this version's traces: convert its source again"
+                )
             total = max(1, file.metadata.num_rows)
             for batch in file.iter_batches(batch_size=jobs):
                 chunk = _flatten(batch)
@@ -110,7 +117,9 @@ def read_chunks(path: Path, *, jobs: int = 20_000, progress: Callable[[int], Non
                     progress(size * batch.num_rows // total)
                 yield chunk
     except (pa.ArrowException, OSError) as error:
-        raise BadInputError(f"{path} is a damaged Parquet file ({_first_line(error)}): write it again") from None
+        raise BadInputError(
+            f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
+        ) from None
 
 
 def _first_line(error: BaseException) -> str:
@@ -140,7 +149,9 @@ def _nest(chunk: TraceChunk) -> pa.Table:
     per_phase = np.bincount(
         first_phase[task_job] + _numbers(chunk.tasks, "phase"), minlength=chunk.phases.num_rows
     )
-    tasks = pa.StructArray.from_arrays([_whole(chunk.tasks, f.name) for f in _TASK_FIELDS], fields=_TASK_FIELDS)
+    tasks = pa.StructArray.from_arrays(
+        [_whole(chunk.tasks, f.name) for f in _TASK_FIELDS], fields=_TASK_FIELDS
+    )
     task_lists = pa.ListArray.from_arrays(_offsets(per_phase), tasks, type=_TASK_LIST)
     phases = pa.StructArray.from_arrays(
         [*(_whole(chunk.phases, f.name) for f in _PHASE_FIELDS), task_lists], fields=list(_PHASE_STRUCT)
@@ -159,7 +170,9 @@ def _flatten(batch: pa.RecordBatch) -> TraceChunk:
     per_phase = np.diff(task_lists.offsets.to_numpy())
     tasks = dict(zip((f.name for f in _TASK_FIELDS), task_lists.flatten().flatten(), strict=True))
     phase_job = np.repeat(job, per_job)
-    first_phase = np.repeat(np.concatenate(([0], np.cumsum(per_job)[:-1])) if len(per_job) else per_job, per_job)
+    first_phase = np.repeat(
+        np.concatenate(([0], np.cumsum(per_job)[:-1])) if len(per_job) else per_job, per_job
+    )
     phase_number = (np.arange(len(phase_job)) - first_phase).astype(np.int32)
     fields |= {"job": pa.array(phase_job), "phase": pa.array(phase_number)}
     tasks |= {

@@ -119,7 +119,9 @@ class JobRecord:
                 return f"phase {index} has {phase.tasks} tasks"
             if any(not 0 <= parent < index for parent in phase.parents):
                 return f"phase {index} depends on {phase.parents}, which do not all come before it"
-            if phase.mean_task_s is not None and not (math.isfinite(phase.mean_task_s) and phase.mean_task_s >= 0):
+            if phase.mean_task_s is not None and not (
+                math.isfinite(phase.mean_task_s) and phase.mean_task_s >= 0
+            ):
                 return f"tasks of phase {index} take {phase.mean_task_s} s"
         return None
 
@@ -134,10 +136,8 @@ def chunked(
 ) -> Iterator[TraceChunk]:
     """Columnar chunks of whole jobs, numbered from 0 in the order given; memory is one chunk plus one job."""
     builder = _Builder()
-    number = 0
-    for record in records:
+    for number, record in enumerate(records):
         builder.add(number, record)
-        number += 1
         if builder.task_rows >= chunk_tasks or builder.job_rows >= chunk_jobs:
             yield builder.take()
     if builder.job_rows:

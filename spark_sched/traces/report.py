@@ -29,8 +29,8 @@ class BadRow:
 class ReadReport:
     """How reading went so far; complete once the reader's chunks are used up.
 
-    ``rows`` counts rows looked at, ``bad_rows`` those left out as unreadable, ``notes`` what was left out on purpose
-    (by reason), ``truncated`` files whose end is missing.
+    ``rows`` counts rows looked at, ``bad_rows`` those left out as unreadable, ``notes`` what was left out on
+    purpose (by reason), ``truncated`` files whose end is missing.
     """
 
     rows: int = 0
@@ -45,7 +45,9 @@ class ReadReport:
             if isinstance(text, bytes):
                 text = text[: _TEXT + 1].decode("utf-8", "backslashreplace")
             text = text.rstrip("\r\n")
-            self.examples.append(BadRow(file, line, reason, text if len(text) <= _TEXT else text[:_TEXT] + "…"))
+            self.examples.append(
+                BadRow(file, line, reason, text if len(text) <= _TEXT else text[:_TEXT] + "…")
+            )
 
     def cut(self, file: str, line: int, reason: str) -> None:
         """The end of ``file`` is missing: one bad row, and the file is named."""

@@ -1,7 +1,8 @@
-"""What the papers print about a trace: runtimes, variation by user and by resources, variation within jobs, bursts.
+"""What the papers print about a trace: runtimes, variation by user and by resources, variation within jobs,
+bursts.
 
-3Sigma fig. 2 (runtime distribution, CoV of runtimes by user and by resources requested), the slot-reservation paper
-§IV-B and SLearn (variation of task durations within a phase), the thesis' table 9.2 (arrivals).
+3Sigma fig. 2 (runtime distribution, CoV of runtimes by user and by resources requested), the slot-reservation
+paper §IV-B and SLearn (variation of task durations within a phase), the thesis' table 9.2 (arrivals).
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def quantiles(values: Floats) -> dict[str, float] | None:
 
 
 def hill(values: Floats, share: float = _TAIL_SHARE) -> float | None:
-    """Hill's estimate of the tail's Pareto shape from the largest ``share`` of the values; None for fewer than 100."""
+    """Hill's estimate of the tail's Pareto shape from the largest ``share`` of the values; None for fewer
+    than 100."""
     positive = np.sort(values[values > 0])
     count = int(len(positive) * share)
     if count < 10:
@@ -50,8 +52,8 @@ def hill(values: Floats, share: float = _TAIL_SHARE) -> float | None:
 
 
 def burstiness(submit_s: Floats) -> dict[str, float] | None:
-    """Of arrival times in any order: c² of the gaps, their mean and largest (s), most arrivals in a minute and in
-    ten (counted from the first arrival); None for fewer than 3 arrivals."""
+    """Of arrival times in any order: c² of the gaps, their mean and largest (s), most arrivals in a minute
+    and in ten (counted from the first arrival); None for fewer than 3 arrivals."""
     if len(submit_s) < 3:
         return None
     at_s = np.sort(submit_s)
@@ -83,8 +85,11 @@ class _Groups:
         entry[2] += delta * (value - entry[1])
 
     def summary(self) -> dict[str, float] | None:
-        """CoV over the groups of at least two jobs: how many, quantiles, share above 1 (3Sigma: "high variability")."""
-        covs = np.array([math.sqrt(m2 / n) / mean for n, mean, m2 in self.sums.values() if n >= 2 and mean > 0])
+        """CoV over the groups of at least two jobs: how many, quantiles, share above 1 (3Sigma: "high
+        variability")."""
+        covs = np.array(
+            [math.sqrt(m2 / n) / mean for n, mean, m2 in self.sums.values() if n >= 2 and mean > 0]
+        )
         if not len(covs):
             return None
         return {
@@ -100,13 +105,15 @@ class _Groups:
 class TraceStats:
     """Add chunks, then ask for `result`. Keeps a few numbers per job, none per task.
 
-    Runtimes count jobs that finished, or of which the source knows the runtime but not the outcome; those of failed and
-    killed jobs are cut short. Runtimes of 0 s are left out of variation.
+    Runtimes count jobs that finished, or of which the source knows the runtime but not the outcome; those of
+    failed and killed jobs are cut short. Runtimes of 0 s are left out of variation.
     """
 
     def __init__(self) -> None:
         self._jobs = self._phases = self._tasks = 0
-        self._columns: dict[str, list[Floats]] = {n: [] for n in ("runtime", "submit", "phases", "tasks", "work", "task")}
+        self._columns: dict[str, list[Floats]] = {
+            n: [] for n in ("runtime", "submit", "phases", "tasks", "work", "task")
+        }
         self._outcomes: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
         self._priorities: Counter[Any] = Counter()
@@ -156,11 +163,13 @@ class TraceStats:
         self._columns["phases"].append(per_job)
         tasks = _floats(chunk.phases, "tasks")
         known = ~np.isnan(tasks)
-        per_job_tasks = np.bincount(phase_job[known], tasks[known], len(job))
+        per_job_tasks = np.bincount(phase_job[known], tasks[known], len(job)).astype(float)
         self._columns["tasks"].append(per_job_tasks[per_job_tasks > 0])
         outcome = chunk.tasks.column("outcome").to_pylist()
         self._attempts.update(outcome)
-        self._copies += int(np.count_nonzero(chunk.tasks.column("copy").to_numpy(zero_copy_only=False))) if outcome else 0
+        self._copies += (
+            int(np.count_nonzero(chunk.tasks.column("copy").to_numpy(zero_copy_only=False))) if outcome else 0
+        )
         duration_s = _floats(chunk.tasks, "duration_s")
         good = np.array([o == "finished" for o in outcome], dtype=bool) & ~np.isnan(duration_s)
         row_of = np.searchsorted(chunk.phases.column("job").to_numpy(), chunk.tasks.column("job").to_numpy())
@@ -176,7 +185,7 @@ class TraceStats:
         stated = _floats(chunk.phases, "mean_task_s")
         mean = np.where(count > 0, mean, stated)
         work = np.nan_to_num(mean * tasks)
-        self._columns["work"].append(np.bincount(phase_job, work, len(job)))
+        self._columns["work"].append(np.bincount(phase_job, work, len(job)).astype(float))
 
     def result(self) -> dict[str, Any]:
         """One JSON-ready object; what the trace cannot tell is null."""
@@ -213,8 +222,11 @@ class TraceStats:
         }
 
 
-def trace_stats(chunks: Iterable[TraceChunk], each: Callable[[TraceChunk], None] | None = None) -> dict[str, Any]:
-    """`TraceStats` of chunks (``reader.chunks()`` or ``trace.chunks()``); ``each`` sees every chunk as well."""
+def trace_stats(
+    chunks: Iterable[TraceChunk], each: Callable[[TraceChunk], None] | None = None
+) -> dict[str, Any]:
+    """`TraceStats` of chunks (``reader.chunks()`` or ``trace.chunks()``); ``each`` sees every chunk as
+    well."""
     stats = TraceStats()
     for chunk in chunks:
         stats.add(chunk)

@@ -1,4 +1,5 @@
-"""Traces made of traces: other arrivals, other columns, some of the jobs, several traces in one, Pareto tasks."""
+"""Traces made of traces: other arrivals, other columns, some of the jobs, several traces in one, Pareto
+tasks."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ Ints = npt.NDArray[np.int64]
 
 
 def with_columns(trace: Trace, **columns: Any) -> Trace:
-    """The trace with columns of ``jobs`` replaced: each one value for all jobs, or one per job (``job_class`` sets
-    ``class``).
+    """The trace with columns of ``jobs`` replaced: each one value for all jobs, or one per job (``job_class``
+    sets ``class``).
 
     Raises:
         BadInputError: a column that jobs do not have, or values of another number or type.
@@ -29,12 +30,16 @@ def with_columns(trace: Trace, **columns: Any) -> Trace:
     for name, value in columns.items():
         name = "class" if name == "job_class" else name
         if name not in JOB_SCHEMA.names or name == "job":
-            raise BadInputError(f"jobs have no column {name!r} to set: use one of {', '.join(JOB_SCHEMA.names[1:])}")
+            raise BadInputError(
+                f"jobs have no column {name!r} to set: use one of {', '.join(JOB_SCHEMA.names[1:])}"
+            )
         field = JOB_SCHEMA.field(name)
         single = value is None or isinstance(value, str | int | float)
         values = [value] * jobs.num_rows if single else list(value)
         if len(values) != jobs.num_rows:
-            raise BadInputError(f"{name} has {len(values)} values for {jobs.num_rows} jobs: give one for each")
+            raise BadInputError(
+                f"{name} has {len(values)} values for {jobs.num_rows} jobs: give one for each"
+            )
         try:
             column = pa.array(values, field.type)
         except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -45,14 +50,18 @@ def with_columns(trace: Trace, **columns: Any) -> Trace:
 
 def with_arrivals(trace: Trace, submit_s: npt.NDArray[np.float64]) -> Trace:
     """Other submission times (seconds, one per job); deadlines move along. What the source's own run recorded
-    (starts and ends of jobs, phases and tasks) no longer means anything and becomes null; durations and delays stay.
+    (starts and ends of jobs, phases and tasks) no longer means anything and becomes null; durations and
+    delays stay.
     """
     old_s = trace.jobs.column("submit_s").to_numpy()
     deadline_s = trace.jobs.column("deadline_s").to_numpy() + (submit_s - old_s)
     jobs = with_columns(
-        trace, submit_s=submit_s.tolist(), start_s=None, end_s=None,
+        trace,
+        submit_s=submit_s.tolist(),
+        start_s=None,
+        end_s=None,
         deadline_s=[None if np.isnan(d) else float(d) for d in deadline_s],
-    ).jobs  # fmt: skip
+    ).jobs
     return replace(
         trace,
         jobs=jobs,
@@ -65,8 +74,10 @@ def take(trace: Trace, jobs: Sequence[int] | Ints) -> Trace:
     """The jobs at these rows, in this order, numbered anew; a row may be taken several times (its later
     ``source_id`` then gets ``#2``, ``#3``, …)."""
     rows = np.asarray(jobs, dtype=np.int64)
-    if len(rows) and not (0 <= rows.min() and rows.max() < trace.jobs.num_rows):
-        raise BadInputError(f"the trace has jobs 0 to {trace.jobs.num_rows - 1}, not {rows.min()} to {rows.max()}")
+    if len(rows) and not (rows.min() >= 0 and rows.max() < trace.jobs.num_rows):
+        raise BadInputError(
+            f"the trace has jobs 0 to {trace.jobs.num_rows - 1}, not {rows.min()} to {rows.max()}"
+        )
     numbers = trace.jobs.column("job").to_numpy()[rows]
     phase_rows, phase_jobs = _rows_of(trace.phases, numbers)
     task_rows, task_jobs = _rows_of(trace.tasks, numbers)
@@ -93,7 +104,8 @@ def by_submission(trace: Trace) -> Trace:
 
 
 def complete(trace: Trace) -> Trace:
-    """Only jobs that a simulator can run: submitted at a known time, with phases, all with tasks and durations.
+    """Only jobs that a simulator can run: submitted at a known time, with phases, all with tasks and
+    durations.
 
     What is left out is named in the notes of the meta data, by number.
     """
@@ -107,11 +119,16 @@ def complete(trace: Trace) -> Trace:
     keep = known & has_phase & ~broken
     left_out = int((~keep).sum())
     chosen = take(trace, np.flatnonzero(keep))
-    return chosen if not left_out else chosen.with_note(f"{left_out} jobs without arrival, phases or durations left out")
+    return (
+        chosen
+        if not left_out
+        else chosen.with_note(f"{left_out} jobs without arrival, phases or durations left out")
+    )
 
 
 def merge(*traces: Trace) -> Trace:
-    """All jobs in one trace, in the order given, ``source_id`` with the number of its trace in front (``0/…``)."""
+    """All jobs in one trace, in the order given, ``source_id`` with the number of its trace in front
+    (``0/…``)."""
     jobs, phases, tasks = [], [], []
     offset = 0
     for number, trace in enumerate(traces):
@@ -128,7 +145,11 @@ def merge(*traces: Trace) -> Trace:
         notes += ("CPU and memory are in different units in the merged traces",)
     first = traces[0].meta if traces else TraceMeta("merged")
     meta = replace(
-        first, format="merged", source=" + ".join(t.meta.source for t in traces), origin_epoch_ms=None, notes=notes
+        first,
+        format="merged",
+        source=" + ".join(t.meta.source for t in traces),
+        origin_epoch_ms=None,
+        notes=notes,
     )
     return Trace(
         pa.concat_tables(jobs or [JOB_SCHEMA.empty_table()]).combine_chunks(),
@@ -139,8 +160,8 @@ def merge(*traces: Trace) -> Trace:
 
 
 def phase_means_s(trace: Trace) -> npt.NDArray[np.float64]:
-    """Mean task duration of each phase (row of ``phases``): of its finished, measured tasks, else ``mean_task_s``,
-    else NaN."""
+    """Mean task duration of each phase (row of ``phases``): of its finished, measured tasks, else
+    ``mean_task_s``, else NaN."""
     rows = _phase_rows(trace)
     duration_s = trace.tasks.column("duration_s").to_numpy()
     finished = pc.equal(trace.tasks.column("outcome"), "finished").to_numpy() & ~np.isnan(duration_s)
@@ -151,8 +172,9 @@ def phase_means_s(trace: Trace) -> npt.NDArray[np.float64]:
 
 
 def pareto_tasks(rng: np.random.Generator, trace: Trace, alpha: float) -> Trace:
-    """Every task's duration drawn from a Pareto distribution of shape ``alpha`` with its phase's mean (slot-reservation
-    paper, fig. 17). Phases without tasks or mean keep none; copies, failed attempts and recorded times go.
+    """Every task's duration drawn from a Pareto distribution of shape ``alpha`` with its phase's mean
+    (slot-reservation paper, fig. 17). Phases without tasks or mean keep none; copies, failed attempts and
+    recorded times go.
     """
     mean_s = phase_means_s(trace)
     tasks = np.nan_to_num(trace.phases.column("tasks").to_numpy().astype(float)).astype(np.int64)
@@ -170,16 +192,19 @@ def pareto_tasks(rng: np.random.Generator, trace: Trace, alpha: float) -> Trace:
         "copy": np.zeros(total, bool),
         "host": pa.nulls(total, pa.string()),
     }
-    return replace(trace, tasks=pa.table(table, schema=TASK_SCHEMA)).with_note(f"task durations are Pareto({alpha:g})")
+    return replace(trace, tasks=pa.table(table, schema=TASK_SCHEMA)).with_note(
+        f"task durations are Pareto({alpha:g})"
+    )
 
 
 def _phase_rows(trace: Trace) -> Ints:
     first = np.searchsorted(trace.phases.column("job").to_numpy(), trace.tasks.column("job").to_numpy())
-    return first + trace.tasks.column("phase").to_numpy()
+    return np.asarray(first + trace.tasks.column("phase").to_numpy(), dtype=np.int64)
 
 
 def _rows_of(table: pa.Table, jobs: Ints) -> tuple[Ints, Ints]:
-    """Rows of ``table`` that belong to each of ``jobs`` (in that order), and the new number of the job of each."""
+    """Rows of ``table`` that belong to each of ``jobs`` (in that order), and the new number of the job of
+    each."""
     owners = table.column("job").to_numpy()
     begin = np.searchsorted(owners, jobs, "left")
     count = np.searchsorted(owners, jobs, "right") - begin

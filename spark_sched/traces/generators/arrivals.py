@@ -21,8 +21,9 @@ def poisson(rng: np.random.Generator, count: int, mean_gap_s: float) -> Floats:
 def hyperexponential(rng: np.random.Generator, count: int, mean_gap_s: float, c2: float = 4.0) -> Floats:
     """``count`` arrivals whose gaps have squared coefficient of variation ``c2`` (3Sigma §5: c_a² = 4).
 
-    Gaps are exponential with rate λ₁ = 2p/m (probability p) or λ₂ = 2(1-p)/m, p = (1 + sqrt((c²-1)/(c²+1)))/2: the
-    two-phase hyper-exponential with balanced means, the usual member of the family when only mean and c² are given.
+    Gaps are exponential with rate λ₁ = 2p/m (probability p) or λ₂ = 2(1-p)/m, p = (1 +
+    sqrt((c²-1)/(c²+1)))/2: the two-phase hyper-exponential with balanced means, the usual member of the
+    family when only mean and c² are given.
 
     Raises:
         BadInputError: ``c2`` < 1, which no mixture of exponentials has.
@@ -48,7 +49,8 @@ def bursty(
     """Poisson arrivals over ``horizon_s`` with bursts of more (thesis §9.3.4, table 9.4).
 
     Bursts begin as a Poisson process of mean distance ``between_bursts_s``, last exponentially with mean
-    ``mean_burst_s``, and add Poisson arrivals of mean gap ``burst_gap_s`` to the base process while they last.
+    ``mean_burst_s``, and add Poisson arrivals of mean gap ``burst_gap_s`` to the base process while they
+    last.
     """
     parts = [_poisson_within(rng, 0.0, horizon_s, mean_gap_s)]
     for begin_s in _poisson_within(rng, 0.0, horizon_s, between_bursts_s):

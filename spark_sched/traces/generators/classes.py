@@ -1,4 +1,5 @@
-"""Job classes as 3Sigma §5 makes them: jobs clustered by runtime, distributions of their attributes per class."""
+"""Job classes as 3Sigma §5 makes them: jobs clustered by runtime, distributions of their attributes per
+class."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ _LLOYD_STEPS = 100
 class JobClass:
     """Jobs of about one runtime.
 
-    ``weight``: share of all jobs; ``log_mean``, ``log_sd``: of the natural log of the runtime in seconds, cut to
-    ``min_s`` … ``max_s``; ``task_quantiles``: number of tasks at the levels 0, 0.05, … 1; ``features``: (user, name,
-    probability), what is missing to 1 are names seen once.
+    ``weight``: share of all jobs; ``log_mean``, ``log_sd``: of the natural log of the runtime in seconds, cut
+    to ``min_s`` … ``max_s``; ``task_quantiles``: number of tasks at the levels 0, 0.05, … 1; ``features``:
+    (user, name, probability), what is missing to 1 are names seen once.
     """
 
     weight: float
@@ -53,8 +54,8 @@ class JobClass:
 
 
 def fit_classes(trace: Trace, *, classes: int = 8, largest_job_slots: int = 256) -> tuple[JobClass, ...]:
-    """Classes of a trace's finished jobs with known runtime and at most ``largest_job_slots`` tasks, by k-means
-    (Lloyd, started at quantiles, so without chance) on the log of the runtime; shortest first.
+    """Classes of a trace's finished jobs with known runtime and at most ``largest_job_slots`` tasks, by
+    k-means (Lloyd, started at quantiles, so without chance) on the log of the runtime; shortest first.
 
     Users and names are replaced by numbers in the order of their frequency.
 
@@ -65,7 +66,10 @@ def fit_classes(trace: Trace, *, classes: int = 8, largest_job_slots: int = 256)
     usable = [
         job
         for job in jobs
-        if job["outcome"] == "finished" and job["runtime_s"] and job["slots"] and job["slots"] <= largest_job_slots
+        if job["outcome"] == "finished"
+        and job["runtime_s"]
+        and job["slots"]
+        and job["slots"] <= largest_job_slots
     ]
     if len(usable) < classes:
         raise BadInputError(
@@ -84,27 +88,41 @@ def fit_classes(trace: Trace, *, classes: int = 8, largest_job_slots: int = 256)
         own = log_s[members]
         pairs = Counter((users[usable[i]["user"]], names[usable[i]["name"]]) for i in members)
         features = tuple(
-            (user, name, round(n / len(members), 6)) for (user, name), n in pairs.most_common(_FEATURES) if n > 1
+            (user, name, round(n / len(members), 6))
+            for (user, name), n in pairs.most_common(_FEATURES)
+            if n > 1
         )
         sizes = np.quantile([usable[i]["slots"] for i in members], _LEVELS)
         found.append(
             JobClass(
-                round(len(members) / len(usable), 6), round(float(own.mean()), 4), round(float(own.std()), 4),
-                round(float(np.exp(own.min())), 3), round(float(np.exp(own.max())), 3),
-                tuple(round(float(s), 2) for s in sizes), features,
-            )  # fmt: skip
+                round(len(members) / len(usable), 6),
+                round(float(own.mean()), 4),
+                round(float(own.std()), 4),
+                round(float(np.exp(own.min())), 3),
+                round(float(np.exp(own.max())), 3),
+                tuple(round(float(s), 2) for s in sizes),
+                features,
+            )
         )
     return tuple(found)
 
 
 def google_classes() -> tuple[JobClass, ...]:
-    """Eight classes fitted with `fit_classes` to Google's 2011 trace (the first 21 hours it has task events for)."""
-    raw = json.loads(files("spark_sched.traces.generators").joinpath("google2011_classes.json").read_text("utf-8"))
+    """Eight classes fitted with `fit_classes` to Google's 2011 trace (the first 21 hours it has task events
+    for)."""
+    raw = json.loads(
+        files("spark_sched.traces.generators").joinpath("google2011_classes.json").read_text("utf-8")
+    )
     return tuple(
         JobClass(
-            c["weight"], c["log_mean"], c["log_sd"], c["min_s"], c["max_s"], tuple(c["task_quantiles"]),
+            c["weight"],
+            c["log_mean"],
+            c["log_sd"],
+            c["min_s"],
+            c["max_s"],
+            tuple(c["task_quantiles"]),
             tuple((u, n, p) for u, n, p in c["features"]),
-        )  # fmt: skip
+        )
         for c in raw["classes"]
     )
 

@@ -1,4 +1,5 @@
-"""3Sigma's E2E workload (§5): SLO and best-effort jobs drawn from runtime classes, bursty arrivals, a set load."""
+"""3Sigma's E2E workload (§5): SLO and best-effort jobs drawn from runtime classes, bursty arrivals, a set
+load."""
 
 from __future__ import annotations
 
@@ -38,14 +39,15 @@ def e2e(
 ) -> Trace:
     """Jobs of one gang phase on a cluster of ``nodes`` one-slot nodes, over ``hours``.
 
-    - A job's class is drawn in proportion to the classes' weights; runtime, tasks, user and name from its class
-      (default: `google_classes`). Jobs of more than ``nodes`` tasks, or longer than ``hours``, are drawn again.
+    - A job's class is drawn in proportion to the classes' weights; runtime, tasks, user and name from its
+      class (default: `google_classes`). Jobs of more than ``nodes`` tasks, or longer than ``hours``, are
+      drawn again.
     - SLO jobs are drawn until their work (slots × runtime) is ``load · slo_share`` of the cluster's capacity,
       best-effort jobs for the rest, each within 1 %: a job that would pass the mark is drawn again.
     - Gaps between arrivals are hyper-exponential with squared coefficient of variation ``c2``.
-    - An SLO job's deadline is submission + runtime · (1 + slack), slack one of ``slacks``; it prefers a random
-      ``preferred_share`` of the partitions and takes ``elsewhere_factor`` times as long elsewhere. SLO jobs have
-      priority 1, best-effort jobs 0.
+    - An SLO job's deadline is submission + runtime · (1 + slack), slack one of ``slacks``; it prefers a
+      random ``preferred_share`` of the partitions and takes ``elsewhere_factor`` times as long elsewhere. SLO
+      jobs have priority 1, best-effort jobs 0.
 
     Raises:
         BadInputError: a parameter out of its range, or classes that have no job that fits the cluster.
@@ -74,10 +76,18 @@ def e2e(
         (kind, runtime_s, slots), is_slo = drawn[index]
         user, name = _features(rng, table[kind], number)
         job = JobRecord(
-            f"e2e-{number}", "finished", "gang", [PhaseRecord(tasks=slots, mean_task_s=runtime_s)], name=name, user=user,
-            job_class=SLO if is_slo else BEST_EFFORT, priority=int(is_slo), submit_s=float(at_s),
-            runtime_s=runtime_s, slots=slots,
-        )  # fmt: skip
+            f"e2e-{number}",
+            "finished",
+            "gang",
+            [PhaseRecord(tasks=slots, mean_task_s=runtime_s)],
+            name=name,
+            user=user,
+            job_class=SLO if is_slo else BEST_EFFORT,
+            priority=int(is_slo),
+            submit_s=float(at_s),
+            runtime_s=runtime_s,
+            slots=slots,
+        )
         if is_slo:
             slack = float(slacks[int(rng.integers(len(slacks)))])
             job.deadline_s = float(at_s) + runtime_s * (1 + slack)
@@ -87,13 +97,22 @@ def e2e(
             job.features = {"slack": f"{slack:g}"}
         records.append(job)
     meta = TraceMeta(
-        "e2e", "3Sigma §5", notes=("generated",),
+        "e2e",
+        "3Sigma §5",
+        notes=("generated",),
         parameters={
-            "nodes": nodes, "hours": hours, "load": load, "slo_share": slo_share, "slacks": list(slacks), "c2": c2,
-            "partitions": partitions, "preferred_share": preferred_share, "elsewhere_factor": elsewhere_factor,
+            "nodes": nodes,
+            "hours": hours,
+            "load": load,
+            "slo_share": slo_share,
+            "slacks": list(slacks),
+            "c2": c2,
+            "partitions": partitions,
+            "preferred_share": preferred_share,
+            "elsewhere_factor": elsewhere_factor,
             "classes": len(table),
         },
-    )  # fmt: skip
+    )
     return Trace.from_chunks(chunked(records), meta)
 
 
@@ -113,8 +132,8 @@ def _until(
                 refused += 1
                 if refused > _MOST_REFUSED:
                     raise BadInputError(
-                        f"the classes have no jobs that fill a load of {work / (nodes * longest_s):g} on {nodes} nodes in "
-                        f"{longest_s:g} s: give more of them"
+                        f"the classes have no jobs that make a load of {work / (nodes * longest_s):g} "
+                        f"on {nodes} nodes in {longest_s:g} s: give more nodes or hours"
                     )
                 continue
             jobs.append((int(kind), runtime_s, slots))

@@ -20,7 +20,9 @@ def pareto_durations_s(
         BadInputError: ``alpha`` is not above 1 (the mean would be infinite).
     """
     if not (np.isfinite(alpha) and alpha > 1):
-        raise BadInputError(f"alpha is {alpha}: a Pareto distribution has a mean only above 1, the papers use 1.1 to 3")
+        raise BadInputError(
+            f"alpha is {alpha}: a Pareto distribution has a mean only above 1, the papers use 1.1 to 3"
+        )
     scale_s = mean_s * (alpha - 1) / alpha
     return np.asarray(scale_s * (1.0 + rng.pareto(alpha, len(mean_s))), dtype=np.float64)
 
@@ -36,7 +38,8 @@ def pareto_jobs(
     mean_gap_s: float = 60.0,
     priority: int = 0,
 ) -> Trace:
-    """``jobs`` chains of ``phases`` phases with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson process.
+    """``jobs`` chains of ``phases`` phases with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson
+    process.
 
     Raises:
         BadInputError: a count below 1, a time that is not above 0, ``alpha`` not above 1.
@@ -58,14 +61,25 @@ def pareto_jobs(
             chain.append(PhaseRecord(tasks=tasks, parents=(index - 1,) if index else (), rows=rows))
         records.append(
             JobRecord(
-                f"pareto-{number}", "finished", "malleable", chain, name="pareto", priority=priority,
-                submit_s=float(submit_s[number]), slots=tasks,
-            )  # fmt: skip
+                f"pareto-{number}",
+                "finished",
+                "malleable",
+                chain,
+                name="pareto",
+                priority=priority,
+                submit_s=float(submit_s[number]),
+                slots=tasks,
+            )
         )
     parameters = {
-        "jobs": jobs, "phases": phases, "tasks": tasks, "mean_task_s": mean_task_s, "alpha": alpha,
-        "mean_gap_s": mean_gap_s, "priority": priority,
-    }  # fmt: skip
+        "jobs": jobs,
+        "phases": phases,
+        "tasks": tasks,
+        "mean_task_s": mean_task_s,
+        "alpha": alpha,
+        "mean_gap_s": mean_gap_s,
+        "priority": priority,
+    }
     return Trace.from_chunks(
         chunked(records), TraceMeta("pareto", "Pareto phases", notes=("generated",), parameters=parameters)
     )

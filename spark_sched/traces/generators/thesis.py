@@ -1,4 +1,5 @@
-"""The thesis' workloads W-B … W-E (§9.3.4, tables 9.2 and 9.4): bursty arrivals of one-task jobs with priorities."""
+"""The thesis' workloads W-B … W-E (§9.3.4, tables 9.2 and 9.4): bursty arrivals of one-task jobs with
+priorities."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from spark_sched.traces.generators.arrivals import bursty, check_positive
 from spark_sched.traces.model import Trace, TraceMeta
 from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
 
-#: Table 5.2, "% of tasks" by priority; classes of at most 0.01 % that it does not give (3, 5, 7) are left out.
+#: Table 5.2, "% of tasks" by priority; classes of at most 0.01 % that it does not give (3, 5, 7) are left
+#: out.
 PRIORITY_PERCENT = {0: 23.29, 1: 12.78, 2: 0.39, 4: 59.94, 6: 1.28, 8: 1.10, 9: 1.19, 10: 0.01, 11: 0.01}
 #: §5.1: production classes.
 PRODUCTION = (9, 10, 11)
@@ -35,9 +37,9 @@ class _Workload:
     def mean_burst_s(self) -> float:
         """The table leaves out how long bursts last; this is what gives 60,000 tasks in 15 h.
 
-        Tasks = horizon / gap + (horizon / between) · burst / burst_gap. It comes out as 204 s for W-B and W-D and
-        252 s for W-C and W-E; bursts that run into each other are then seen 5.7 and 1.5 times an hour, where
-        table 9.2 counts 6.5, 5.8 and 1.5.
+        Tasks = horizon / gap + (horizon / between) · burst / burst_gap. It comes out as 204 s for W-B and W-D
+        and 252 s for W-C and W-E; bursts that run into each other are then seen 5.7 and 1.5 times an hour,
+        where table 9.2 counts 6.5, 5.8 and 1.5.
         """
         horizon_s = _HOURS * 3600
         per_burst = (_TASKS - horizon_s / self.gap_s) / (horizon_s / (self.between_bursts_min * 60))
@@ -66,17 +68,19 @@ def thesis_workload(
 
     Arrivals: `arrivals.bursty` with the workload's means. ``low``: the variant with 25 % less load.
 
-    - W-D, W-E (synthetic): priorities as in table 5.2; CPU and memory exponential with mean 0.01 (production: 0.02),
-      cut at 1; execution time exponential with mean 3,400 s (production: 27,200 s).
-    - W-B, W-C (semi-synthetic): priority, CPU and memory and execution time are those of a finished task drawn
-      uniformly from ``source`` (Google 2011's requests; its usage table would be nearer to the thesis).
+    - W-D, W-E (synthetic): priorities as in table 5.2; CPU and memory exponential with mean 0.01 (production:
+      0.02), cut at 1; execution time exponential with mean 3,400 s (production: 27,200 s).
+    - W-B, W-C (semi-synthetic): priority, CPU and memory and execution time are those of a finished task
+      drawn uniformly from ``source`` (Google 2011's requests; its usage table would be nearer to the thesis).
 
     Raises:
-        BadInputError: unknown workload, or a ``source`` that is missing or has no finished task with requests.
+        BadInputError: unknown workload, or a ``source`` that is missing or has no finished task with
+            requests.
     """
     if workload not in WORKLOADS:
         raise BadInputError(
-            f"workload {workload!r} is unknown{did_you_mean(workload, WORKLOADS)}: use one of {', '.join(WORKLOADS)}"
+            f"workload {workload!r} is unknown{did_you_mean(workload, WORKLOADS)}: use one of "
+            f"{', '.join(WORKLOADS)}"
         )
     check_positive("hours", hours)
     column = WORKLOADS[workload]
@@ -95,23 +99,37 @@ def thesis_workload(
     else:
         if source is None:
             raise BadInputError(
-                f"workload {workload} samples tasks of a real trace and has none: give one with --source (google2011)"
+                f"workload {workload} samples tasks of a real trace and has none: "
+                "give one with --source (google2011)"
             )
         priority, cpus, memory, duration_s = _sampled(rng, count, source)
     records = (
         JobRecord(
-            f"{workload}-{i}", "finished", "malleable",
-            [PhaseRecord(tasks=1, mean_task_s=float(duration_s[i]), cpus=float(cpus[i]), memory=float(memory[i]))],
-            job_class="production" if priority[i] in PRODUCTION else None, priority=int(priority[i]),
-            submit_s=float(submit_s[i]), runtime_s=float(duration_s[i]), slots=1,
+            f"{workload}-{i}",
+            "finished",
+            "malleable",
+            [
+                PhaseRecord(
+                    tasks=1, mean_task_s=float(duration_s[i]), cpus=float(cpus[i]), memory=float(memory[i])
+                )
+            ],
+            job_class="production" if priority[i] in PRODUCTION else None,
+            priority=int(priority[i]),
+            submit_s=float(submit_s[i]),
+            runtime_s=float(duration_s[i]),
+            slots=1,
         )
         for i in range(count)
-    )  # fmt: skip
+    )
     name = workload + ("l" if low else "")
     meta = TraceMeta(
-        "thesis", f"{name}, tables 9.2 and 9.4", cpu_unit="largest machine = 1", memory_unit="largest machine = 1",
-        notes=("generated",), parameters={"workload": workload, "low": low, "hours": hours},
-    )  # fmt: skip
+        "thesis",
+        f"{name}, tables 9.2 and 9.4",
+        cpu_unit="largest machine = 1",
+        memory_unit="largest machine = 1",
+        notes=("generated",),
+        parameters={"workload": workload, "low": low, "hours": hours},
+    )
     return Trace.from_chunks(chunked(records), meta)
 
 
@@ -133,7 +151,9 @@ def _sampled(rng: np.random.Generator, count: int, source: Trace) -> _Columns:
     finished = np.asarray(source.tasks.column("outcome").to_pylist(), dtype=object) == "finished"
     duration_s = source.tasks.column("duration_s").to_numpy()
     job_of = np.searchsorted(source.jobs.column("job").to_numpy(), source.tasks.column("job").to_numpy())
-    first_phase = np.searchsorted(source.phases.column("job").to_numpy(), source.tasks.column("job").to_numpy())
+    first_phase = np.searchsorted(
+        source.phases.column("job").to_numpy(), source.tasks.column("job").to_numpy()
+    )
     phase_of = first_phase + source.tasks.column("phase").to_numpy()
     priority = source.jobs.column("priority").to_numpy().astype(float)[job_of]
     cpus = source.phases.column("cpus").to_numpy()[phase_of]
@@ -143,7 +163,7 @@ def _sampled(rng: np.random.Generator, count: int, source: Trace) -> _Columns:
     )
     if not len(usable):
         raise BadInputError(
-            f"{source.meta.source or 'the source'} has no finished task with priority, CPU and memory request: "
+            f"{source.meta.source or 'the source'} has no finished task with priority and requests: "
             "give a trace that has them (google2011 with task_events)"
         )
     rows = rng.choice(usable, size=count)

@@ -1,4 +1,5 @@
-"""One reader per format; `open_trace` finds the right one, or says by name what the input looks like instead."""
+"""One reader per format; `open_trace` finds the right one, or says by name what the input looks like
+instead."""
 
 from __future__ import annotations
 
@@ -56,12 +57,15 @@ def open_trace(
     path = Path(path)
     if format is not None and format not in FORMATS:
         raise BadInputError(
-            f"trace format {format!r} is unknown{did_you_mean(format, FORMATS)}: use one of {', '.join(sorted(FORMATS))}"
+            f"trace format {format!r} is unknown{did_you_mean(format, FORMATS)}: use one of "
+            f"{', '.join(sorted(FORMATS))}"
         )
     found, words = looks_like(path)
     if found is None:
         wanted = f"is no {format} trace" if format else "is of no format that this reads"
-        raise BadInputError(f"{path} {wanted}, it looks like {words}: use one of {', '.join(sorted(FORMATS))}")
+        raise BadInputError(
+            f"{path} {wanted}, it looks like {words}: use one of {', '.join(sorted(FORMATS))}"
+        )
     if format is not None and found != format:
         raise BadInputError(f"{path} is no {format} trace, it looks like {words}: read it as {found}")
     reader = FORMATS[found]
@@ -70,9 +74,12 @@ def open_trace(
     except TypeError:
         if not options:
             raise
-        raise BadInputError(f"the reader of {found} has no option {', '.join(sorted(options))}: leave it out") from None
+        raise BadInputError(
+            f"the reader of {found} has no option {', '.join(sorted(options))}: leave it out"
+        ) from None
 
 
 def read_trace(path: Path | str, format: str | None = None, **options: Any) -> Trace:
-    """The whole trace of ``path`` in memory; arguments and errors as `open_trace` and `TraceReader.chunks`."""
+    """The whole trace of ``path`` in memory; arguments and errors as `open_trace` and
+    `TraceReader.chunks`."""
     return open_trace(path, format, **options).read()

@@ -1,4 +1,5 @@
-"""Alibaba's cluster-trace-v2018: the ``batch_task`` table, and the per-task CSVs with a header cut from it."""
+"""Alibaba's cluster-trace-v2018: the ``batch_task`` table, and the per-task CSVs with a header cut from
+it."""
 
 from __future__ import annotations
 
@@ -31,7 +32,17 @@ _OUTCOMES = {
     "Ready": "unknown",
 }
 #: ``batch_task.csv`` has no header.
-BATCH_TASK = ("name", "instances", "job", "task_type", "status", "start_time", "end_time", "plan_cpu", "plan_mem")
+BATCH_TASK = (
+    "name",
+    "instances",
+    "job",
+    "task_type",
+    "status",
+    "start_time",
+    "end_time",
+    "plan_cpu",
+    "plan_mem",
+)
 _ALIASES = {"cpu_requested": "plan_cpu", "mem_requested": "plan_mem"}
 _NEEDED = ("name", "instances", "job", "status", "start_time", "end_time")
 
@@ -62,9 +73,10 @@ class _Columns:
 class Alibaba2018Reader(TraceReader):
     """One phase per row (a *task* of Alibaba's is our phase, its *instances* are our tasks).
 
-    Rows of a job may stand anywhere in the file. A job one of whose rows is bad, or names a parent that is not
-    there, is left out whole: half a DAG is another DAG. ``mean_task_s`` is the mean run time of the instances where
-    the file has it (``actual_duration``), else ``duration``, else end minus start (an upper bound).
+    Rows of a job may stand anywhere in the file. A job one of whose rows is bad, or names a parent that is
+    not there, is left out whole: half a DAG is another DAG. ``mean_task_s`` is the mean run time of the
+    instances where the file has it (``actual_duration``), else ``duration``, else end minus start (an upper
+    bound).
     """
 
     format = "alibaba2018"
@@ -143,11 +155,14 @@ def _parse(cells: list[bytes], columns: _Columns) -> _Task:
     return _Task(
         text_of(get(cells, "name"), "name"),
         positive(instances, "instances") if instances else None,
-        outcome, start_s, end_s, duration_s,
+        outcome,
+        start_s,
+        end_s,
+        duration_s,
         not_negative(cpus, "plan_cpu") if cpus else None,
         not_negative(memory, "plan_mem") if memory else None,
         text_of(get(cells, "task_type"), "task type"),
-    )  # fmt: skip
+    )
 
 
 def _time(cell: bytes, what: str) -> float | None:
@@ -182,17 +197,31 @@ def _job(job: str, tasks: list[_Task]) -> JobRecord:
     start_s = min(starts, default=None)
     end_s = max(ends) if len(ends) == len(tasks) else None
     return JobRecord(
-        job, outcome, "malleable", phases, submit_s=start_s, start_s=start_s, end_s=end_s,
-        runtime_s=end_s - start_s if start_s is not None and end_s is not None else None, slots=widest(phases),
-    )  # fmt: skip
+        job,
+        outcome,
+        "malleable",
+        phases,
+        submit_s=start_s,
+        start_s=start_s,
+        end_s=end_s,
+        runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
+        slots=widest(phases),
+    )
 
 
 def _phase(task: _Task, parents: tuple[int, ...]) -> PhaseRecord:
     return PhaseRecord(
-        tasks=task.instances, parents=parents, source_id=task.name, name=task.task_type or None,
-        mean_task_s=task.duration_s, submit_s=task.start_s, end_s=task.end_s, outcome=task.outcome,
-        cpus=task.cpus, memory=task.memory,
-    )  # fmt: skip
+        tasks=task.instances,
+        parents=parents,
+        source_id=task.name,
+        name=task.task_type or None,
+        mean_task_s=task.duration_s,
+        submit_s=task.start_s,
+        end_s=task.end_s,
+        outcome=task.outcome,
+        cpus=task.cpus,
+        memory=task.memory,
+    )
 
 
 def _topological(job: str, parents: dict[int, tuple[int, ...]]) -> list[int]:

@@ -13,7 +13,8 @@ from spark_sched.traces.model import Trace, TraceChunk, TraceMeta
 from spark_sched.traces.records import JobRecord, chunked
 from spark_sched.traces.report import ReadReport
 
-#: Rows after which a file without one good row is refused: it is of another format, or damaged through and through.
+#: Rows after which a file without one good row is refused: it is of another format, or damaged through and
+#: through.
 _ALL_BAD = 200
 
 
@@ -22,13 +23,15 @@ class BadField(Exception):
 
 
 class LeftOut(Exception):
-    """A sound row that is no job for a stated reason (the message): counted in the report's notes, not as bad."""
+    """A sound row that is no job for a stated reason (the message): counted in the report's notes, not as
+    bad."""
 
 
 class TraceReader:
     """Reads one source. Use `chunks` (once) or `read`; `report` and `meta` are complete afterwards.
 
-    A subclass gives `records`. ``size_bytes`` is what the ``progress`` callback will have been told in the end.
+    A subclass gives `records`. ``size_bytes`` is what the ``progress`` callback will have been told in the
+    end.
     """
 
     format: ClassVar[str]

@@ -1,7 +1,8 @@
 """Jobs put together from Google's event tables: what the 2011 and the 2019 trace have in common.
 
-Both record submit / schedule / end events of jobs (2019: collections) and of tasks (instances), in time order. A
-job is given out once it and its tasks have ended and nothing was heard of it for a while; memory is the jobs alive.
+Both record submit / schedule / end events of jobs (2019: collections) and of tasks (instances), in time
+order. A job is given out once it and its tasks have ended and nothing was heard of it for a while; memory is
+the jobs alive.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from spark_sched.traces.report import ReadReport
 
 SUBMIT, SCHEDULE, END, OTHER = "submit", "schedule", "end", "other"
 
-#: A job that ended is kept this long (trace time): an evicted task comes back within seconds, a failed one within
-#: minutes. Events after that are counted as late.
+#: A job that ended is kept this long (trace time): an evicted task comes back within seconds, a failed one
+#: within minutes. Events after that are counted as late.
 GRACE_S = 1800.0
 
 
@@ -82,8 +83,9 @@ def in_time_order(tables: Iterable[Iterator[ClusterEvent]]) -> Iterator[ClusterE
 class JobAssembler:
     """Feeds on `ClusterEvent`s, gives `JobRecord`s.
 
-    With ``known_jobs`` (a job table is there) only the job table makes jobs; task events of others are counted, not
-    turned into jobs. Without it a job begins with a SUBMIT of one of its tasks, or an event that says it existed.
+    With ``known_jobs`` (a job table is there) only the job table makes jobs; task events of others are
+    counted, not turned into jobs. Without it a job begins with a SUBMIT of one of its tasks, or an event that
+    says it existed.
     """
 
     def __init__(self, report: ReadReport, *, known_jobs: bool, demand: str = "malleable") -> None:
@@ -195,9 +197,13 @@ class JobAssembler:
         known = start_s is not None and end_s is not None
         duration_s = end_s - start_s if known and end_s is not None and start_s is not None else None
         job.rows.add(
-            index, duration_s, attempt=task.attempts, start_s=start_s, outcome=outcome,
+            index,
+            duration_s,
+            attempt=task.attempts,
+            start_s=start_s,
+            outcome=outcome,
             host=task.machine if task.running else None,
-        )  # fmt: skip
+        )
         task.attempts += 1
         task.since_s = task.machine = None
 
@@ -214,19 +220,34 @@ class JobAssembler:
         if job.tasks:
             phases.append(
                 PhaseRecord(
-                    tasks=len(job.tasks), submit_s=job.submit_s, end_s=end_s, outcome=outcome, rows=_ordered(job.rows),
+                    tasks=len(job.tasks),
+                    submit_s=job.submit_s,
+                    end_s=end_s,
+                    outcome=outcome,
+                    rows=_ordered(job.rows),
                     cpus=_mean(t.cpus for t in job.tasks.values()),
                     memory=_mean(t.memory for t in job.tasks.values()),
-                )  # fmt: skip
+                )
             )
         else:
             self._report.notes["jobs without a task event in the files"] += 1
         runtime_s = end_s - job.start_s if end_s is not None and job.start_s is not None else None
         return JobRecord(
-            job.source_id, outcome, self._demand, phases, name=job.name, user=job.user, priority=job.priority,
-            job_class=job.features.get("scheduling_class"), submit_s=job.submit_s, start_s=job.start_s, end_s=end_s,
-            runtime_s=runtime_s, slots=len(job.tasks) or None, features=job.features or None,
-        )  # fmt: skip
+            job.source_id,
+            outcome,
+            self._demand,
+            phases,
+            name=job.name,
+            user=job.user,
+            priority=job.priority,
+            job_class=job.features.get("scheduling_class"),
+            submit_s=job.submit_s,
+            start_s=job.start_s,
+            end_s=end_s,
+            runtime_s=runtime_s,
+            slots=len(job.tasks) or None,
+            features=job.features or None,
+        )
 
 
 def _ordered(rows: TaskRows) -> TaskRows:

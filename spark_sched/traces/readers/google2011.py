@@ -46,11 +46,13 @@ TABLES = ("job_events", "task_events", "machine_events")
 
 
 class Google2011Reader(TraceReader):
-    """``job_events``, ``task_events`` and ``machine_events``: a folder with some of them, one of them, or one part.
+    """``job_events``, ``task_events`` and ``machine_events``: a folder with some of them, one of them, or one
+    part.
 
     A job is one phase of independent tasks; every attempt of a task is a row, with how it ended. Task and CPU
-    requests are fractions of the largest machine. Without ``job_events`` jobs have no name and end with their last task.
-    Times are the trace's own (it starts at 600 s); time 0 means "before", so those starts are null.
+    requests are fractions of the largest machine. Without ``job_events`` jobs have no name and end with their
+    last task. Times are the trace's own (it starts at 600 s); time 0 means "before", so those starts are
+    null.
     """
 
     format = "google2011"
@@ -63,7 +65,9 @@ class Google2011Reader(TraceReader):
         if not any(self.tables.values()) and path.is_file():
             self.tables[_table_of(path)] = [path]
         if not self.tables["job_events"] and not self.tables["task_events"]:
-            raise BadInputError(f"{path} has neither job_events nor task_events: give the folder that holds them")
+            raise BadInputError(
+                f"{path} has neither job_events nor task_events: give the folder that holds them"
+            )
 
     def files(self) -> list[Path]:
         return [part for name in TABLES for part in self.tables[name]]
@@ -154,9 +158,22 @@ def _job_event(line: bytes, file: str, number: int) -> ClusterEvent:
     if cells[6]:
         features["job_name"] = text_of(cells[6], "job name")
     return ClusterEvent(
-        time_s, job, None, kind, outcome, bool(cells[1]), text_of(cells[4], "user") or None,
-        text_of(cells[7], "logical name") or None, None, None, None, None, features, file, number,
-    )  # fmt: skip
+        time_s,
+        job,
+        None,
+        kind,
+        outcome,
+        bool(cells[1]),
+        text_of(cells[4], "user") or None,
+        text_of(cells[7], "logical name") or None,
+        None,
+        None,
+        None,
+        None,
+        features,
+        file,
+        number,
+    )
 
 
 def _task_event(line: bytes, file: str, number: int) -> ClusterEvent:
@@ -166,16 +183,28 @@ def _task_event(line: bytes, file: str, number: int) -> ClusterEvent:
     if index < 0 or index >= 2**31:
         raise BadField(f"task index is {index}")
     return ClusterEvent(
-        time_s, job, index, kind, outcome, bool(cells[1]), text_of(cells[6], "user") or None, None,
-        whole(cells[8], "priority"), text_of(cells[4], "machine") or None,
+        time_s,
+        job,
+        index,
+        kind,
+        outcome,
+        bool(cells[1]),
+        text_of(cells[6], "user") or None,
+        None,
+        whole(cells[8], "priority"),
+        text_of(cells[4], "machine") or None,
         not_negative(cells[9], "CPU request") if cells[9] else None,
-        not_negative(cells[10], "memory request") if cells[10] else None, None, file, number,
-    )  # fmt: skip
+        not_negative(cells[10], "memory request") if cells[10] else None,
+        None,
+        file,
+        number,
+    )
 
 
 class Google2011JobsReader(TraceReader):
-    """One row per job, made from all job_events: ``job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,
-    end_event,n_schedules``. No priorities, no tasks: jobs have no phases."""
+    """One row per job, made from all job_events:
+    ``job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us, end_event,n_schedules``. No
+    priorities, no tasks: jobs have no phases."""
 
     format = "google2011_jobs"
     title = "the per-job table of Google 2011"
@@ -207,9 +236,15 @@ class Google2011JobsReader(TraceReader):
                 continue
             seen.add(job)
             yield JobRecord(
-                str(job), EVENTS[end_event][1] if end_event is not None else "unknown", "malleable",
-                name=name or None, user=user or None, job_class=sched_class or None, submit_s=submit_s,
-                start_s=start_s, end_s=end_s,
+                str(job),
+                EVENTS[end_event][1] if end_event is not None else "unknown",
+                "malleable",
+                name=name or None,
+                user=user or None,
+                job_class=sched_class or None,
+                submit_s=submit_s,
+                start_s=start_s,
+                end_s=end_s,
                 runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
                 features={"schedules": text_of(cells[8], "schedules")},
-            )  # fmt: skip
+            )

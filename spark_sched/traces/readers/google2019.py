@@ -1,4 +1,5 @@
-"""Google's cluster-data 2019 tables (``collection_events``, ``instance_events``) as exported from BigQuery."""
+"""Google's cluster-data 2019 tables (``collection_events``, ``instance_events``) as exported from
+BigQuery."""
 
 from __future__ import annotations
 
@@ -25,9 +26,18 @@ from spark_sched.traces.records import JobRecord
 
 #: Event types of the 2019 trace, by number and by name.
 _NAMES = (
-    "SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST",
-    "UPDATE_PENDING", "UPDATE_RUNNING",
-)  # fmt: skip
+    "SUBMIT",
+    "QUEUE",
+    "ENABLE",
+    "SCHEDULE",
+    "EVICT",
+    "FAIL",
+    "FINISH",
+    "KILL",
+    "LOST",
+    "UPDATE_PENDING",
+    "UPDATE_RUNNING",
+)
 _MEANING = {
     "SUBMIT": (SUBMIT, "unknown"),
     "SCHEDULE": (SCHEDULE, "unknown"),
@@ -44,8 +54,8 @@ Row = dict[str, Any]
 class Google2019Reader(TraceReader):
     """A folder with ``collection_events*`` and ``instance_events*`` (in time order), or one such file.
 
-    JSON lines or CSV with a header, plain, gzip or zstd. Collections of type 1 (alloc sets) are reservations, no
-    jobs, and are left out with their instances, counted. Requests are in normalised compute units.
+    JSON lines or CSV with a header, plain, gzip or zstd. Collections of type 1 (alloc sets) are reservations,
+    no jobs, and are left out with their instances, counted. Requests are in normalised compute units.
     """
 
     format = "google2019"
@@ -63,7 +73,9 @@ class Google2019Reader(TraceReader):
             (self.instances if is_instance else self.collections).append(path)
             self.report = type(self.report)()
         if not self.collections and not self.instances:
-            raise BadInputError(f"{path} has no collection_events* and no instance_events* file: check the folder")
+            raise BadInputError(
+                f"{path} has no collection_events* and no instance_events* file: check the folder"
+            )
         self._alloc_sets: set[str] = set()
 
     def files(self) -> list[Path]:
@@ -119,15 +131,34 @@ class Google2019Reader(TraceReader):
                 self.report.notes["alloc sets (reservations, no jobs)"] += 1
             self._alloc_sets.add(job)
             return None
-        kept = ("scheduling_class", "parent_collection_id", "vertical_scaling", "scheduler", "collection_name")
+        kept = (
+            "scheduling_class",
+            "parent_collection_id",
+            "vertical_scaling",
+            "scheduler",
+            "collection_name",
+        )
         features = {name: str(value) for name in kept if (value := _get(row, name)) is not None}
         after = row.get("start_after_collection_ids")
         if after:
             features["start_after"] = " ".join(map(str, after)) if isinstance(after, list) else str(after)
         return ClusterEvent(
-            time_s, job, None, kind, outcome, _get(row, "missing_type") not in (None, 0, "0"), _text(row, "user"),
-            _text(row, "collection_logical_name"), _whole(row, "priority"), None, None, None, features, file, number,
-        )  # fmt: skip
+            time_s,
+            job,
+            None,
+            kind,
+            outcome,
+            _get(row, "missing_type") not in (None, 0, "0"),
+            _text(row, "user"),
+            _text(row, "collection_logical_name"),
+            _whole(row, "priority"),
+            None,
+            None,
+            None,
+            features,
+            file,
+            number,
+        )
 
     def _instance(self, row: Row, file: str, number: int) -> ClusterEvent | None:
         time_s, job, kind, outcome = _common(row)
@@ -140,11 +171,22 @@ class Google2019Reader(TraceReader):
         cpus = request.get("cpus") if isinstance(request, dict) else row.get("resource_request.cpus")
         memory = request.get("memory") if isinstance(request, dict) else row.get("resource_request.memory")
         return ClusterEvent(
-            time_s, job, index, kind, outcome, _get(row, "missing_type") not in (None, 0, "0"), None, None,
-            _whole(row, "priority"), _text(row, "machine_id"),
+            time_s,
+            job,
+            index,
+            kind,
+            outcome,
+            _get(row, "missing_type") not in (None, 0, "0"),
+            None,
+            None,
+            _whole(row, "priority"),
+            _text(row, "machine_id"),
             None if cpus in (None, "") else not_negative(str(cpus), "cpus"),
-            None if memory in (None, "") else not_negative(str(memory), "memory"), None, file, number,
-        )  # fmt: skip
+            None if memory in (None, "") else not_negative(str(memory), "memory"),
+            None,
+            file,
+            number,
+        )
 
 
 def _place(path: Path, root: Path) -> str:

@@ -1,4 +1,5 @@
-"""Formats with one job a line: Hawk/Eagle task lists, the Standard Workload Format, SWIM's Facebook samples."""
+"""Formats with one job a line: Hawk/Eagle task lists, the Standard Workload Format, SWIM's Facebook
+samples."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from spark_sched.traces.readers.base import (
 )
 from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows
 
-#: Relative difference between a Hawk row's mean and the mean of its durations that printing digits can explain.
+#: Relative difference between a Hawk row's mean and the mean of its durations that printing digits can
+#: explain.
 _MEAN_TOLERANCE = 1e-3
 
 
@@ -79,10 +81,11 @@ class HawkReader(_JobPerLine):
 
 
 class SwfReader(_JobPerLine):
-    """The Standard Workload Format (Feitelson's Parallel Workloads Archive), version 2: 18 columns, ``-1`` unknown.
+    """The Standard Workload Format (Feitelson's Parallel Workloads Archive), version 2: 18 columns, ``-1``
+    unknown.
 
-    A job is a gang of ``allocated processors`` (else the requested ones) for ``run time``: one phase, whose tasks
-    were not measured one by one. Jobs without processors or run time are kept out and counted.
+    A job is a gang of ``allocated processors`` (else the requested ones) for ``run time``: one phase, whose
+    tasks were not measured one by one. Jobs without processors or run time are kept out and counted.
     """
 
     format = "swf"
@@ -109,15 +112,29 @@ class SwfReader(_JobPerLine):
         end_s = None if start_s is None else start_s + runtime_s
         slots = int(processors)
         phase = PhaseRecord(
-            tasks=slots, mean_task_s=runtime_s, submit_s=submit_s, end_s=end_s, delay_s=0.0, outcome=outcome,
+            tasks=slots,
+            mean_task_s=runtime_s,
+            submit_s=submit_s,
+            end_s=end_s,
+            delay_s=0.0,
+            outcome=outcome,
             memory=known[9] * 1024 if known[9] is not None else None,
-        )  # fmt: skip
+        )
         return JobRecord(
-            str(int(known[0])), outcome, "gang", [phase],
-            name=features.get("executable"), user=None if known[11] is None else str(int(known[11])),
-            submit_s=submit_s, start_s=start_s, end_s=end_s, runtime_s=runtime_s, slots=slots,
-            estimate_s=known[8], features=features,
-        )  # fmt: skip
+            str(int(known[0])),
+            outcome,
+            "gang",
+            [phase],
+            name=features.get("executable"),
+            user=None if known[11] is None else str(int(known[11])),
+            submit_s=submit_s,
+            start_s=start_s,
+            end_s=end_s,
+            runtime_s=runtime_s,
+            slots=slots,
+            estimate_s=known[8],
+            features=features,
+        )
 
     def _header(self, line: bytes) -> None:
         key, _, value = line.decode("utf-8", "replace").strip("; \t").partition(":")
@@ -126,7 +143,8 @@ class SwfReader(_JobPerLine):
 
 
 class SwimReader(_JobPerLine):
-    """SWIM's samples of Facebook's MapReduce traces: arrivals and bytes; the source has no durations and no users.
+    """SWIM's samples of Facebook's MapReduce traces: arrivals and bytes; the source has no durations and no
+    users.
 
     A phase ``map`` and, where bytes are shuffled, a phase ``reduce``; SWIM says nothing about their tasks, so
     their number is null.
@@ -145,7 +163,9 @@ class SwimReader(_JobPerLine):
         if min(read, shuffled, written) < 0:
             raise BadField("a negative number of bytes")
         if not self.meta.notes:
-            self.meta = replace(self.meta, notes=("no durations and no task counts: arrivals and bytes only",))
+            self.meta = replace(
+                self.meta, notes=("no durations and no task counts: arrivals and bytes only",)
+            )
         phases = [PhaseRecord(tasks=None, name="map", input_bytes=read, shuffle_bytes=shuffled)]
         if shuffled:
             phases.append(PhaseRecord(tasks=None, name="reduce", parents=(0,), output_bytes=written))

@@ -20,9 +20,9 @@ from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, widest
 class TpchProfilesReader(TraceReader):
     """JSON lines ``query, scale, parents, stages`` with measured task durations (ms) per number of executors.
 
-    A job per query and scale, without arrival. Task durations are those measured with ``executors`` executors (of
-    one slot), the first wave followed by the rest; a stage that was not measured with so many takes the largest
-    smaller number, else the smallest.
+    A job per query and scale, without arrival. Task durations are those measured with ``executors`` executors
+    (of one slot), the first wave followed by the rest; a stage that was not measured with so many takes the
+    largest smaller number, else the smallest.
     """
 
     format = "tpch_profiles"
@@ -34,7 +34,9 @@ class TpchProfilesReader(TraceReader):
             raise BadInputError(f"executors is {executors}: give at least 1")
         self._executors = executors
         self.meta = replace(
-            self.meta, notes=("no arrivals: give some with transform.with_arrivals",), parameters={"executors": executors}
+            self.meta,
+            notes=("no arrivals: give some with transform.with_arrivals",),
+            parameters={"executors": executors},
         )
 
     def records(self) -> Iterator[JobRecord]:
@@ -51,7 +53,9 @@ class TpchProfilesReader(TraceReader):
                 self.report.bad(str(self.path), number, str(reason), line)
                 continue
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                self.report.bad(str(self.path), number, f"no stage profile ({type(error).__name__}: {error})", line)
+                self.report.bad(
+                    str(self.path), number, f"no stage profile ({type(error).__name__}: {error})", line
+                )
                 continue
             seen.add(job.source_id)
             yield job
@@ -67,11 +71,18 @@ class TpchProfilesReader(TraceReader):
         ]
         name = f"tpch-q{query}-{scale}"
         return JobRecord(
-            name, "finished", "malleable", phases, name=name, slots=widest(phases),
+            name,
+            "finished",
+            "malleable",
+            phases,
+            name=name,
+            slots=widest(phases),
             features={"query": str(query), "scale": str(scale)},
-        )  # fmt: skip
+        )
 
-    def _phase(self, stage: dict[str, dict[str, list[float]]], parents: tuple[int, ...], index: int) -> PhaseRecord:
+    def _phase(
+        self, stage: dict[str, dict[str, list[float]]], parents: tuple[int, ...], index: int
+    ) -> PhaseRecord:
         first, rest = stage["first_wave"], stage["rest_wave"]
         measured = sorted(int(k) for k in first if first[k] or rest.get(k))
         if not measured:
@@ -85,12 +96,13 @@ class TpchProfilesReader(TraceReader):
 
 
 class PolimiStagesReader(TraceReader):
-    """Runs of Spark 1.x applications: ``StageDetails.csv``, ``JobDetails.csv`` and ``application.csv`` per run.
+    """Runs of Spark 1.x applications: ``StageDetails.csv``, ``JobDetails.csv`` and ``application.csv`` per
+    run.
 
-    A folder or a tar file of runs. A job is a run: its Spark jobs one after the other, as the driver submitted
-    them. Stages that were not executed are no phases; tasks were not measured one by one and a stage's time depends on
-    its slots, so ``mean_task_s`` is null: ``submit_s`` and ``end_s`` of the phases are what is known. Times count from
-    the earliest run.
+    A folder or a tar file of runs. A job is a run: its Spark jobs one after the other, as the driver
+    submitted them. Stages that were not executed are no phases; tasks were not measured one by one and a
+    stage's time depends on its slots, so ``mean_task_s`` is null: ``submit_s`` and ``end_s`` of the phases
+    are what is known. Times count from the earliest run.
     """
 
     format = "spark_polimi"
@@ -109,11 +121,11 @@ class PolimiStagesReader(TraceReader):
             folder = PurePosixPath(name).parent
             runs.setdefault(str(folder), {})[PurePosixPath(name).name] = data
         jobs: list[JobRecord] = []
-        for folder, tables in sorted(runs.items()):
+        for run, tables in sorted(runs.items()):
             try:
-                jobs.append(self._run(folder, tables))
+                jobs.append(self._run(run, tables))
             except BadField as reason:
-                self.report.bad(f"{self.path}/{folder}", 0, f"run left out: {reason}")
+                self.report.bad(f"{self.path}/{run}", 0, f"run left out: {reason}")
         # Times are epoch milliseconds; the earliest run is the trace's zero.
         zero_s = min((job.submit_s for job in jobs if job.submit_s is not None), default=0.0)
         self.meta = replace(self.meta, origin_epoch_ms=round(zero_s * 1000))
@@ -131,7 +143,9 @@ class PolimiStagesReader(TraceReader):
         try:
             with tarfile.open(self.path) as tar:
                 for member in tar:
-                    file = tar.extractfile(member) if member.isfile() and member.name.endswith(".csv") else None
+                    file = (
+                        tar.extractfile(member) if member.isfile() and member.name.endswith(".csv") else None
+                    )
                     if file is not None:
                         yield member.name, file.read()
         except (EOFError, tarfile.ReadError) as error:
@@ -165,7 +179,11 @@ class PolimiStagesReader(TraceReader):
         for row in self._table(tables["JobDetails.csv"]):
             mine = [whole(s, "stage") for s in row.get("Stage IDs", "").split()]
             submit_s, end_s = (not_negative(row.get(c, ""), c) / 1000.0 for c in _SPAN)
-            job = SparkJob(whole(row.get("Job ID", ""), "Job ID"), submit_s, {s: stages[s][0] for s in mine if s in stages})
+            job = SparkJob(
+                whole(row.get("Job ID", ""), "Job ID"),
+                submit_s,
+                {s: stages[s][0] for s in mine if s in stages},
+            )
             job.end_s = end_s
             job.runs = [run for s in mine if s in stages and (run := stages[s][1]) is not None]
             jobs.append(job)
@@ -176,10 +194,18 @@ class PolimiStagesReader(TraceReader):
         end_s = max(j.end_s for j in jobs if j.end_s is not None)
         parts = PurePosixPath(folder).parts
         return JobRecord(
-            folder, "finished", "malleable", phases, name=parts[0] if len(parts) > 1 else None, submit_s=begin_s,
-            start_s=min(p.submit_s for p in phases if p.submit_s is not None), end_s=end_s, runtime_s=end_s - begin_s,
-            slots=widest(phases), features={"app": parts[-1]} if parts else None,
-        )  # fmt: skip
+            folder,
+            "finished",
+            "malleable",
+            phases,
+            name=parts[0] if len(parts) > 1 else None,
+            submit_s=begin_s,
+            start_s=min(p.submit_s for p in phases if p.submit_s is not None),
+            end_s=end_s,
+            runtime_s=end_s - begin_s,
+            slots=widest(phases),
+            features={"app": parts[-1]} if parts else None,
+        )
 
     def _table(self, data: bytes) -> Iterator[dict[str, str]]:
         try:

@@ -20,7 +20,8 @@ def looks_like(path: Path) -> tuple[str | None, str]:
     """``(format name or None, what it looks like in words)``.
 
     Raises:
-        BadInputError: ``path`` is not there, cannot be read, is empty, or is damaged or foreign gzip/zstd data.
+        BadInputError: ``path`` is not there, cannot be read, is empty, or is damaged or foreign gzip/zstd
+            data.
     """
     if not path.exists():
         raise BadInputError(f"{path} is not there: check the path")
@@ -95,7 +96,10 @@ def _text(block: bytes) -> tuple[str | None, str]:
     if len(cells) == 13 and whole[0] and whole[2] and whole[3] and whole[5]:
         return "google2011", "Google 2011's task_events table"
     if len(cells) == 6 and whole[0] and whole[1] and whole[2]:
-        return None, "Google 2011's machine_events table (give the folder that also has job_events or task_events)"
+        return (
+            None,
+            "Google 2011's machine_events table (give the folder that also has job_events or task_events)",
+        )
     words = first.split()
     if len(words) == 18 and all(_NUMBERS.match(w) for w in words):
         return "swf", "the Standard Workload Format"

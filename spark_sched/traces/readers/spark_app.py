@@ -22,7 +22,9 @@ _LATE_EVENTS = 2000
 _PREFIX = "spark.sched.job."
 #: Spark Connect wraps a user's tag into one of its own that ends with it.
 _TAG = re.compile(r"(?:^|.*_)sched:([a-z]+)=(.*)")
-_SQL_START = re.compile(rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")')
+_SQL_START = re.compile(
+    rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
+)
 _SQL_END = re.compile(rb'"executionId"\s*:\s*(\d+)')
 
 _REASONS = {
@@ -177,7 +179,11 @@ class SparkApplication:
         job = self._jobs.get(key)
         if job is None:
             names = [str(i.get("Stage Name", "")) for i in infos]
-            name = marks.get("name") or properties.get("spark.job.description") or properties.get("spark.jobGroup.id")
+            name = (
+                marks.get("name")
+                or properties.get("spark.job.description")
+                or properties.get("spark.jobGroup.id")
+            )
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
             job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._user)
             job.may_grow = not key.startswith("spark-")
@@ -216,9 +222,14 @@ class SparkApplication:
         barrier = any(rdd.get("Barrier") for rdd in info.get("RDD Info") or ())
         submit = info.get("Submission Time")
         run = StageRun(
-            stage, attempt, str(info.get("Stage Name") or ""), tasks, None if submit is None else self._s(submit),
-            barrier=barrier, cpus=self._task_cpus,
-        )  # fmt: skip
+            stage,
+            attempt,
+            str(info.get("Stage Name") or ""),
+            tasks,
+            None if submit is None else self._s(submit),
+            barrier=barrier,
+            cpus=self._task_cpus,
+        )
         spark_job.runs.append(run)
         self._runs[stage, attempt] = (job, run)
 
@@ -255,10 +266,14 @@ class SparkApplication:
         if end_s < start_s or not 0 <= index < 2**31:
             raise ValueError(f"task {index} runs from {start_s} to {end_s}")
         found[1].rows.add(
-            index, round(end_s - start_s, 3), attempt=int(info["Attempt"]), start_s=start_s,
+            index,
+            round(end_s - start_s, 3),
+            attempt=int(info["Attempt"]),
+            start_s=start_s,
             outcome=_REASONS.get(event["Task End Reason"]["Reason"], "failed"),
-            copy=bool(info.get("Speculative", False)), host=str(info["Executor ID"]),
-        )  # fmt: skip
+            copy=bool(info.get("Speculative", False)),
+            host=str(info["Executor ID"]),
+        )
 
     def _close(self, key: str) -> JobRecord:
         job = self._jobs.pop(key)
@@ -279,14 +294,23 @@ class SparkApplication:
         return JobRecord(
             f"{self._app_id}/{key}" if self._several else key,
             "unknown" if not over else "failed" if last.failed else "finished",
-            "malleable", phases, name=job.name, user=job.user, job_class=job.marks.get("class"),
+            "malleable",
+            phases,
+            name=job.name,
+            user=job.user,
+            job_class=job.marks.get("class"),
             priority=int(priority) if priority and re.fullmatch(r"-?\d{1,9}", priority) else None,
-            submit_s=submit_s, start_s=start_s, end_s=end_s,
+            submit_s=submit_s,
+            start_s=start_s,
+            end_s=end_s,
             runtime_s=end_s - submit_s if end_s is not None else None,
             deadline_s=self._s(deadline) if deadline and deadline.isdigit() else None,
-            isolation=float(isolation) if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation) else None,
-            slots=widest(phases), features={k: str(v) for k, v in features.items() if v is not None},
-        )  # fmt: skip
+            isolation=float(isolation)
+            if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation)
+            else None,
+            slots=widest(phases),
+            features={k: str(v) for k, v in features.items() if v is not None},
+        )
 
 
 def _asdict(machine: Machine) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
     """Phases, parents first, of a job made of ``jobs``.
 
     Within a Spark job a phase depends on its stage's parents; through a skipped parent (its output was there
-    already) on that one's own parents that ran. A later attempt of a stage depends on the one before. The first
-    phases of a Spark job depend on the Spark jobs that had ended when it was submitted: the driver runs its actions
-    in order. ``delay_s`` is the driver's own time before each phase.
+    already) on that one's own parents that ran. A later attempt of a stage depends on the one before. The
+    first phases of a Spark job depend on the Spark jobs that had ended when it was submitted: the driver runs
+    its actions in order. ``delay_s`` is the driver's own time before each phase.
     """
     phases: list[PhaseRecord] = []
     last_phases: dict[int, list[int]] = {}
@@ -68,11 +68,18 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
             delay_s = None if ready_s is None or run.submit_s is None else max(0.0, run.submit_s - ready_s)
             phases.append(
                 PhaseRecord(
-                    tasks=run.tasks, parents=tuple(sorted(parents)), source_id=f"{run.stage}.{run.attempt}",
-                    name=run.name or None, submit_s=run.submit_s, end_s=run.end_s, delay_s=delay_s,
+                    tasks=run.tasks,
+                    parents=tuple(sorted(parents)),
+                    source_id=f"{run.stage}.{run.attempt}",
+                    name=run.name or None,
+                    submit_s=run.submit_s,
+                    end_s=run.end_s,
+                    delay_s=delay_s,
                     outcome="failed" if run.failed else "unknown" if run.end_s is None else "finished",
-                    barrier=run.barrier, cpus=run.cpus, rows=run.rows,
-                )  # fmt: skip
+                    barrier=run.barrier,
+                    cpus=run.cpus,
+                    rows=run.rows,
+                )
             )
             index_of[run.stage] = index
             mine.append(index)

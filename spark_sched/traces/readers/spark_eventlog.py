@@ -1,4 +1,5 @@
-"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs of several applications."""
+"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs of several
+applications."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ _ORIGIN_LINES = 50
 
 
 class SparkEventLogReader(TraceReader):
-    """Jobs, stages and task attempts of Spark applications (written by Spark 3.5 to 4.x; older ones read as well).
+    """Jobs, stages and task attempts of Spark applications (written by Spark 3.5 to 4.x; older ones read as
+    well).
 
-    A *job* is what the live scheduler calls one, with the same keys: ``mark-…``, ``group-…``, ``sql-…``, ``spark-…``
-    (with the application's id in front if there are several). Only a Spark job's start makes a job; a stage is a phase
-    only if it was submitted. Time 0 is the first application's start. ``features`` has ``app`` and ``app_name``.
+    A *job* is what the live scheduler calls one, with the same keys: ``mark-…``, ``group-…``, ``sql-…``,
+    ``spark-…`` (with the application's id in front if there are several). Only a Spark job's start makes a
+    job; a stage is a phase only if it was submitted. Time 0 is the first application's start. ``features``
+    has ``app`` and ``app_name``.
 
     A log without its end (``.inprogress``, a crashed driver) is read as far as it goes: what had not ended is
     ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
@@ -42,7 +45,8 @@ class SparkEventLogReader(TraceReader):
         self._logs = event_logs(path)
         if not self._logs:
             raise BadInputError(
-                f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a folder of them"
+                f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a "
+                "folder of them"
             )
 
     def files(self) -> list[Path]:
@@ -61,7 +65,10 @@ class SparkEventLogReader(TraceReader):
                 self.meta,
                 origin_epoch_ms=app.origin_ms,
                 machines=(*self.meta.machines, *app.machines()),
-                parameters={**self.meta.parameters, "spark_versions": _with(self.meta.parameters, app.version)},
+                parameters={
+                    **self.meta.parameters,
+                    "spark_versions": _with(self.meta.parameters, app.version),
+                },
             )
 
     def _part(self, app: SparkApplication, part: Path) -> Iterator[JobRecord]:
@@ -73,7 +80,8 @@ class SparkEventLogReader(TraceReader):
                 continue
             kind = match[1].decode()
             if not app.reads(kind):
-                # Most of a log's bytes are SQL plans that nothing here needs: not parsed, but they must be whole.
+                # Most of a log's bytes are SQL plans that nothing here needs: not parsed, but they must be
+                # whole.
                 if not line.rstrip().endswith(b"}"):
                     self.report.bad(file, number, "the event is cut off", line)
                 else:
@@ -114,7 +122,9 @@ def is_event_log(path: Path) -> bool:
 
 
 def _rolling(folder: Path) -> list[Path]:
-    found = [(int(m[1]), bool(m[4]), p) for p in folder.iterdir() if (m := _PART.match(p.name)) and p.is_file()]
+    found = [
+        (int(m[1]), bool(m[4]), p) for p in folder.iterdir() if (m := _PART.match(p.name)) and p.is_file()
+    ]
     if not found or not (folder.name.startswith("eventlog_v2_") or any(folder.glob("appstatus_*"))):
         return []
     # Compaction: a .compact file stands for all up to its number.

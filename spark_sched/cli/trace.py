@@ -1,0 +1,281 @@
+"""``spark-sched trace``: statistics, generation and conversion of workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spark_sched.cli.common import echo_json
+from spark_sched.errors import BadInputError
+
+if TYPE_CHECKING:
+    from spark_sched.traces import Trace, TraceReader
+
+_PATH = click.Path(path_type=Path)
+_FORMAT = click.option(
+    "--format", "format_", metavar="NAME", help="The input's format; found from its content if not given."
+)
+_EXECUTORS = click.option(
+    "--executors", type=int, metavar="N", help="tpch_profiles: take the durations measured with N executors."
+)
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+_SEED = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bytes."
+)
+
+
+@click.group("trace")
+def command() -> None:
+    """Read, make and measure workloads.
+
+    Inputs are public traces (Google 2011 and 2019, Alibaba 2018, SWF, SWIM, Hawk, stage profiles), Spark
+    event logs (plain, gzip, zstd, rolling directories) and this command's own Parquet files. docs/traces.md
+    has the columns.
+
+    \b
+    Examples:
+      spark-sched trace stats eventlog_v2_app-20260101-0001/
+      spark-sched trace convert SDSC-BLUE-2000-4.2-cln.swf.gz blue.parquet
+      spark-sched trace generate e2e e2e.parquet --seed 1
+    """
+
+
+@command.command("stats")
+@click.argument("path", type=_PATH)
+@_FORMAT
+@_EXECUTORS
+@_JSON
+def stats(path: Path, format_: str | None, executors: int | None, as_json: bool) -> None:
+    """What the papers print about a trace: runtimes, variation, bursts, shapes.
+
+    \b
+    Examples:
+      spark-sched trace stats google2011/
+      spark-sched trace stats --json GOOG_subtrace.tr
+    """
+    _need_pyarrow()
+    from spark_sched.traces.stats import trace_stats
+
+    with _reading(path, format_, executors) as reader:
+        found = trace_stats(reader.chunks())
+    document = {
+        "path": str(path),
+        "format": reader.format,
+        "notes": list(reader.meta.notes),
+        "machines": len(reader.meta.machines),
+        "stats": found,
+        "report": reader.report.to_dict(),
+    }
+    if as_json:
+        echo_json(document)
+    else:
+        from spark_sched.cli.trace_tables import print_stats
+
+        print_stats(document)
+    _say_left_out(reader)
+
+
+@command.command("convert")
+@click.argument("source", metavar="IN", type=_PATH)
+@click.argument("out", type=_PATH)
+@_FORMAT
+@_EXECUTORS
+@_JSON
+def convert(source: Path, out: Path, format_: str | None, executors: int | None, as_json: bool) -> None:
+    """Write IN as one Parquet file OUT, in bounded memory; OUT appears whole or not at all.
+
+    \b
+    Example:
+      spark-sched trace convert google2011/ google2011.parquet
+    """
+    _need_pyarrow()
+    from spark_sched.traces.parquet_io import write_chunks
+
+    _check_out(out, source)
+    with _reading(source, format_, executors) as reader:
+        jobs = write_chunks(reader.chunks(), out, lambda: reader.meta)
+    if as_json:
+        echo_json(
+            {"path": str(out), "jobs": jobs, "format": reader.format, "report": reader.report.to_dict()}
+        )
+    else:
+        click.echo(f"{out}: {jobs:,} jobs from {reader.title}")
+    _say_left_out(reader)
+
+
+@command.group("generate")
+def generate() -> None:
+    """Draw a workload and write it as Parquet. docs/traces.md has the distributions."""
+
+
+@generate.command("e2e")
+@click.argument("out", type=_PATH)
+@_SEED
+@click.option("--nodes", default=256, show_default=True, help="One-slot nodes of the cluster.")
+@click.option("--hours", default=5.0, show_default=True, help="Length of the workload.")
+@click.option("--load", default=1.4, show_default=True, help="Offered work over the cluster's capacity.")
+@click.option("--slo-share", default=0.5, show_default=True, help="Share of that work with deadlines.")
+@click.option(
+    "--slack",
+    "slacks",
+    type=float,
+    multiple=True,
+    help="Deadline slack, repeatable.  [default: 0.2 0.4 0.6 0.8]",
+)
+@click.option("--c2", default=4.0, show_default=True, help="Squared coefficient of variation of the gaps.")
+@click.option("--partitions", default=8, show_default=True, help="Equal partitions of the cluster.")
+@click.option("--preferred-share", default=0.75, show_default=True, help="Share of them an SLO job prefers.")
+@click.option(
+    "--elsewhere-factor", default=1.5, show_default=True, help="Its runtime elsewhere, over runtime there."
+)
+@click.option("--classes-from", type=_PATH, help="Fit the job classes to this trace (default: Google 2011).")
+@_JSON
+def generate_e2e(
+    out: Path,
+    seed: int,
+    slacks: tuple[float, ...],
+    classes_from: Path | None,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """3Sigma's E2E workload: SLO and best-effort jobs with bursty arrivals at a set load (§5)."""
+    _need_pyarrow()
+    from spark_sched.traces.generators import e2e
+    from spark_sched.traces.generators.classes import fit_classes
+
+    if slacks:
+        parameters["slacks"] = slacks
+    if classes_from is not None:
+        parameters["classes"] = fit_classes(_whole(classes_from))
+    _write(out, seed, as_json, lambda rng: e2e(rng, **parameters))
+
+
+@generate.command("thesis")
+@click.argument("out", type=_PATH)
+@_SEED
+@click.option("--workload", default="W-D", show_default=True, help="W-B, W-C (with --source), W-D or W-E.")
+@click.option("--low", is_flag=True, help="The variant with 25 % less load.")
+@click.option("--hours", default=15.0, show_default=True, help="Length of the workload.")
+@click.option("--source", type=_PATH, help="W-B, W-C: the trace whose tasks are sampled (google2011).")
+@_JSON
+def generate_thesis(
+    out: Path, seed: int, workload: str, low: bool, hours: float, source: Path | None, as_json: bool
+) -> None:
+    """The thesis' workloads W-B to W-E: one-task jobs with priorities, in bursts (tables 9.2, 9.4)."""
+    _need_pyarrow()
+    from spark_sched.traces.generators import thesis_workload
+
+    real = _whole(source) if source is not None else None
+    _write(
+        out,
+        seed,
+        as_json,
+        lambda rng: thesis_workload(rng, workload=workload, low=low, hours=hours, source=real),
+    )
+
+
+@generate.command("pareto")
+@click.argument("out", type=_PATH)
+@_SEED
+@click.option("--jobs", default=100, show_default=True)
+@click.option("--phases", default=4, show_default=True, help="Phases of a job, one after the other.")
+@click.option("--tasks", default=20, show_default=True, help="Tasks of a phase.")
+@click.option("--mean-task-s", default=10.0, show_default=True, help="Mean duration of a task.")
+@click.option("--alpha", default=1.6, show_default=True, help="Pareto shape, above 1.")
+@click.option("--mean-gap-s", default=60.0, show_default=True, help="Mean gap between arrivals (Poisson).")
+@click.option("--priority", default=0, show_default=True)
+@_JSON
+def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:
+    """Chains of phases with Pareto task durations (slot-reservation paper)."""
+    _need_pyarrow()
+    from spark_sched.traces.generators import pareto_jobs
+
+    _write(out, seed, as_json, lambda rng: pareto_jobs(rng, **parameters))
+
+
+def _write(out: Path, seed: int, as_json: bool, make: Callable[[Any], Trace]) -> None:
+    import numpy as np
+
+    from spark_sched.traces import write_trace
+
+    _check_out(out)
+    trace = make(np.random.default_rng(seed))
+    write_trace(trace, out)
+    if as_json:
+        parameters = {"seed": seed, **trace.meta.parameters}
+        echo_json(
+            {
+                "path": str(out),
+                "jobs": trace.jobs.num_rows,
+                "format": trace.meta.format,
+                "parameters": parameters,
+            }
+        )
+    else:
+        click.echo(f"{out}: {trace.jobs.num_rows:,} jobs (seed {seed})")
+
+
+def _whole(path: Path) -> Trace:
+    with _reading(path, None, None) as reader:
+        trace = reader.read()
+    _say_left_out(reader)
+    return trace
+
+
+@contextmanager
+def _reading(path: Path, format_: str | None, executors: int | None) -> Iterator[TraceReader]:
+    """An open reader with a progress bar on standard error while a person may be watching."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from spark_sched.traces import open_trace
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not Console(stderr=True).is_terminal,
+    )
+    with bar:
+        task = bar.add_task(f"reading {path.name}", total=None)
+        options = {} if executors is None else {"executors": executors}
+        reader = open_trace(path, format_, progress=lambda done: bar.advance(task, done), **options)
+        bar.update(task, total=reader.size_bytes)
+        yield reader
+
+
+def _say_left_out(reader: TraceReader) -> None:
+    report = reader.report
+    if report.bad_rows:
+        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows were left out as unreadable:", err=True)
+        for row in report.examples:
+            click.echo(f"  {row}", err=True)
+        if report.bad_rows > len(report.examples):
+            click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
+    for note, count in sorted(report.notes.items()):
+        click.echo(f"not used: {count:,} {note}", err=True)
+
+
+def _check_out(out: Path, source: Path | None = None) -> None:
+    if not out.parent.is_dir():
+        raise BadInputError(f"{out} cannot be written because {out.parent} is no folder: make it first")
+    if out.is_dir():
+        raise BadInputError(f"{out} is a folder: name a file in it")
+    if source is not None and source.exists() and out.exists() and source.samefile(out):
+        raise BadInputError(f"{out} is the input as well: name another file to write")
+
+
+def _need_pyarrow() -> None:
+    try:
+        import pyarrow  # noqa: F401  # asked for here so that the answer is a sentence
+    except ImportError:
+        raise BadInputError(
+            "traces need pyarrow, which is not installed: run pip install 'spark-sched[traces]'"
+        ) from None

@@ -1,0 +1,117 @@
+"""Tables of ``spark-sched trace stats``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+_SHOWN = ("min", "p10", "p50", "p90", "p99", "max", "mean")
+
+
+def print_stats(document: dict[str, Any]) -> None:
+    """Print the document of ``trace stats`` to standard output."""
+    console = Console()
+    stats = document["stats"]
+    console.print(_overview(document))
+    console.print(_quantiles(stats))
+    groups = _variation(stats)
+    if groups.row_count:
+        console.print(groups)
+    if stats["arrivals"]:
+        console.print(_arrivals(stats["arrivals"]))
+    for note in document["notes"]:
+        console.print(f"note: {note}", markup=False, highlight=False)
+
+
+def _overview(document: dict[str, Any]) -> Table:
+    stats = document["stats"]
+    table = Table(title=f"{document['path']} ({document['format']})", show_header=False, title_justify="left")
+    rows = {
+        "jobs": _count(stats["jobs"]),
+        "phases": _count(stats["phases"]),
+        "task attempts": _count(stats["task_attempts"]),
+        "copies": _count(stats["copies"]),
+        "users": _count(stats["users"]),
+        "jobs with deadline": _count(stats["deadlines"]),
+        "machines": _count(document["machines"]),
+        "jobs by outcome": _shares(stats["outcomes"]),
+        "attempts by outcome": _shares(stats["attempt_outcomes"]),
+        "jobs by priority": _shares(stats["priorities"]),
+        "jobs by class": _shares(stats["classes"]),
+        "span of arrivals": _number(stats["span_s"], "s"),
+        "work": _number(stats["work_slot_s"], "slot·s"),
+        "slots busy, mean": _number(stats["mean_slots_busy"]),
+        "rows left out": f"{document['report']['bad_rows']:,} of {document['report']['rows']:,}",
+    }
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, value)
+    return table
+
+
+def _quantiles(stats: dict[str, Any]) -> Table:
+    table = Table("", *_SHOWN, title="distributions", title_justify="left")
+    labels = {
+        "runtime_s": "runtime of jobs, s",
+        "task_s": "duration of tasks, s",
+        "phases_per_job": "phases of a job",
+        "tasks_per_job": "tasks of a job",
+        "task_cov_within_phase": "CoV of tasks within a phase",
+    }
+    for key, label in labels.items():
+        if stats[key]:
+            table.add_row(label, *(_number(stats[key][name]) for name in _SHOWN))
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def _variation(stats: dict[str, Any]) -> Table:
+    names = ("groups", "p50", "p75", "p90", "max", "share_above_1")
+    table = Table(
+        "", "groups", "p50", "p75", "p90", "max", "share > 1", title="CoV of runtimes", title_justify="left"
+    )
+    labels = {
+        "runtime_cov_by_user": "by user",
+        "runtime_cov_by_slots": "by slots requested",
+        "runtime_cov_by_user_and_name": "by user and name",
+    }
+    for key, label in labels.items():
+        if stats[key]:
+            table.add_row(label, *(_number(stats[key][name]) for name in names))
+    if table.row_count:
+        table.add_row("all jobs", "1", *[""] * 3, _number(stats["runtime_cov"]), "")
+        table.caption = "groups of at least two jobs (3Sigma, fig. 2)"
+    for column in table.columns[1:]:
+        column.justify = "right"
+    return table
+
+
+def _arrivals(found: dict[str, float]) -> Table:
+    table = Table(title="arrivals", show_header=False, title_justify="left")
+    table.add_row("c² of the gaps (Poisson: 1)", _number(found["c2"]))
+    table.add_row("mean gap", _number(found["mean_gap_s"], "s"))
+    table.add_row("largest gap", _number(found["max_gap_s"], "s"))
+    table.add_row("most in 1 min", _number(found["max_in_1_min"]))
+    table.add_row("most in 10 min", _number(found["max_in_10_min"]))
+    return table
+
+
+def _count(value: int) -> str:
+    return f"{value:,}" if value else ""
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
+    return f"{text} {unit}" if unit else text
+
+
+def _shares(counts: dict[str, int]) -> str:
+    total = sum(counts.values())
+    shown = sorted(counts.items(), key=lambda item: -item[1])[:6]
+    more = f", {len(counts) - 6} more" if len(counts) > 6 else ""
+    return ", ".join(f"{name} {n:,} ({n / total:.1%})" for name, n in shown) + more
