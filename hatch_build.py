@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _WITH_BRIDGE = "SPARK_SCHED_WITH_BRIDGE"
 
 class BridgeBuildHook(BuildHookInterface[Any]):
     """Adds ``spark_sched/_jvm`` (sources) and ``spark_sched/bridge/jars`` (compiled bridge)."""
+
+    _scratch: tempfile.TemporaryDirectory[str] | None = None
 
     def dependencies(self) -> list[str]:
         """Spark is a build dependency only where the bridge is compiled: its wheel holds the compiler."""
@@ -41,8 +44,14 @@ class BridgeBuildHook(BuildHookInterface[Any]):
             from spark_sched.bridge.compiler import compile_bridge, plan_build
 
             build = plan_build(sources=sources)
-            jar = compile_bridge(build, Path(self.directory) / "bridge" / build.jar_name)
+            self._scratch = tempfile.TemporaryDirectory(prefix="spark-sched-bridge-")
+            jar = compile_bridge(build, Path(self._scratch.name) / build.jar_name)
             build_data["force_include"][str(jar)] = f"spark_sched/bridge/jars/{jar.name}"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """The wheel is written: the jar beside it is of no more use."""
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
 
 def _with_bridge() -> bool:
