@@ -1,0 +1,91 @@
+package schedcore
+
+import java.util.concurrent.atomic.AtomicLong
+
+import org.scalatest.funsuite.AnyFunSuite
+
+final class EventQueueSuite extends AnyFunSuite {
+
+  private def event(n: Int): Event = Event.JobEnded(n, s"job-$n", "ended")
+
+  /** A queue whose whole state is one event that numbers the resets. */
+  private final class Fixture(capacity: Int = 16) {
+    val resets = new AtomicLong
+    private def state(body: Seq[Event] => Batch): Batch = body(Seq(Event.JobEnded(resets.incrementAndGet(), "state", "ended")))
+    val queue = new EventQueue(capacity, () => System.nanoTime() / 1000000, state)
+    def poll(max: Int = 100): Batch = queue.poll(max, 0)
+  }
+
+  test("the first batch is the whole state") {
+    val f = new Fixture
+    (1 to 5).foreach(n => f.queue.offer(event(n)))
+    val batch = f.poll()
+    assert(batch.reset)
+    assert(batch.version === 5)
+    assert(batch.events.map(_.timeMs) === Seq(1))
+    assert(f.queue.droppedCount === 0)
+  }
+
+  test("later batches are what happened since, in order, and their version is that of their last event") {
+    val f = new Fixture
+    f.poll()
+    (1 to 5).foreach(n => f.queue.offer(event(n)))
+    val first = f.poll(max = 3)
+    assert(!first.reset)
+    assert(first.version === 3)
+    assert(first.events === (1 to 3).map(event))
+    val second = f.poll()
+    assert(second.version === 5)
+    assert(second.events === (4 to 5).map(event))
+    assert(f.poll().events === Nil)
+    assert(f.queue.sentCount === 6)
+  }
+
+  test("an overflow is counted and the next batch is the whole state again") {
+    val f = new Fixture(capacity = 16)
+    f.poll()
+    (1 to 20).foreach(n => f.queue.offer(event(n)))
+    assert(f.queue.droppedCount === 17)
+    val batch = f.poll()
+    assert(batch.reset)
+    assert(batch.dropped === 17)
+    assert(batch.version === 20)
+    assert(batch.events.map(_.timeMs) === Seq(2))
+    f.queue.offer(event(21))
+    assert(f.poll().events === Seq(event(21)))
+  }
+
+  test("a new planner starts from the whole state") {
+    val f = new Fixture
+    f.poll()
+    f.queue.offer(event(1))
+    f.queue.restart()
+    assert(f.poll().reset)
+    assert(f.queue.droppedCount === 0)
+    assert(f.poll().events === Nil)
+  }
+
+  test("a waiting poll is answered by an event") {
+    val f = new Fixture
+    f.poll()
+    @volatile var got: Option[Batch] = None
+    val waiting = new Thread(() => got = Some(f.queue.poll(100, 60000)))
+    waiting.start()
+    while (waiting.getState != Thread.State.TIMED_WAITING && waiting.isAlive) Thread.sleep(1)
+    f.queue.offer(event(1))
+    waiting.join(30000)
+    assert(got.map(_.events) === Some(Seq(event(1))))
+  }
+
+  test("a waiting poll is answered by a restart") {
+    val f = new Fixture
+    f.poll()
+    @volatile var got: Option[Batch] = None
+    val waiting = new Thread(() => got = Some(f.queue.poll(100, 60000)))
+    waiting.start()
+    while (waiting.getState != Thread.State.TIMED_WAITING && waiting.isAlive) Thread.sleep(1)
+    f.queue.restart()
+    waiting.join(30000)
+    assert(got.map(_.reset) === Some(true))
+  }
+}

@@ -1,0 +1,41 @@
+package schedcore
+
+import com.fasterxml.jackson.databind.JsonNode
+import org.scalatest.funsuite.AnyFunSuite
+import scala.jdk.CollectionConverters._
+
+/** Golden sequences: this ledger and the simulator's (tests/contract/test_ledger_golden.py) must decide alike. */
+final class LedgerGoldenSuite extends AnyFunSuite {
+
+  private def play(rules: Map[String, Rule], sequence: JsonNode): Unit = {
+    val steps = new LedgerSteps(rules)
+    sequence.required("steps").elements().asScala.zipWithIndex.foreach { case (step, i) =>
+      val outcome = steps.run(step)
+      val where = s"step ${i + 1}: $step\n "
+      step.path("expect").properties().asScala.foreach { wanted =>
+        val field = wanted.getKey
+        if (field == "counters")
+          wanted.getValue.properties().asScala.foreach { c =>
+            assert(outcome.path(field).path(c.getKey) === c.getValue, s"$where counter ${c.getKey}")
+          }
+        else assert(outcome.path(field) === wanted.getValue, s"$where $field")
+      }
+      assert(steps.ledger.violations() === Nil, where)
+    }
+  }
+
+  for {
+    file <- Protocol.goldenByHand
+    document = Protocol.read(file)
+    rules = LedgerSteps.rules(document)
+    sequence <- document.required("sequences").elements().asScala
+  } test(s"${file.getFileName.toString.stripSuffix(".json")}: ${sequence.required("title").asText}") { play(rules, sequence) }
+
+  test("the ledger decides as generated") {
+    val document = Protocol.read(Protocol.dir.resolve("golden/random.json.gz"))
+    val rules = LedgerSteps.rules(document)
+    val sequences = document.required("sequences").elements().asScala.toSeq
+    assert(sequences.size >= 200)
+    sequences.foreach { sequence => withClue(sequence.required("title").asText + ", ") { play(rules, sequence) } }
+  }
+}

@@ -1,0 +1,103 @@
+package schedcore
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+/** Runs ledger operations written as data; `spark_sched/sim/steps.py` is its twin. */
+final class LedgerSteps(rules: Map[String, Rule]) {
+  private val mapper = new ObjectMapper()
+  private val told = mutable.ArrayBuffer.empty[JsonNode]
+
+  val ledger = new Ledger(new LedgerListener {
+    def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
+      told += mapper.createArrayNode().add("held").add(job).add(phase).add(executor).add(deadlineMs)
+    def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
+      told += mapper.createArrayNode().add("freed").add(job).add(executor).add(reason)
+  })
+
+  /** What the step did, under the names that `expect` uses. */
+  def run(step: JsonNode): ObjectNode = {
+    told.clear()
+    val outcome = mapper.createObjectNode()
+    def text(field: String): String = step.required(field).asText
+    def int(field: String): Int = step.required(field).asInt
+    def flag(field: String): Boolean = step.required(field).asBoolean
+    def now: Long = step.required("now_ms").asLong
+    def rule: Rule = rules(text("rule"))
+    text("op") match {
+      case "executor_added" => ledger.executorAdded(text("executor"), int("slots"))
+      case "observe_free" => ledger.observeFree(text("executor"), int("free"), now)
+      case "executor_draining" => ledger.executorDraining(text("executor"), now)
+      case "executor_excluded" => ledger.executorExcluded(text("executor"), now)
+      case "executor_removed" => ledger.executorRemoved(text("executor"), now)
+      case "job_started" => ledger.jobStarted(text("job"), flag("marked"), rule)
+      case "rule_changed" => ledger.ruleChanged(text("job"), rule, now)
+      case "job_ended" => ledger.jobEnded(text("job"), now)
+      case "phase_started" =>
+        ledger.phaseStarted(
+          text("job"), text("phase"), int("index"), int("tasks"),
+          Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now)
+      case "phase_ended" => ledger.phaseEnded(text("phase"), now)
+      case "may_launch" =>
+        outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken")))
+      case "task_launched" =>
+        ledger.taskLaunched(int("task"), text("phase"), int("index"), text("executor"), flag("copy"), now)
+      case "task_ended" =>
+        val decision = ledger.taskEnded(int("task"), flag("success"), now)
+        outcome.put("keep", decision.keep).put("reason", decision.reason)
+      case "task_undone" => ledger.taskUndone(text("phase"), int("index"))
+      case "wants_copies" => outcome.put("answer", ledger.wantsCopies(text("phase"), now))
+      case "any_copies_due" => outcome.put("answer", ledger.anyCopiesDue(now))
+      case "pick_copy" =>
+        ledger.pickCopy(text("phase"), text("executor"), now).fold(outcome.putNull("answer"))(outcome.put("answer", _))
+      case "expire" => outcome.put("answer", ledger.expire(now))
+      case "next_wake" => ledger.nextWakeMs(now).fold(outcome.putNull("answer"))(outcome.put("answer", _))
+      case "look" =>
+      case other => throw new IllegalArgumentException(s"no operation $other")
+    }
+    outcome.set[JsonNode]("told", mapper.createArrayNode().addAll(told.asJava))
+    val holds = outcome.putObject("holds")
+    val deadlines = outcome.putObject("deadlines")
+    ledger.holds.foreach { case (job, executor, slots, deadlineMs) =>
+      holds.withObjectProperty(executor).put(job, slots)
+      deadlines.put(job, deadlineMs)
+    }
+    val c = ledger.counters
+    outcome.putObject("counters")
+      .put("holds", c.holds).put("holds_used", c.holdsUsed).put("holds_expired", c.holdsExpired)
+      .put("holds_overridden", c.holdsOverridden).put("pre_reserved", c.preReserved)
+      .put("copies_launched", c.copiesLaunched).put("copies_won", c.copiesWon)
+      .put("copies_wasted_ms", c.copiesWastedMs).put("held_idle_slot_ms", c.heldIdleSlotMs)
+    if (step.has("now_ms")) outcome.put("held_idle_ms", ledger.heldIdleMs(now))
+    // Through text and back, so that numbers are of one type as in a file.
+    mapper.readTree(mapper.writeValueAsString(outcome)).asInstanceOf[ObjectNode]
+  }
+}
+
+object LedgerSteps {
+
+  /** The named rules of a golden file: its base rule with what each changes. */
+  def rules(document: JsonNode): Map[String, Rule] = {
+    val base = document.required("base_rule")
+    document.required("rules").properties().asScala.map { named =>
+      named.getKey -> rule(base.deepCopy[ObjectNode]().setAll[ObjectNode](named.getValue.asInstanceOf[ObjectNode]))
+    }.toMap
+  }
+
+  private def rule(fields: JsonNode): Rule = Rule(
+    priority = fields.required("priority").asInt,
+    isolation = fields.required("isolation").asDouble,
+    preReserveThreshold = fields.required("pre_reserve_threshold").asDouble,
+    shape = fields.required("shape").asDouble,
+    shapeWeight = fields.required("shape_weight").asDouble,
+    scaleMs = Option(fields.required("scale_ms")).filterNot(_.isNull).map(_.asDouble),
+    maxHoldMs = fields.required("max_hold_ms").asLong,
+    gapMs = fields.required("gap_ms").asLong,
+    copies = fields.required("copies").asBoolean,
+    copyMinTaskMs = fields.required("copy_min_task_ms").asLong,
+    copyMinSlowdown = fields.required("copy_min_slowdown").asDouble,
+    wholeJob = fields.required("whole_job").asBoolean,
+    phaseTasks = fields.required("phase_tasks").elements().asScala.map(_.asInt).toIndexedSeq)
+}

@@ -1,0 +1,76 @@
+package schedcore
+
+import org.scalatest.EitherValues
+import org.scalatest.funsuite.AnyFunSuite
+
+final class PlanSuite extends AnyFunSuite with EitherValues {
+
+  private val own = Settings.from(Map.empty).defaults.copy(priority = 10)
+
+  private def plan(reservation: String): String =
+    s"""{"schema": 1, "plan": 1, "snapshot": 0, "made_at_ms": 0, "valid_for_ms": 1,
+       |"jobs": [{"job": "a", "rank": 0, "priority": 3, "reservation": $reservation, "reason": ""}]}""".stripMargin
+
+  private def refusal(json: String): (String, String) = {
+    val r = Plan.parse(json).left.value
+    r.code -> r.sentence
+  }
+
+  test("the full example says for each job what it holds") {
+    val parsed = Plan.parse(Protocol.text("examples/plan.json")).value
+    assert(parsed.number === 5)
+    assert(parsed.snapshot === 14)
+    assert(parsed.expiresMs === 1789000012610L)
+    assert(!parsed.ordered)
+    val fg = parsed.jobs("mark-7f3a").over(own)
+    assert(fg.priority === 10)
+    assert(fg.isolation === 0.9)
+    assert(fg.shape === 1.73)
+    assert(fg.scaleMs === Some(950.0))
+    assert(fg.preReserveThreshold === 0.5)
+    assert(fg.phaseTasks === Seq(2, 3, 3))
+    assert(fg.copies)
+    assert(parsed.jobs("spark-3").over(own).isolation === 0.0)
+  }
+
+  test("the minimal example leaves the job its own rule") {
+    val parsed = Plan.parse(Protocol.text("examples/plan.minimal.json")).value
+    assert(parsed.jobs("spark-0").over(own.copy(priority = 0)) === own.copy(priority = 0))
+  }
+
+  test("null inside a reservation means the configured default") {
+    val parsed = Plan.parse(plan("""{"isolation": null, "alpha": null, "t_m_ms": null, "phase_tasks": []}""")).value
+    assert(parsed.jobs("a").over(own) === own.copy(priority = 3))
+  }
+
+  test("a plan cannot give copies to a job that never wants any") {
+    val parsed = Plan.parse(plan("""{"copies": true}""")).value
+    assert(!parsed.jobs("a").over(own.copy(copies = false)).copies)
+  }
+
+  test("what is no JSON object is bad_json") {
+    Seq("", "[]", "3", "{", "null").foreach(text => assert(refusal(text)._1 === "bad_json", text))
+  }
+
+  test("another schema is bad_schema") {
+    assert(refusal("""{"schema": 2}""") === ("bad_schema" -> "the plan's schema is 2, not 1"))
+    assert(refusal("{}")._1 === "bad_schema")
+  }
+
+  test("a bad value is refused by name") {
+    Seq(
+      plan("""{"isolation": 1.5}""") -> "isolation is 1.5, not a number from 0.0 to 1.0",
+      plan("""{"alpha": 1.0}""") -> "alpha is 1.0, not a number from 1.01 to 100.0",
+      plan("""{"t_m_ms": 0}""") -> "t_m_ms is 0",
+      plan("""{"prereserve_threshold": "half"}""") -> "prereserve_threshold is \"half\"",
+      plan("""{"phase_tasks": [2, 0]}""") -> "phase_tasks has 0, not a positive whole number",
+      plan("{}").replace("\"priority\": 3", "\"priority\": 3.5") -> "priority is 3.5, not a whole number",
+      plan("{}").replace("\"job\": \"a\"", "\"job\": 7") -> "job is 7, not text",
+      plan("{}").replace("\"plan\": 1", "\"plan\": \"x\"") -> "plan is \"x\", not a whole number"
+    ).foreach { case (json, sentence) =>
+      val (code, said) = refusal(json)
+      assert(code === "bad_value", json)
+      assert(said.startsWith(sentence), json)
+    }
+  }
+}

@@ -1,0 +1,81 @@
+package schedcore
+
+import org.scalatest.funsuite.AnyFunSuite
+
+final class SettingsSuite extends AnyFunSuite {
+
+  private def complaint(settings: (String, String)*): String =
+    intercept[BadSetting](Settings.from(settings.toMap)).getMessage
+
+  test("without any setting the defaults hold") {
+    val s = Settings.from(Map("spark.app.name" -> "x"))
+    assert(s.reservationEnabled)
+    assert(s.minPriority === 1)
+    assert(s.eventQueueCapacity === 10000)
+    assert(s.defaults.isolation === 1.0)
+    assert(s.defaults.maxHoldMs === 600000)
+    assert(s.defaults.gapMs === 10000)
+    assert(s.defaults.scaleMs === None)
+    assert(s.defaults.wholeJob)
+    assert(s.planner.enabled)
+    assert(s.planner.stallTimeoutMs === 10000)
+  }
+
+  test("every default is a legal value of its setting") {
+    Settings.from(Settings.All.map(k => k.name -> k.default).toMap)
+  }
+
+  test("settings are read in their units") {
+    val s = Settings.from(Map(
+      "spark.sched.reservation.maxHold" -> " 2 min ", "spark.sched.reservation.gap" -> "1500ms",
+      "spark.sched.copies.enabled" -> "FALSE", "spark.sched.reservation.lookahead" -> "phase",
+      "spark.sched.reservation.isolation" -> "0.4", "spark.sched.reservation.minPriority" -> "-3"))
+    assert(s.defaults.maxHoldMs === 120000)
+    assert(s.defaults.gapMs === 1500)
+    assert(!s.defaults.copies)
+    assert(!s.defaults.wholeJob)
+    assert(s.defaults.isolation === 0.4)
+    assert(s.minPriority === -3)
+  }
+
+  test("a misspelt key names the nearest one") {
+    assert(complaint("spark.sched.reservation.isolatoin" -> "1") ===
+      "Unknown setting spark.sched.reservation.isolatoin: did you mean spark.sched.reservation.isolation?")
+  }
+
+  test("a key that is near to none points to the documentation") {
+    assert(complaint("spark.sched.zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz" -> "1").endsWith("see docs/configuration.md."))
+  }
+
+  test("marks of jobs are no settings of the application") {
+    Settings.from(Map("spark.sched.job.priority" -> "10", "spark.sched.job.anything" -> "x"))
+  }
+
+  test("a wrong value is one sentence with the key, the value and the remedy") {
+    Seq(
+      ("spark.sched.reservation.isolation", "1.5", "but must be a number from 0.0 to 1.0."),
+      ("spark.sched.reservation.isolation", "NaN", "but must be a number from 0.0 to 1.0."),
+      ("spark.sched.reservation.maxHold", "10 parsecs", "but must be a time such as 100ms, 10s, 5min or 1h."),
+      ("spark.sched.reservation.gap", "-1s", "but must be a time such as 100ms, 10s, 5min or 1h."),
+      ("spark.sched.reservation.enabled", "yes", "but must be true or false."),
+      ("spark.sched.reservation.lookahead", "Job", "but must be one of job, phase."),
+      ("spark.sched.reservation.minPriority", "high", s"but must be a whole number from ${Int.MinValue} to ${Int.MaxValue}."),
+      ("spark.sched.events.queueCapacity", "1", "but must be a whole number from 16 to 10000000."),
+      ("spark.sched.planner.interval", "soon", "but must be a time such as 100ms, 10s, 5min or 1h.")
+    ).foreach { case (key, value, remedy) =>
+      assert(complaint(key -> value) === s"$key is '$value' $remedy")
+    }
+  }
+
+  test("times too long for milliseconds are refused") {
+    assert(Words.millis("999999999999999999d") === None)
+    assert(Words.millis("99999999999999999999s") === None)
+    assert(Words.millis("365d") === Some(31536000000L))
+  }
+
+  test("the distance between words is that of Levenshtein") {
+    assert(Words.distance("kitten", "sitting") === 3)
+    assert(Words.distance("", "abc") === 3)
+    assert(Words.distance("same", "same") === 0)
+  }
+}
