@@ -26,10 +26,10 @@ private[sparksched] object InnerMaster {
   def parse(inner: String): Either[String, InnerMaster] = inner match {
     case "local" => Right(Local(1, 1))
     case LocalN(n) => positive(inner, threads(n)).map(Local(_, 1))
-    case LocalNF(n, failures) => positive(inner, threads(n)).flatMap(t => positive(inner, failures.toInt).map(Local(t, _)))
+    case LocalNF(n, failures) => positive(inner, threads(n)).flatMap(t => positive(inner, number(failures)).map(Local(t, _)))
     case Cluster(w, c, m) =>
-      positive(inner, w.toInt).flatMap(_ => positive(inner, c.toInt)).flatMap(_ => positive(inner, m.toInt))
-        .map(_ => LocalCluster(w.toInt, c.toInt, m.toInt))
+      positive(inner, number(w)).flatMap(_ => positive(inner, number(c))).flatMap(_ => positive(inner, number(m)))
+        .map(_ => LocalCluster(number(w), number(c), number(m)))
     case SparkUrl(hosts) => Right(Standalone(hosts.split(",").map("spark://" + _)))
     case "yarn" => Right(Other(inner))
     case k8s if k8s.startsWith("k8s://") => Right(Other(inner))
@@ -39,8 +39,11 @@ private[sparksched] object InnerMaster {
         s"Known forms: ${Known.mkString(", ")}.")
   }
 
-  private def threads(n: String): Int = if (n == "*") Runtime.getRuntime.availableProcessors() else n.toIntOption.getOrElse(0)
+  private def threads(n: String): Int = if (n == "*") Runtime.getRuntime.availableProcessors() else number(n)
+
+  /** 0 for what is more than an Int holds: refused like a zero. */
+  private def number(digits: String): Int = digits.toIntOption.getOrElse(0)
 
   private def positive(master: String, n: Int): Either[String, Int] =
-    Either.cond(n > 0, n, s"The master '$master' has a zero where a positive number must stand.")
+    Either.cond(n > 0, n, s"The master '$master' has a number that is not from 1 to ${Int.MaxValue}.")
 }
