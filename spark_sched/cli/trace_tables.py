@@ -54,15 +54,16 @@ def _overview(document: dict[str, Any]) -> Table:
 def _quantiles(stats: dict[str, Any]) -> Table:
     table = Table("", *_SHOWN, title="distributions", title_justify="left")
     labels = {
-        "runtime_s": "runtime of jobs, s",
-        "task_s": "duration of tasks, s",
+        "runtime_s": "job runtime, s",
+        "task_s": "task duration, s",
         "phases_per_job": "phases of a job",
         "tasks_per_job": "tasks of a job",
-        "task_cov_within_phase": "CoV of tasks within a phase",
+        "task_cov_within_phase": "task CoV in a phase",
     }
     for key, label in labels.items():
         if stats[key]:
             table.add_row(label, *(_number(stats[key][name]) for name in _SHOWN))
+    table.columns[0].no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
     return table
@@ -84,6 +85,7 @@ def _variation(stats: dict[str, Any]) -> Table:
     if table.row_count:
         table.add_row("all jobs", "1", *[""] * 3, _number(stats["runtime_cov"]), "")
         table.caption = "groups of at least two jobs (3Sigma, fig. 2)"
+    table.columns[0].no_wrap = True
     for column in table.columns[1:]:
         column.justify = "right"
     return table

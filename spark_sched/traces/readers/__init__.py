@@ -61,6 +61,8 @@ def open_trace(
             f"{', '.join(sorted(FORMATS))}"
         )
     found, words = looks_like(path)
+    if found is None and path.is_dir():
+        raise BadInputError(f"{path} is {words}")
     if found is None:
         wanted = f"is no {format} trace" if format else "is of no format that this reads"
         raise BadInputError(

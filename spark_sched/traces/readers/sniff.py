@@ -65,7 +65,7 @@ def _folder(path: Path) -> tuple[str | None, str]:
     if event_logs(path):
         return "spark_eventlog", "Spark event logs"
     shown = ", ".join(sorted(names)[:4]) or "nothing"
-    return None, f"a folder without a trace that this reads (it has {shown}); name one file in it"
+    return None, f"a folder without a trace that this reads (it has {shown}): name one file in it"
 
 
 def _text(block: bytes) -> tuple[str | None, str]:

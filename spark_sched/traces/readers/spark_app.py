@@ -50,13 +50,17 @@ class _Job:
 
 
 class SparkApplication:
-    """Feed it events of one application in order (`apply`), then `finish`."""
+    """Feed it events of one application in order (`apply`), then `finish`.
 
-    def __init__(self, report: ReadReport, origin_ms: int | None, *, several: bool) -> None:
+    ``taken`` is given where several applications make one trace: the names in use in front of jobs' ids.
+    """
+
+    def __init__(self, report: ReadReport, origin_ms: int | None, *, taken: set[str] | None) -> None:
         self.origin_ms = origin_ms
         self.version: str | None = None
         self._report = report
-        self._several = several
+        self._taken = taken
+        self._prefix = ""
         self._app_id: str | None = None
         self._app_name: str | None = None
         self._user: str | None = None
@@ -143,6 +147,13 @@ class SparkApplication:
         self._app_name = event.get("App Name")
         self._user = event.get("User")
         self._s(event["Timestamp"])
+        if self._taken is not None:
+            attempt = event.get("App Attempt ID")
+            label = f"{self._app_id}_{attempt}" if attempt else str(self._app_id)
+            again = 1 + sum(1 for other in self._taken if other.split("#")[0] == label)
+            label = label if again == 1 else f"{label}#{again}"
+            self._taken.add(label)
+            self._prefix = f"{label}/"
 
     def _environment(self, event: Event) -> None:
         cpus = event.get("Spark Properties", {}).get("spark.task.cpus")
@@ -152,7 +163,7 @@ class SparkApplication:
     def _executor_added(self, event: Event) -> None:
         executor, info = str(event["Executor ID"]), event["Executor Info"]
         cores = int(info["Total Cores"])
-        name = f"{self._app_id}/{executor}" if self._several else executor
+        name = f"{self._prefix}{executor}"
         self._executors[executor] = Machine(
             name, str(info["Host"]), int(cores // self._task_cpus), cores, added_s=self._s(event["Timestamp"])
         )
@@ -292,7 +303,7 @@ class SparkApplication:
         priority, isolation, deadline = (job.marks.get(m) for m in ("priority", "isolation", "deadline"))
         features = {"app": self._app_id, "app_name": self._app_name, "spark_jobs": str(len(job.spark_jobs))}
         return JobRecord(
-            f"{self._app_id}/{key}" if self._several else key,
+            f"{self._prefix}{key}",
             "unknown" if not over else "failed" if last.failed else "finished",
             "malleable",
             phases,
@@ -303,7 +314,7 @@ class SparkApplication:
             submit_s=submit_s,
             start_s=start_s,
             end_s=end_s,
-            runtime_s=end_s - submit_s if end_s is not None else None,
+            runtime_s=round(end_s - submit_s, 3) if end_s is not None else None,
             deadline_s=self._s(deadline) if deadline and deadline.isdigit() else None,
             isolation=float(isolation)
             if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation)

@@ -65,7 +65,9 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
             ready_s = max((e for p in parents if (e := phases[p].end_s) is not None), default=None)
             if not parents:
                 ready_s = submitted_s
-            delay_s = None if ready_s is None or run.submit_s is None else max(0.0, run.submit_s - ready_s)
+            delay_s = None
+            if ready_s is not None and run.submit_s is not None:
+                delay_s = round(max(0.0, run.submit_s - ready_s), 3)
             phases.append(
                 PhaseRecord(
                     tasks=run.tasks,

@@ -56,8 +56,9 @@ class SparkEventLogReader(TraceReader):
         starts = [at_ms for log in self._logs if (at_ms := _starts_ms(log[0])) is not None]
         origin_ms = min(starts, default=None)
         self.meta = replace(self.meta, origin_epoch_ms=origin_ms)
+        taken: set[str] | None = set() if len(self._logs) > 1 else None
         for log in self._logs:
-            app = SparkApplication(self.report, origin_ms, several=len(self._logs) > 1)
+            app = SparkApplication(self.report, origin_ms, taken=taken)
             for part in log:
                 yield from self._part(app, part)
             yield from app.finish()
