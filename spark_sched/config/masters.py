@@ -11,11 +11,12 @@ SCHEME = "spark-sched:"
 
 Kind = Literal["local", "local-cluster", "spark", "yarn", "k8s"]
 
-_COUNT = r"(?:\*|0*[1-9]\d*)"
-_POSITIVE = r"\s*0*[1-9]\d*\s*"
+# Nine digits are enough for anybody and fit the JVM's int.
+_COUNT = r"(?:\*|0*[1-9]\d{0,8})"
+_POSITIVE = r"\s*0*[1-9]\d{0,8}\s*"
 _HOST_PORT = r"[^:/,\s\[\]]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}"
 _FORMS: dict[Kind, re.Pattern[str]] = {
-    "local": re.compile(rf"local(?:\[{_COUNT}(?:\s*,\s*0*[1-9]\d*)?\])?", re.ASCII),
+    "local": re.compile(rf"local(?:\[{_COUNT}(?:\s*,\s*0*[1-9]\d{{0,8}})?\])?", re.ASCII),
     "local-cluster": re.compile(rf"local-cluster\[{_POSITIVE},{_POSITIVE},{_POSITIVE}\]", re.ASCII),
     "spark": re.compile(rf"spark://(?:{_HOST_PORT})(?:,(?:{_HOST_PORT}))*", re.ASCII),
     "yarn": re.compile("yarn"),
@@ -30,7 +31,7 @@ _WRITTEN = {
     "k8s": "k8s://https://host:port",
 }
 _HEAD = re.compile(r"[^\[:/\s]*")
-_ZERO = re.compile(r"(?<!\d)0+(?!\d)")
+_OUT_OF_RANGE = re.compile(r"(?<!\d)(?:0+|0*[1-9]\d{9,})(?!\d)", re.ASCII)
 
 
 def check_inner_master(master: str) -> tuple[str, Kind]:
@@ -46,7 +47,7 @@ def check_inner_master(master: str) -> tuple[str, Kind]:
     head = _HEAD.match(inner)
     word = head[0] if head else ""
     if word in _WRITTEN:
-        numbers = ", with numbers of at least 1" if _ZERO.search(inner) else ""
+        numbers = ", with numbers from 1 to 999999999" if _OUT_OF_RANGE.search(inner) else ""
         raise BadInputError(f"master is {master!r} but must be written as {_WRITTEN[word]}{numbers}")
     near = nearest(word, _WRITTEN)
     hint = f" (did you mean {near + inner[len(word) :]!r}?)" if near else ""

@@ -125,7 +125,7 @@ def test_the_pytest_spark_session_of_these_tests_is_attached(spark_context):
         pytest.param(
             {"spark.master": "spark-sched:locl[2]"}, "did you mean local", id="a wrong inner master"
         ),
-        pytest.param({"spark.master": "spark-sched:local[0]"}, "'local[0]' has a zero", id="no slot"),
+        pytest.param({"spark.master": "spark-sched:local[0]"}, "The master 'local[0]' has a", id="no slot"),
         pytest.param(
             {"spark.sched.reservation.isolatoin": "1"},
             "did you mean spark.sched.reservation.isolation?",
