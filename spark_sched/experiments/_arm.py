@@ -10,6 +10,9 @@ Commands::
     {"command": "start", "properties": {...}}
     {"command": "run", "workload": "kmeans", "size": {...}, "mark": {...} | null, "pool": str | null,
      "background": {"jobs": [[arrival_s, [ms, …]], …]} | null}
+    {"command": "phases", "jobs": [{"pool": str | null, "mark": {...} | null, "delay_s": float,
+     "phases": [[[first attempts' ms], [copies' ms]], …]}, …]}
+    {"command": "empty_tasks", "tasks": int, "mark": {...} | null}
     {"command": "stop"}
 
 Reports: ``{"report": "ready" | "progress" | "result" | "stopped" | "error", …}``.
@@ -29,6 +32,7 @@ from spark_sched.workloads.background import BackgroundJob
 from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
 from spark_sched.workloads.storage import SlowStorage
 from spark_sched.workloads.submit import BackgroundRun
+from spark_sched.workloads.synthetic import run_empty_tasks, run_phases
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -104,6 +108,47 @@ class _Arm:
             background_jobs_done_at_foreground_end=done_at_end,
             counters=counters,
         )
+
+    def phases(self, command: dict[str, Any]) -> None:
+        from pyspark import InheritableThread
+
+        spark = self._spark
+        assert spark is not None
+        jobs = command["jobs"]
+        times_s: list[float] = [0.0] * len(jobs)
+        failures: list[str] = []
+        before = _counters(spark)
+
+        def work(number: int) -> None:
+            job = jobs[number]
+            time.sleep(job["delay_s"])
+            spark.sparkContext.setLocalProperty("spark.scheduler.pool", job["pool"])
+            # Named as background from the second on: that is what timelines tell apart.
+            spark.sparkContext.setJobGroup(FOREGROUND_GROUP if number == 0 else f"background-{number}", "")
+            try:
+                with _mark(spark, job):
+                    times_s[number] = run_phases(spark, job["phases"])
+            except Exception as error:
+                failures.append(str(error).splitlines()[0])
+
+        threads = [InheritableThread(work, args=(number,)) for number in range(len(jobs))]
+        started_s = time.time()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            self.report("error", sentence=failures[0])
+            return
+        counters = {k: v - before.get(k, 0) for k, v in _counters(spark).items()}
+        self.report("result", jct_s=times_s, started_ms=int(started_s * 1000), counters=counters)
+
+    def empty_tasks(self, command: dict[str, Any]) -> None:
+        spark = self._spark
+        assert spark is not None
+        with _mark(spark, command):
+            taken_s = run_empty_tasks(spark, command["tasks"])
+        self.report("result", taken_s=taken_s)
 
     def stop(self) -> None:
         if self._spark is not None:
@@ -205,6 +250,10 @@ def _main() -> None:
                 arm.start(command)
             elif command["command"] == "run":
                 arm.run(command)
+            elif command["command"] == "phases":
+                arm.phases(command)
+            elif command["command"] == "empty_tasks":
+                arm.empty_tasks(command)
             else:
                 arm.stop()
                 os._exit(0)

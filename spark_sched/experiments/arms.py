@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import spark_sched
 from spark_sched.workloads.background import BackgroundJob
@@ -32,6 +32,7 @@ class Mark:
     name: str
     priority: int
     isolation: float
+    copies: Literal["auto", "never"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,25 @@ class RunResult:
     ended_ms: int
     background_makespan_s: float | None
     background_jobs_done_at_foreground_end: int
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class PhasesJob:
+    """A synthetic job: per phase, the tasks' sleeps in ms for first attempts and for copies."""
+
+    phases: list[tuple[list[int], list[int]]]
+    mark: Mark | None = None
+    pool: str | None = None
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class PhasesResult:
+    """JCT in seconds of each job, the epoch ms of the start, and the counters' growth."""
+
+    jct_s: tuple[float, ...]
+    started_ms: int
     counters: dict[str, float]
 
 
@@ -125,6 +145,17 @@ class Arm:
         report = self._receive("result", progress)
         report.pop("report")
         return RunResult(**{**report, "values": tuple(report["values"])})
+
+    def phases(self, jobs: list[PhasesJob]) -> PhasesResult:
+        """Run synthetic jobs side by side; the first counts as foreground in timelines. Raises ArmError."""
+        self._send({"command": "phases", "jobs": [asdict(job) for job in jobs]})
+        report = self._receive("result", None)
+        return PhasesResult(tuple(report["jct_s"]), report["started_ms"], report["counters"])
+
+    def empty_tasks(self, tasks: int, mark: Mark | None = None) -> float:
+        """Seconds for one Spark job of ``tasks`` empty JVM tasks. Raises ArmError."""
+        self._send({"command": "empty_tasks", "tasks": tasks, "mark": asdict(mark) if mark else None})
+        return float(self._receive("result", None)["taken_s"])
 
     def stop(self) -> None:
         """End the application in order (its event log is complete then); kills it if that fails."""

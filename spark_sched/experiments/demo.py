@@ -68,7 +68,7 @@ def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False
     console = Console(stderr=True)
     size = plan.QUICK if quick else plan.FULL
     try:
-        with _Stage(seed, size, console) as stage:
+        with Stage(seed, size, console) as stage:
             runs = stage.run_all()
             document = build_document(runs, stage.pairs, size, seed, quick, stage.cluster)
             timelines = stage.timelines(runs)
@@ -94,10 +94,19 @@ def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False
     return 0
 
 
-class _Stage:
-    """Cluster, applications and files of one demo, for as long as the ``with`` block lasts."""
+class Stage:
+    """Cluster, applications and files of one demo, for as long as the ``with`` block lasts.
 
-    def __init__(self, seed: int, size: plan.DemoSize, console: Console) -> None:
+    ``schedulers`` says which applications to start; ``arms`` holds them by that name.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        size: plan.DemoSize,
+        console: Console,
+        schedulers: Sequence[str] = ("stock", "spark_sched"),
+    ) -> None:
         self.pairs = plan.pairs(size, seed, trace_fit())
         self.cluster = LocalCluster(
             plan.WORKERS,
@@ -107,9 +116,10 @@ class _Stage:
         self._console = console
         self._stack = contextlib.ExitStack()
         self._directory = Path()
-        self._arms: dict[str, Arm] = {}
+        self._schedulers = schedulers
+        self.arms: dict[str, Arm] = {}
 
-    def __enter__(self) -> _Stage:
+    def __enter__(self) -> Stage:
         with self._stack as stack:
             self._directory = Path(tempfile.mkdtemp(prefix="spark-sched-demo-"))
             stack.callback(shutil.rmtree, self._directory, ignore_errors=True)
@@ -118,7 +128,7 @@ class _Stage:
             (self._directory / "pools.xml").write_text(plan.allocation_file(slots))
             with self._console.status("compiling the bridge, if that was not done before"):
                 bridge.build()
-            with self._console.status("starting the cluster and two applications, warming up"):
+            with self._console.status("starting the cluster and its applications, warming up"):
                 stack.enter_context(self.cluster)
                 self._start_arms(stack)
             self._stack = stack.pop_all()
@@ -144,7 +154,7 @@ class _Stage:
     def timelines(self, runs: Runs) -> dict[str, list[tuple[str, Timeline]]]:
         """Stop the applications and read each workload's first contended pair from their logs."""
         with self._console.status("reading the event logs"):
-            for arm in self._arms.values():
+            for arm in self.arms.values():
                 arm.stop()
             found: dict[str, list[tuple[str, Timeline]]] = {}
             for workload in WORKLOADS:
@@ -154,7 +164,7 @@ class _Stage:
                     (
                         f"{setting}: JCT {run.jct_s:.1f} s",
                         read_timeline(
-                            self._directory / "event-logs" / self._arms[setting].application,
+                            self._directory / "event-logs" / self.arms[setting].application,
                             run.started_ms,
                             run.started_ms + window_ms,
                             self._events_path if setting == "spark_sched" else None,
@@ -174,13 +184,14 @@ class _Stage:
 
         events = {"spark.sched.events.path": str(self._events_path)}
         attached = bridge.conf(self.cluster.master_url, {**properties_of("spark_sched"), **events})
-        for name, properties in (("stock", properties_of("stock")), ("spark_sched", attached)):
-            arm = Arm(name, properties, self._directory)
+        properties = {"stock": properties_of("stock"), "spark_sched": attached}
+        for name in self._schedulers:
+            arm = Arm(name, properties[name], self._directory)
             stack.callback(arm.kill)
             arm.launch()
-            self._arms[name] = arm
-        with ThreadPoolExecutor(len(self._arms)) as pool:
-            list(pool.map(_warm_up, self._arms.values()))
+            self.arms[name] = arm
+        with ThreadPoolExecutor(len(self.arms)) as pool:
+            list(pool.map(_warm_up, self.arms.values()))
 
     def _run(self, pair: plan.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
         def show(done: int, jobs: int, foreground: bool) -> None:
@@ -189,10 +200,10 @@ class _Stage:
             progress.update(bar, completed=done, total=jobs or None, description=name)
 
         ours = setting == "spark_sched"
-        return self._arms["spark_sched" if ours else "stock"].run(
+        return self.arms["spark_sched" if ours else "stock"].run(
             pair.workload,
             pair.foreground,
-            mark=Mark(pair.workload, plan.PRIORITY, plan.ISOLATION) if ours else None,
+            mark=Mark(pair.workload, plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None,
             pool=None if ours else plan.POOL,
             background=None if setting == "alone" else pair.background,
             progress=show,
@@ -202,10 +213,10 @@ class _Stage:
 def _warm_up(arm: Arm) -> None:
     arm.wait_ready()
     ours = arm.name == "spark_sched"
+    mark = Mark("warm-up", plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None
     for workload in WORKLOADS:
-        mark = Mark(f"warm-up {workload}", plan.PRIORITY, plan.ISOLATION) if ours else None
-        pool = None if ours else plan.POOL
-        arm.run(workload, plan.WARM_UP, mark=mark, pool=pool, background=plan.WARM_UP_JOBS)
+        arm.run(workload, plan.WARM_UP, mark=mark, pool=None if ours else plan.POOL)
+    arm.run("pagerank", plan.WARM_UP, mark=mark, background=plan.WARM_UP_JOBS)
 
 
 def build_document(

@@ -1,0 +1,65 @@
+"""What the benchmarks share: one application in a process of its own, and results with their basis."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from spark_sched.experiments.arms import Arm
+from spark_sched.experiments.machine import basis, basis_line
+
+stderr = Console(stderr=True)
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """A directory for logs and events that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="spark-sched-benchmark-") as name:
+        directory = Path(name)
+        (directory / "event-logs").mkdir()
+        yield directory
+
+
+@contextlib.contextmanager
+def application(name: str, properties: dict[str, str], directory: Path) -> Iterator[Arm]:
+    """A Spark application in a process of its own, killed at the end whatever happens."""
+    arm = Arm(name, properties, directory)
+    try:
+        arm.launch()
+        arm.wait_ready()
+        yield arm
+    finally:
+        arm.kill()
+
+
+def local_properties(directory: Path) -> dict[str, str]:
+    """Spark properties for a quiet local application with a plain event log."""
+    return {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": (directory / "event-logs").as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def publish(document: dict[str, Any], lines: list[str], json_output: bool) -> None:
+    """Print a benchmark's sentences with its basis, or the JSON document alone."""
+    full = {**document, "command": " ".join(["python", *sys.argv]), **basis()}
+    if json_output:
+        click.echo(json.dumps(full, indent=1))
+        return
+    for line in lines:
+        click.echo(line)
+    click.echo(f"basis: {document['runs']} runs; {basis_line(full)}")

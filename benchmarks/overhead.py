@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""What the scheduler costs: tasks per second of 10,000 empty JVM tasks, against the stock scheduler.
+
+    python benchmarks/overhead.py [--rounds N] [--json]
+
+Two applications on the same inner master, ``local[4]`` unless told otherwise, each in a process of its own:
+stock, and spark_sched with everything on (reservations, copies, planner, one marked job). In each round both
+run once, in random order; the ratio of their rates is formed inside the round.
+"""
+
+from __future__ import annotations
+
+import click
+import numpy as np
+from _common import application, local_properties, publish, stderr, workspace
+
+from spark_sched import bridge
+from spark_sched.experiments.arms import Mark
+from spark_sched.experiments.statistics import paired_ratios, spread
+
+GOAL = 0.95
+
+
+@click.command()
+@click.option("--rounds", default=15, show_default=True, help="Measured rounds.")
+@click.option("--warm-up", default=4, show_default=True, help="Rounds before, not counted.")
+@click.option("--tasks", default=10_000, show_default=True)
+@click.option("--slots", default=4, show_default=True)
+@click.option("--seed", default=0, show_default=True)
+@click.option("--json", "json_output", is_flag=True)
+def main(rounds: int, warm_up: int, tasks: int, slots: int, seed: int, json_output: bool) -> None:
+    """Tasks per second with everything on, against the stock scheduler."""
+    rng = np.random.default_rng(seed)
+    master = f"local[{slots}]"
+    taken_s: dict[str, list[float]] = {"stock": [], "spark_sched": []}
+    with workspace() as directory:
+        # No event log: its writer would be most of what both measure.
+        base = local_properties(directory) | {"spark.eventLog.enabled": "false"}
+        attached = bridge.conf(master, base)
+        with (
+            application("stock", {**base, "spark.master": master}, directory) as stock,
+            application("spark_sched", attached, directory) as ours,
+        ):
+            arms = {"stock": stock, "spark_sched": ours}
+            for number in range(-warm_up, rounds):
+                for name in rng.permutation(list(arms)):
+                    mark = Mark("empty", 10, 1.0) if name == "spark_sched" else None
+                    seconds = arms[name].empty_tasks(tasks, mark)
+                    if number >= 0:
+                        taken_s[name].append(seconds)
+                stderr.print(f"round {number + 1} of {rounds}", highlight=False)
+    rates = {name: [tasks / s for s in seconds] for name, seconds in taken_s.items()}
+    ratios = paired_ratios(rates["spark_sched"], rates["stock"])
+    ratio = spread(ratios, rng)
+    document = {
+        "benchmark": "overhead",
+        "runs": rounds,
+        "seed": seed,
+        "sizes": {"tasks": tasks, "slots": slots, "warm_up_rounds": warm_up},
+        "tasks_per_s": {name: [round(r, 1) for r in values] for name, values in rates.items()},
+        "median_tasks_per_s": {name: round(float(np.median(values)), 1) for name, values in rates.items()},
+        "ratio": ratio.as_json(),
+        "median_ratio": round(float(np.median(ratios)), 4),
+        "goal": GOAL,
+        "goal_met": ratio.mean >= GOAL,
+    }
+    medians = document["median_tasks_per_s"]
+    interval = "" if ratio.low is None else f" (95 %: {ratio.low:.3f} to {ratio.high:.3f})"
+    speed = f"tasks/s, median: stock {medians['stock']:.0f}, spark_sched {medians['spark_sched']:.0f}"
+    ratio_line = (
+        f"mean ratio over {rounds} rounds: {ratio.mean:.3f}{interval}, "
+        f"median {document['median_ratio']:.3f}; goal {GOAL}"
+    )
+    publish(document, [speed, ratio_line], json_output)
+
+
+if __name__ == "__main__":
+    main()

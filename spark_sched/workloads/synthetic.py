@@ -1,0 +1,51 @@
+"""Synthetic jobs of sleeping phases and of empty tasks, for benchmarks that need exact durations.
+
+A phase is one Spark action; its tasks sleep inside the JVM. Every attempt of a task may have a duration of
+its own, as when a copy of a straggler lands on a faster slot.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# An executor's thread is named after its task: "… for task <index>.<attempt> in stage …".
+_FIRST_ATTEMPT = r"task [0-9]+\.0 in stage"
+
+
+def sleeping_phase(spark: SparkSession, first_ms: Sequence[int], copy_ms: Sequence[int]) -> DataFrame:
+    """A phase of ``len(first_ms)`` tasks; evaluating partition *i* sleeps in its executor.
+
+    ``first_ms[i]`` is how long the first attempt takes, ``copy_ms[i]`` every later one, in milliseconds.
+    """
+    thread = "java_method('java.lang.Thread', 'currentThread')"
+    chosen = f"if({thread} rlike '{_FIRST_ATTEMPT}', {_pick(first_ms)}, {_pick(copy_ms)})"
+    tasks = spark.range(0, len(first_ms), 1, len(first_ms))
+    with_escapes = chosen.replace("\\", "\\\\")
+    return tasks.selectExpr(f"java_method('java.lang.Thread', 'sleep', {with_escapes})")
+
+
+def run_phases(spark: SparkSession, phases: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
+    """Run phases one after the other, each behind the last one's barrier; returns the seconds they took."""
+    started_s = time.monotonic()
+    for first_ms, copy_ms in phases:
+        sleeping_phase(spark, first_ms, copy_ms).collect()
+    return time.monotonic() - started_s
+
+
+def run_empty_tasks(spark: SparkSession, tasks: int) -> float:
+    """One Spark job of ``tasks`` JVM tasks over empty partitions; returns the seconds it took."""
+    sc = spark.sparkContext
+    assert sc._jvm is not None
+    empty = sc._jsc.parallelize(sc._jvm.java.util.ArrayList(), tasks)
+    started_s = time.monotonic()
+    empty.count()
+    return time.monotonic() - started_s
+
+
+def _pick(times_ms: Sequence[int]) -> str:
+    return f"element_at(array({', '.join(f'{ms}L' for ms in times_ms)}), cast(id + 1 as int))"

@@ -1,0 +1,22 @@
+"""pyspark's worker daemon with the workloads' imports done: ``spark.python.daemon.module`` names it.
+
+Workers are forked from the daemon. Forked from pyspark's own, each imports NumPy, SciPy and MLlib anew, half
+a second of processor time per worker; eight at once take two processors for seconds, again after every minute
+of idleness, when Spark ends its idle workers. That noise would drown what is measured.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy  # noqa: F401
+import pyspark.mllib.clustering
+import pyspark.mllib.regression  # noqa: F401
+from pyspark import daemon
+
+import spark_sched.workloads.foreground  # noqa: F401
+
+if __name__ == "__main__":
+    # What pyspark/daemon.py does when it is the main module.
+    daemon.manager()
+    sys.exit(0)
