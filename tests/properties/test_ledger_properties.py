@@ -1,0 +1,161 @@
+"""What holds for the ledger whatever happens to it, on plausible sequences and on calls in any order."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger_walk import RULES, Walk, rules
+
+from spark_sched.sim.steps import OPERATIONS, StepRunner
+
+# Hypothesis draws every choice of the walk, so that a failing sequence shrinks.
+SOURCES = st.randoms(use_true_random=False)
+ACTIONS = st.integers(0, 120)
+LONG_AFTER_MS = 10**12
+
+
+def _walk(rng: random.Random, actions: int) -> Walk:
+    walk = Walk(rng)
+    for _ in range(actions):
+        walk.step()
+    return walk
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_the_invariants_hold_after_every_step(rng: random.Random, actions: int) -> None:
+    walk = Walk(rng)
+    for _ in range(actions):
+        walk.step()
+        assert walk.runner.ledger.violations() == [], walk.steps
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_every_hold_ends(rng: random.Random, actions: int) -> None:
+    """Nothing leaks: long after the last event all is free, without any help from jobs or executors."""
+    ledger = _walk(rng, actions).runner.ledger
+    held = ledger.held_slots
+    assert ledger.expire(LONG_AFTER_MS) is (held > 0)
+    assert ledger.holds() == []
+    assert ledger.held_slots == 0
+    assert ledger.next_wake_ms(LONG_AFTER_MS) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_a_job_that_ended_holds_nothing_and_gets_nothing(rng: random.Random, actions: int) -> None:
+    walk = _walk(rng, actions)
+    for job in list(walk.jobs):
+        walk.do("job_ended", job=job, now_ms=walk.now_ms)
+        assert walk.runner.ledger.held_by(job) == 0
+    assert walk.runner.holds() == {}
+    for task in list(walk.running):
+        walk.do("task_ended", task=task, success=True, now_ms=walk.now_ms + 5)
+        assert walk.runner.holds() == {}, walk.steps
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_the_idle_held_time_is_the_sum_over_the_holds(rng: random.Random, actions: int) -> None:
+    walk = _walk(rng, actions)
+    walk.now_ms += 123
+    began: list[tuple[str, str, int]] = []
+    total_ms = 0
+    now_ms = 0
+    for step in walk.steps:
+        now_ms = step.get("now_ms", now_ms)
+        for told in step.get("expect", {}).get("told", []):
+            if told[0] == "held":
+                began.append((told[1], told[3], now_ms))
+            else:
+                # Slots of one executor are interchangeable: which of them ends does not change the sum.
+                hold = next(h for h in began if h[:2] == (told[1], told[2]))
+                began.remove(hold)
+                total_ms += now_ms - hold[2]
+    total_ms += sum(walk.now_ms - since_ms for _, _, since_ms in began)
+    assert walk.runner.ledger.held_idle_ms(walk.now_ms) == total_ms
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_holds_and_their_ends_balance_for_every_reason(rng: random.Random, actions: int) -> None:
+    walk = _walk(rng, actions)
+    walk.end()
+    told = [t for step in walk.steps for t in step.get("expect", {}).get("told", [])]
+    reasons = [t[3] for t in told if t[0] == "freed"]
+    counters = walk.runner.ledger.counters
+    assert counters.holds == sum(1 for t in told if t[0] == "held") == len(reasons)
+    assert counters.holds_used == reasons.count("used")
+    assert counters.holds_expired == reasons.count("expired")
+    assert counters.holds_overridden == reasons.count("overridden")
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_a_refused_job_never_outranks_all_that_is_held(rng: random.Random, actions: int) -> None:
+    """Algorithm 1, line 19: only holds of equal or higher priority keep a job from a free slot."""
+    walk = _walk(rng, actions)
+    ledger = walk.runner.ledger
+    for executor in walk.slots:
+        for job in [*walk.jobs, "nobody"]:
+            rule = ledger.rule_of(job)
+            free = walk.free_slots(executor)
+            others = [h for h in ledger.holds() if h[1] == executor and h[0] != job]
+            above = [h for h in others if rule is None or _priority(ledger, h[0]) >= rule.priority]
+            if not above and free > 0:
+                assert ledger.may_launch(job, executor)
+
+
+def _priority(ledger: Any, job: str) -> int:
+    rule = ledger.rule_of(job)
+    assert rule is not None
+    return int(rule.priority)
+
+
+KEYS = st.sampled_from(["a", "b", "c"])
+INDEX = st.integers(0, 4)
+ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
+    "executor": KEYS,
+    "job": KEYS,
+    "phase": KEYS,
+    "slots": st.integers(0, 3),
+    "free": st.integers(0, 3),
+    "marked": st.booleans(),
+    "rule": st.sampled_from(sorted(RULES)),
+    "index": INDEX,
+    "tasks": st.integers(1, 5),
+    "next_tasks": st.none() | st.integers(1, 8),
+    "last": st.booleans(),
+    "barrier": st.booleans(),
+    "already_taken": st.integers(0, 2),
+    "task": st.integers(0, 5),
+    "copy": st.booleans(),
+    "success": st.booleans(),
+}
+
+
+@st.composite
+def _anything(draw: st.DrawFn) -> list[dict[str, Any]]:
+    now_ms = 0
+    steps = []
+    for _ in range(draw(st.integers(1, 40))):
+        now_ms += draw(st.integers(0, 500))
+        op = draw(st.sampled_from(sorted(OPERATIONS)))
+        drawn = {name: draw(ARGUMENTS[name]) for name in OPERATIONS[op] if name != "now_ms"}
+        steps.append({"op": op, **drawn, "now_ms": now_ms})
+    return steps
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps=_anything())
+def test_calls_in_any_order_raise_nothing(steps: list[dict[str, Any]]) -> None:
+    """Spark's callbacks come late, twice and for things long gone; the scheduler must not fall over them."""
+    runner = StepRunner(rules())
+    for step in steps:
+        runner.run(step)
+    runner.ledger.expire(LONG_AFTER_MS)
+    assert runner.ledger.held_slots == 0
