@@ -25,11 +25,10 @@ private[sparksched] object InnerMaster {
   /** Either one clear sentence or the master. */
   def parse(inner: String): Either[String, InnerMaster] = inner match {
     case "local" => Right(Local(1, 1))
-    case LocalN(n) => positive(inner, threads(n)).map(Local(_, 1))
-    case LocalNF(n, failures) => positive(inner, threads(n)).flatMap(t => positive(inner, number(failures)).map(Local(t, _)))
+    case LocalN(n) => threads(inner, n).map(Local(_, 1))
+    case LocalNF(n, failures) => for (t <- threads(inner, n); f <- positive(inner, failures)) yield Local(t, f)
     case Cluster(w, c, m) =>
-      positive(inner, number(w)).flatMap(_ => positive(inner, number(c))).flatMap(_ => positive(inner, number(m)))
-        .map(_ => LocalCluster(number(w), number(c), number(m)))
+      for (workers <- positive(inner, w); cores <- positive(inner, c); mib <- positive(inner, m)) yield LocalCluster(workers, cores, mib)
     case SparkUrl(hosts) => Right(Standalone(hosts.split(",").map("spark://" + _)))
     case "yarn" => Right(Other(inner))
     case k8s if k8s.startsWith("k8s://") => Right(Other(inner))
@@ -39,11 +38,12 @@ private[sparksched] object InnerMaster {
         s"Known forms: ${Known.mkString(", ")}.")
   }
 
-  private def threads(n: String): Int = if (n == "*") Runtime.getRuntime.availableProcessors() else number(n)
+  private def threads(master: String, n: String): Either[String, Int] =
+    if (n == "*") Right(Runtime.getRuntime.availableProcessors()) else positive(master, n)
 
-  /** 0 for what is more than an Int holds: refused like a zero. */
-  private def number(digits: String): Int = digits.toIntOption.getOrElse(0)
-
-  private def positive(master: String, n: Int): Either[String, Int] =
-    Either.cond(n > 0, n, s"The master '$master' has a number that is not from 1 to ${Int.MaxValue}.")
+  private def positive(master: String, digits: String): Either[String, Int] = digits.toIntOption match {
+    case Some(0) => Left(s"The master '$master' has a zero where a positive number must stand.")
+    case Some(n) => Right(n)
+    case None => Left(s"The master '$master' has $digits where a number up to ${Int.MaxValue} must stand.")
+  }
 }

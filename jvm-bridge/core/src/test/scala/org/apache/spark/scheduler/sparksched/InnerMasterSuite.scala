@@ -36,11 +36,13 @@ final class InnerMasterSuite extends AnyFunSuite {
 
   test("zero where a positive number must stand is refused") {
     Seq("local[0]", "local[2,0]", "local-cluster[0,1,1024]", "local-cluster[1,0,1024]", "local-cluster[1,1,0]").foreach { m =>
-      assert(parse(m) === Left(s"The master '$m' has a number that is not from 1 to 2147483647."))
+      assert(parse(m) === Left(s"The master '$m' has a zero where a positive number must stand."))
     }
   }
 
   test("a number that no machine has is refused, not thrown") {
-    Seq("local[99999999999]", "local[2,99999999999]", "local-cluster[1,1,99999999999]").foreach(m => assert(parse(m).isLeft, m))
+    Seq("local[99999999999]", "local[2,99999999999]", "local-cluster[1,1,99999999999]").foreach { m =>
+      assert(parse(m) === Left(s"The master '$m' has 99999999999 where a number up to 2147483647 must stand."))
+    }
   }
 }
