@@ -5,8 +5,8 @@
 
 Two jobs of equal priority in two pools of Spark's FAIR mode: job-1 has three phases, job-2 many parallel
 tasks and no barrier. Each should have half of the slots while both run. Stock Spark gives job-1's slots to
-job-2 at every barrier; with reservations (``spark.sched.reservation.minPriority=0``, job-1 marked with priority
-0) job-1 keeps its share. Reported: job-1's JCT and its mean share of the slots until it ends.
+job-2 at every barrier; with reservations (``spark.sched.reservation.minPriority=0``, job-1 marked with
+priority 0) job-1 keeps its share. Reported: job-1's JCT and its mean share of the slots until it ends.
 """
 
 from __future__ import annotations

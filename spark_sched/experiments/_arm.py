@@ -26,6 +26,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from spark_sched.workloads.background import BackgroundJob
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _PROGRESS_EVERY_S = 0.5
 _START_LIMIT_S = 10.0
+_WAKE_S = 0.3
 FOREGROUND_GROUP = "foreground"
 
 
@@ -67,6 +69,7 @@ class _Arm:
         spark = self._spark
         assert spark is not None
         outcome: dict[str, Any] = {}
+        _wake_workers(spark)
         foreground = self._foreground(spark, command, outcome)
         background = _background(spark, command)
         counters_before = _counters(spark)
@@ -202,6 +205,23 @@ def _background(spark: SparkSession, command: dict[str, Any]) -> BackgroundRun |
     rows = command["background"]["jobs"]
     jobs = [BackgroundJob(number, arrival_s, tuple(ms)) for number, (arrival_s, ms) in enumerate(rows)]
     return BackgroundRun(spark, jobs)
+
+
+def _wake_workers(spark: SparkSession) -> None:
+    """Have a warm Python worker for every slot: Spark ends them after a minute of idleness.
+
+    Which setting's turn comes after a long pause is chance; the seconds that starting workers takes are not
+    to be part of its JCT.
+    """
+    sc = spark.sparkContext
+    slots = sc.defaultParallelism
+
+    def wait(_: Iterable[int]) -> Iterator[int]:
+        time.sleep(_WAKE_S)  # long enough for every slot to get one of these tasks
+        return iter(())
+
+    sc.setJobGroup("wake", "wake the Python workers")
+    sc.parallelize(range(slots), slots).mapPartitions(wait).count()
 
 
 def _await_tasks(spark: SparkSession, tasks: int, foreground: threading.Thread) -> None:
