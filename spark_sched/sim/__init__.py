@@ -1,6 +1,29 @@
-"""The simulator's parts.
+"""A fast trace-driven simulator: the same snapshots, policies, plans and slot ledger as live, on a virtual clock.
 
-:mod:`spark_sched.sim.ledger` is the state machine of speculative slot reservation: which idle slot is held,
-for which job, until when. The JVM bridge has the same in Scala (``schedcore.Ledger``); the sequences in
-``protocol/golden`` bind the two.
+Start with `simulate`. `Simulation` is the engine behind it; :mod:`spark_sched.sim.ledger` is the state machine
+of speculative slot reservation: which idle slot is held, for which job, until when. The JVM bridge has the
+same in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` bind the two.
 """
+
+from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes
+from spark_sched.sim.engine import Simulation
+from spark_sched.sim.planning import Planner
+from spark_sched.sim.results import Result
+from spark_sched.sim.run import PREDICTORS, simulate
+from spark_sched.sim.workload import JobSpec, PhaseSpec, pareto_sampler
+
+__all__ = [
+    "PREDICTORS",
+    "ClusterSpec",
+    "JobSpec",
+    "Locality",
+    "NodeSpec",
+    "PhaseSpec",
+    "Planner",
+    "Power",
+    "Result",
+    "Simulation",
+    "pareto_sampler",
+    "simulate",
+    "uniform_nodes",
+]

@@ -1,0 +1,35 @@
+"""How much work a job is: what policies by size rank by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_sched.predict import Forecast
+from spark_sched.state import JobView
+
+__all__ = ["SizedForecast", "expected_work_slot_ms"]
+
+
+@dataclass(frozen=True, slots=True)
+class SizedForecast(Forecast):
+    """A forecast that knows the job's size: an oracle's, in the simulator.
+
+    Attributes:
+        work_slot_ms: slot-milliseconds of all its tasks, those behind it included; None where unknown.
+    """
+
+    work_slot_ms: float | None = None
+
+
+def expected_work_slot_ms(job: JobView, forecast: Forecast) -> float | None:
+    """Slot-milliseconds of all tasks of a job; None where nothing is known of them.
+
+    The forecast's own number where it has one, else tasks times mean task time: the Pareto mean
+    alpha t_m / (alpha - 1), or the geometric mean of what its present phases have seen.
+    """
+    if isinstance(forecast, SizedForecast) and forecast.work_slot_ms is not None:
+        return forecast.work_slot_ms
+    tasks = sum(forecast.phase_tasks) or sum(phase.tasks for phase in job.phases)
+    if not tasks or forecast.alpha is None or forecast.t_m_ms is None or forecast.alpha <= 1.0:
+        return None
+    return tasks * forecast.t_m_ms * forecast.alpha / (forecast.alpha - 1.0)

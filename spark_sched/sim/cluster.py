@@ -1,0 +1,121 @@
+"""Where it is run: nodes with slots, partitions, racks, and what distance costs; or servers that share CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["ClusterSpec", "Locality", "NodeSpec", "Power", "uniform_nodes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Power of a server in watts: thesis §6.2.6, equations 6.3 and 6.4."""
+
+    idle_w: float = 0.0
+    cpu_w: float = 0.0
+    memory_w: float = 0.0
+    sleep_w: float = 0.0
+
+    @property
+    def peak_w(self) -> float:
+        return self.idle_w + self.cpu_w + self.memory_w
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """One node.
+
+    Attributes:
+        name: unique; the executor's key in events and snapshots.
+        slots: tasks that run on it at once.
+        partition: number of its equivalence set (3Sigma §4.3), from 0.
+        rack: number of its rack; None: every node is a rack of its own.
+        speed: tasks run this many times as fast as their durations say.
+        cores: cores that its tasks share (processor sharing only).
+        memory: memory that its tasks share, in any unit (processor sharing only); 0: not modelled.
+        power: what it draws (processor sharing only).
+    """
+
+    name: str
+    slots: int
+    partition: int = 0
+    rack: int | None = None
+    speed: float = 1.0
+    cores: int = 1
+    memory: float = 0.0
+    power: Power = field(default_factory=Power)
+
+
+@dataclass(frozen=True, slots=True)
+class Locality:
+    """What a task loses away from its input: "Speculative Slot Reservation" §VI-B.
+
+    The input of a phase with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
+    phase's start its tasks accept only those; where racks are given, their racks for as long again; then any
+    slot. Elsewhere a task runs ``slowdown`` times as long (``rack_slowdown`` on the rack of its input).
+    """
+
+    wait_ms: int = 3_000
+    slowdown: float = 5.0
+    rack_slowdown: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSpec:
+    """A cluster and the model of its servers.
+
+    Attributes:
+        nodes: in a fixed order, which decides ties.
+        model: ``slots``: a task has its slot for itself. ``sharing``: the tasks of a node share its cores
+            equally, each at most one (thesis §6.2.2).
+        locality: None: a task's input is everywhere.
+        memory_eviction: who goes when a node's memory runs out: ``LSF`` the last started task whose need is
+            not met, ``LPF`` tasks of the lowest priority, latest first, until the need is met (§6.2.3.4).
+        power_policy: an empty node stays ``idle`` or goes to ``sleep`` at once (§6.2.5).
+        wake_ms: from sleep to the first instruction, at peak power.
+    """
+
+    nodes: tuple[NodeSpec, ...]
+    model: Literal["slots", "sharing"] = "slots"
+    locality: Locality | None = None
+    memory_eviction: Literal["LSF", "LPF"] = "LSF"
+    power_policy: Literal["idle", "sleep"] = "idle"
+    wake_ms: int = 30_000
+
+    def check(self) -> None:
+        """Raise BadInputError if there is no such cluster: the sentence names the node and the value."""
+        if not self.nodes:
+            raise BadInputError("the cluster has no node: give it one")
+        if len({node.name for node in self.nodes}) != len(self.nodes):
+            raise BadInputError("two nodes of the cluster have one name: names must differ")
+        for node in self.nodes:
+            for what, value, least in (("slots", node.slots, 1), ("cores", node.cores, 1)):
+                if value < least:
+                    raise BadInputError(
+                        f"node {node.name!r} has {what} {value} but must have {least} or more"
+                    )
+            if not node.speed > 0.0:
+                raise BadInputError(f"node {node.name!r} has speed {node.speed!r} but it must be above 0")
+            if node.partition < 0:
+                raise BadInputError(
+                    f"node {node.name!r} has partition {node.partition} but it must be 0 or more"
+                )
+        if self.locality is not None and not self.locality.slowdown >= 1.0:
+            raise BadInputError(f"locality.slowdown is {self.locality.slowdown!r} but must be 1 or more")
+
+    @property
+    def slots(self) -> int:
+        return sum(node.slots for node in self.nodes)
+
+
+def uniform_nodes(
+    count: int, slots: int, *, racks: int | None = None, partitions: int = 1
+) -> tuple[NodeSpec, ...]:
+    """``count`` equal nodes ``n0``, ``n1``, …, dealt out to racks and partitions in turn."""
+    return tuple(
+        NodeSpec(f"n{i}", slots, partition=i % partitions, rack=None if racks is None else i % racks)
+        for i in range(count)
+    )

@@ -1,0 +1,528 @@
+"""The event loop: a virtual clock in whole milliseconds, one queue, the same rules for the same seed.
+
+One turn of the loop is one instant:
+
+1. Everything that happens at this instant, in the order of `_ORDER` and then of its scheduling: ends of
+   tasks, servers, phases whose delay is over, arrivals, timers.
+2. Holds whose deadline has come expire.
+3. The policy plans, if something happened that its plans depend on.
+4. Waiting tasks get slots: by priority, by the plan's rank where it orders, by arrival.
+5. Held slots without a task to wait for run copies of stragglers.
+6. The next wake-up for holds and copies is set.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
+from operator import attrgetter
+
+import numpy as np
+
+from spark_sched.config import Settings, keys
+from spark_sched.errors import BadInputError
+from spark_sched.events import Event
+from spark_sched.sim import planning
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.placement import NONE, Slots
+from spark_sched.sim.records import UNRANKED, Attempt, JobRun, PhaseRun
+from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.results import Recorder, Result
+from spark_sched.sim.servers import Servers
+from spark_sched.sim.story import Story
+from spark_sched.sim.workload import JobSpec
+from spark_sched.state import RunningTask
+
+__all__ = ["Simulation"]
+
+# The order of what happens at one instant: ends before starts, so that a slot freed now is had now.
+_TASK_END, _SERVER, _PHASE_READY, _ARRIVAL, _LOCALITY, _WAKE, _PLAN = range(7)
+_ORDER = ("task end", "server", "phase ready", "arrival", "locality", "wake-up", "plan")
+
+_sort_key = attrgetter("sort_key")
+#: Instants between two calls of ``progress``.
+_PROGRESS_EVERY = 2048
+
+
+class Simulation:
+    """One run of a workload on a cluster under a policy.
+
+    Args:
+        cluster: where.
+        jobs: what, in the order of submission; read as the clock gets there, so that it may be a generator.
+        planner: the policy and what it may know.
+        settings: ``spark.sched.*`` settings, as live.
+        seed: of placement and of copies' durations. The same seed gives the same bytes; a copy's duration
+            depends on the seed, job, phase and task alone, so that runs under two policies stay paired.
+        keep_tasks: keep a row for every attempt.
+        until_ms: stop the clock here; None: when nothing more can happen.
+        observer: gets every event a live planner would get.
+        check: look for broken promises of the ledger at every instant (slow).
+    """
+
+    def __init__(
+        self,
+        cluster: ClusterSpec,
+        jobs: Iterable[JobSpec],
+        planner: planning.Planner,
+        settings: Settings,
+        *,
+        seed: int = 0,
+        keep_tasks: bool = True,
+        until_ms: int | None = None,
+        observer: Callable[[Event], None] | None = None,
+        check: bool = False,
+    ) -> None:
+        cluster.check()
+        self.now_ms = 0
+        self._cluster = cluster
+        self._source = iter(jobs)
+        self._planner = planner
+        self._seed = seed
+        self._until_ms = until_ms
+        self._check = check
+        self._own_rule = planning.own_rule(settings)
+        self._enabled = settings[keys.RESERVATION_ENABLED]
+        rng = random.Random(seed)
+        self._slots = Slots(cluster, rng)
+        self._totals = [node.slots for node in cluster.nodes]
+        self._jobs: dict[str, JobRun] = {}
+        self._story = Story(planner.predictor, observer, cluster)
+        self._reservations = Reservations(self._slots, self._jobs, self._story.listener)
+        self._servers: Servers | None = None
+        if cluster.model == "sharing":
+            self._servers = Servers(cluster, self._slots, rng, self._push_server, self._evicted)
+        self._plain = (
+            cluster.locality is None and self._servers is None and all(n.speed == 1.0 for n in cluster.nodes)
+        )
+        self._recorder = Recorder(self._slots.names, keep_tasks)
+        self._heap: list[tuple[int, int, int, object]] = []
+        self._pushes = 0
+        self._tasks = 0
+        self._stages = 0
+        self._arrivals = 0
+        self._changed = 0
+        self._order: list[PhaseRun] = []
+        self._resort = False
+        self._rank: dict[str, int] | None = None  # None: the plan in force orders nothing
+        self._armed_ms: int | None = None
+        self._plan_at_ms = -1
+
+    # ---- the loop ----
+
+    def run(self, progress: Callable[[int, int], None] | None = None) -> Result:
+        """Run to the end. ``progress(jobs ended, now_ms)`` is called now and then.
+
+        Raises BadInputError for a job that cannot be simulated.
+        """
+        heap, slots, changes = self._heap, self._slots, self._planner.mask
+        pop = heapq.heappop
+        self._arrive()
+        instants = 0
+        while heap:
+            now = heap[0][0]
+            if self._until_ms is not None and now > self._until_ms:
+                break
+            self.now_ms = now
+            # 1. What happens now.
+            while heap and heap[0][0] == now:
+                _, kind, _, item = pop(heap)
+                if kind == _TASK_END:
+                    if item.alive:  # type: ignore[attr-defined]
+                        self._succeeded(item)  # type: ignore[arg-type]
+                else:
+                    self._happened(kind, item)
+            # 2. What expires now.
+            if slots.holders:
+                self._reservations.expire(now)
+            # 3. The plan.
+            if self._changed & changes:
+                self._plan()
+            # 4. and 5. Slots for tasks, held ones for copies.
+            if slots.free_total and (self._order or slots.holders):
+                self._launch_waiting()
+            # 6. The next wake-up.
+            if slots.holders:
+                self._arm()
+            if self._check:
+                self._assert_promises()
+            instants += 1
+            if progress is not None and instants % _PROGRESS_EVERY == 0:
+                progress(self._recorder.ended, now)
+        return self._finish()
+
+    def _happened(self, kind: int, item: object) -> None:
+        if kind == _SERVER:
+            assert self._servers is not None
+            for attempt in self._servers.happened(item, self.now_ms):
+                self._succeeded(attempt)
+        elif kind == _PHASE_READY:
+            job, index = item  # type: ignore[misc]
+            self._start_phase(job, index)
+        elif kind == _ARRIVAL:
+            self._start_job(item)  # type: ignore[arg-type]
+            self._arrive()
+        elif kind == _LOCALITY:
+            item.waiting = False  # type: ignore[attr-defined]
+        elif kind == _WAKE:
+            if self._armed_ms == self.now_ms:
+                self._armed_ms = None
+        else:
+            self._plan_at_ms = self.now_ms
+
+    def _push(self, at_ms: int, kind: int, item: object) -> None:
+        self._pushes += 1
+        heapq.heappush(self._heap, (at_ms, kind, self._pushes, item))
+
+    def _push_server(self, at_ms: int, item: object) -> None:
+        self._push(at_ms, _SERVER, item)
+
+    # ---- jobs and phases ----
+
+    def _arrive(self) -> None:
+        """The next job of the workload waits for its time."""
+        spec = next(self._source, None)
+        if spec is not None:
+            spec.check()
+            if spec.submit_ms < self.now_ms:
+                raise BadInputError(
+                    f"job {spec.key!r} is submitted at {spec.submit_ms} ms, after a job of {self.now_ms} ms: "
+                    "sort the jobs by their submission"
+                )
+            self._push(spec.submit_ms, _ARRIVAL, spec)
+
+    def _start_job(self, spec: JobSpec) -> None:
+        if spec.key in self._jobs:
+            raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
+        job = JobRun(spec, self._arrivals, self._own_rule(spec), self.now_ms)
+        self._arrivals += 1
+        if self._rank is None:
+            job.rank = 0
+        self._jobs[spec.key] = job
+        self._changed |= planning.JOBS
+        self._story.job_started(spec, self.now_ms)
+        if self._planner.every_ms:
+            # Until the next plan its own rule holds; an ideal planner plans before anything is launched.
+            self._reservations.rule_set(job, self.now_ms)
+        for index, phase in enumerate(spec.phases):
+            if not phase.parents:
+                self._ready(job, index)
+
+    def _ready(self, job: JobRun, index: int) -> None:
+        delay_ms = job.spec.phases[index].delay_ms
+        if delay_ms > 0:
+            self._push(self.now_ms + delay_ms, _PHASE_READY, (job, index))
+        else:
+            self._start_phase(job, index)
+
+    def _start_phase(self, job: JobRun, index: int) -> None:
+        spec = job.spec.phases[index]
+        next_tasks: int | None = None
+        last = False
+        if job.spec.dag_known:
+            widths = [child.tasks for child in job.spec.phases[index + 1 :] if index in child.parents]
+            next_tasks = sum(widths) if widths else None
+            last = job.phases_left == 1
+        phase = PhaseRun(job, index, spec, f"{self._stages}.0", self.now_ms, next_tasks, last)
+        self._stages += 1
+        job.phases[phase.key] = phase
+        phase.changed()
+        locality = self._cluster.locality
+        if locality is not None and spec.parents:
+            phase.local = {}
+            for parent in spec.parents:
+                phase.local.update(job.outputs[parent])
+            phase.local_racks = frozenset(self._slots.racks[node] for node in phase.local) - {-1}
+            if not spec.gang:
+                phase.rack_at_ms = self.now_ms + locality.wait_ms
+                phase.any_at_ms = phase.rack_at_ms + (locality.wait_ms if phase.local_racks else 0)
+                self._push(phase.rack_at_ms, _LOCALITY, phase)
+                if phase.any_at_ms > phase.rack_at_ms:
+                    self._push(phase.any_at_ms, _LOCALITY, phase)
+        self._changed |= planning.PHASES
+        self._story.phase_started(phase, self.now_ms)
+        self._reservations.phase_started(phase, self.now_ms)
+        self._enqueue(phase)
+
+    def _enqueue(self, phase: PhaseRun) -> None:
+        if not phase.queued:
+            phase.queued = True
+            phase.refresh_key()
+            insort(self._order, phase, key=_sort_key)
+
+    def _dequeue(self, phase: PhaseRun) -> None:
+        phase.queued = False
+        at = bisect_left(self._order, phase.sort_key, key=_sort_key)
+        assert self._order[at] is phase
+        del self._order[at]
+
+    def _end_phase(self, phase: PhaseRun) -> None:
+        job = phase.job
+        del job.phases[phase.key]
+        job.view = None
+        job.phases_left -= 1
+        if self._cluster.locality is not None:
+            job.outputs[phase.index] = phase.ran_on
+        self._changed |= planning.PHASES
+        self._story.phase_ended(phase, self.now_ms)
+        self._reservations.phase_ended(phase, self.now_ms)
+        if job.phases_left == 0:
+            self._end_job(job)
+            return
+        for index, child in enumerate(job.spec.phases):
+            if phase.index in child.parents:
+                job.parents_left[index] -= 1
+                if job.parents_left[index] == 0:
+                    self._ready(job, index)
+
+    def _end_job(self, job: JobRun) -> None:
+        self._reservations.job_ended(job, self.now_ms)
+        del self._jobs[job.key]
+        self._changed |= planning.JOBS
+        self._story.job_ended(job, self.now_ms)
+        self._recorder.job(job, self.now_ms)
+
+    # ---- attempts ----
+
+    def _launch(self, phase: PhaseRun, index: int, node: int, copy: bool) -> None:
+        now, job = self.now_ms, phase.job
+        self._tasks += 1
+        a = Attempt(self._tasks, phase, index, node, now, copy)
+        self._slots.take(node)
+        phase.running[a.task] = RunningTask(a.task, index, self._slots.names[node], now, copy)
+        phase.changed()
+        job.running_slots += 1
+        job.starts += 1
+        if job.first_launch_ms < 0:
+            job.first_launch_ms = now
+        self._changed |= planning.TASKS
+        if copy:
+            duration_ms = self._copy_duration_ms(phase, index)
+            original = phase.originals[index]
+            a.twin, original.twin = original, a
+            job.copies += 1
+        else:
+            duration_ms = phase.spec.durations_ms[index]
+        if self._servers is not None:
+            memory = phase.spec.memory[index] if phase.spec.memory else 0.0
+            self._servers.start(a, duration_ms, memory, now)
+        else:
+            if not self._plain or job.spec.preferred is not None:
+                duration_ms = self._stretched_ms(phase, node, duration_ms)
+            self._pushes += 1
+            heapq.heappush(self._heap, (now + duration_ms, _TASK_END, self._pushes, a))
+        self._story.launched(a, now)
+        self._reservations.launched(a, now)
+        if a.reserves and not copy:
+            phase.originals[index] = a
+
+    def _copy_duration_ms(self, phase: PhaseRun, index: int) -> int:
+        rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
+        draw = phase.spec.copy_duration_ms
+        if draw is not None:
+            return draw(rng, 1)[0]
+        return phase.spec.durations_ms[int(rng.integers(phase.spec.tasks))]
+
+    def _stretched_ms(self, phase: PhaseRun, node: int, duration_ms: int) -> int:
+        """Its duration there: the node's speed, the distance of its input, a partition it does not prefer."""
+        spec = self._cluster.nodes[node]
+        factor = 1.0 / spec.speed
+        if phase.local is not None and node not in phase.local:
+            locality = self._cluster.locality
+            assert locality is not None
+            near = self._slots.racks[node] in phase.local_racks and locality.rack_slowdown is not None
+            factor *= locality.rack_slowdown if near and locality.rack_slowdown else locality.slowdown
+            phase.job.nonlocal_tasks += 1
+        preferred = phase.job.spec.preferred
+        if preferred is not None and spec.partition not in preferred:
+            factor *= phase.job.spec.elsewhere_factor
+        return max(1, round(duration_ms * factor))
+
+    def _succeeded(self, a: Attempt) -> None:
+        phase = a.phase
+        self._stop(a, "success")
+        duration_ms = self.now_ms - a.start_ms
+        phase.add_duration(max(1, duration_ms))
+        phase.job.work_ms += duration_ms
+        if self._cluster.locality is not None:
+            phase.ran_on[a.node] = None
+        if a.reserves:
+            phase.originals.pop(a.index, None)
+        twin = a.twin
+        if twin is not None:
+            phase.job.copies_won += a.copy
+            if twin.alive:
+                phase.job.wasted_ms += self.now_ms - twin.start_ms
+                self._stop(twin, "killed")
+        if phase.finished == phase.spec.tasks:
+            self._end_phase(phase)
+
+    def _evicted(self, a: Attempt) -> None:
+        """Its work is lost and its task waits again; the job's place in the order is as before."""
+        phase, job = a.phase, a.phase.job
+        self._stop(a, "evicted")
+        job.evictions += 1
+        job.wasted_ms += self.now_ms - a.start_ms
+        if a.twin is None or not a.twin.alive:
+            phase.pending.append(a.index)
+            self._enqueue(phase)
+
+    def _stop(self, a: Attempt, outcome: str) -> None:
+        now, phase = self.now_ms, a.phase
+        a.alive = False
+        self._slots.give(a.node)
+        del phase.running[a.task]
+        phase.changed()
+        phase.job.running_slots -= 1
+        self._changed |= planning.TASKS
+        if self._servers is not None:
+            self._servers.stop(a, now)
+        self._recorder.attempt(a, now, outcome)
+        self._story.ended(a, outcome, now, self._slots.names[a.node])
+        self._reservations.ended(a, outcome == "success", now)
+
+    # ---- 3. the plan ----
+
+    def _plan(self) -> None:
+        every_ms, now = self._planner.every_ms, self.now_ms
+        if every_ms and self._plan_at_ms != now:
+            # Not yet: at the next multiple, once.
+            at_ms = now + (-now) % every_ms
+            if at_ms > now and self._plan_at_ms < now:
+                self._plan_at_ms = at_ms
+                self._push(at_ms, _PLAN, None)
+            if at_ms > now:
+                return
+        self._changed = 0
+        plan = self._planner.plan(self._jobs, self._slots, self._totals, self._story.version, now)
+        self._rank = planning.ranks(plan) if plan.ordered else None
+        jobs = self._jobs
+        for entry in plan.jobs:
+            job = jobs.get(entry.job)
+            if job is None:
+                continue
+            rank = entry.rank if plan.ordered else 0
+            if job.rank != rank or job.priority != entry.priority:
+                job.rank, job.priority = rank, entry.priority
+                self._resort = True
+            wanted = (entry.priority, entry.reservation)
+            if job.planned != wanted:
+                job.planned = wanted
+                job.rule = planning.planned_rule(job.own_rule, *wanted, enabled=self._enabled)
+                self._reservations.rule_set(job, now)
+
+    # ---- 4. and 5. launches ----
+
+    def _launch_waiting(self) -> None:
+        if self._resort:
+            self._resort = False
+            for phase in self._order:
+                phase.refresh_key()
+            self._order.sort(key=_sort_key)
+        slots = self._slots
+        if slots.open_total > 0:
+            at = 0
+            while at < len(self._order) and slots.open_total > 0:
+                phase = self._order[at]
+                if self._fill(phase):
+                    at = 0  # planned anew
+                elif phase.queued:
+                    at += 1
+        if slots.holders:
+            for phase in self._privileged():
+                if phase.pending:
+                    self._fill(phase)
+            self._launch_copies()
+        slots.opened.clear()
+
+    def _privileged(self) -> list[PhaseRun]:
+        """Waiting phases that may take a slot although none is open: of jobs that hold some or outrank one."""
+        lowest = min(job.priority for job in self._slots.holders)
+        found = []
+        for phase in self._order:
+            if phase.job.priority <= lowest:
+                break
+            found.append(phase)
+        for job in self._slots.holders:
+            if job.priority <= lowest:
+                found += [phase for phase in job.phases.values() if phase.queued]
+        found.sort(key=_sort_key)
+        return found
+
+    def _fill(self, phase: PhaseRun) -> bool:
+        """Slots for as many of the phase's tasks as there are. Returns whether the order is another now."""
+        slots, pending, now = self._slots, phase.pending, self.now_ms
+        if phase.waiting and not slots.could_take(phase, slots.opened, now):
+            return False
+        if phase.spec.gang and not self._fits_whole(phase):
+            return False
+        replan = self._planner.mask & planning.LAUNCHES and not self._planner.every_ms
+        while pending:
+            node = slots.choose(phase, now)
+            if node == NONE:
+                phase.waiting = phase.local is not None
+                return False
+            self._launch(phase, pending.pop(), node, False)
+            if replan and not phase.spec.gang:
+                break
+        if not pending:
+            self._dequeue(phase)
+        if not replan:
+            return False
+        self._plan()
+        if self._resort:
+            self._resort = False
+            for each in self._order:
+                each.refresh_key()
+            self._order.sort(key=_sort_key)
+        return True
+
+    def _fits_whole(self, phase: PhaseRun) -> bool:
+        """A gang takes open and own held slots; it does not wait for locality, and takes nobody's holds."""
+        held = sum(self._slots.holders.get(phase.job, {}).values())
+        return self._slots.open_total + held >= len(phase.pending)
+
+    def _launch_copies(self) -> None:
+        while True:
+            due = self._reservations.due_copy(self.now_ms)
+            if due is None:
+                return
+            phase, index, node = due
+            self._launch(phase, index, node, True)
+
+    # ---- 6. timers, and the end ----
+
+    def _arm(self) -> None:
+        """A timer that fires too early costs less than moving it each time a deadline moves."""
+        wake_ms = self._reservations.next_wake_ms(self.now_ms)
+        if wake_ms is not None and (self._armed_ms is None or wake_ms < self._armed_ms):
+            self._armed_ms = max(wake_ms, self.now_ms + 1)
+            self._push(self._armed_ms, _WAKE, None)
+
+    def _assert_promises(self) -> None:
+        broken = self._reservations.violations()
+        if any(free < held for free, held in zip(self._slots.free, self._slots.held, strict=True)):
+            broken.append("a node holds more slots than it has free")
+        if broken:
+            raise AssertionError(f"at {self.now_ms} ms: {'; '.join(broken)}")
+
+    def _finish(self) -> Result:
+        for job in self._jobs.values():
+            self._recorder.unfinished(job)
+        totals: dict[str, float] = {
+            "end_ms": self.now_ms,
+            "tasks_launched": self._tasks,
+            "plans": self._planner.plans,
+            **self._reservations.totals(self.now_ms),
+        }
+        if self._servers is not None:
+            totals["energy_j"] = sum(self._servers.energy_j(self.now_ms))
+        # What waits in the queue and in the source at the horizon was never submitted.
+        waiting = sum(1 for _, kind, _, _ in self._heap if kind == _ARRIVAL)
+        totals["jobs_not_submitted"] = waiting + (sum(1 for _ in self._source) if waiting else 0)
+        return self._recorder.result(totals)
+
+
+assert UNRANKED > 0

@@ -1,0 +1,214 @@
+"""Which slot a task gets: free and held slots by node, in time that does not grow with the number of nodes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.records import JobRun, PhaseRun
+
+__all__ = ["NONE", "Slots"]
+
+#: No node will do.
+NONE = -1
+
+
+class Slots:
+    """Free slots, less those held for some job.
+
+    Nodes with an unheld free slot stand in one list per *group* (partition and whether the node sleeps), so
+    that a random one of a partition is found at once. Spark shuffles its offers for the same end: to spread
+    tasks evenly over nodes.
+    """
+
+    def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
+        nodes = cluster.nodes
+        self.names = [node.name for node in nodes]
+        self.number = {node.name: i for i, node in enumerate(nodes)}
+        self.free = [node.slots for node in nodes]
+        self.held = [0] * len(nodes)
+        self.open_total = sum(self.free)
+        self.free_total = self.open_total
+        self.holders: dict[JobRun, dict[int, int]] = {}
+        #: Nodes where a slot became open or held since the engine last emptied this.
+        self.opened: dict[int, None] = {}
+        self.racks = [-1 if node.rack is None else node.rack for node in nodes]
+        self._rng = rng
+        self._partition = [node.partition for node in nodes]
+        self._partitions = sorted(set(self._partition))
+        self._asleep = [cluster.power_policy == "sleep" and cluster.model == "sharing"] * len(nodes)
+        # Group 2p: partition p, awake; 2p + 1: asleep.
+        self._groups: list[list[int]] = [[] for _ in range(2 * (self._partitions[-1] + 1))]
+        self._place: list[int] = [NONE] * len(nodes)
+        for node in range(len(nodes)):
+            self._list(node)
+        self._may_sleep = any(self._asleep)
+        self._anywhere = self._tiers(self._partitions)
+
+    # ---- changes ----
+
+    def take(self, node: int) -> None:
+        """A task starts on a free slot of ``node``; its hold, if it used one, is dropped by a call of its own."""
+        self.free[node] -= 1
+        self.free_total -= 1
+        self.open_total -= 1
+        if self.free[node] <= self.held[node]:
+            self._unlist(node)
+
+    def give(self, node: int) -> None:
+        """A task on ``node`` ended."""
+        self.free[node] += 1
+        self.free_total += 1
+        self.open_total += 1
+        self.opened[node] = None
+        if self._place[node] == NONE and self.free[node] > self.held[node]:
+            self._list(node)
+
+    def hold(self, job: JobRun, node: int) -> None:
+        self.held[node] += 1
+        self.open_total -= 1
+        mine = self.holders.setdefault(job, {})
+        mine[node] = mine.get(node, 0) + 1
+        if self.free[node] <= self.held[node]:
+            self._unlist(node)
+
+    def unhold(self, job: JobRun, node: int) -> None:
+        self.held[node] -= 1
+        self.open_total += 1
+        self.opened[node] = None
+        mine = self.holders[job]
+        if mine[node] == 1:
+            del mine[node]
+            if not mine:
+                del self.holders[job]
+        else:
+            mine[node] -= 1
+        if self._place[node] == NONE and self.free[node] > self.held[node]:
+            self._list(node)
+
+    def sleeps(self, node: int, asleep: bool) -> None:
+        """A node that sleeps is taken only when none that is awake will do."""
+        if self._asleep[node] != asleep:
+            listed = self._place[node] != NONE
+            if listed:
+                self._unlist(node)
+            self._asleep[node] = asleep
+            if listed:
+                self._list(node)
+
+    # ---- choice ----
+
+    def choose(self, phase: PhaseRun, now_ms: int) -> int:
+        """The node where the phase's next task starts now, or NONE.
+
+        Its job's held slots come first: they are where its last phase ran. Among unheld slots those with the
+        task's input come first, then preferred partitions, then awake nodes, then chance. What others hold is
+        taken last, and from lower priorities only (Algorithm 1, TRYALLOCATETASK).
+        """
+        job = phase.job
+        mine = self.holders.get(job)
+        local = phase.local
+        if local is not None:
+            node = self._among(local, mine)
+            if node != NONE:
+                return node
+            if now_ms < phase.any_at_ms:
+                if now_ms < phase.rack_at_ms:
+                    return NONE
+                return self._on_rack(phase.local_racks, mine)
+        if mine:
+            return next(iter(mine))
+        if self.open_total > 0:
+            preferred = job.spec.preferred
+            if preferred is not None:
+                for tier in self._tiers(p for p in self._partitions if p in preferred):
+                    node = self._random(tier)
+                    if node != NONE:
+                        return node
+            for tier in self._anywhere:
+                node = self._random(tier)
+                if node != NONE:
+                    return node
+        return self._override(job) if self.holders else NONE
+
+    def could_take(self, phase: PhaseRun, nodes: Iterable[int], now_ms: int) -> bool:
+        """Whether one of ``nodes`` would do for a phase that so far found none: cheaper than choosing again."""
+        local = phase.local
+        if local is None or now_ms >= phase.rack_at_ms:
+            return True
+        return any(node in local for node in nodes)
+
+    def may_override(self, job: JobRun) -> bool:
+        return any(holder.priority < job.priority for holder in self.holders)
+
+    def _among(self, nodes: Iterable[int], mine: dict[int, int] | None) -> int:
+        free, held = self.free, self.held
+        if mine:
+            for node in nodes:
+                if node in mine:
+                    return node
+        for node in nodes:
+            if free[node] > held[node]:
+                return node
+        return NONE
+
+    def _on_rack(self, racks: frozenset[int], mine: dict[int, int] | None) -> int:
+        for node in mine or ():
+            if self.racks[node] in racks:
+                return node
+        for tier in self._anywhere:
+            for group in tier:
+                for node in group:
+                    if self.racks[node] in racks:
+                        return node
+        return NONE
+
+    def _override(self, job: JobRun) -> int:
+        """A slot held by the lowest priority below the job's own."""
+        lowest: JobRun | None = None
+        for holder in self.holders:
+            if holder.priority < job.priority and (lowest is None or holder.priority <= lowest.priority):
+                lowest = holder
+        return NONE if lowest is None else next(iter(self.holders[lowest]))
+
+    # ---- the lists ----
+
+    def _tiers(self, partitions: Iterable[int]) -> list[list[list[int]]]:
+        """Awake groups, then sleeping ones if nodes ever sleep."""
+        chosen = list(partitions)
+        tiers = [[self._groups[2 * p] for p in chosen]]
+        return [*tiers, [self._groups[2 * p + 1] for p in chosen]] if self._may_sleep else tiers
+
+    def _random(self, tier: list[list[int]]) -> int:
+        """A node of the tier's groups, each as likely as any other; NONE where all are empty."""
+        if len(tier) == 1:
+            group = tier[0]
+            if len(group) > 1:
+                return group[int(self._rng.random() * len(group))]
+            return group[0] if group else NONE
+        count = sum(map(len, tier))
+        at = int(self._rng.random() * count)
+        for group in tier:
+            if at < len(group):
+                return group[at]
+            at -= len(group)
+        return NONE
+
+    def _group(self, node: int) -> list[int]:
+        return self._groups[2 * self._partition[node] + self._asleep[node]]
+
+    def _list(self, node: int) -> None:
+        group = self._group(node)
+        self._place[node] = len(group)
+        group.append(node)
+
+    def _unlist(self, node: int) -> None:
+        place = self._place[node]
+        if place != NONE:
+            group = self._group(node)
+            last = group.pop()
+            if last != node:
+                group[place] = last
+                self._place[last] = place
+            self._place[node] = NONE

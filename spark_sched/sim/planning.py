@@ -1,0 +1,150 @@
+"""The planner inside the simulator: the same policies, given the same snapshots, on the virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from spark_sched.config import Settings, keys
+from spark_sched.policies.base import Policy
+from spark_sched.policies.plan import Plan, ReservationRule
+from spark_sched.predict import UNKNOWN, Forecast, Predictor
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.records import UNRANKED, JobRun
+from spark_sched.sim.rule import Rule
+from spark_sched.sim.workload import JobSpec
+from spark_sched.state import ExecutorView, Snapshot
+
+__all__ = ["JOBS", "LAUNCHES", "PHASES", "TASKS", "Planner", "own_rule", "planned_rule"]
+
+# What changed since the last plan, as bits.
+JOBS, PHASES, TASKS, LAUNCHES = 1, 2, 4, 8
+
+#: What a policy's plan can depend on, by its attribute ``changes_with``; without one: every event.
+_MASKS = {"jobs": JOBS, "phases": JOBS | PHASES, "tasks": JOBS | PHASES | TASKS, "launches": 15}
+#: Policies without that attribute whose plans depend on less than every event.
+_KNOWN = {"fifo": "jobs", "priority": "jobs", "reservation": "phases"}
+
+
+class Planner:
+    """Asks a policy for a plan whenever something happened that its plans may depend on.
+
+    Args:
+        policy: decides.
+        predictor: what it may know of jobs; None: nothing.
+        rng: given to the policy.
+        every_ms: plans are made at multiples of this and not between; 0: at once, as an ideal planner would.
+    """
+
+    def __init__(
+        self, policy: Policy, predictor: Predictor | None, rng: np.random.Generator, every_ms: int = 0
+    ) -> None:
+        self.policy = policy
+        self.predictor = predictor
+        self.every_ms = every_ms
+        self.mask = _MASKS[getattr(policy, "changes_with", _KNOWN.get(policy.name, "tasks"))]
+        self.plans = 0
+        self._rng = rng
+
+    def plan(
+        self, jobs: Mapping[str, JobRun], slots: Slots, totals: list[int], version: int, now_ms: int
+    ) -> Plan:
+        """A plan for the present state; ``totals`` are the nodes' slots."""
+        snapshot = Snapshot(
+            version=version,
+            now_ms=now_ms,
+            executors=_Executors(slots, totals),
+            jobs=MappingProxyType({key: job.job_view() for key, job in jobs.items()}),
+        )
+        predictor = self.predictor
+        forecasts: Mapping[str, Forecast]
+        if predictor is None:
+            forecasts = dict.fromkeys(snapshot.jobs, UNKNOWN)
+        else:
+            forecasts = {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}
+        self.plans += 1
+        return self.policy.decide(snapshot, forecasts, now_ms, self._rng).numbered(self.plans)
+
+
+class _Executors(Mapping[str, ExecutorView]):
+    """The snapshot's executors, made when somebody looks; the numbers are those of the snapshot's moment."""
+
+    def __init__(self, slots: Slots, totals: list[int]) -> None:
+        self._names = slots.names
+        self._number = slots.number
+        self._totals = totals
+        self._free = slots.free.copy()
+        self._held = slots.held.copy()
+
+    def __getitem__(self, name: str) -> ExecutorView:
+        node = self._number[name]
+        running = self._totals[node] - self._free[node]
+        return ExecutorView(name, name, self._totals[node], running, self._held[node])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
+    """The rule of a job that no plan knows: the configuration's defaults under the job's own marks.
+
+    As the JVM's ``Registry.rule``: a job below ``minPriority`` holds nothing unless it asks for isolation.
+    """
+    enabled = settings[keys.RESERVATION_ENABLED]
+    isolation = settings[keys.RESERVATION_ISOLATION]
+    min_priority = settings[keys.RESERVATION_MIN_PRIORITY]
+    defaults = Rule(
+        pre_reserve_threshold=settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD],
+        shape=settings[keys.RESERVATION_ALPHA],
+        shape_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
+        max_hold_ms=settings[keys.RESERVATION_MAX_HOLD],
+        gap_ms=settings[keys.RESERVATION_GAP],
+        copies=settings[keys.COPIES_ENABLED],
+        copy_min_task_ms=settings[keys.COPIES_MIN_TASK_TIME],
+        copy_min_slowdown=settings[keys.COPIES_MIN_SLOWDOWN],
+        whole_job=settings[keys.RESERVATION_LOOKAHEAD] == "job",
+    )
+    made: dict[tuple[int, float, bool], Rule] = {}
+
+    def rule(spec: JobSpec) -> Rule:
+        level = spec.isolation
+        if level is None:
+            level = isolation if spec.priority >= min_priority else 0.0
+        key = (spec.priority, level if enabled else 0.0, defaults.copies and spec.copies)
+        if key not in made:
+            made[key] = replace(defaults, priority=key[0], isolation=key[1], copies=key[2])
+        return made[key]
+
+    return rule
+
+
+def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, *, enabled: bool) -> Rule:
+    """The job's own rule with a plan's laid over it, as the JVM's ``JobPlan.over``."""
+    if reservation is None or not enabled:
+        return replace(own, priority=priority, isolation=0.0)
+    return replace(
+        own,
+        priority=priority,
+        isolation=reservation.isolation,
+        shape=own.shape if reservation.alpha is None else reservation.alpha,
+        scale_ms=own.scale_ms if reservation.t_m_ms is None else reservation.t_m_ms,
+        pre_reserve_threshold=reservation.prereserve_threshold,
+        copies=own.copies and reservation.copies,
+        phase_tasks=reservation.phase_tasks,
+    )
+
+
+def ranks(plan: Plan) -> dict[str, int]:
+    """Rank by job key; empty where the plan orders nothing."""
+    return {job.job: job.rank for job in plan.jobs} if plan.ordered else {}
+
+
+def rank_of(job: str, ranked: Mapping[str, int], plan: Plan | None) -> int:
+    """As the JVM's ``PlanBook.rank``."""
+    return 0 if plan is None or not plan.ordered else ranked.get(job, UNRANKED)

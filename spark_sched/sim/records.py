@@ -1,0 +1,172 @@
+"""What the engine keeps of live jobs, phases and attempts; gone when the job is."""
+
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+from typing import TypeAlias
+
+from spark_sched.policies.plan import ReservationRule
+from spark_sched.sim.rule import Rule
+from spark_sched.sim.workload import JobSpec, PhaseSpec
+from spark_sched.state import DurationSummary, JobView, PhaseView, RunningTask
+
+__all__ = ["UNRANKED", "Attempt", "JobRun", "PhaseRun"]
+
+#: Rank of a job that the plan in force does not know: after all that it does know.
+UNRANKED = 2**31 - 1
+
+SortKey: TypeAlias = tuple[int, int, int, int]
+
+
+class Attempt:
+    """One running attempt of a task. A dead one may still stand in the event queue and is passed over."""
+
+    __slots__ = ("alive", "copy", "index", "node", "phase", "reserves", "start_ms", "task", "twin")
+
+    def __init__(self, task: int, phase: PhaseRun, index: int, node: int, start_ms: int, copy: bool) -> None:
+        self.task = task
+        self.phase = phase
+        self.index = index
+        self.node = node
+        self.start_ms = start_ms
+        self.copy = copy
+        self.alive = True
+        self.twin: Attempt | None = None
+        self.reserves = False  # the ledger knows it as its own job's
+
+
+class PhaseRun:
+    """One active phase: the tasks that wait, those that run, and what the finished ones took."""
+
+    __slots__ = (
+        "_view", "any_at_ms", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
+        "min_ms", "next_tasks", "originals", "pending", "queued", "rack_at_ms", "ran_on", "running", "sort_key", "spec",
+        "start_ms", "sum_log_ms", "waiting",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        job: JobRun,
+        index: int,
+        spec: PhaseSpec,
+        key: str,
+        start_ms: int,
+        next_tasks: int | None,
+        last: bool,
+    ) -> None:
+        self.job = job
+        self.index = index
+        self.spec = spec
+        self.key = key
+        self.start_ms = start_ms
+        self.next_tasks = next_tasks
+        self.last = last
+        # From the end, so that the next task is a pop.
+        self.pending: list[int] = list(range(spec.tasks - 1, -1, -1))
+        self.running: dict[int, RunningTask] = {}
+        self.originals: dict[int, Attempt] = {}  # only while copies are possible
+        self.copied: set[int] = set()
+        self.finished = 0
+        self.min_ms: int | None = None
+        self.sum_log_ms = 0.0
+        self.local: dict[int, None] | None = None
+        self.local_racks: frozenset[int] = frozenset()
+        self.rack_at_ms = start_ms
+        self.any_at_ms = start_ms
+        self.waiting = False
+        self.queued = False
+        self.ran_on: dict[int, None] = {}
+        self.sort_key: SortKey = (0, 0, 0, 0)
+        self._view: PhaseView | None = None
+
+    def refresh_key(self) -> None:
+        job = self.job
+        self.sort_key = (-job.priority, job.rank, job.arrival, self.index)
+
+    def add_duration(self, duration_ms: int) -> None:
+        self.finished += 1
+        self.sum_log_ms += math.log(duration_ms)
+        if self.min_ms is None or duration_ms < self.min_ms:
+            self.min_ms = duration_ms
+
+    def changed(self) -> None:
+        self._view = None
+        self.job.view = None
+
+    def durations(self) -> DurationSummary:
+        return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
+
+    def phase_view(self) -> PhaseView:
+        if self._view is None:
+            self._view = PhaseView(
+                phase=self.key,
+                name=self.spec.name,
+                index=self.index,
+                tasks=self.spec.tasks,
+                next_tasks=self.next_tasks,
+                last=self.last,
+                barrier=self.spec.gang,
+                started_ms=self.start_ms,
+                finished=self.finished,
+                durations=self.durations(),
+                running=tuple(self.running.values()),
+            )
+        return self._view
+
+
+class JobRun:
+    """One active job with the rules in force for it and its sums so far."""
+
+    __slots__ = (
+        "arrival", "copies", "copies_won", "evictions", "first_launch_ms", "held", "key", "nonlocal_tasks",
+        "outputs", "own_rule", "parents_left", "phases", "phases_left", "planned", "priority", "rank", "rule",
+        "running_slots", "spec", "start_ms", "starts", "view", "wasted_ms", "work_ms",
+    )  # fmt: skip
+
+    def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
+        self.spec = spec
+        self.key = spec.key
+        self.arrival = arrival
+        self.own_rule = own_rule
+        self.rule = own_rule
+        self.priority = own_rule.priority
+        self.rank = UNRANKED
+        self.planned: tuple[int, ReservationRule | None] | None = None
+        self.start_ms = now_ms
+        self.phases: dict[str, PhaseRun] = {}
+        self.phases_left = len(spec.phases)
+        self.parents_left = [len(set(phase.parents)) for phase in spec.phases]
+        self.held: dict[str, int] = {}
+        self.outputs: dict[int, dict[int, None]] = {}  # nodes with the output of phases that ended
+        self.running_slots = 0
+        self.first_launch_ms = -1
+        self.starts = 0
+        self.copies = 0
+        self.copies_won = 0
+        self.evictions = 0
+        self.nonlocal_tasks = 0
+        self.work_ms = 0
+        self.wasted_ms = 0
+        self.view: JobView | None = None
+
+    def job_view(self) -> JobView:
+        if self.view is None:
+            s = self.spec
+            self.view = JobView(
+                job=self.key,
+                name=s.name,
+                user=s.user,
+                priority=s.priority,
+                isolation=s.isolation,
+                deadline_ms=s.deadline_ms,
+                job_class=s.job_class,
+                copies=s.copies,
+                marked=s.marked,
+                started_ms=self.start_ms,
+                arrival=self.arrival,
+                phases=tuple(phase.phase_view() for phase in self.phases.values()),
+                held=MappingProxyType(dict(self.held)),
+                running_slots=self.running_slots,
+            )
+        return self.view

@@ -1,0 +1,179 @@
+"""Slot reservation inside the simulator: the engine's jobs told to the ledger, its holds told to the slots.
+
+The ledger is the one that agrees with the JVM's; nothing is decided here. While no job may hold a slot it is
+not asked at all. Jobs that hold nothing are told to it as one stand-in per priority: it treats them alike, and
+so its work grows with the jobs that reserve and not with all that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_sched.events import Event, SlotFreed, SlotHeld
+from spark_sched.sim.ledger import Ledger
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.records import Attempt, JobRun, PhaseRun
+from spark_sched.sim.rule import Rule
+
+__all__ = ["Reservations"]
+
+
+class Reservations:
+    """The ledger at work. ``emit`` gets the events of holds, where somebody listens."""
+
+    def __init__(self, slots: Slots, jobs: dict[str, JobRun], emit: Callable[[Event], None] | None) -> None:
+        self._slots = slots
+        self._jobs = jobs
+        self._emit = emit
+        self._ledger: Ledger | None = None
+        self._known: set[str] = set()
+        self._stand_ins: set[int] = set()
+        self.events = 0
+
+    # ---- the ledger's listener ----
+
+    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
+        run = self._jobs[job]
+        run.held[executor] = run.held.get(executor, 0) + 1
+        run.view = None
+        self._slots.hold(run, self._slots.number[executor])
+        self.events += 1
+        if self._emit is not None:
+            self._emit(SlotHeld(now_ms, job, phase, executor, deadline_ms))
+
+    def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
+        run = self._jobs[job]
+        if run.held[executor] == 1:
+            del run.held[executor]
+        else:
+            run.held[executor] -= 1
+        run.view = None
+        self._slots.unhold(run, self._slots.number[executor])
+        self.events += 1
+        if self._emit is not None:
+            self._emit(SlotFreed(now_ms, job, executor, reason))
+
+    # ---- what the engine tells ----
+
+    def rule_set(self, job: JobRun, now_ms: int) -> None:
+        """The job is new or its rule another: from now on the ledger knows it by name if it may hold."""
+        if job.key in self._known:
+            assert self._ledger is not None
+            self._ledger.rule_changed(job.key, job.rule, now_ms)
+        elif job.rule.isolation > 0.0:
+            ledger = self._ledger or self._begin(now_ms)
+            self._known.add(job.key)
+            ledger.job_started(job.key, job.spec.marked, job.rule)
+            for phase in job.phases.values():
+                self._phase(ledger, phase, now_ms)
+
+    def phase_started(self, phase: PhaseRun, now_ms: int) -> None:
+        if self._ledger is not None and phase.job.key in self._known:
+            self._phase(self._ledger, phase, now_ms)
+
+    def phase_ended(self, phase: PhaseRun, now_ms: int) -> None:
+        if self._ledger is not None and phase.job.key in self._known:
+            self._ledger.phase_ended(phase.key, now_ms)
+
+    def job_ended(self, job: JobRun, now_ms: int) -> None:
+        if self._ledger is not None and job.key in self._known:
+            self._ledger.job_ended(job.key, now_ms)
+            self._known.discard(job.key)
+
+    def launched(self, attempt: Attempt, now_ms: int) -> None:
+        ledger = self._ledger
+        if ledger is not None:
+            phase = attempt.phase
+            node = self._slots.names[attempt.node]
+            if phase.job.key in self._known:
+                attempt.reserves = True
+                ledger.task_launched(attempt.task, phase.key, attempt.index, node, attempt.copy, now_ms)
+            else:
+                stand_in = self._stand_in(ledger, phase.job.priority, now_ms)
+                ledger.task_launched(attempt.task, stand_in, attempt.task, node, False, now_ms)
+
+    def ended(self, attempt: Attempt, success: bool, now_ms: int) -> None:
+        if self._ledger is not None:
+            # A stand-in's tasks never count as done: it has no end and no memory of them.
+            self._ledger.task_ended(attempt.task, success and attempt.reserves, now_ms)
+
+    # ---- what the engine asks ----
+
+    def expire(self, now_ms: int) -> None:
+        if self._ledger is not None and self._ledger.held_slots:
+            self._ledger.expire(now_ms)
+
+    def next_wake_ms(self, now_ms: int) -> int | None:
+        return self._ledger.next_wake_ms(now_ms) if self._ledger is not None else None
+
+    def due_copy(self, now_ms: int) -> tuple[PhaseRun, int, int] | None:
+        """(phase, task index, node) of the next copy that is due on a held slot."""
+        ledger = self._ledger
+        if ledger is None or not self._slots.holders:
+            return None
+        for job, nodes in self._slots.holders.items():
+            for phase in job.phases.values():
+                if ledger.wants_copies(phase.key, now_ms):
+                    for node in nodes:
+                        index = ledger.pick_copy(phase.key, self._slots.names[node], now_ms)
+                        if index is not None:
+                            return phase, index, node
+        return None
+
+    def totals(self, now_ms: int) -> dict[str, int]:
+        """The ledger's counters; all zero where no job ever reserved."""
+        ledger = self._ledger or Ledger(self)
+        c = ledger.counters
+        return {
+            "holds_total": c.holds,
+            "holds_used": c.holds_used,
+            "holds_expired": c.holds_expired,
+            "holds_overridden": c.holds_overridden,
+            "prereserved_total": c.pre_reserved,
+            "held_idle_slot_ms": ledger.held_idle_ms(now_ms),
+            "copies_launched": c.copies_launched,
+            "copies_won": c.copies_won,
+            "copies_wasted_ms": c.copies_wasted_ms,
+        }
+
+    def violations(self) -> list[str]:
+        return self._ledger.violations() if self._ledger is not None else []
+
+    # ---- parts ----
+
+    def _begin(self, now_ms: int) -> Ledger:
+        """The first job that may hold: the ledger learns what runs."""
+        ledger = self._ledger = Ledger(self)
+        for node, name in enumerate(self._slots.names):
+            ledger.executor_added(name, self._slots.free[node])
+        for job in self._jobs.values():
+            for phase in job.phases.values():
+                for task in phase.running.values():
+                    # The free slots above are without this one.
+                    ledger.observe_free(task.executor, self._free(ledger, task.executor) + 1, now_ms)
+                    stand_in = self._stand_in(ledger, job.priority, now_ms)
+                    ledger.task_launched(task.task, stand_in, task.task, task.executor, False, now_ms)
+        return ledger
+
+    def _free(self, ledger: Ledger, executor: str) -> int:
+        return self._slots.free[self._slots.number[executor]]
+
+    def _stand_in(self, ledger: Ledger, priority: int, now_ms: int) -> str:
+        key = f"\0others-{priority}"
+        if priority not in self._stand_ins:
+            self._stand_ins.add(priority)
+            ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False))
+            ledger.phase_started(key, key, 0, 1, None, True, False, now_ms)
+        return key
+
+    def _phase(self, ledger: Ledger, phase: PhaseRun, now_ms: int) -> None:
+        ledger.phase_started(
+            phase.job.key,
+            phase.key,
+            phase.index,
+            phase.spec.tasks,
+            phase.next_tasks,
+            phase.last,
+            phase.spec.gang,
+            now_ms,
+        )

@@ -1,0 +1,87 @@
+"""One call for one run: a policy by its name, a predictor by its name, settings by theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from spark_sched.config import keys, validate
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.events import Event
+from spark_sched.policies.base import PolicySettings
+from spark_sched.policies.registry import create
+from spark_sched.predict import PhaseHistory, Predictor
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.engine import Simulation
+from spark_sched.sim.oracle import Oracle
+from spark_sched.sim.planning import Planner
+from spark_sched.sim.results import Result
+from spark_sched.sim.workload import JobSpec
+
+__all__ = ["PREDICTORS", "simulate"]
+
+#: What a policy may know of jobs: nothing, what earlier runs of their names showed, or the truth.
+PREDICTORS = ("none", "history", "oracle")
+
+
+def simulate(
+    cluster: ClusterSpec,
+    jobs: Iterable[JobSpec],
+    policy: str = "fifo",
+    *,
+    settings: Mapping[str, str] | None = None,
+    predictor: str = "none",
+    plan_every_ms: int = 0,
+    seed: int = 0,
+    keep_tasks: bool = True,
+    until_ms: int | None = None,
+    observer: Callable[[Event], None] | None = None,
+    check: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Result:
+    """Run ``jobs`` on ``cluster`` under ``policy`` and return rows and sums.
+
+    Args:
+        jobs: in the order of submission; may be a generator.
+        policy: a name of the policies' registry.
+        settings: ``spark.sched.*`` properties as text, as for spark-submit.
+        predictor: one of `PREDICTORS`.
+        plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
+            changed, as an ideal planner would.
+        seed, keep_tasks, until_ms, observer, check: see `Simulation`.
+        progress: ``progress(jobs ended, now_ms)``, now and then.
+
+    Raises:
+        BadInputError: an unknown policy, predictor or setting, or a cluster or job that cannot be.
+    """
+    checked = validate(settings or {})
+    chosen = create(policy, PolicySettings.from_config(checked))
+    knows: Predictor | None
+    if predictor == "none":
+        knows = None
+    elif predictor == "history":
+        knows = PhaseHistory(
+            prior_alpha=checked[keys.RESERVATION_ALPHA], prior_weight=checked[keys.RESERVATION_ALPHA_WEIGHT]
+        )
+    elif predictor == "oracle":
+        knows = Oracle()
+        jobs = knows.watch(jobs)
+    else:
+        raise BadInputError(
+            f"predictor is {predictor!r}{did_you_mean(predictor, PREDICTORS)} but must be one of "
+            f"{', '.join(PREDICTORS)}"
+        )
+    planner = Planner(chosen, knows, np.random.default_rng(seed), plan_every_ms)
+    simulation = Simulation(
+        cluster,
+        jobs,
+        planner,
+        checked,
+        seed=seed,
+        keep_tasks=keep_tasks,
+        until_ms=until_ms,
+        observer=observer,
+        check=check,
+    )
+    return simulation.run(progress)

@@ -1,0 +1,143 @@
+"""The simulation told as the events a live planner gets, for whoever listens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_sched.events import (
+    Event,
+    ExecutorAdded,
+    JobEnded,
+    JobStarted,
+    PhaseEnded,
+    PhaseStarted,
+    TaskEnded,
+    TaskLaunched,
+)
+from spark_sched.predict import Predictor
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.records import Attempt, JobRun, PhaseRun
+from spark_sched.sim.workload import JobSpec
+from spark_sched.state import JobSummary, PhaseSummary
+
+__all__ = ["Story"]
+
+#: What happened, in the words of live events.
+_OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed"}
+
+
+class Story:
+    """Counts events and, where an observer or a predictor listens, makes them.
+
+    A predictor that needs no events says so by ``observes = False`` (the oracle).
+    """
+
+    def __init__(
+        self, predictor: Predictor | None, observer: Callable[[Event], None] | None, cluster: ClusterSpec
+    ) -> None:
+        self.version = 0
+        self._predictor = predictor
+        self._observer = observer
+        self._observes = predictor is not None and bool(getattr(predictor, "observes", True))
+        #: None: nobody listens, and no event is made.
+        self.listener: Callable[[Event], None] | None = None
+        if observer is not None or self._observes:
+            self.listener = self._tell
+            for node in cluster.nodes:
+                self._tell(ExecutorAdded(0, node.name, node.name, node.slots))
+
+    def _tell(self, event: Event) -> None:
+        if self._observer is not None:
+            self._observer(event)
+        if self._observes:
+            assert self._predictor is not None
+            self._predictor.observe(event)
+
+    def job_started(self, spec: JobSpec, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(
+                JobStarted(
+                    time_ms=now_ms,
+                    job=spec.key,
+                    name=spec.name,
+                    user=spec.user,
+                    priority=spec.priority,
+                    isolation=spec.isolation,
+                    deadline_ms=spec.deadline_ms,
+                    job_class=spec.job_class,
+                    copies=spec.copies,
+                    marked=spec.marked,
+                )
+            )
+
+    def job_ended(self, job: JobRun, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(JobEnded(now_ms, job.key, "ended"))
+        if self._predictor is not None:
+            s = job.spec
+            self._predictor.learn(
+                JobSummary(s.key, s.name, s.marked, "ended", job.start_ms, now_ms, cut_short=False)
+            )
+
+    def phase_started(self, phase: PhaseRun, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(
+                PhaseStarted(
+                    time_ms=now_ms,
+                    job=phase.job.key,
+                    phase=phase.key,
+                    name=phase.spec.name,
+                    index=phase.index,
+                    tasks=phase.spec.tasks,
+                    next_tasks=phase.next_tasks,
+                    last=phase.last,
+                    barrier=phase.spec.gang,
+                )
+            )
+
+    def phase_ended(self, phase: PhaseRun, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(PhaseEnded(now_ms, phase.job.key, phase.key, True))
+        if self._predictor is not None:
+            self._predictor.learn(
+                PhaseSummary(
+                    job=phase.job.key,
+                    job_name=phase.job.spec.name,
+                    phase=phase.key,
+                    name=phase.spec.name,
+                    index=phase.index,
+                    tasks=phase.spec.tasks,
+                    completed=True,
+                    ended_ms=now_ms,
+                    durations=phase.durations(),
+                )
+            )
+
+    def launched(self, a: Attempt, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            phase = a.phase
+            executor = phase.running[a.task].executor
+            self.listener(TaskLaunched(now_ms, phase.job.key, phase.key, a.task, a.index, executor, a.copy))
+
+    def ended(self, a: Attempt, outcome: str, now_ms: int, executor: str) -> None:
+        self.version += 1
+        if self.listener is not None:
+            phase = a.phase
+            self.listener(
+                TaskEnded(
+                    time_ms=now_ms,
+                    job=phase.job.key,
+                    phase=phase.key,
+                    task=a.task,
+                    index=a.index,
+                    executor=executor,
+                    duration_ms=now_ms - a.start_ms,
+                    outcome=_OUTCOMES[outcome],
+                    copy=a.copy,
+                )
+            )

@@ -1,0 +1,122 @@
+"""What is run: jobs of phases of tasks, with the durations they would have alone on a slot of speed 1.
+
+Times are whole milliseconds of the simulation's own clock, which starts at 0; live Spark counts in them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["JobSpec", "PhaseSpec", "pareto_sampler"]
+
+#: Draws ``n`` task durations in ms from a generator.
+Sampler = Callable[[np.random.Generator, int], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSpec:
+    """One phase of a job.
+
+    Attributes:
+        durations_ms: one duration per task, each at least 1 ms: time on a free slot of speed 1 that has the
+            task's input (slots model), or the CPU demand in ms of one core of speed 1 (processor sharing).
+        parents: numbers of the phases that must end first; a parent stands before its children.
+        delay_ms: from its last parent's end (or the job's submission) until its tasks wait for slots.
+        name: what recurring runs call it; empty for a phase of no name.
+        gang: starts only with all its tasks at once (a barrier stage).
+        copy_duration_ms: draws how long a copy of one of its tasks runs; None draws one of ``durations_ms``.
+        memory: average memory of each task, in the unit of the nodes' memory (processor sharing only);
+            empty: none.
+    """
+
+    durations_ms: Sequence[int]
+    parents: tuple[int, ...] = ()
+    delay_ms: int = 0
+    name: str = ""
+    gang: bool = False
+    copy_duration_ms: Sampler | None = field(default=None, compare=False)
+    memory: Sequence[float] = ()
+
+    @property
+    def tasks(self) -> int:
+        return len(self.durations_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """One job: when it comes, whose it is, what it asks for, and its phases.
+
+    Attributes:
+        key: unique in the workload.
+        deadline_ms: when it must have ended (a time, not a span); None for a best-effort job.
+        isolation: isolation level P that the job asks for; None: the configured one.
+        copies: false for a job whose tasks must never run twice.
+        marked: its owner named it; what follows one of its phases may be in no DAG (see ``dag_known``).
+        dag_known: the scheduler knows how many tasks the next phase has and which phase is the last.
+        preferred: partitions where its tasks run at full speed; None: anywhere.
+        elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
+    """
+
+    key: str
+    submit_ms: int
+    phases: tuple[PhaseSpec, ...]
+    name: str = ""
+    user: str | None = None
+    job_class: str | None = None
+    priority: int = 0
+    deadline_ms: int | None = None
+    isolation: float | None = None
+    copies: bool = True
+    marked: bool = False
+    dag_known: bool = True
+    preferred: frozenset[int] | None = None
+    elsewhere_factor: float = 1.0
+
+    def check(self) -> None:
+        """Raise BadInputError if the job cannot be simulated: the sentence names the job and the value."""
+        if self.submit_ms < 0:
+            raise BadInputError(
+                f"job {self.key!r} is submitted at {self.submit_ms} ms but must be at 0 or later"
+            )
+        if not self.phases:
+            raise BadInputError(f"job {self.key!r} has no phase: give it one or leave it out")
+        if not self.elsewhere_factor >= 1.0:
+            raise BadInputError(
+                f"job {self.key!r} has elsewhere_factor {self.elsewhere_factor!r} but it must be 1 or more"
+            )
+        for number, phase in enumerate(self.phases):
+            where = f"job {self.key!r}, phase {number}"
+            if not phase.durations_ms:
+                raise BadInputError(f"{where} has no task: give it one or leave it out")
+            if min(phase.durations_ms) < 1:
+                raise BadInputError(
+                    f"{where} has a task of {min(phase.durations_ms)} ms but 1 ms is the least"
+                )
+            if any(not 0 <= parent < number for parent in phase.parents):
+                raise BadInputError(
+                    f"{where} has parents {list(phase.parents)} but a parent must be a phase before it"
+                )
+            if phase.memory and len(phase.memory) != phase.tasks:
+                raise BadInputError(
+                    f"{where} has {len(phase.memory)} memory values for {phase.tasks} tasks: give one for each"
+                )
+
+    def work_ms(self) -> int:
+        """Slot-milliseconds of all its tasks on slots of speed 1."""
+        return sum(sum(phase.durations_ms) for phase in self.phases)
+
+
+def pareto_sampler(alpha: float, t_m_ms: float) -> Sampler:
+    """Draws of Pareto(``t_m_ms``, ``alpha``), rounded to ms ("Speculative Slot Reservation", equation 1)."""
+
+    def draw(rng: np.random.Generator, count: int) -> list[int]:
+        # 1 - u lies in (0, 1], so that no draw is infinite.
+        values = t_m_ms * (1.0 - rng.random(count)) ** (-1.0 / alpha)
+        return [max(1, round(value)) for value in values.tolist()]
+
+    return draw
