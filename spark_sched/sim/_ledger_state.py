@@ -174,7 +174,7 @@ class Phase:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
         IV-C)."""
         j = self.job
-        if not j.rule.copies or self.barrier or j.held == 0:
+        if not j.rule.copies or self.barrier or j.held == 0 or not self.pace_known():
             return []
         running = self.running_tasks()
         # Tasks still waiting for a slot come before copies.
@@ -194,6 +194,10 @@ class Phase:
         typical_ms = math.exp(self.sum_log_ms / self.timed) if self.timed else 0.0
         rule = self.job.rule
         return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * typical_ms))
+
+    def pace_known(self) -> bool:
+        """Without a finished sibling nobody can tell a straggler from a task that takes its time."""
+        return self.timed > 0 or self.job.rule.copy_min_slowdown == 0.0
 
     def running_tasks(self) -> int:
         done = self.done

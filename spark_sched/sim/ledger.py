@@ -334,7 +334,7 @@ class Ledger:
             wakes.append(j.deadline_ms)
             if j.rule.copies:
                 for p in j.phases.values():
-                    if not p.barrier:
+                    if not p.barrier and p.pace_known():
                         age_ms = p.copy_age_ms()
                         wakes += [
                             a.launch_ms + age_ms

@@ -78,10 +78,10 @@ class StepRunner:
         Raises:
             BadInputError: the operation, one of its arguments or its rule is missing or unknown.
         """
-        op = step.get("op")
-        names = OPERATIONS.get(str(op))
+        op = str(step.get("op"))
+        names = OPERATIONS.get(op)
         if names is None:
-            raise BadInputError(f"op is {op!r}, which the ledger has not{did_you_mean(str(op), OPERATIONS)}")
+            raise BadInputError(f"op is {op!r}, which the ledger has not{did_you_mean(op, OPERATIONS)}")
         missing = [name for name in names if name not in step]
         if missing:
             raise BadInputError(f"step {dict(step)!r} lacks {missing[0]}")

@@ -60,6 +60,8 @@ final class Ledger(listener: LedgerListener) {
       val typicalMs = if (timed == 0) 0.0 else math.exp(sumLogMs / timed)
       math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
     }
+    /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
+    def paceKnown: Boolean = timed > 0 || job.rule.copyMinSlowdown == 0.0
     def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
   }
 
@@ -258,7 +260,7 @@ final class Ledger(listener: LedgerListener) {
 
   private def stragglers(p: Phase, nowMs: Long): Seq[Attempt] = {
     val j = p.job
-    if (!j.rule.copies || p.barrier || j.held == 0) Nil
+    if (!j.rule.copies || p.barrier || j.held == 0 || !p.paceKnown) Nil
     else {
       val running = p.runningTasks
       // Tasks still waiting for a slot come before copies.
@@ -295,7 +297,7 @@ final class Ledger(listener: LedgerListener) {
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
           if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
-            if (!p.barrier) p.attempts.valuesIterator.foreach { a =>
+            if (!p.barrier && p.paceKnown) p.attempts.valuesIterator.foreach { a =>
               val oldEnough = a.launchMs + p.copyAgeMs
               if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
             }
