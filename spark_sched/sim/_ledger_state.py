@@ -176,6 +176,9 @@ class Phase:
         j = self.job
         if not j.rule.copies or self.barrier or j.held == 0 or not self.pace_known():
             return []
+        # Most calls end here: of tasks that all run at least this many have no copy.
+        if self.tasks - len(self.done) - len(self.copied) > j.held:
+            return []
         running = self.running_tasks()
         # Tasks still waiting for a slot come before copies.
         if running == 0 or len(self.done) + running < self.tasks:
@@ -215,9 +218,16 @@ class Phase:
         # the last.
         log = math.log
         sum_log_ratios = self.sum_log_ms - k * log(t_m) if k else 0.0
+        # A wave starts at one time, so that one logarithm serves many tasks; ln(t_m / t_m) adds nothing.
+        done = self.done
+        launch_ms, log_ratio = now_ms, 0.0
         for a in self.attempts.values():
-            if not a.copy and a.index not in self.done:
-                sum_log_ratios += log(max(float(now_ms - a.launch_ms), t_m) / t_m)
+            if not a.copy and a.index not in done:
+                if a.launch_ms != launch_ms:
+                    launch_ms = a.launch_ms
+                    age_ms = now_ms - launch_ms
+                    log_ratio = log(age_ms / t_m) if age_ms > t_m else 0.0
+                sum_log_ratios += log_ratio
         shape = shape_from_sums(k, sum_log_ratios, rule.shape, rule.shape_weight)
         hold_ms = deadline_ms(rule.isolation, t_m, shape, self.tasks)
         return cap_ms if hold_ms >= rule.max_hold_ms else self.last_launch_ms + round_half_up(hold_ms)
