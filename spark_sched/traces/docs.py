@@ -15,7 +15,8 @@ def generated_section() -> str:
     parts = [BEGIN, "", "## Formats", "", "| `--format` | what |", "|---|---|"]
     parts += [f"| `{name}` | {reader.title} |" for name, reader in sorted(FORMATS.items())]
     for table, columns in TABLES.items():
-        parts += ["", f"## Table `{table}`", "", "| column | type | unit | null | what |", "|---|---|---|---|---|"]
+        parts += ["", f"## Table `{table}`", ""]
+        parts += ["| column | type | unit | null | what |", "|---|---|---|---|---|"]
         parts += [
             f"| `{c.name}` | {c.type} | {c.unit} | {'yes' if c.nullable else ''} | {c.doc} |" for c in columns
         ]

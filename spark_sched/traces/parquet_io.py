@@ -27,6 +27,9 @@ from spark_sched.traces.model import (
 
 META_KEY = b"spark_sched.trace"
 
+#: What reading a damaged file raises, here and in pyarrow.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
+
 _TASK_FIELDS = [f for f in TASK_SCHEMA if f.name not in ("job", "phase")]
 _TASK_LIST = pa.list_(pa.field("task", pa.struct(_TASK_FIELDS), nullable=False))
 _PHASE_FIELDS = [f for f in PHASE_SCHEMA if f.name not in ("job", "phase")]
@@ -56,7 +59,7 @@ def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[
     temporary = Path(name)
     jobs = 0
     try:
-        with pq.ParquetWriter(temporary, FILE_SCHEMA, compression="zstd") as writer:
+        with pq.ParquetWriter(temporary, FILE_SCHEMA, compression="zstd", write_page_checksum=True) as writer:
             for chunk in chunks:
                 writer.write_table(_nest(chunk))
                 jobs += chunk.jobs.num_rows
@@ -71,19 +74,11 @@ def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[
     return jobs
 
 
-def is_trace(path: Path) -> bool:
-    """Whether ``path`` is a Parquet file that `write_chunks` wrote."""
-    try:
-        return META_KEY in (pq.read_metadata(path).metadata or {})
-    except (pa.ArrowException, OSError):
-        return False
-
-
 def read_meta(path: Path) -> TraceMeta:
     """Raises `BadInputError` for a damaged file, or one that is no trace."""
     try:
         found = (pq.read_metadata(path).metadata or {}).get(META_KEY)
-    except (pa.ArrowException, OSError) as error:
+    except _DAMAGE as error:
         raise BadInputError(
             f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
         ) from None
@@ -91,7 +86,12 @@ def read_meta(path: Path) -> TraceMeta:
         raise BadInputError(
             f"{path} is Parquet but no trace of this project: make one with 'spark-sched trace convert'"
         )
-    return TraceMeta.from_json(found.decode())
+    try:
+        return TraceMeta.from_json(found.decode())
+    except BadInputError:
+        raise
+    except _DAMAGE as error:
+        raise BadInputError(f"{path} is a damaged trace ({_first_line(error)}): write it again") from None
 
 
 def read_chunks(
@@ -105,7 +105,7 @@ def read_chunks(
     read_meta(path)
     size = path.stat().st_size
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             if not file.schema_arrow.equals(FILE_SCHEMA):
                 raise BadInputError(
                     f"{path} has other columns than this version's traces: convert its source again"
@@ -116,7 +116,9 @@ def read_chunks(
                 if progress is not None:
                     progress(size * batch.num_rows // total)
                 yield chunk
-    except (pa.ArrowException, OSError) as error:
+    except BadInputError:
+        raise
+    except _DAMAGE as error:
         raise BadInputError(
             f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
         ) from None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
+from spark_sched.traces.generators.arrivals import Floats, check_fraction, check_positive, hyperexponential
 from spark_sched.traces.generators.classes import JobClass, google_classes
 from spark_sched.traces.model import Trace, TraceMeta
 from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
@@ -18,6 +18,7 @@ SLO, BEST_EFFORT = "slo", "best_effort"
 #: How near the work of SLO and of best-effort jobs must come to what the load asks for.
 _LOAD_TOLERANCE = 0.01
 _MOST_REFUSED = 100_000
+_BATCH = 512
 
 #: A job drawn: (class, runtime in s, slots).
 _Drawn = tuple[int, float, int]
@@ -124,9 +125,7 @@ def _until(
     done = 0.0
     refused = 0
     while done < work * (1 - _LOAD_TOLERANCE):
-        for kind in rng.choice(len(table), size=256, p=weights / weights.sum()):
-            runtime_s = float(table[kind].runtimes_s(rng, 1)[0])
-            slots = int(table[kind].task_counts(rng, 1)[0])
+        for kind, runtime_s, slots in _batch(rng, table, weights):
             size = runtime_s * slots
             if slots > nodes or runtime_s > longest_s or done + size > work * (1 + _LOAD_TOLERANCE):
                 refused += 1
@@ -136,11 +135,22 @@ def _until(
                         f"on {nodes} nodes in {longest_s:g} s: give more nodes or hours"
                     )
                 continue
-            jobs.append((int(kind), runtime_s, slots))
+            jobs.append((kind, runtime_s, slots))
             done += size
             if done >= work * (1 - _LOAD_TOLERANCE):
                 break
     return jobs
+
+
+def _batch(rng: np.random.Generator, table: Sequence[JobClass], weights: Floats) -> list[_Drawn]:
+    kinds = rng.choice(len(table), size=_BATCH, p=weights / weights.sum())
+    runtimes_s = np.empty(_BATCH)
+    slots = np.empty(_BATCH, dtype=np.int64)
+    for kind, job_class in enumerate(table):
+        mine = kinds == kind
+        runtimes_s[mine] = job_class.runtimes_s(rng, int(mine.sum()))
+        slots[mine] = job_class.task_counts(rng, int(mine.sum()))
+    return list(zip(kinds.tolist(), runtimes_s.tolist(), slots.tolist(), strict=True))
 
 
 def _features(rng: np.random.Generator, kind: JobClass, number: int) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.traces.generators.arrivals import bursty, check_positive
+from spark_sched.traces.generators.arrivals import Floats, bursty, check_positive
 from spark_sched.traces.model import Trace, TraceMeta
 from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
 
@@ -44,6 +44,18 @@ class _Workload:
         horizon_s = _HOURS * 3600
         per_burst = (_TASKS - horizon_s / self.gap_s) / (horizon_s / (self.between_bursts_min * 60))
         return per_burst * self.burst_gap_s
+
+    def arrivals_s(self, rng: np.random.Generator, hours: float, low: bool) -> Floats:
+        """Times of the tasks; ``low``: the variant with longer gaps."""
+        factor = _LOW if low else 1.0
+        return bursty(
+            rng,
+            hours * 3600,
+            mean_gap_s=self.gap_s * factor,
+            burst_gap_s=self.burst_gap_s * factor,
+            between_bursts_s=self.between_bursts_min * 60,
+            mean_burst_s=self.mean_burst_s,
+        )
 
 
 WORKLOADS = {
@@ -84,15 +96,7 @@ def thesis_workload(
         )
     check_positive("hours", hours)
     column = WORKLOADS[workload]
-    factor = _LOW if low else 1.0
-    submit_s = bursty(
-        rng,
-        hours * 3600,
-        mean_gap_s=column.gap_s * factor,
-        burst_gap_s=column.burst_gap_s * factor,
-        between_bursts_s=column.between_bursts_min * 60,
-        mean_burst_s=column.mean_burst_s,
-    )
+    submit_s = column.arrivals_s(rng, hours, low)
     count = len(submit_s)
     if column.synthetic:
         priority, cpus, memory, duration_s = _synthetic(rng, count)

@@ -230,7 +230,7 @@ class Google2011JobsReader(TraceReader):
                     raise BadField(f"end event {end_event} is none")
                 if start_s is not None and end_s is not None and end_s < start_s:
                     raise BadField("ends before it starts")
-                user, name, sched_class = (text_of(c, "text") for c in cells[1:4])
+                user, name, sched_class, schedules = (text_of(c, "text") for c in (*cells[1:4], cells[8]))
             except BadField as reason:
                 self.report.bad(str(self.path), line_number, str(reason), line)
                 continue
@@ -246,5 +246,5 @@ class Google2011JobsReader(TraceReader):
                 start_s=start_s,
                 end_s=end_s,
                 runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
-                features={"schedules": text_of(cells[8], "schedules")},
+                features={"schedules": schedules},
             )

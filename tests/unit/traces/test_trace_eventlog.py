@@ -1,0 +1,327 @@
+"""Spark event logs: jobs by mark, DAGs of stages, retries, rolling directories, logs that stop early."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.traces import open_trace
+
+T0 = 1_700_000_000_000
+
+
+class Log:
+    """Writes listener events the way Spark does; times in ms since the application's start."""
+
+    def __init__(self, app="app-1", attempt=None):
+        start = {"App Name": "test", "App ID": app, "Timestamp": T0, "User": "anna"}
+        if attempt:
+            start["App Attempt ID"] = attempt
+        self.events = [
+            {"Event": "SparkListenerLogStart", "Spark Version": "4.1.0"},
+            {"Event": "SparkListenerApplicationStart", **start},
+            {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": {"spark.task.cpus": "2"}},
+        ]
+
+    def add(self, kind, **fields):
+        self.events.append({"Event": kind, **fields})
+        return self
+
+    def executor(self, at, name, cores):
+        info = {"Host": "h", "Total Cores": cores}
+        return self.add(
+            "SparkListenerExecutorAdded", **{"Timestamp": T0 + at, "Executor ID": name, "Executor Info": info}
+        )
+
+    def job(self, number, at, stages, **properties):
+        infos = [
+            {
+                "Stage ID": s,
+                "Stage Attempt ID": 0,
+                "Stage Name": f"stage {s}",
+                "Number of Tasks": 1,
+                "Parent IDs": p,
+            }
+            for s, p in stages.items()
+        ]
+        return self.add(
+            "SparkListenerJobStart",
+            **{"Job ID": number, "Submission Time": T0 + at, "Stage Infos": infos, "Properties": properties},
+        )
+
+    def job_end(self, number, at, result="JobSucceeded"):
+        return self.add(
+            "SparkListenerJobEnd",
+            **{"Job ID": number, "Completion Time": T0 + at, "Job Result": {"Result": result}},
+        )
+
+    def stage(self, stage, begin, end, tasks=1, attempt=0, failure=None, reason="Success", task_ends=True):
+        info = {
+            "Stage ID": stage,
+            "Stage Attempt ID": attempt,
+            "Stage Name": f"stage {stage}",
+            "Number of Tasks": tasks,
+        }
+        info["Submission Time"] = T0 + begin
+        self.add("SparkListenerStageSubmitted", **{"Stage Info": dict(info)})
+        for index in range(tasks if task_ends else 0):
+            self.task(stage, index, begin + min(10, (end - begin) // 2), end, attempt=attempt, reason=reason)
+        info["Completion Time"] = T0 + end
+        if failure:
+            info["Failure Reason"] = failure
+        return self.add("SparkListenerStageCompleted", **{"Stage Info": info})
+
+    def task(self, stage, index, begin, end, attempt=0, reason="Success", copy=False, number=0):
+        info = {"Task ID": 1, "Index": index, "Attempt": number, "Launch Time": T0 + begin,
+                "Executor ID": "1", "Host": "h", "Speculative": copy, "Finish Time": T0 + end}  # fmt: skip
+        return self.add(
+            "SparkListenerTaskEnd",
+            **{
+                "Stage ID": stage,
+                "Stage Attempt ID": attempt,
+                "Task End Reason": {"Reason": reason},
+                "Task Info": info,
+            },
+        )
+
+    def text(self):
+        return "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in self.events)
+
+    def write(self, path):
+        path.write_text(self.text())
+        return path
+
+
+def read(path):
+    reader = open_trace(path)
+    return reader.read(), reader
+
+
+def phases(trace, job=0):
+    return [row for row in trace.phases.to_pylist() if row["job"] == job]
+
+
+def test_stages_become_phases_with_their_dag_and_the_drivers_delays(tmp_path):
+    log = Log().executor(5, "1", 4).job(0, 100, {0: [], 1: [], 2: [0, 1]})
+    log.stage(0, 120, 500, tasks=2).stage(1, 130, 700).stage(2, 740, 900).job_end(0, 910)
+    trace, reader = read(log.write(tmp_path / "log"))
+    job = trace.jobs.to_pylist()[0]
+    assert (job["source_id"], job["submit_s"], job["start_s"], job["end_s"], job["runtime_s"]) == (
+        "spark-0", 0.1, 0.13, 0.91, 0.81,
+    )  # fmt: skip
+    assert (job["user"], job["name"], job["slots"], job["outcome"]) == ("anna", "stage 2", 2, "finished")
+    assert [p["parents"] for p in phases(trace)] == [[], [], [0, 1]]
+    assert [p["delay_s"] for p in phases(trace)] == [0.02, 0.03, 0.04]
+    assert [p["cpus"] for p in phases(trace)] == [2, 2, 2]
+    assert trace.tasks.column("duration_s").to_pylist() == [0.37, 0.37, 0.56, 0.15]
+    machine = reader.meta.machines[0]
+    assert (machine.machine, machine.slots, machine.added_s) == ("1", 2, 0.005)
+    assert trace.meta.origin_epoch_ms == T0
+
+
+def test_a_skipped_stage_is_no_phase_and_hands_on_its_own_parents(tmp_path):
+    log = Log().job(0, 0, {0: [], 1: [0], 2: [1]}).stage(0, 1, 10).stage(2, 20, 30).job_end(0, 31)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [(p["source_id"], p["parents"]) for p in phases(trace)] == [("0.0", []), ("2.0", [0])]
+
+
+def test_spark_jobs_of_one_job_follow_each_other_as_the_driver_ran_them(tmp_path):
+    mark = {"spark.sched.job.id": "m1", "spark.sched.job.name": "fit", "spark.sched.job.priority": "10",
+            "spark.sched.job.deadline": str(T0 + 60_000), "spark.sched.job.isolation": "0.9"}  # fmt: skip
+    log = Log().job(0, 0, {0: []}, **mark).stage(0, 1, 100).job_end(0, 101)
+    log.job(1, 150, {1: []}, **mark).job(2, 160, {2: []}, **mark).stage(1, 151, 200).stage(2, 161, 300)
+    log.job_end(1, 201).job_end(2, 301).job(3, 400, {3: []}, **mark).stage(3, 410, 500).job_end(3, 501)
+    trace, _ = read(log.write(tmp_path / "log"))
+    job = trace.jobs.to_pylist()[0]
+    assert (job["source_id"], job["name"], job["priority"], job["isolation"]) == ("mark-m1", "fit", 10, 0.9)
+    assert (job["deadline_s"], job["submit_s"], job["end_s"]) == (60, 0, 0.501)
+    assert [p["parents"] for p in phases(trace)] == [[], [0], [0], [1, 2]]
+    assert phases(trace)[3]["delay_s"] == 0.11
+
+
+def test_a_retried_stage_is_a_phase_of_its_own_that_waits_for_the_first(tmp_path):
+    log = (
+        Log()
+        .job(0, 0, {0: [], 1: [0]})
+        .stage(0, 1, 10)
+        .stage(1, 11, 20, failure="FetchFailed", reason="FetchFailed")
+    )
+    log.stage(0, 21, 30, attempt=1).stage(1, 31, 40, attempt=1).job_end(0, 41)
+    trace, _ = read(log.write(tmp_path / "log"))
+    found = {p["source_id"]: p for p in phases(trace)}
+    assert set(found) == {"0.0", "1.0", "0.1", "1.1"}
+    assert found["1.0"]["outcome"] == "failed"
+    index = {p["source_id"]: p["phase"] for p in phases(trace)}
+    assert index["0.0"] in found["0.1"]["parents"]
+    assert index["1.0"] in found["1.1"]["parents"]
+
+
+def test_task_attempts_keep_how_they_ended_and_whether_they_were_copies(tmp_path):
+    log = (
+        Log()
+        .job(0, 0, {0: []})
+        .add(
+            "SparkListenerStageSubmitted",
+            **{"Stage Info": {"Stage ID": 0, "Stage Attempt ID": 0, "Stage Name": "s", "Number of Tasks": 2}},
+        )
+    )
+    log.task(0, 0, 0, 50, reason="ExecutorLostFailure").task(0, 0, 60, 90, number=1)
+    log.task(0, 1, 60, 95, number=1, copy=True).task(0, 1, 0, 95, reason="TaskKilled")
+    trace, _ = read(log.write(tmp_path / "log"))
+    rows = trace.tasks.to_pylist()
+    assert [(r["task"], r["attempt"], r["outcome"], r["copy"]) for r in rows] == [
+        (0, 0, "lost", False), (0, 1, "finished", False), (1, 1, "finished", True), (1, 0, "killed", False),
+    ]  # fmt: skip
+    assert trace.jobs.column("outcome").to_pylist() == ["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("properties", "key"),
+    [
+        pytest.param({}, "spark-0", id="nothing"),
+        pytest.param({"spark.sql.execution.id": "7"}, "sql-7", id="a SQL execution"),
+        pytest.param(
+            {"spark.sql.execution.id": "7", "spark.jobGroup.id": "g"}, "group-g", id="a job group wins"
+        ),
+        pytest.param(
+            {"spark.jobGroup.id": "g", "spark.sched.job.name": "n"}, "mark-name-n", id="a name wins"
+        ),
+        pytest.param({"spark.job.tags": "x,sched:id=t"}, "mark-t", id="a tag"),
+        pytest.param(
+            {"spark.job.tags": "a_b_sched:id=t", "spark.sched.job.id": "p"}, "mark-p", id="property over tag"
+        ),
+    ],
+)
+def test_a_job_has_the_key_it_has_live(tmp_path, properties, key):
+    log = Log().job(0, 0, {0: []}, **properties).stage(0, 1, 10).job_end(0, 11)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert trace.jobs.column("source_id").to_pylist() == [key]
+
+
+def test_a_sql_execution_is_named_by_its_description(tmp_path):
+    log = Log().add(
+        "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+        executionId=7,
+        rootExecutionId=7,
+        description="nightly report",
+        details="x" * 10,
+    )
+    log.job(0, 0, {0: []}, **{"spark.sql.execution.id": "7"}).stage(0, 1, 10).job_end(0, 11)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert trace.jobs.column("name").to_pylist() == ["nightly report"]
+
+
+def test_a_log_that_stops_early_says_unknown_and_makes_up_no_end(tmp_path):
+    log = Log().job(0, 0, {0: [], 1: [0]}).stage(0, 1, 10)
+    text = log.job(1, 20, {5: []}).text()
+    path = tmp_path / "log.inprogress"
+    path.write_text(text[:-40])
+    trace, reader = read(path)
+    assert trace.jobs.column("source_id").to_pylist() == ["spark-0"]
+    assert trace.jobs.column("end_s").to_pylist() == [None]
+    assert reader.report.bad_rows == 1
+
+
+def test_events_without_their_beginning_make_no_job(tmp_path):
+    log = Log().stage(3, 1, 10, tasks=2).job_end(9, 11)
+    trace, reader = read(log.write(tmp_path / "log"))
+    assert trace.jobs.num_rows == 0
+    assert reader.report.notes == {
+        "stages of Spark jobs whose start is not in the log": 1,
+        "task ends of stages whose start is not in the log": 2,
+        "ends of Spark jobs whose start is not in the log": 1,
+    }
+
+
+def test_jobs_are_given_out_once_they_are_over_not_at_the_end(tmp_path):
+    log = Log()
+    for number in range(60):
+        log.job(number, number * 100, {number: []}).stage(
+            number, number * 100 + 1, number * 100 + 50, tasks=60
+        )
+        log.job_end(number, number * 100 + 60)
+    reader = open_trace(log.write(tmp_path / "log"))
+    rows_at = [reader.report.rows for _ in reader.records()]
+    assert len(rows_at) == 60
+    assert rows_at[0] < 2200 < rows_at[-1]
+
+
+def parts_of(log, count):
+    events = log.text().splitlines(keepends=True)
+    size = -(-len(events) // count)
+    return ["".join(events[i : i + size]) for i in range(0, len(events), size)]
+
+
+def two_jobs():
+    log = Log().job(0, 0, {0: []}).stage(0, 1, 10, tasks=3).job_end(0, 11)
+    return log.job(1, 20, {1: []}).stage(1, 21, 30, tasks=3).job_end(1, 31)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_rolling_directory_is_read_in_the_order_of_its_numbers(tmp_path, suffix):
+    folder = tmp_path / "eventlog_v2_app-1"
+    folder.mkdir()
+    (folder / "appstatus_app-1").write_text("")
+    for number, part in enumerate(parts_of(two_jobs(), 11), 1):
+        data = part.encode()
+        (folder / f"events_{number}_app-1{suffix}").write_bytes(gzip.compress(data) if suffix else data)
+    trace, reader = read(folder)
+    whole, _ = read(two_jobs().write(tmp_path / "log"))
+    assert reader.report.bad_rows == 0
+    assert trace.jobs.equals(whole.jobs)
+    assert trace.tasks.equals(whole.tasks)
+
+
+def test_a_compacted_part_stands_for_all_before_it(tmp_path):
+    folder = tmp_path / "eventlog_v2_app-1"
+    folder.mkdir()
+    first, second = parts_of(two_jobs(), 2)
+    (folder / "events_1_app-1").write_text(first)
+    (folder / "events_2_app-1.compact").write_text(first)
+    (folder / "events_3_app-1").write_text(second)
+    trace, _ = read(folder)
+    assert trace.jobs.column("source_id").to_pylist() == ["spark-0", "spark-1"]
+
+
+def test_a_folder_of_applications_keeps_their_jobs_apart(tmp_path):
+    for name, log in (
+        ("a", Log("app-1", "1")),
+        ("b", Log("app-1", "2")),
+        ("c", Log("app-2")),
+        ("d", Log("app-2")),
+    ):
+        log.executor(0, "1", 2).job(0, 0, {0: []}).stage(0, 1, 10).job_end(0, 11).write(tmp_path / name)
+    (tmp_path / "README").write_text("not a log")
+    trace, reader = read(tmp_path)
+    assert trace.jobs.column("source_id").to_pylist() == [
+        "app-1_1/spark-0", "app-1_2/spark-0", "app-2/spark-0", "app-2#2/spark-0",
+    ]  # fmt: skip
+    assert len({machine.machine for machine in reader.meta.machines}) == 4
+
+
+def test_a_folder_without_event_logs_is_refused(tmp_path):
+    (tmp_path / "README").write_text("hello")
+    with pytest.raises(BadInputError, match="a folder without a trace.*it has README"):
+        open_trace(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"Job ID": "x"}, id="a job number that is none"),
+        pytest.param({"Stage Infos": 5}, id="stages that are no list"),
+        pytest.param({"Submission Time": None}, id="no time"),
+        pytest.param({"Properties": [1]}, id="properties that are a list"),
+    ],
+)
+def test_a_damaged_event_is_a_bad_row_and_the_rest_is_read(tmp_path, change):
+    log = two_jobs()
+    start = next(e for e in log.events if e["Event"] == "SparkListenerJobStart")
+    start.update(change)
+    trace, reader = read(log.write(tmp_path / "log"))
+    assert trace.jobs.column("source_id").to_pylist() == ["spark-1"]
+    assert reader.report.bad_rows == 1
+    assert "SparkListenerJobStart cannot be read" in reader.report.examples[0].reason
