@@ -122,8 +122,7 @@ def pagerank(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
     # started from zero contributions.
     ranks: Any = sc.parallelize(range(partitions), partitions).mapPartitionsWithIndex(lambda _, __: iter(()))
     for _ in range(size.passes):
-        contributions = ranks.mapPartitionsWithIndex(share, preservesPartitioning=True)
-        ranks = contributions.reduceByKey(add, partitions, partition_of)
+        ranks = ranks.mapPartitionsWithIndex(share).reduceByKey(add, partitions, partition_of)
     sums = ranks.mapPartitions(lambda pairs: [sum(rank for _, rank in sorted(pairs))]).collect()
     return tuple(float(s) for s in sums)
 
