@@ -1,0 +1,104 @@
+"""Runs pyspark's own doctests or example programs under a given master, all in one process, and prints what came out.
+
+``python -m tests.integration.equivalence doctests|examples MASTER PATH…`` prints one JSON document. The programs
+name no master or ``local[4]``; both become MASTER. Everything else is pyspark's code, untouched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import os
+import runpy
+import signal
+import sys
+import traceback
+from typing import Any
+
+import pyspark
+
+_TIMEOUT_S = 240
+# Programs that want arguments, and what they get; paths are below the wheel's folder.
+ARGUMENTS = {
+    "kmeans.py": ["data/mllib/kmeans_data.txt", "2", "0.1"],
+    "logistic_regression.py": ["data/mllib/sample_svm_data.txt", "2"],
+    "pagerank.py": ["data/mllib/pagerank_data.txt", "3"],
+    "sort.py": ["data/mllib/als/test.data"],
+    "wordcount.py": ["data/mllib/als/test.data"],
+    "transitive_closure.py": ["2"],
+    "mllib/kmeans.py": ["data/mllib/kmeans_data.txt", "2"],
+    "mllib/word2vec.py": ["data/mllib/sample_lda_data.txt"],
+    "mllib/gaussian_mixture_model.py": ["data/mllib/gmm_data.txt", "2"],
+}
+
+
+def _wrap(master: str) -> None:
+    """Every context of this process gets the master, whatever the program asked for."""
+    create = pyspark.SparkContext.__init__
+
+    def with_master(self: Any, *args: Any, **kwargs: Any) -> None:
+        if args and isinstance(args[0], str):
+            args = (master, *args[1:])
+        elif kwargs.get("conf") is not None:
+            kwargs["conf"].setMaster(master)
+        else:
+            kwargs["master"] = master
+        create(self, *args, **kwargs)
+
+    pyspark.SparkContext.__init__ = with_master  # type: ignore[method-assign]
+
+
+def _run(main: Any) -> dict[str, Any]:
+    out = io.StringIO()
+    status: object = 0
+    signal.alarm(_TIMEOUT_S)
+    try:
+        with contextlib.redirect_stdout(out):
+            main()
+    except SystemExit as stop:
+        status = stop.code or 0
+    except BaseException as error:
+        status = type(error).__name__
+        traceback.print_exc()
+    finally:
+        signal.alarm(0)
+        if pyspark.SparkContext._active_spark_context is not None:
+            pyspark.SparkContext._active_spark_context.stop()
+    return {"status": status, "stdout": out.getvalue()}
+
+
+def doctests(module: str) -> dict[str, Any]:
+    """Which examples of the module failed, of how many."""
+    found: dict[str, Any] = {}
+    test = doctest.testmod
+
+    def counting(*args: Any, **kwargs: Any) -> Any:
+        result = test(*args, **kwargs)
+        found.update(failed=result.failed, attempted=result.attempted)
+        return result
+
+    doctest.testmod = counting
+    try:
+        ran = _run(lambda: runpy.run_module(module, run_name="__main__", alter_sys=True))
+    finally:
+        doctest.testmod = test
+    failures = [line for line in ran["stdout"].splitlines() if line.startswith("File ")]
+    return {**found, "failures": failures, "status": ran["status"]}
+
+
+def examples(path: str) -> dict[str, Any]:
+    sys.argv = [path, *ARGUMENTS.get(path, [])]
+    file = os.path.join("examples", "src", "main", "python", path)
+    return _run(lambda: runpy.run_path(file, run_name="__main__"))
+
+
+def main(kind: str, master: str, names: list[str]) -> None:
+    _wrap(master)
+    results = {name: {"doctests": doctests, "examples": examples}[kind](name) for name in names}
+    print("\nRESULTS " + json.dumps(results), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -1,0 +1,33 @@
+"""Runs one scenario in a process of its own and returns what it printed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.integration.scenarios import MARKER
+
+ROOT = Path(__file__).parents[2]
+
+
+def run_scenario(name: str, master: str, *settings: str, timeout_s: float = 300.0) -> dict[str, Any]:
+    """The scenario's result; fails with the end of its log when it printed none."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.integration.scenarios", name, master, *settings],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    for line in done.stdout.splitlines():
+        if line.startswith(MARKER):
+            result: dict[str, Any] = json.loads(line.removeprefix(MARKER))
+            result["log"] = done.stderr
+            return result
+    raise AssertionError(
+        f"{name} on {master} printed no result:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+    )

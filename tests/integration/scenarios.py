@@ -1,0 +1,541 @@
+"""Small applications, each run in a process of its own under real Spark; each returns what a test asserts on.
+
+``python -m tests.integration.scenarios NAME MASTER [KEY=VALUE …]`` prints the result as one JSON line. Task times
+are sleeps, and what is asserted are orders and counts, never durations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark import BarrierTaskContext, InheritableThread, SparkContext, TaskContext
+from pyspark.sql import SparkSession
+
+import spark_sched
+import spark_sched.session
+
+MARKER = "SCENARIO "
+Result = dict[str, Any]
+
+
+# ---- what scenarios share ------------------------------------------------------------------------------------
+
+
+def counters(sc: SparkContext) -> dict[str, int]:
+    entry: Any = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+    found: dict[str, int] = json.loads(entry.counters(sc._jsc.sc()))
+    return found
+
+
+def attached(sc: SparkContext) -> bool:
+    return spark_sched.session._scheduler_of(sc) is not None
+
+
+def settled(sc: SparkContext) -> dict[str, int]:
+    """Counters once nothing is held any more, or after ten seconds of waiting for that."""
+    for _ in range(100):
+        now = counters(sc)
+        if now["slots_held_now"] == 0:
+            break
+        time.sleep(0.1)
+    return now
+
+
+def sleeper(seconds: Callable[[int], float]) -> Callable[[int], tuple[int, float, float]]:
+    """A task body: sleeps, returns its partition with the wall-clock times of its start and end."""
+
+    def body(partition: int) -> tuple[int, float, float]:
+        started = time.time()
+        time.sleep(seconds(partition))
+        return partition, started, time.time()
+
+    return body
+
+
+def warm_up(sc: SparkContext, slots: int) -> None:
+    sc.parallelize(range(slots), slots).map(sleeper(lambda _: 0.3)).collect()
+
+
+@contextmanager
+def background(sc: SparkContext, tasks: int, seconds: float = 1.0) -> Iterator[list[float]]:
+    """Unmarked single-phase work beside the block; yields the list that its tasks' start times end up in."""
+    starts: list[float] = []
+
+    def submit() -> None:
+        rows = sc.parallelize(range(tasks), tasks).map(sleeper(lambda _: seconds)).collect()
+        starts.extend(started for _, started, _ in rows)
+
+    thread = InheritableThread(target=submit)
+    thread.start()
+    try:
+        yield starts
+    finally:
+        thread.join()
+
+
+@contextmanager
+def properties(sc: SparkContext, **marks: str) -> Iterator[None]:
+    for name, value in marks.items():
+        sc.setLocalProperty(f"spark.sched.job.{name}", value)
+    try:
+        yield
+    finally:
+        for name in marks:
+            sc.setLocalProperty(f"spark.sched.job.{name}", None)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise TimeoutError(what)
+
+
+def running_tasks(sc: SparkContext) -> int:
+    tracker = sc.statusTracker()
+    stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())
+    return sum(s.numActiveTasks for s in stages if s is not None)
+
+
+# ---- scenarios -----------------------------------------------------------------------------------------------
+
+
+def across_barriers(spark: SparkSession) -> Result:
+    """Two actions of two phases each on all four slots, beside enough background for all of them."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    first: list[float] = []
+    last: list[float] = []
+
+    def action() -> None:
+        uneven = sleeper(lambda p: 0.4 + 0.3 * p)
+        rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
+        done = rows.partitionBy(4).values().map(lambda row: (row[1], sleeper(lambda _: 0.4)(0)[1])).collect()
+        first.extend(up for up, _ in done)
+        last.extend(down for _, down in done)
+
+    with background(sc, 16) as starts:
+        # The background's first wave may be on its way; the foreground takes what it leaves, slot by slot.
+        with spark_sched.job(spark, "foreground", priority=10):
+            action()
+            mine = max(first[:4])  # all four slots are the job's from here on …
+            action()
+            ours_until = max(last)  # … until its last phase's last task started
+    return {
+        "intruders": sum(mine < started < ours_until for started in starts),
+        "background_tasks": len(starts),
+        "counters": settled(sc) if attached(sc) else {},
+    }
+
+
+def fewer_next(spark: SparkSession) -> Result:
+    """Four tasks, then two, in one unmarked Spark job: Algorithm 1 keeps two slots and lets the first two go."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    with properties(sc, priority="10"):
+        rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 0.3 + 0.4 * p)).map(lambda r: (r[0], 1))
+        total = rows.reduceByKey(lambda a, b: a + b, 2).count()
+    return {"total": total, "counters": settled(sc)}
+
+
+def more_next(spark: SparkSession) -> Result:
+    """Two tasks, then four: past R the job takes slots that others release."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    with background(sc, 12, 0.5) as starts, properties(sc, priority="10"):
+        wait_until(lambda: running_tasks(sc) >= 4, "the background never filled the slots")
+        rows = sc.parallelize(range(2), 2).map(sleeper(lambda p: 0.5 + 2.5 * p)).map(lambda r: (r[0], r))
+        total = rows.partitionBy(4).map(lambda r: time.sleep(0.3)).count()
+    return {"total": total, "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def priorities(spark: SparkSession) -> Result:
+    """While a job of priority 5 waits for its straggler, equals wait with it and a higher one takes its slots."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    ends: dict[str, float] = {}
+    starts: dict[str, float] = {}
+
+    def holder() -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 6.0 if p == 3 else 0.3)).collect()
+            ends["straggler"] = max(end for _, _, end in rows)
+
+    def other(name: str, priority: int) -> None:
+        with spark_sched.job(spark, name, priority=priority):
+            rows = sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.3)).collect()
+            starts[name] = max(start for _, start, _ in rows)
+
+    threads = [InheritableThread(target=holder)]
+    threads[0].start()
+    wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+    for name, priority in (("equal", 5), ("lower", 1), ("higher", 9)):
+        threads.append(InheritableThread(target=other, args=(name, priority)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    return {
+        "before_straggler": sorted(name for name, start in starts.items() if start < ends["straggler"]),
+        "counters": settled(sc),
+    }
+
+
+def expiry(spark: SparkSession) -> Result:
+    """A reservation that may last for a second only, beside a task of eight seconds, on a quiet local master."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    ends: list[float] = []
+
+    def holder() -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 8.0 if p == 3 else 0.3)).collect()
+            ends.extend(end for _, _, end in rows)
+
+    thread = InheritableThread(target=holder)
+    thread.start()
+    wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+    with background(sc, 3, 0.2) as starts:
+        pass
+    thread.join()
+    return {"started_before_straggler": sum(s < max(ends) for s in starts), "counters": settled(sc)}
+
+
+def cancelled(spark: SparkSession) -> Result:
+    """A job that holds slots is cancelled, another fails; then everything is free again."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    failures: list[str] = []
+
+    def holder() -> None:
+        sc.setJobGroup("doomed", "cancelled while it holds slots", interruptOnCancel=True)
+        try:
+            with properties(sc, priority="5", isolation="1"):
+                sc.parallelize(range(4), 4).map(sleeper(lambda p: 60.0 if p == 3 else 0.2)).map(
+                    lambda r: (r[0], 1)
+                ).reduceByKey(lambda a, b: a + b, 4).count()
+        except Exception as error:  # whatever Spark raises for a cancelled job
+            failures.append(type(error).__name__)
+
+    thread = InheritableThread(target=holder)
+    thread.start()
+    wait_until(lambda: counters(sc)["slots_held_now"] >= 2, "slots were to be held")
+    sc.cancelJobGroup("doomed")
+    thread.join()
+
+    def breaks(row: tuple[int, float, float]) -> tuple[int, int]:
+        if row[0] == 3:
+            raise ValueError("on purpose")
+        return row[0], 1
+
+    try:
+        with properties(sc, priority="5"):
+            sc.parallelize(range(4), 4).map(sleeper(lambda p: 0.2 + 0.3 * p)).map(breaks).reduceByKey(
+                lambda a, b: a + b, 4
+            ).count()
+    except Exception as error:
+        failures.append(type(error).__name__)
+    held = settled(sc)
+    with background(sc, 8, 0.2) as starts:
+        pass
+    return {"failures": len(failures), "background_tasks": len(starts), "counters": held}
+
+
+def executor_killed(spark: SparkSession) -> Result:
+    """An executor dies with running tasks and held slots on it; the job ends well all the same."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+
+    def die_once(partition: int) -> tuple[int, int]:
+        time.sleep(0.3 if partition < 2 else 1.5)
+        if partition == 3 and TaskContext.get().attemptNumber() == 0:
+            os.kill(_executor_pid(), signal.SIGKILL)
+        return partition, partition
+
+    with background(sc, 12, 0.3) as starts, spark_sched.job(spark, "survivor", priority=10):
+        rows = sc.parallelize(range(4), 4).map(die_once)
+        sums = sorted(rows.reduceByKey(lambda a, b: a + b, 4).collect())
+        again = sc.parallelize(range(100), 4).sum()
+    return {"sums": sums, "again": again, "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def _executor_pid() -> int:
+    """The JVM above this Python worker: worker → daemon → executor."""
+    pid = os.getpid()
+    while True:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+            name, rest = stat.read().rsplit(")", 1)
+        if name.split("(", 1)[1] == "java":
+            return pid
+        pid = int(rest.split()[1])
+
+
+def barrier(spark: SparkSession) -> Result:
+    """Barrier phases of a job with high priority beside background work, and of unmarked work beside holds."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+
+    def together(_: Iterator[int]) -> Iterator[int]:
+        context = BarrierTaskContext.get()
+        time.sleep(0.2 + 0.4 * context.partitionId())
+        context.barrier()
+        yield context.partitionId()
+
+    def gang() -> list[int]:
+        return sorted(sc.parallelize(range(4), 4).barrier().mapPartitions(together).collect())
+
+    with background(sc, 8, 0.3) as starts:
+        with spark_sched.job(spark, "gang", priority=10):
+            high = gang() + gang()
+    with spark_sched.job(spark, "holder", priority=10):
+        sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.2)).collect()
+        # Held slots of this job are in the way of the unmarked gang until the block ends.
+        low: list[list[int]] = []
+        thread = threading.Thread(target=lambda: low.append(gang()))
+        thread.start()
+        time.sleep(0.5)
+        waited = not low
+    thread.join()
+    return {
+        "high": high,
+        "low": low[0],
+        "waited": waited,
+        "background_tasks": len(starts),
+        "counters": settled(sc),
+    }
+
+
+def copies(spark: SparkSession) -> Result:
+    """A straggler whose first attempt would sleep for half a minute; its copy does not. Once more without copies."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+
+    def lucky_the_second_time(seconds: float) -> Callable[[int], tuple[int, int]]:
+        def body(partition: int) -> tuple[int, int]:
+            attempt = TaskContext.get().attemptNumber()
+            time.sleep(seconds if partition == 3 and attempt == 0 else 0.3)
+            return partition, attempt
+
+        return body
+
+    with spark_sched.job(spark, "copied", priority=10):
+        copied = sc.parallelize(range(4), 4).map(lucky_the_second_time(30.0)).collect()
+    wait_until(lambda: counters(sc)["copies_wasted_ms"] > 0, "the overtaken original was never killed")
+    after_copies = settled(sc)
+    with spark_sched.job(spark, "not-copied", priority=10, copies="never"):
+        uncopied = sc.parallelize(range(4), 4).map(lucky_the_second_time(2.0)).collect()
+    return {"copied": copied, "uncopied": uncopied, "first": after_copies, "counters": settled(sc)}
+
+
+def stage_retry(spark: SparkSession) -> Result:
+    """Shuffle files vanish between two actions, so map tasks run again in a second attempt of their stage."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    with background(sc, 8, 0.3) as starts, spark_sched.job(spark, "retried", priority=10):
+        pairs = sc.parallelize(range(400), 4).map(lambda x: (x % 7, 1)).reduceByKey(lambda a, b: a + b, 4)
+        before = sorted(pairs.collect())
+        sc.parallelize([0], 1).foreach(
+            lambda _: os.kill(_executor_pid(), signal.SIGKILL) if _first_try() else None
+        )
+        after = sorted(pairs.map(lambda kv: (kv[0], kv[1])).collect())
+    return {"same": before == after, "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def _first_try() -> bool:
+    return TaskContext.get().attemptNumber() == 0
+
+
+def fair_pools(spark: SparkSession) -> Result:
+    """Figure 13: three phases of uneven tasks and a map-only job share the slots fairly, at equal priority."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    rows: dict[str, list[tuple[int, float, float]]] = {}
+
+    def phases() -> None:
+        sc.setLocalProperty("spark.scheduler.pool", "one")
+        with spark_sched.job(spark, "phases", isolation=1.0, copies="never"):
+            rows["one"] = []
+            for _ in range(3):
+                uneven = sleeper(lambda p: 0.4 + 1.2 * p)
+                rows["one"] += sc.parallelize(range(2), 2).map(uneven).collect()
+
+    def flat() -> None:
+        sc.setLocalProperty("spark.scheduler.pool", "two")
+        rows["two"] = sc.parallelize(range(24), 24).map(sleeper(lambda _: 0.8)).collect()
+
+    threads = [InheritableThread(target=phases), InheritableThread(target=flat)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    begin = max(start for _, start, _ in rows["one"][:2])
+    end = max(start for _, start, _ in rows["one"])
+    # What the map-only job runs at once while the other has its phases: never more than its half.
+    inside = [(s, e) for _, s, e in rows["two"] if s > begin and s < end]
+    most = max((sum(s2 <= s < e2 for s2, e2 in inside) for s, _ in inside), default=0)
+    return {"most_at_once": most, "counters": settled(sc)}
+
+
+def recurring(spark: SparkSession) -> Result:
+    """The same name twice: the second run's first plan knows the phases of the first."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    totals = []
+    for _ in range(2):
+        before = counters(sc)["plans_accepted"]
+        with spark_sched.job(spark, "nightly", priority=10):
+            rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 0.8 + 0.5 * p)).map(lambda r: (r[0], 1))
+            rows.reduceByKey(lambda a, b: a + b, 2).map(lambda kv: time.sleep(0.8)).count()
+            wait_until(lambda before=before: counters(sc)["plans_accepted"] > before, "no plan came")
+        totals.append(settled(sc)["holds_total"])
+    return {"first": totals[0], "second": totals[1] - totals[0], "counters": counters(sc)}
+
+
+def dynamic_allocation(spark: SparkSession) -> Result:
+    """Executors come and go under a job that holds slots on idle ones."""
+    sc = spark.sparkContext
+    with spark_sched.job(spark, "holder", priority=5, copies="never"):
+        rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 6.0 if p == 3 else 0.3)).collect()
+    with background(sc, 8, 0.2) as starts:
+        pass
+    return {"tasks": len(rows), "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def decommissioned(spark: SparkSession) -> Result:
+    """An executor is told to leave while slots are held on it."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    done: list[int] = []
+
+    def holder() -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            done.extend(
+                r[0]
+                for r in sc.parallelize(range(4), 4).map(sleeper(lambda p: 5.0 if p == 3 else 0.3)).collect()
+            )
+
+    thread = InheritableThread(target=holder)
+    thread.start()
+    wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+    scheduler: Any = sc._jsc.sc().schedulerBackend()
+    executors = scheduler.getExecutorIds()
+    info = sc._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+        "test", getattr(sc._jvm.scala.Option, "empty")()
+    )
+    scheduler.decommissionExecutor(executors.head(), info, False, False)
+    wait_until(lambda: counters(sc)["slots_held_now"] <= 2, "holds on the leaving executor were to go")
+    thread.join()
+    return {"tasks": sorted(done), "counters": settled(sc)}
+
+
+def planner_killed(spark: SparkSession) -> Result:
+    """kill -9 of the planner at 20 random moments of three concurrent jobs."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    rng = random.Random(7)
+    wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner never started")
+    sums: dict[str, int] = {}
+    stop = threading.Event()
+
+    def tenant(name: str, priority: int) -> None:
+        total = 0
+        with spark_sched.job(spark, name, priority=priority):
+            while not stop.is_set():
+                rows = sc.parallelize(range(40), 2).map(lambda x: (time.sleep(0.005), (x % 4, x))[1])
+                total = sum(v for _, v in rows.reduceByKey(lambda a, b: a + b, 2).collect())
+                if total != sum(range(40)):
+                    break
+        sums[name] = total
+
+    threads = [InheritableThread(target=tenant, args=(f"tenant-{p}", p)) for p in (1, 5, 9)]
+    for thread in threads:
+        thread.start()
+    killed = []
+    for _ in range(20):
+        time.sleep(rng.uniform(0.0, 1.0))
+        wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner did not come back")
+        pid = counters(sc)["planner_pid"]
+        os.kill(pid, signal.SIGKILL)
+        killed.append(pid)
+        wait_until(
+            lambda pid=pid: counters(sc)["planner_pid"] not in (pid, -1), "the planner did not come back"
+        )
+    before = counters(sc)["plans_accepted"]
+    wait_until(lambda: counters(sc)["plans_accepted"] > before, "no plan after the last kill")
+    stop.set()
+    for thread in threads:
+        thread.join()
+    return {"sums": sums, "killed": len(set(killed)), "counters": settled(sc)}
+
+
+def planner_stopped(spark: SparkSession) -> Result:
+    """A planner that hangs (SIGSTOP) is replaced; meanwhile its plan runs out and the configured rules apply."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
+    first = counters(sc)["planner_pid"]
+    os.kill(first, signal.SIGSTOP)
+    wait_until(lambda: counters(sc)["plan_fallbacks"] > 0, "the plan never ran out")
+    total = sc.parallelize(range(100), 4).sum()
+    wait_until(lambda: counters(sc)["planner_pid"] not in (first, -1), "the planner was not replaced")
+    before = counters(sc)["plans_accepted"]
+    wait_until(lambda: counters(sc)["plans_accepted"] > before, "the new planner made no plan")
+    return {"total": total, "counters": counters(sc)}
+
+
+def planner_visible(spark: SparkSession) -> Result:
+    """What other users of the machine can see of the planner."""
+    sc = spark.sparkContext
+    warm_up(sc, 2)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
+    pid = counters(sc)["planner_pid"]
+    seen = ""
+    for name in ("cmdline", "environ"):
+        with open(f"/proc/{pid}/{name}", "rb") as file:
+            seen += file.read().decode(errors="replace").replace("\0", " ")
+    listening = []
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        with open(table, encoding="ascii") as file:
+            listening += [line.split()[1] for line in file.readlines()[1:] if line.split()[3] == "0A"]
+    return {"pid": pid, "seen": seen, "listening": listening, "counters": counters(sc)}
+
+
+def leave_running(spark: SparkSession) -> Result:
+    """The driver dies by SIGKILL, JVM and all; the test looks for the planner afterwards."""
+    sc = spark.sparkContext
+    warm_up(sc, 2)
+    wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner never started")
+    return {"pid": counters(sc)["planner_pid"], "kill": True}
+
+
+def main(name: str, master: str, settings: list[str]) -> None:
+    spark = SparkSession.builder.config(
+        map={
+            **spark_sched.conf(master.removeprefix("spark-sched:")),
+            "spark.master": master,
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.testing.schedInvariants": "true",
+            **dict(setting.split("=", 1) for setting in settings),
+        }
+    ).getOrCreate()
+    result = globals()[name](spark)
+    print(MARKER + json.dumps(result), flush=True)
+    if result.get("kill"):
+        jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+        os.kill(jvm, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

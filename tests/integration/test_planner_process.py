@@ -1,0 +1,65 @@
+"""The planner process: killed, stopped, orphaned, looked at."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import pytest
+
+from tests.integration.harness import run_scenario
+
+pytestmark = pytest.mark.integration
+
+LOCAL = "spark-sched:local[4]"
+
+
+@pytest.mark.slow
+def test_jobs_end_with_equal_results_however_often_the_planner_is_killed() -> None:
+    result = run_scenario(
+        "planner_killed",
+        LOCAL,
+        "spark.sched.planner.restartBackoff=100ms",
+        "spark.sched.planner.restartBackoffMax=1s",
+    )
+    assert result["killed"] == 20
+    assert result["sums"] == {f"tenant-{p}": sum(range(40)) for p in (1, 5, 9)}
+    assert result["counters"]["planner_restarts"] >= 20
+    assert result["counters"]["invariant_violations"] == 0
+    assert result["counters"]["slots_held_now"] == 0
+
+
+def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out() -> None:
+    result = run_scenario(
+        "planner_stopped", LOCAL, "spark.sched.planner.planValidity=2s", "spark.sched.planner.stallTimeout=5s"
+    )
+    assert result["total"] == sum(range(100))
+    assert result["counters"]["plan_fallbacks"] >= 1
+    assert result["counters"]["planner_stalls"] == 1
+
+
+def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only() -> None:
+    result = run_scenario("planner_visible", "spark-sched:local[2]", "spark.log.level=DEBUG")
+    secret = re.compile(r"\b[0-9a-f]{64}\b")
+    assert "spark_sched.runtime.planner" in result["seen"]
+    assert not secret.search(result["seen"])
+    assert not secret.search(result["log"])
+
+
+def test_the_planner_leaves_with_a_driver_that_was_killed() -> None:
+    pid = run_scenario("leave_running", "spark-sched:local[2]")["pid"]
+    for _ in range(100):
+        if not _alive(pid):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"planner {pid} outlived its driver")
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
