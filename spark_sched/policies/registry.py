@@ -11,9 +11,13 @@ __all__ = ["available", "create"]
 
 # As text, so that the planner imports the one it needs.
 _POLICIES = {
+    "fair": "spark_sched.policies.fair:FairPolicy",
     "fifo": "spark_sched.policies.fifo:FifoPolicy",
+    "las": "spark_sched.policies.las:LasPolicy",
     "priority": "spark_sched.policies.priority:PriorityPolicy",
     "reservation": "spark_sched.policies.reservation.policy:ReservationPolicy",
+    "shortest-first": "spark_sched.policies.shortest_first:ShortestFirstPolicy",
+    "uwfq": "spark_sched.policies.uwfq:UwfqPolicy",
 }
 
 

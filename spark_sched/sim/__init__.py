@@ -1,8 +1,8 @@
-"""A fast trace-driven simulator: the same snapshots, policies, plans and slot ledger as live, on a virtual clock.
+"""A fast trace-driven simulator: live snapshots, policies, plans and slot ledger on a virtual clock.
 
-Start with `simulate`. `Simulation` is the engine behind it; :mod:`spark_sched.sim.ledger` is the state machine
-of speculative slot reservation: which idle slot is held, for which job, until when. The JVM bridge has the
-same in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` bind the two.
+Start with `simulate`. `Simulation` is the engine behind it; :mod:`spark_sched.sim.ledger` is the state
+machine of speculative slot reservation: which idle slot is held, for which job, until when. The JVM bridge
+has the same in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` bind the two.
 """
 
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes

@@ -1,4 +1,4 @@
-"""Where it is run: nodes with slots, partitions, racks, and what distance costs; or servers that share CPU."""
+"""Where it is run: nodes with slots, partitions, racks and what distance costs; or servers that share CPU."""
 
 from __future__ import annotations
 

@@ -159,8 +159,7 @@ class Simulation:
             for attempt in self._servers.happened(item, self.now_ms):
                 self._succeeded(attempt)
         elif kind == _PHASE_READY:
-            job, index = item  # type: ignore[misc]
-            self._start_phase(job, index)
+            self._start_phase(*item)  # type: ignore[misc]
         elif kind == _ARRIVAL:
             self._start_job(item)  # type: ignore[arg-type]
             self._arrive()
@@ -438,7 +437,7 @@ class Simulation:
         slots.opened.clear()
 
     def _privileged(self) -> list[PhaseRun]:
-        """Waiting phases that may take a slot although none is open: of jobs that hold some or outrank one."""
+        """Waiting phases that may take a slot although none is open: their job holds one or outranks one."""
         lowest = min(job.priority for job in self._slots.holders)
         found = []
         for phase in self._order:

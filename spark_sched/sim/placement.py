@@ -1,4 +1,4 @@
-"""Which slot a task gets: free and held slots by node, in time that does not grow with the number of nodes."""
+"""Which slot a task gets: free and held slots by node, in time that does not grow with their number."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Slots:
     # ---- changes ----
 
     def take(self, node: int) -> None:
-        """A task starts on a free slot of ``node``; its hold, if it used one, is dropped by a call of its own."""
+        """A task starts on a free slot of ``node``; the hold it used, if any, is dropped by its own call."""
         self.free[node] -= 1
         self.free_total -= 1
         self.open_total -= 1
@@ -133,7 +133,7 @@ class Slots:
         return self._override(job) if self.holders else NONE
 
     def could_take(self, phase: PhaseRun, nodes: Iterable[int], now_ms: int) -> bool:
-        """Whether one of ``nodes`` would do for a phase that so far found none: cheaper than choosing again."""
+        """Whether one of ``nodes`` may do for a phase that found none so far: cheaper than a choice."""
         local = phase.local
         if local is None or now_ms >= phase.rack_at_ms:
             return True

@@ -41,8 +41,8 @@ class PhaseRun:
 
     __slots__ = (
         "_view", "any_at_ms", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
-        "min_ms", "next_tasks", "originals", "pending", "queued", "rack_at_ms", "ran_on", "running", "sort_key", "spec",
-        "start_ms", "sum_log_ms", "waiting",
+        "min_ms", "next_tasks", "originals", "pending", "queued", "rack_at_ms", "ran_on", "running",
+        "sort_key", "spec", "start_ms", "sum_log_ms", "waiting",
     )  # fmt: skip
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a run leaves: one row per job, finished or not, one per attempt, and sums; as columns, so that they stay small."""
+"""What a run leaves: a row per job, finished or not, a row per attempt, and sums; kept as small columns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Recorder", "Result"]
 _TEXT = ("job", "name", "user", "class")
 #: Whole numbers per job; -1 stands for "not yet" and becomes null.
 _JOB_NUMBERS = (
-    "number", "priority", "submit_ms", "first_launch_ms", "end_ms", "deadline_ms", "phases", "tasks", "work_ms",
-    "attempts", "copies", "copies_won", "evictions", "nonlocal_tasks", "wasted_ms",
+    "number", "priority", "submit_ms", "first_launch_ms", "end_ms", "deadline_ms", "phases", "tasks",
+    "work_ms", "attempts", "copies", "copies_won", "evictions", "nonlocal_tasks", "wasted_ms",
 )  # fmt: skip
 _TASK_NUMBERS = ("job", "phase", "task", "attempt", "node", "start_ms", "end_ms", "outcome", "copy")
 _OUTCOMES = ("success", "killed", "evicted")

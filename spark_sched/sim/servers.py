@@ -1,4 +1,4 @@
-"""Processor sharing: multicore servers whose tasks share CPU and memory, with sleep and power (thesis §6.2)."""
+"""Processor sharing: servers whose tasks share CPU and memory, that sleep and draw power (thesis §6.2)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class _Server:
     a task is done when the sum has grown by its demand."""
 
     __slots__ = (
-        "asleep", "energy_j", "heap", "last_ms", "memory_used", "node", "number", "running", "served_ms",
-        "short", "tasks", "wake_at_ms", "generation",
+        "asleep", "energy_j", "generation", "heap", "last_ms", "memory_used", "node", "number", "running",
+        "served_ms", "short", "tasks", "wake_at_ms",
     )  # fmt: skip
 
     def __init__(self, number: int, node: NodeSpec, asleep: bool) -> None:
@@ -73,7 +73,7 @@ class _Server:
 
 
 class Servers:
-    """The servers of a cluster. ``push`` schedules a call of `happened`; ``evict`` ends an attempt for good."""
+    """A cluster's servers. ``push`` schedules a call of `happened`; ``evict`` ends an attempt for good."""
 
     def __init__(
         self, cluster: ClusterSpec, slots: Slots, rng: random.Random, push: Push, evict: Evict
@@ -120,7 +120,7 @@ class Servers:
         self._schedule(s, now_ms)
 
     def happened(self, payload: object, now_ms: int) -> list[Attempt]:
-        """What `push` was given comes back. Returns the attempts that are done now, in the order of their ends."""
+        """What `push` was given comes back. Returns the attempts that are done now, as they end."""
         if isinstance(payload, Attempt):
             if payload.alive:
                 self._checkpoint(payload, now_ms)

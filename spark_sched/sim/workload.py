@@ -103,7 +103,7 @@ class JobSpec:
                 )
             if phase.memory and len(phase.memory) != phase.tasks:
                 raise BadInputError(
-                    f"{where} has {len(phase.memory)} memory values for {phase.tasks} tasks: give one for each"
+                    f"{where} has {len(phase.memory)} memory values for {phase.tasks} tasks: give each one"
                 )
 
     def work_ms(self) -> int:

@@ -1,8 +1,7 @@
 """The simulator against closed forms of queueing theory. Fixed seeds; the number of jobs gives the precision.
 
-Means are compared after variance reduction: interarrival and service times are stratified (one draw in each of
-n equal slices of the distribution, then shuffled), which leaves the order random and takes out the error of the
-sample's own load.
+Interarrival and service times are stratified (one draw in each of n equal slices of the distribution, then
+shuffled): the order stays random and the error of the sample's own load is gone.
 """
 
 from __future__ import annotations
@@ -122,8 +121,8 @@ def test_mean_sojourn_under_processor_sharing_at_load_0_9(draw: Draw) -> None:
 
 
 def test_processor_sharing_on_several_cores_is_the_birth_and_death_chain_of_m_m_c() -> None:
-    # With exponential demands the number of tasks is a birth-death chain whose death rate is min(n, cores):
-    # the same chain as M/M/c under any order of service, so the mean sojourn is Erlang's wait plus one service.
+    # With exponential demands the number of tasks is a birth-death chain with death rate min(n, cores): that
+    # of M/M/c under any order of service. So the mean sojourn is Erlang's wait plus one service.
     rng = np.random.default_rng(11)
     count, cores, load = 150_000, 4, 0.7
     gaps = exponential(rng, count, SERVICE_MS / (load * cores))

@@ -1,0 +1,167 @@
+"""User weighted fair queueing (UWFQ): arXiv 2510.15485, "Balancing Fairness and Performance in Multi-User
+Spark Workloads with Dynamic Scheduling".
+
+Users share the cluster equally (or by weight), whatever number of jobs each has, and a user's jobs share that
+user's part. This fluid system runs only in the mind, in virtual time; really, jobs run one after another in
+the order in which they would end there. So each job ends about as early as under fair sharing, most much
+earlier.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Mapping
+
+import numpy as np
+
+from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.memory import Memory
+from spark_sched.policies.plan import Plan
+from spark_sched.policies.sizes import expected_work_slot_ms
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.state import Snapshot
+
+__all__ = ["UwfqPolicy", "VirtualTime"]
+
+
+class _User:
+    """A user with jobs left in the virtual system."""
+
+    __slots__ = ("jobs", "start", "time", "weight")
+
+    def __init__(self, weight: float, start: float) -> None:
+        self.weight = weight
+        self.start = start  # global virtual time at which the work of the jobs below begins
+        self.time = 0.0  # user virtual time: service that each of its jobs has had, in slot-ms
+        self.jobs: list[
+            tuple[float, int, float]
+        ] = []  # (deadline in user virtual time, number, work), sorted
+
+    def copy(self) -> _User:
+        other = _User(self.weight, self.start)
+        other.time, other.jobs = self.time, list(self.jobs)
+        return other
+
+    def end(self) -> float:
+        """Global virtual time at which its last job ends."""
+        return self.start + sum(work for _, _, work in self.jobs) / self.weight
+
+
+class VirtualTime:
+    """The two-level fluid system: slots to users by weight, each user's to its jobs in equal parts.
+
+    Global virtual time grows by slots / (sum of present users' weights) per ms, in slot-ms of service per
+    unit of weight. All work is in slot-ms, all times in ms.
+    """
+
+    def __init__(self) -> None:
+        self.deadlines: dict[int, float] = {}
+        self._now_ms = 0.0
+        self._time = 0.0
+        self._users: dict[str, _User] = {}
+
+    def advance(self, now_ms: float, slots: int) -> None:
+        """Let the fluid system run until ``now_ms`` on ``slots`` slots."""
+        while self._users and self._now_ms < now_ms and slots > 0:
+            speed = slots / sum(user.weight for user in self._users.values())
+            # Virtual time runs at one speed until the next user leaves.
+            first = min(self._users, key=lambda name: self._users[name].end())
+            left_ms = max(0.0, self._users[first].end() - self._time) / speed
+            step_ms = min(left_ms, now_ms - self._now_ms)
+            for user in self._users.values():
+                self._serve(user, speed * user.weight * step_ms)
+            self._time += speed * step_ms
+            self._now_ms += step_ms
+            if step_ms == left_ms:
+                del self._users[first]
+        self._now_ms = max(self._now_ms, now_ms)
+
+    def arrive(self, number: int, user: str, weight: float, work: float) -> None:
+        """Job ``number`` of ``user`` comes now; deadlines of that user's jobs change, nobody else's."""
+        owner = self._users.get(user)
+        if owner is None:
+            owner = self._users[user] = _User(weight, self._time)
+        insort(owner.jobs, (owner.time + work, number, work))
+        # A job's deadline: the user's jobs one after another, in the order in which they end in its share.
+        at = owner.start
+        for _, each, size in owner.jobs:
+            at += size / owner.weight
+            self.deadlines[each] = at
+
+    def copy(self) -> VirtualTime:
+        """A system that goes on by itself from here."""
+        other = VirtualTime()
+        other.deadlines = dict(self.deadlines)
+        other._now_ms, other._time = self._now_ms, self._time
+        other._users = {name: user.copy() for name, user in self._users.items()}
+        return other
+
+    def forget(self, keep: set[int]) -> None:
+        """Drop the deadlines of jobs that really ended."""
+        self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
+
+    @staticmethod
+    def _serve(user: _User, service: float) -> None:
+        """``service`` slot-ms for the user's jobs, in equal parts; those that have all they need leave."""
+        while user.jobs:
+            deadline, _, work = user.jobs[0]
+            needed = (deadline - user.time) * len(user.jobs)
+            if needed > service:
+                user.time += service / len(user.jobs)
+                return
+            service -= needed
+            user.time = deadline
+            user.start += work / user.weight
+            del user.jobs[0]
+
+
+class UwfqPolicy:
+    """Jobs by their virtual deadline in the fluid system of `VirtualTime`.
+
+    A job's work is its forecast's when it arrives (the paper assumes an exact one: give the simulator's
+    oracle); where nothing is known of it, the mean of the others'. Jobs without a user are one user's. The
+    paper's grace period for users who come back, and its splitting of tasks by runtime, are not here.
+
+    Args:
+        settings: of the application.
+        user_weights: weight by user, > 0; others have 1.
+    """
+
+    name = "uwfq"
+    changes_with = "jobs"
+
+    def __init__(self, settings: PolicySettings, *, user_weights: Mapping[str, float] | None = None) -> None:
+        self._settings = settings
+        self._weights = dict(user_weights or {})
+        self._memory: Memory[VirtualTime] = Memory()
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        before = self._memory.before(snapshot)
+        virtual = VirtualTime() if before is None else before.copy()
+        slots = sum(executor.slots for executor in snapshot.executors.values())
+        jobs = snapshot.jobs.values()
+        work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
+        known = [size for size in work.values() if size is not None]
+        typical = sum(known) / len(known) if known else 1.0
+        for job in sorted(jobs, key=lambda job: job.arrival):
+            if job.arrival not in virtual.deadlines:
+                virtual.advance(min(job.started_ms, now_ms), slots)
+                user = job.user or ""
+                size = work[job.job]
+                weight = self._weights.get(user, 1.0)
+                virtual.arrive(job.arrival, user, weight, typical if size is None else size)
+        virtual.advance(now_ms, slots)
+        virtual.forget({job.arrival for job in jobs})
+        self._memory.keep(virtual)
+        deadlines = virtual.deadlines
+        return make_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            ordered=True,
+            rank_by=lambda job: (deadlines[job.arrival], job.arrival),
+            decide_job=lambda job: (0, None, f"virtual deadline {deadlines[job.arrival] / 1000.0:.1f} s"),
+        )
