@@ -1,7 +1,7 @@
-"""Runs pyspark's own doctests or example programs under a given master, all in one process, and prints what came out.
+"""Runs pyspark's own doctests or example programs under a given master, all in one process.
 
-``python -m tests.integration.equivalence doctests|examples MASTER PATH…`` prints one JSON document. The programs
-name no master or ``local[4]``; both become MASTER. Everything else is pyspark's code, untouched.
+``python -m tests.integration.equivalence doctests|examples MASTER PATH…`` prints what came out as one JSON
+document. The programs name no master or ``local[4]``; both become MASTER. All else is pyspark's code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Small applications, each run in a process of its own under real Spark; each returns what a test asserts on.
 
-``python -m tests.integration.scenarios NAME MASTER [KEY=VALUE …]`` prints the result as one JSON line. Task times
-are sleeps, and what is asserted are orders and counts, never durations.
+``python -m tests.integration.scenarios NAME MASTER [KEY=VALUE …]`` prints the result as one JSON line. Task
+times are sleeps, and what is asserted are orders and counts, never durations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MARKER = "SCENARIO "
 Result = dict[str, Any]
 
 
-# ---- what scenarios share ------------------------------------------------------------------------------------
+# ---- what scenarios share ----
 
 
 def counters(sc: SparkContext) -> dict[str, int]:
@@ -67,7 +67,7 @@ def warm_up(sc: SparkContext, slots: int) -> None:
 
 @contextmanager
 def background(sc: SparkContext, tasks: int, seconds: float = 1.0) -> Iterator[list[float]]:
-    """Unmarked single-phase work beside the block; yields the list that its tasks' start times end up in."""
+    """Unmarked single-phase work beside the block; yields the list of its tasks' start times, once ended."""
     starts: list[float] = []
 
     def submit() -> None:
@@ -107,11 +107,11 @@ def running_tasks(sc: SparkContext) -> int:
     return sum(s.numActiveTasks for s in stages if s is not None)
 
 
-# ---- scenarios -----------------------------------------------------------------------------------------------
+# ---- scenarios ----
 
 
 def across_barriers(spark: SparkSession) -> Result:
-    """Two actions of two phases each on all four slots, beside enough background for all of them."""
+    """Two actions of two phases each on all four slots, beside more background than fits."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     first: list[float] = []
@@ -124,13 +124,12 @@ def across_barriers(spark: SparkSession) -> Result:
         first.extend(up for up, _ in done)
         last.extend(down for _, down in done)
 
-    with background(sc, 16) as starts:
-        # The background's first wave may be on its way; the foreground takes what it leaves, slot by slot.
-        with spark_sched.job(spark, "foreground", priority=10):
-            action()
-            mine = max(first[:4])  # all four slots are the job's from here on …
-            action()
-            ours_until = max(last)  # … until its last phase's last task started
+    # The background's first wave may be on its way; the foreground takes what it leaves, slot by slot.
+    with background(sc, 16) as starts, spark_sched.job(spark, "foreground", priority=10):
+        action()
+        mine = max(first[:4])  # all four slots are the job's from here on …
+        action()
+        ours_until = max(last)  # … until its last phase's last task started
     return {
         "intruders": sum(mine < started < ours_until for started in starts),
         "background_tasks": len(starts),
@@ -139,7 +138,7 @@ def across_barriers(spark: SparkSession) -> Result:
 
 
 def fewer_next(spark: SparkSession) -> Result:
-    """Four tasks, then two, in one unmarked Spark job: Algorithm 1 keeps two slots and lets the first two go."""
+    """Four tasks, then two, in one unmarked Spark job: two slots are kept and the first two go."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     with properties(sc, priority="10"):
@@ -160,7 +159,7 @@ def more_next(spark: SparkSession) -> Result:
 
 
 def priorities(spark: SparkSession) -> Result:
-    """While a job of priority 5 waits for its straggler, equals wait with it and a higher one takes its slots."""
+    """While a job of priority 5 waits for its straggler, equals wait and a higher one takes its slots."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     ends: dict[str, float] = {}
@@ -191,7 +190,7 @@ def priorities(spark: SparkSession) -> Result:
 
 
 def expiry(spark: SparkSession) -> Result:
-    """A reservation that may last for a second only, beside a task of eight seconds, on a quiet local master."""
+    """A reservation that may last for one second, beside a task of eight, on a quiet local master."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     ends: list[float] = []
@@ -280,7 +279,7 @@ def _executor_pid() -> int:
 
 
 def barrier(spark: SparkSession) -> Result:
-    """Barrier phases of a job with high priority beside background work, and of unmarked work beside holds."""
+    """Barrier phases of a job with high priority beside background, and of unmarked work beside holds."""
     sc = spark.sparkContext
     warm_up(sc, 4)
 
@@ -293,9 +292,8 @@ def barrier(spark: SparkSession) -> Result:
     def gang() -> list[int]:
         return sorted(sc.parallelize(range(4), 4).barrier().mapPartitions(together).collect())
 
-    with background(sc, 8, 0.3) as starts:
-        with spark_sched.job(spark, "gang", priority=10):
-            high = gang() + gang()
+    with background(sc, 8, 0.3) as starts, spark_sched.job(spark, "gang", priority=10):
+        high = gang() + gang()
     with spark_sched.job(spark, "holder", priority=10):
         sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.2)).collect()
         # Held slots of this job are in the way of the unmarked gang until the block ends.
@@ -315,7 +313,7 @@ def barrier(spark: SparkSession) -> Result:
 
 
 def copies(spark: SparkSession) -> Result:
-    """A straggler whose first attempt would sleep for half a minute; its copy does not. Once more without copies."""
+    """A straggler whose first attempt would sleep for half a minute; its copy does not. Then none."""
     sc = spark.sparkContext
     warm_up(sc, 4)
 
@@ -343,19 +341,18 @@ def stage_retry(spark: SparkSession) -> Result:
     with background(sc, 8, 0.3) as starts, spark_sched.job(spark, "retried", priority=10):
         pairs = sc.parallelize(range(400), 4).map(lambda x: (x % 7, 1)).reduceByKey(lambda a, b: a + b, 4)
         before = sorted(pairs.collect())
-        sc.parallelize([0], 1).foreach(
-            lambda _: os.kill(_executor_pid(), signal.SIGKILL) if _first_try() else None
-        )
+        sc.parallelize([0], 1).foreach(lambda _: _kill_executor_once())
         after = sorted(pairs.map(lambda kv: (kv[0], kv[1])).collect())
     return {"same": before == after, "background_tasks": len(starts), "counters": settled(sc)}
 
 
-def _first_try() -> bool:
-    return TaskContext.get().attemptNumber() == 0
+def _kill_executor_once() -> None:
+    if TaskContext.get().attemptNumber() == 0:
+        os.kill(_executor_pid(), signal.SIGKILL)
 
 
 def fair_pools(spark: SparkSession) -> Result:
-    """Figure 13: three phases of uneven tasks and a map-only job share the slots fairly, at equal priority."""
+    """Figure 13: phases of uneven tasks and a map-only job share the slots fairly, at equal priority."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     rows: dict[str, list[tuple[int, float, float]]] = {}
@@ -428,9 +425,7 @@ def decommissioned(spark: SparkSession) -> Result:
     wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
     scheduler: Any = sc._jsc.sc().schedulerBackend()
     executors = scheduler.getExecutorIds()
-    info = sc._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
-        "test", getattr(sc._jvm.scala.Option, "empty")()
-    )
+    info = sc._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("test", sc._jvm.scala.Option.empty())
     scheduler.decommissionExecutor(executors.head(), info, False, False)
     wait_until(lambda: counters(sc)["slots_held_now"] <= 2, "holds on the leaving executor were to go")
     thread.join()
@@ -478,7 +473,7 @@ def planner_killed(spark: SparkSession) -> Result:
 
 
 def planner_stopped(spark: SparkSession) -> Result:
-    """A planner that hangs (SIGSTOP) is replaced; meanwhile its plan runs out and the configured rules apply."""
+    """A planner that hangs (SIGSTOP) is replaced; meanwhile its plan runs out."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")

@@ -1,4 +1,4 @@
-"""Speculative slot reservation on real Spark: Algorithm 1, deadlines, copies, and everything that goes wrong."""
+"""Speculative slot reservation on real Spark: Algorithm 1, deadlines, copies, and what goes wrong."""
 
 from __future__ import annotations
 
