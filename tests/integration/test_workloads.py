@@ -48,7 +48,7 @@ def test_pagerank_is_the_power_iteration_over_the_same_links(results):
 
 def test_kmeans_ends_with_centres_near_the_clusters_the_points_were_drawn_around(results):
     centres = np.array(results["kmeans"]).reshape(CLUSTERS, FEATURES)
-    # Drawn around 0, 4, 8 and 12 with unit variance: every centre is the mean of points of one or two of them.
+    # Drawn around 0, 4, 8 and 12 with unit variance: a centre is the mean of points of one or two of them.
     assert centres.min() > -2
     assert centres.max() < 14
     assert np.ptp(centres[:, 0]) > 3
