@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -149,26 +150,20 @@ class _Builder:
         self._clear()
 
     def _clear(self) -> None:
-        self._jobs: dict[str, list[Any]] = {name: [] for name in JOB_SCHEMA.names}
-        self._phases: dict[str, list[Any]] = {name: [] for name in PHASE_SCHEMA.names}
+        self._jobs: list[tuple[Any, ...]] = []
+        self._phases: list[tuple[Any, ...]] = []
         self._tasks: dict[str, list[Any]] = {name: [] for name in TASK_SCHEMA.names}
-        self.job_rows = 0
         self.task_rows = 0
 
+    @property
+    def job_rows(self) -> int:
+        return len(self._jobs)
+
     def add(self, number: int, job: JobRecord) -> None:
-        self.job_rows += 1
-        jobs = self._jobs
-        jobs["job"].append(number)
-        jobs["class"].append(job.job_class)
-        jobs["features"].append(sorted(job.features.items()) if job.features else None)
-        for name in _JOB_PLAIN:
-            jobs[name].append(getattr(job, name))
+        features = sorted(job.features.items()) if job.features else None
+        self._jobs.append((number, *_JOB_FIELDS(job), features))
         for index, phase in enumerate(job.phases):
-            phases = self._phases
-            phases["job"].append(number)
-            phases["phase"].append(index)
-            for name in _PHASE_PLAIN:
-                phases[name].append(getattr(phase, name))
+            self._phases.append((number, index, *_PHASE_FIELDS(phase)))
             rows = len(phase.rows)
             if rows:
                 self._tasks["job"].extend([number] * rows)
@@ -179,14 +174,23 @@ class _Builder:
 
     def take(self) -> TraceChunk:
         chunk = TraceChunk(
-            pa.table(self._jobs, schema=JOB_SCHEMA),
-            pa.table(self._phases, schema=PHASE_SCHEMA),
+            _table(self._jobs, JOB_SCHEMA),
+            _table(self._phases, PHASE_SCHEMA),
             pa.table(self._tasks, schema=TASK_SCHEMA),
         )
         self._clear()
         return chunk
 
 
-_JOB_PLAIN = tuple(n for n in JOB_SCHEMA.names if n not in ("job", "class", "features"))
-_PHASE_PLAIN = tuple(n for n in PHASE_SCHEMA.names if n not in ("job", "phase"))
+def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    if not rows:
+        return schema.empty_table()
+    return pa.table(
+        [pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)], schema=schema
+    )
+
+
+# Rows are tuples in the order of the schema: a record's fields in one call each.
+_JOB_FIELDS = attrgetter(*("job_class" if n == "class" else n for n in JOB_SCHEMA.names[1:-1]))
+_PHASE_FIELDS = attrgetter(*PHASE_SCHEMA.names[2:])
 _TASK_PLAIN = tuple(n for n in TASK_SCHEMA.names if n not in ("job", "phase"))

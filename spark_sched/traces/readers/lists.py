@@ -26,6 +26,8 @@ _MEAN_TOLERANCE = 1e-3
 
 
 class _JobPerLine(TraceReader):
+    checks_jobs = True
+
     def records(self) -> Iterator[JobRecord]:
         seen: set[str] = set()
         for line_number, line in self.rows(self.path):

@@ -27,6 +27,7 @@ class TpchProfilesReader(TraceReader):
 
     format = "tpch_profiles"
     title = "TPC-H stage profiles"
+    checks_jobs = True
 
     def __init__(self, path: Path, progress: Progress | None = None, *, executors: int = 20) -> None:
         super().__init__(path, progress)

@@ -105,6 +105,8 @@ class SparkApplication:
                 self._sql_names[f"sql-{int(match[1])}"] = match[2].decode("utf-8", "replace").strip('"')
         elif kind.endswith("SparkListenerSQLExecutionEnd"):
             match = _SQL_END.search(line)
+            if match is not None:
+                self._sql_names.pop(f"sql-{int(match[1])}", None)
             job = self._jobs.get(f"sql-{int(match[1])}") if match is not None else None
             if job is not None:
                 job.may_grow = False
@@ -293,6 +295,13 @@ class SparkApplication:
         for spark_job in job.spark_jobs:
             for run in spark_job.runs:
                 self._runs.pop((run.stage, run.attempt), None)
+            self._spark_jobs.pop(spark_job.spark_job, None)
+            for stage in spark_job.parents:
+                owners = self._owners.get(stage, [])
+                if spark_job.spark_job in owners:
+                    owners.remove(spark_job.spark_job)
+                if not owners:
+                    self._owners.pop(stage, None)
         submit_s = min(s.submit_s for s in job.spark_jobs)
         ends = [s.end_s for s in job.spark_jobs if s.end_s is not None]
         over = len(ends) == len(job.spark_jobs)

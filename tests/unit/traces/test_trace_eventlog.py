@@ -9,6 +9,8 @@ import pytest
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces import open_trace
+from spark_sched.traces.readers.spark_app import SparkApplication
+from spark_sched.traces.report import ReadReport
 
 T0 = 1_700_000_000_000
 
@@ -325,3 +327,31 @@ def test_a_damaged_event_is_a_bad_row_and_the_rest_is_read(tmp_path, change):
     assert trace.jobs.column("source_id").to_pylist() == ["spark-1"]
     assert reader.report.bad_rows == 1
     assert "SparkListenerJobStart cannot be read" in reader.report.examples[0].reason
+
+
+def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
+    log = Log()
+    for number in range(60):
+        log.add(
+            "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
+            executionId=number, description=f"query {number}",
+        )
+        log.job(number, number * 100, {number: []}, **{"spark.sql.execution.id": str(number)})
+        log.stage(number, number * 100 + 1, number * 100 + 50, tasks=60).job_end(number, number * 100 + 60)
+        log.add(
+            "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd",
+            executionId=number,
+            time=T0 + number,
+        )
+    app = SparkApplication(ReadReport(), T0, taken=None)
+    for event in log.events:
+        kind = event["Event"]
+        line = json.dumps(event, separators=(",", ":")).encode()
+        list(app.apply(kind, event) if app.reads(kind) else app.other(kind, line))
+    kept = {
+        name: len(value)
+        for name, value in vars(app).items()
+        if isinstance(value, dict) and name != "_handlers"
+    }
+    assert max(kept.values()) <= 33  # jobs of the last 2,000 events
+    assert [job.name for job in app.finish()][-1] == "query 59"
