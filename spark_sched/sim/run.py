@@ -9,7 +9,7 @@ import numpy as np
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.events import Event
-from spark_sched.policies.base import PolicySettings
+from spark_sched.policies.base import Policy, PolicySettings
 from spark_sched.policies.registry import create
 from spark_sched.predict import PhaseHistory, Predictor
 from spark_sched.sim.cluster import ClusterSpec
@@ -28,7 +28,7 @@ PREDICTORS = ("none", "history", "oracle")
 def simulate(
     cluster: ClusterSpec,
     jobs: Iterable[JobSpec],
-    policy: str = "fifo",
+    policy: str | Policy = "fifo",
     *,
     settings: Mapping[str, str] | None = None,
     predictor: str = "none",
@@ -44,7 +44,7 @@ def simulate(
 
     Args:
         jobs: in the order of submission; may be a generator.
-        policy: a name of the policies' registry.
+        policy: a name of the policies' registry, or a policy.
         settings: ``spark.sched.*`` properties as text, as for spark-submit.
         predictor: one of `PREDICTORS`.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
@@ -56,7 +56,7 @@ def simulate(
         BadInputError: an unknown policy, predictor or setting, or a cluster or job that cannot be.
     """
     checked = validate(settings or {})
-    chosen = create(policy, PolicySettings.from_config(checked))
+    chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
     knows: Predictor | None
     if predictor == "none":
         knows = None

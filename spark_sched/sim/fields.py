@@ -1,0 +1,119 @@
+"""Reading an experiment's tables: a wrong key or value is one sentence with file, key, value and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.units import TIME_EXAMPLES, parse_time_ms
+
+__all__ = ["Fields"]
+
+T = TypeVar("T")
+
+
+class Fields:
+    """One table of a TOML file. What was not asked for when `done` is called is refused as unknown.
+
+    Args:
+        file: named in every sentence.
+        where: the table's own name, such as ``cluster`` or ``workload[0]``; empty for the file's top.
+        table: its entries.
+    """
+
+    def __init__(self, file: str, where: str, table: Mapping[str, Any]) -> None:
+        self.file = file
+        self.where = where
+        self._table = dict(table)
+        self._asked: dict[str, None] = {}
+
+    def name(self, key: str) -> str:
+        return f"{self.where}.{key}" if self.where else key
+
+    def wrong(self, key: str, value: object, wanted: str) -> BadInputError:
+        """The sentence for a value that will not do."""
+        return BadInputError(f"{self.file}: {self.name(key)} is {value!r} but must be {wanted}")
+
+    def has(self, key: str) -> bool:
+        self._asked[key] = None
+        return key in self._table
+
+    def get(self, key: str, kind: type[T], default: T, wanted: str, *, least: float | None = None) -> T:
+        """A value of one kind (int, float, str, bool, list, dict), not below ``least``."""
+        self._asked[key] = None
+        value: Any = self._table.get(key, default)
+        if kind is float and type(value) is int:
+            value = float(value)
+        if type(value) is not kind or (least is not None and not value >= least):
+            raise self.wrong(key, value, wanted)
+        found: T = value
+        return found
+
+    def need(self, key: str, kind: type[T], wanted: str, *, least: float | None = None) -> T:
+        """As `get`, for a key that must be there."""
+        self._asked[key] = None
+        if key not in self._table:
+            raise BadInputError(f"{self.file}: {self.name(key)} is missing but must be {wanted}")
+        return self.get(key, kind, self._table[key], wanted, least=least)
+
+    def whole(self, key: str, default: int, *, least: int = 0) -> int:
+        return self.get(key, int, default, f"a whole number from {least}", least=least)
+
+    def number(self, key: str, default: float, *, least: float = 0.0) -> float:
+        return self.get(key, float, default, f"a number from {least:g}", least=least)
+
+    def text(self, key: str, default: str) -> str:
+        return self.get(key, str, default, "text in quotes")
+
+    def flag(self, key: str, default: bool) -> bool:
+        return self.get(key, bool, default, "true or false")
+
+    def choice(self, key: str, options: Iterable[str], default: str) -> str:
+        """One of ``options``; a slip gets a hint."""
+        options = tuple(options)
+        value = self.text(key, default)
+        if value not in options:
+            hint = did_you_mean(value, options)
+            raise self.wrong(key, value, f"one of {', '.join(options)}{hint}")
+        return value
+
+    def time_ms(self, key: str, default: int | None) -> int | None:
+        """A time such as ``"3s"``, in ms."""
+        if not self.has(key):
+            return default
+        value = self._table[key]
+        try:
+            return parse_time_ms(value)
+        except (ValueError, AttributeError, TypeError):
+            raise self.wrong(key, value, f"a time such as {TIME_EXAMPLES}, in quotes") from None
+
+    def length_ms(self, key: str, default: int) -> int:
+        """As `time_ms`, for a key that always has a value."""
+        value = self.time_ms(key, default)
+        assert value is not None
+        return value
+
+    def table(self, key: str) -> Fields:
+        """A table inside this one; empty if it is not there."""
+        return Fields(self.file, self.name(key), self.get(key, dict, {}, "a table"))
+
+    def tables(self, key: str) -> list[Fields]:
+        """An array of tables."""
+        rows = self.get(key, list, [], f"tables, each begun by [[{self.name(key)}]]")
+        if not all(isinstance(row, dict) for row in rows):
+            raise self.wrong(key, rows, f"tables, each begun by [[{self.name(key)}]]")
+        return [Fields(self.file, f"{self.name(key)}[{i}]", row) for i, row in enumerate(rows)]
+
+    def rest(self) -> dict[str, Any]:
+        """All entries, whatever their keys: for names that are the user's own."""
+        self._asked.update(dict.fromkeys(self._table))
+        return dict(self._table)
+
+    def done(self) -> None:
+        """Refuse what nobody asked for."""
+        for key in self._table:
+            if key not in self._asked:
+                hint = did_you_mean(key, self._asked)
+                known = ", ".join(sorted(self._asked))
+                raise BadInputError(f"{self.file}: {self.name(key)} is no key{hint}: use one of {known}")
