@@ -17,6 +17,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
     "doctor": ("spark_sched.cli.doctor", "Find out what is wrong here and how to mend it."),
     "demo": ("spark_sched.cli.demo", "Foreground against background on a local cluster, with and without."),
+    "simulate": ("spark_sched.cli.simulate", "Run any policy on any trace, on a virtual clock."),
     "trace": ("spark_sched.cli.trace", "Read, make and measure workloads: traces and Spark event logs."),
 }
 
