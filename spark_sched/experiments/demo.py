@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -293,10 +294,11 @@ def build_document(
 
 
 def _print_table(document: dict[str, Any], console: Console) -> None:
-    table = Table(title=f"{document['runs']} run(s) per setting, paired and interleaved")
+    title = f"{document['runs']} run(s) per setting, paired and interleaved"
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
     names = ("workload", "setting", "JCT (s)", "slowdown", "95 % interval", "background (s)", "÷ stock's")
     for number, name in enumerate(names):
-        table.add_column(name, justify="left" if number < 2 else "right")
+        table.add_column(name, no_wrap=True, justify="left" if number < 2 else "right")
     for row in table_rows(document["results"]):
         table.add_row(*row.values(), end_section=row["setting"] == plan.SETTINGS[-1])
     console.print(table)
