@@ -77,7 +77,7 @@ class _Arm:
         foreground.start()
         # 1. The foreground's first phase is running before the background arrives: what is measured is
         #    whether a job keeps its slots at barriers, not how long it waits to be let in.
-        _await_tasks(spark, command["size"]["partitions"], foreground)
+        _await_tasks(spark, foreground)
         if background is not None:
             background.start()
         # 2. The foreground's end is its JCT; the background runs on, to the end of its last job.
@@ -224,12 +224,17 @@ def _wake_workers(spark: SparkSession) -> None:
     sc.parallelize(range(slots), slots).mapPartitions(wait).count()
 
 
-def _await_tasks(spark: SparkSession, tasks: int, foreground: threading.Thread) -> None:
+def _await_tasks(spark: SparkSession, foreground: threading.Thread) -> None:
+    """Wait until the foreground's first tasks run.
+
+    One that is seen to run is enough: on free slots a phase is launched as a whole, and Spark's status
+    tracker, which updates in steps, may never show the full number.
+    """
     tracker = spark.sparkContext.statusTracker()
     deadline_s = time.monotonic() + _START_LIMIT_S
     while foreground.is_alive() and time.monotonic() < deadline_s:
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        if sum(stage.numActiveTasks for stage in stages if stage is not None) >= tasks:
+        if any(stage.numActiveTasks for stage in stages if stage is not None):
             return
         time.sleep(0.02)
 
