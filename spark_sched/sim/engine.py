@@ -89,6 +89,7 @@ class Simulation:
         self._slots = Slots(cluster, rng)
         self._totals = [node.slots for node in cluster.nodes]
         self._jobs: dict[str, JobRun] = {}
+        self._new: dict[str, JobRun] = {}  # since the last plan
         self._story = Story(planner.predictor, observer, cluster)
         self._reservations = Reservations(self._slots, self._jobs, self._story.listener)
         self._servers: Servers | None = None
@@ -97,7 +98,8 @@ class Simulation:
         self._plain = (
             cluster.locality is None and self._servers is None and all(n.speed == 1.0 for n in cluster.nodes)
         )
-        self._recorder = Recorder(self._slots.names, keep_tasks)
+        self._keep_tasks = keep_tasks
+        self._recorder = Recorder(self._slots.names)
         self._heap: list[tuple[int, int, int, object]] = []
         self._pushes = 0
         self._tasks = 0
@@ -106,7 +108,7 @@ class Simulation:
         self._changed = 0
         self._order: list[PhaseRun] = []
         self._resort = False
-        self._rank: dict[str, int] | None = None  # None: the plan in force orders nothing
+        self._unranked = 0  # rank of a job that the plan in force does not know
         self._armed_ms: int | None = None
         self._plan_at_ms = -1
 
@@ -197,10 +199,10 @@ class Simulation:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         job = JobRun(spec, self._arrivals, self._own_rule(spec), self.now_ms)
         self._arrivals += 1
-        if self._rank is None:
-            job.rank = 0
+        job.rank = self._unranked
         self._jobs[spec.key] = job
-        self._changed |= planning.JOBS
+        self._new[spec.key] = job
+        self._changed |= planning.ARRIVALS
         self._story.job_started(spec, self.now_ms)
         if self._planner.every_ms:
             # Until the next plan its own rule holds; an ideal planner plans before anything is launched.
@@ -227,7 +229,7 @@ class Simulation:
         phase = PhaseRun(job, index, spec, f"{self._stages}.0", self.now_ms, next_tasks, last)
         self._stages += 1
         job.phases[phase.key] = phase
-        phase.changed()
+        job.view = None
         locality = self._cluster.locality
         if locality is not None and spec.parents:
             phase.local = {}
@@ -279,6 +281,7 @@ class Simulation:
     def _end_job(self, job: JobRun) -> None:
         self._reservations.job_ended(job, self.now_ms)
         del self._jobs[job.key]
+        self._new.pop(job.key, None)
         self._changed |= planning.JOBS
         self._story.job_ended(job, self.now_ms)
         self._recorder.job(job, self.now_ms)
@@ -291,7 +294,7 @@ class Simulation:
         a = Attempt(self._tasks, phase, index, node, now, copy)
         self._slots.take(node)
         phase.running[a.task] = RunningTask(a.task, index, self._slots.names[node], now, copy)
-        phase.changed()
+        phase.view = job.view = None
         job.running_slots += 1
         job.starts += 1
         if job.first_launch_ms < 0:
@@ -312,10 +315,13 @@ class Simulation:
                 duration_ms = self._stretched_ms(phase, node, duration_ms)
             self._pushes += 1
             heapq.heappush(self._heap, (now + duration_ms, _TASK_END, self._pushes, a))
-        self._story.launched(a, now)
-        self._reservations.launched(a, now)
-        if a.reserves and not copy:
-            phase.originals[index] = a
+        self._story.version += 1
+        if self._story.listener is not None:
+            self._story.launched(a, now)
+        if self._reservations.engaged:
+            self._reservations.launched(a, now)
+            if a.reserves and not copy:
+                phase.originals[index] = a
 
     def _copy_duration_ms(self, phase: PhaseRun, index: int) -> int:
         rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
@@ -373,14 +379,19 @@ class Simulation:
         a.alive = False
         self._slots.give(a.node)
         del phase.running[a.task]
-        phase.changed()
-        phase.job.running_slots -= 1
+        job = phase.job
+        phase.view = job.view = None
+        job.running_slots -= 1
         self._changed |= planning.TASKS
         if self._servers is not None:
             self._servers.stop(a, now)
-        self._recorder.attempt(a, now, outcome)
-        self._story.ended(a, outcome, now, self._slots.names[a.node])
-        self._reservations.ended(a, outcome == "success", now)
+        if self._keep_tasks:
+            self._recorder.attempt(a, now, outcome)
+        self._story.version += 1
+        if self._story.listener is not None:
+            self._story.ended(a, outcome, now, self._slots.names[a.node])
+        if self._reservations.engaged:
+            self._reservations.ended(a, outcome == "success", now)
 
     # ---- 3. the plan ----
 
@@ -395,14 +406,16 @@ class Simulation:
             if at_ms > now:
                 return
         self._changed = 0
-        plan = self._planner.plan(self._jobs, self._slots, self._totals, self._story.version, now)
-        self._rank = planning.ranks(plan) if plan.ordered else None
-        jobs = self._jobs
+        one_by_one = self._planner.one_by_one
+        jobs = self._new if one_by_one else self._jobs
+        plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now)
+        ordered = plan.ordered and not one_by_one
+        self._unranked = UNRANKED if ordered else 0
         for entry in plan.jobs:
             job = jobs.get(entry.job)
             if job is None:
                 continue
-            rank = entry.rank if plan.ordered else 0
+            rank = entry.rank if ordered else 0
             if job.rank != rank or job.priority != entry.priority:
                 job.rank, job.priority = rank, entry.priority
                 self._resort = True
@@ -411,6 +424,7 @@ class Simulation:
                 job.planned = wanted
                 job.rule = planning.planned_rule(job.own_rule, *wanted, enabled=self._enabled)
                 self._reservations.rule_set(job, now)
+        self._new.clear()
 
     # ---- 4. and 5. launches ----
 
@@ -523,5 +537,3 @@ class Simulation:
         totals["jobs_not_submitted"] = waiting + (sum(1 for _ in self._source) if waiting else 0)
         return self._recorder.result(totals)
 
-
-assert UNRANKED > 0

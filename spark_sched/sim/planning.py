@@ -13,20 +13,28 @@ from spark_sched.policies.base import Policy
 from spark_sched.policies.plan import Plan, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.records import UNRANKED, JobRun
+from spark_sched.sim.records import JobRun
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import ExecutorView, Snapshot
 
-__all__ = ["JOBS", "LAUNCHES", "PHASES", "TASKS", "Planner", "own_rule", "planned_rule"]
+__all__ = ["ARRIVALS", "JOBS", "LAUNCHES", "PHASES", "TASKS", "Planner", "own_rule", "planned_rule"]
 
-# What changed since the last plan, as bits.
-JOBS, PHASES, TASKS, LAUNCHES = 1, 2, 4, 8
+# What changed since the last plan, as bits. JOBS: one came or ended.
+ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES = 1, 2, 4, 8, 16
 
 #: What a policy's plan can depend on, by its attribute ``changes_with``; without one: every event.
-_MASKS = {"jobs": JOBS, "phases": JOBS | PHASES, "tasks": JOBS | PHASES | TASKS, "launches": 15}
+#: ``arrival``: a job's rules depend on its own marks, and its order among equals on its arrival. Such a
+#: policy is shown each job once, so that a plan costs the same however many jobs are there.
+_MASKS = {
+    "arrival": ARRIVALS,
+    "jobs": ARRIVALS | JOBS,
+    "phases": ARRIVALS | JOBS | PHASES,
+    "tasks": ARRIVALS | JOBS | PHASES | TASKS,
+    "launches": ARRIVALS | JOBS | PHASES | TASKS | LAUNCHES,
+}
 #: Policies without that attribute whose plans depend on less than every event.
-_KNOWN = {"fifo": "jobs", "priority": "jobs", "reservation": "phases"}
+_KNOWN = {"fifo": "arrival", "priority": "arrival", "reservation": "phases"}
 
 
 class Planner:
@@ -45,7 +53,10 @@ class Planner:
         self.policy = policy
         self.predictor = predictor
         self.every_ms = every_ms
-        self.mask = _MASKS[getattr(policy, "changes_with", _KNOWN.get(policy.name, "tasks"))]
+        changes_with = getattr(policy, "changes_with", _KNOWN.get(policy.name, "tasks"))
+        self.mask = _MASKS[changes_with]
+        #: Jobs are decided on one by one, when they come.
+        self.one_by_one = changes_with == "arrival"
         self.plans = 0
         self._rng = rng
 
@@ -138,13 +149,3 @@ def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, 
         copies=own.copies and reservation.copies,
         phase_tasks=reservation.phase_tasks,
     )
-
-
-def ranks(plan: Plan) -> dict[str, int]:
-    """Rank by job key; empty where the plan orders nothing."""
-    return {job.job: job.rank for job in plan.jobs} if plan.ordered else {}
-
-
-def rank_of(job: str, ranked: Mapping[str, int], plan: Plan | None) -> int:
-    """As the JVM's ``PlanBook.rank``."""
-    return 0 if plan is None or not plan.ordered else ranked.get(job, UNRANKED)

@@ -40,9 +40,9 @@ class PhaseRun:
     """One active phase: the tasks that wait, those that run, and what the finished ones took."""
 
     __slots__ = (
-        "_view", "any_at_ms", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
+        "any_at_ms", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
         "min_ms", "next_tasks", "originals", "pending", "queued", "rack_at_ms", "ran_on", "running",
-        "sort_key", "spec", "start_ms", "sum_log_ms", "waiting",
+        "sort_key", "spec", "start_ms", "sum_log_ms", "view", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +78,7 @@ class PhaseRun:
         self.queued = False
         self.ran_on: dict[int, None] = {}
         self.sort_key: SortKey = (0, 0, 0, 0)
-        self._view: PhaseView | None = None
+        self.view: PhaseView | None = None
 
     def refresh_key(self) -> None:
         job = self.job
@@ -90,16 +90,12 @@ class PhaseRun:
         if self.min_ms is None or duration_ms < self.min_ms:
             self.min_ms = duration_ms
 
-    def changed(self) -> None:
-        self._view = None
-        self.job.view = None
-
     def durations(self) -> DurationSummary:
         return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
 
     def phase_view(self) -> PhaseView:
-        if self._view is None:
-            self._view = PhaseView(
+        if self.view is None:
+            self.view = PhaseView(
                 phase=self.key,
                 name=self.spec.name,
                 index=self.index,
@@ -112,7 +108,7 @@ class PhaseRun:
                 durations=self.durations(),
                 running=tuple(self.running.values()),
             )
-        return self._view
+        return self.view
 
 
 class JobRun:

@@ -29,6 +29,8 @@ class Reservations:
         self._known: set[str] = set()
         self._stand_ins: set[int] = set()
         self.events = 0
+        #: Whether any job ever reserved: before that there is nothing to tell.
+        self.engaged = False
 
     # ---- the ledger's listener ----
 
@@ -144,6 +146,7 @@ class Reservations:
     def _begin(self, now_ms: int) -> Ledger:
         """The first job that may hold: the ledger learns what runs."""
         ledger = self._ledger = Ledger(self)
+        self.engaged = True
         for node, name in enumerate(self._slots.names):
             ledger.executor_added(name, self._slots.free[node])
         for job in self._jobs.values():

@@ -54,28 +54,26 @@ class Result:
 class Recorder:
     """Collects rows while the run goes on."""
 
-    def __init__(self, nodes: list[str], keep_tasks: bool) -> None:
+    def __init__(self, nodes: list[str]) -> None:
         self.ended = 0
         self._nodes = nodes
-        self._keep_tasks = keep_tasks
         self._text: dict[str, list[str | None]] = {name: [] for name in _TEXT}
         self._numbers = {name: array("q") for name in _JOB_NUMBERS}
         self._tasks = {name: array("q") for name in _TASK_NUMBERS}
         self._appends = [self._tasks[name].append for name in _TASK_NUMBERS]
 
     def attempt(self, a: Attempt, now_ms: int, outcome: str) -> None:
-        if self._keep_tasks:
-            phase = a.phase
-            job, index, task, attempt, node, start, end, code, copy = self._appends
-            job(phase.job.arrival)
-            index(phase.index)
-            task(a.index)
-            attempt(a.task)
-            node(a.node)
-            start(a.start_ms)
-            end(now_ms)
-            code(_OUTCOMES.index(outcome))
-            copy(a.copy)
+        phase = a.phase
+        job, index, task, attempt, node, start, end, code, copy = self._appends
+        job(phase.job.arrival)
+        index(phase.index)
+        task(a.index)
+        attempt(a.task)
+        node(a.node)
+        start(a.start_ms)
+        end(now_ms)
+        code(_OUTCOMES.index(outcome))
+        copy(a.copy)
 
     def job(self, job: JobRun, end_ms: int) -> None:
         self.ended += 1
@@ -119,4 +117,4 @@ class Recorder:
         tasks: dict[str, list[Any]] = {name: list(column) for name, column in self._tasks.items()}
         tasks["outcome"] = [_OUTCOMES[code] for code in tasks["outcome"]]
         tasks["copy"] = [bool(copy) for copy in tasks["copy"]]
-        return Result(jobs, tasks if self._keep_tasks else {}, totals, self._nodes)
+        return Result(jobs, tasks, totals, self._nodes)

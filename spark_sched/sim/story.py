@@ -118,14 +118,14 @@ class Story:
             )
 
     def launched(self, a: Attempt, now_ms: int) -> None:
-        self.version += 1
+        """The caller has raised ``version``: it does so for every attempt and calls only for a listener."""
         if self.listener is not None:
             phase = a.phase
             executor = phase.running[a.task].executor
             self.listener(TaskLaunched(now_ms, phase.job.key, phase.key, a.task, a.index, executor, a.copy))
 
     def ended(self, a: Attempt, outcome: str, now_ms: int, executor: str) -> None:
-        self.version += 1
+        """As `launched`."""
         if self.listener is not None:
             phase = a.phase
             self.listener(
