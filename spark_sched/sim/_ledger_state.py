@@ -49,6 +49,7 @@ class Job:
         "held",
         "key",
         "marked",
+        "overridden",
         "peak_slots",
         "phases",
         "rule",
@@ -67,6 +68,8 @@ class Job:
         self.phases: dict[str, Phase] = {}
         # The last demand outlives its phase: between two Spark jobs it is all that is known.
         self.demand = 0
+        # Held slots that a higher priority took: the job takes them back as they are released.
+        self.overridden = 0
 
     @property
     def may_hold(self) -> bool:
@@ -91,7 +94,7 @@ class Job:
         """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
         if not self.may_hold or self.deadline_ms <= now_ms:
             return 0
-        most = 0
+        most = min(self.overridden, self.demand - self.running - self.held)
         for p in self.phases.values():
             if not p.last and p.past_threshold():
                 n = p.expected_next()

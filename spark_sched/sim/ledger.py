@@ -172,6 +172,7 @@ class Ledger:
             p = Phase(phase, j, index, tasks, next_tasks, last, barrier, now_ms)
             self._phases[phase] = p
             j.phases[phase] = p
+            j.overridden = 0  # From here on the phase's own tasks ask.
             self._refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
 
@@ -408,7 +409,7 @@ class Ledger:
         if surplus > 0 and j.held > 0:
             for e in [e for e in reversed(self._executors.values()) if j in e.held_by]:
                 while surplus > 0 and j in e.held_by:
-                    self._unhold(e, j, "trimmed", now_ms)
+                    self._give_back(e, j, "trimmed", now_ms)
                     surplus -= 1
 
     # ---- pre-reservation (Algorithm 1, lines 14-17) ----
@@ -416,7 +417,7 @@ class Ledger:
     def _offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
         best: Job | None = None
         for j in self._jobs.values():
-            if (best is None or j.rule.priority > best.rule.priority) and j.phases and j.wanted(now_ms) > 0:
+            if (best is None or j.rule.priority > best.rule.priority) and j.wanted(now_ms) > 0:
                 best = j
         e = self._executors.get(executor)
         if best is not None and e is not None:
@@ -431,10 +432,15 @@ class Ledger:
                     want -= 1
 
     def _take_idle(self, j: Job, e: Executor, now_ms: int) -> bool:
-        p = next((p for p in j.phases.values() if not p.last and p.past_threshold()), None)
-        if p is None or e.free <= e.held or not self._hold(j, p, e.id, now_ms):
+        phases = j.phases.values()
+        p = next((p for p in phases if not p.last and p.past_threshold()), next(iter(phases), None))
+        if not self._hold(j, p, e.id, now_ms):
             return False
-        p.pre_reserved += 1
+        # What was lost comes first; only slots beyond it count against n - m.
+        if j.overridden > 0:
+            j.overridden -= 1
+        elif p is not None:
+            p.pre_reserved += 1
         self.counters.pre_reserved += 1
         return True
 
@@ -446,7 +452,7 @@ class Ledger:
         if not a.copy:
             a.phase.job.running -= 1
 
-    def _hold(self, j: Job, p: Phase, executor: str, now_ms: int) -> bool:
+    def _hold(self, j: Job, p: Phase | None, executor: str, now_ms: int) -> bool:
         e = self._executors.get(executor)
         if e is None or e.draining or e.free <= e.held:
             return False
@@ -456,7 +462,7 @@ class Ledger:
         j.held += 1
         self._held_now += 1
         self.counters.holds += 1
-        self._listener.slot_held(j.key, p.key, executor, j.deadline_ms, now_ms)
+        self._listener.slot_held(j.key, "" if p is None else p.key, executor, j.deadline_ms, now_ms)
         return True
 
     def _unhold(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
@@ -477,10 +483,16 @@ class Ledger:
                 self._unhold(e, j, reason, now_ms)
 
     def _release_all_of(self, j: Job, reason: str, now_ms: int) -> None:
+        j.overridden = 0
         if j.held > 0:
             for e in self._executors.values():
                 while j in e.held_by:
-                    self._unhold(e, j, reason, now_ms)
+                    self._give_back(e, j, reason, now_ms)
+
+    def _give_back(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
+        """A slot that one job holds no more is a released slot to those that wait for one."""
+        self._unhold(e, j, reason, now_ms)
+        self._offer_to_pre_reservers(e.id, now_ms)
 
     def _drop_what_does_not_fit(self, e: Executor, now_ms: int) -> None:
         """A task of higher priority took the slot: the lowest priority gives way, of equals the latest to
@@ -492,6 +504,7 @@ class Ledger:
                     loser = j
             assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
             self._unhold(e, loser, "overridden", now_ms)
+            loser.overridden += 1
             self.counters.holds_overridden += 1
 
     def _integrate(self, now_ms: int) -> None:

@@ -37,8 +37,8 @@ object JobMark {
   val Fields: Seq[String] =
     Seq("id", "name", "user", "priority", "deadline", "isolation", "class", "copies")
 
-  // Spark Connect wraps a user's tag into one of its own that ends with it.
-  private val Tag: Regex = """(?:^|.*_)sched:([a-z]+)=(.*)""".r
+  // Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, after "_" with Connect.
+  private val Tag: Regex = """(?:^|.*[_-])sched:([a-z]+)=(.*)""".r
 
   private val GroupId = "spark.jobGroup.id"
   private val SqlExecutionId = "spark.sql.execution.id"
@@ -71,7 +71,8 @@ object JobMark {
       mark("class"),
       parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto")).getOrElse(true),
       grouping,
-      endsByCall = mark("id").isDefined,
+      // An id in a tag is a Connect client's, which has nothing to call.
+      endsByCall = property(Prefix + "id").isDefined,
       warnings.result())
   }
 }

@@ -39,6 +39,8 @@ final class Ledger(listener: LedgerListener) {
     val phases = mutable.LinkedHashMap.empty[String, Phase]
     // The last demand outlives its phase: between two Spark jobs it is all that is known.
     var demand = 0
+    // Held slots that a higher priority took: the job takes them back as they are released.
+    var overridden = 0
     def mayHold: Boolean = !ended && rule.isolation > 0.0
   }
 
@@ -152,6 +154,7 @@ final class Ledger(listener: LedgerListener) {
       val p = new Phase(phase, j, index, tasks, nextTasks, last, barrier, nowMs)
       phases(phase) = p
       j.phases(phase) = p
+      j.overridden = 0 // From here on the phase's own tasks ask.
       refreshDemand(j, nowMs)
       refreshDeadline(j, nowMs)
     }
@@ -225,7 +228,7 @@ final class Ledger(listener: LedgerListener) {
         else if (success && !wasDone) onCompletion(p, nowMs)
         else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
         else keepUnlessLast(p, "retry", nowMs)
-      val kept = decision.keep && hold(j, p, a.executor, nowMs)
+      val kept = decision.keep && hold(j, Some(p), a.executor, nowMs)
       if (!kept) offerToPreReservers(a.executor, nowMs)
       if (p.finished == p.tasks) phaseEnded(p.key, nowMs)
       preReserveIdle(j, nowMs)
@@ -401,7 +404,7 @@ final class Ledger(listener: LedgerListener) {
     if (surplus > 0 && j.held > 0) {
       val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
       latestFirst.foreach { e =>
-        while (surplus > 0 && e.heldBy.contains(j)) { unhold(e, j, "trimmed", nowMs); surplus -= 1 }
+        while (surplus > 0 && e.heldBy.contains(j)) { giveBack(e, j, "trimmed", nowMs); surplus -= 1 }
       }
     }
   }
@@ -453,7 +456,7 @@ final class Ledger(listener: LedgerListener) {
   private def wanted(j: Job, nowMs: Long): Int =
     if (!j.mayHold || j.deadlineMs <= nowMs) 0
     else {
-      var most = 0
+      var most = math.min(j.overridden, j.demand - j.running - j.held)
       j.phases.valuesIterator.foreach { p =>
         if (!p.last && pastThreshold(p)) expectedNext(p).foreach { n =>
           most = math.max(most, math.min(n - j.running - j.held, n - p.tasks - p.preReserved))
@@ -465,7 +468,7 @@ final class Ledger(listener: LedgerListener) {
   private def offerToPreReservers(executor: String, nowMs: Long): Unit = {
     var best: Job = null
     jobs.valuesIterator.foreach { j =>
-      if ((best == null || j.rule.priority > best.rule.priority) && j.phases.nonEmpty && wanted(j, nowMs) > 0) best = j
+      if ((best == null || j.rule.priority > best.rule.priority) && wanted(j, nowMs) > 0) best = j
     }
     if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
   }
@@ -479,9 +482,13 @@ final class Ledger(listener: LedgerListener) {
   }
 
   private def takeIdle(j: Job, e: Executor, nowMs: Long): Boolean = {
-    val p = j.phases.valuesIterator.find(p => !p.last && pastThreshold(p))
-    val taken = p.isDefined && e.free > e.held && hold(j, p.get, e.id, nowMs)
-    if (taken) { p.get.preReserved += 1; counters.preReserved += 1 }
+    val p = j.phases.valuesIterator.find(p => !p.last && pastThreshold(p)).orElse(j.phases.valuesIterator.nextOption())
+    val taken = hold(j, p, e.id, nowMs)
+    if (taken) {
+      // What was lost comes first; only slots beyond it count against n - m.
+      if (j.overridden > 0) j.overridden -= 1 else p.foreach(_.preReserved += 1)
+      counters.preReserved += 1
+    }
     taken
   }
 
@@ -493,7 +500,7 @@ final class Ledger(listener: LedgerListener) {
     if (!a.copy) a.phase.job.running -= 1
   }
 
-  private def hold(j: Job, p: Phase, executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
+  private def hold(j: Job, p: Option[Phase], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
     val fits = !e.draining && e.free > e.held
     if (fits) {
       integrate(nowMs)
@@ -502,7 +509,7 @@ final class Ledger(listener: LedgerListener) {
       j.held += 1
       heldNow += 1
       counters.holds += 1
-      listener.slotHeld(j.key, p.key, executor, j.deadlineMs, nowMs)
+      listener.slotHeld(j.key, p.fold("")(_.key), executor, j.deadlineMs, nowMs)
     }
     fits
   }
@@ -520,14 +527,24 @@ final class Ledger(listener: LedgerListener) {
   private def releaseAllOn(e: Executor, reason: String, nowMs: Long): Unit =
     e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
 
-  private def releaseAllOf(j: Job, reason: String, nowMs: Long): Unit = if (j.held > 0)
-    executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
+  private def releaseAllOf(j: Job, reason: String, nowMs: Long): Unit = {
+    j.overridden = 0
+    if (j.held > 0)
+      executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
+  }
+
+  /** A slot that one job holds no more is a released slot to those that wait for one. */
+  private def giveBack(e: Executor, j: Job, reason: String, nowMs: Long): Unit = {
+    unhold(e, j, reason, nowMs)
+    offerToPreReservers(e.id, nowMs)
+  }
 
   /** A task of higher priority took the slot: the lowest priority gives way, of equals the latest to hold there. */
   private def dropWhatDoesNotFit(e: Executor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
     var loser: Job = null
     e.heldBy.keysIterator.foreach(j => if (loser == null || j.rule.priority <= loser.rule.priority) loser = j)
     unhold(e, loser, "overridden", nowMs)
+    loser.overridden += 1
     counters.holdsOverridden += 1
   }
 

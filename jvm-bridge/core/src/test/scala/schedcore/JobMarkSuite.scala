@@ -43,10 +43,11 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(!m.endsByCall)
   }
 
-  test("tags mark too, alone, among others and as Spark Connect wraps them") {
+  test("tags mark too, alone, among others and as a session or Spark Connect wraps them") {
     assert(mark("spark.job.tags" -> "sched:priority=10").priority === 10)
     assert(mark("spark.job.tags" -> "other,sched:priority=10,x").priority === 10)
     assert(mark("spark.job.tags" -> "SparkConnect_OperationTag_User_u_Session_s_Tag_sched:priority=10").priority === 10)
+    assert(mark("spark.job.tags" -> "spark-session-0f1e-thread-22-sched:priority=10").priority === 10)
     assert(mark("spark.job.tags" -> "sched:name=report").key === "mark-name-report")
   }
 

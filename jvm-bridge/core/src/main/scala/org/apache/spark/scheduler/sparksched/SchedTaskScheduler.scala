@@ -208,9 +208,10 @@ private[spark] final class SchedTaskScheduler(
   def planOffered(json: String): String = synchronized {
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
-      val before = ledger.heldSlots
+      // What a reservation refused, a changed priority or a freed slot may allow.
+      val refusing = ledger.heldSlots > 0
       registry.applyPlan(plans, nowMs)
-      if (ledger.heldSlots < before) backend.reviveOffers()
+      if (refusing) backend.reviveOffers()
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
