@@ -85,6 +85,6 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
     assert sum(result["status"] == 0 for result in stock.values()) > 90
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
     different = [name for name in names if ours[name] != stock[name]]
-    # Some programs draw without a seed or sum floats in order of arrival: those differ between stock runs as well.
+    # Some programs draw without a seed or sum floats in order of arrival: stock runs differ there as well.
     again = run_all("examples", STOCK, different, attached_conf_dir, wheel_folder) if different else {}
     assert [name for name in different if again[name] == stock[name]] == []
