@@ -17,8 +17,9 @@ POOL = "foreground"
 POOL_WEIGHT = 1000
 PRIORITY = 10
 ISOLATION = 1.0
-# The foreground's tasks are light-tailed, so a copy could only lose; and a Python task that is killed blocks
-# its slot for 2 to 4 s and spins a processor meanwhile (pyspark's worker monitor): noise of its own.
+# The foreground's tasks are light-tailed, so a copy could only lose. And a Python task that is killed, as a
+# losing copy is, keeps its slot for 2 to 4 s more: Spark's monitor of Python workers looks every 2 s and then
+# waits `spark.python.task.killTimeout`. The job's own next phase would miss those slots.
 COPIES: Literal["auto", "never"] = "never"
 WORKERS = 2
 SLOTS_PER_WORKER = 8
