@@ -46,7 +46,7 @@ class DemoSize:
 
 
 _SLOTS = WORKERS * SLOTS_PER_WORKER
-QUICK = DemoSize(1, 0.8, 1.2, 6, BatchSize(_SLOTS, work_s=15.0, max_task_s=6.0, backlog_s=8.0))
+QUICK = DemoSize(1, 0.8, 1.2, 6, BatchSize(_SLOTS, work_s=13.0, max_task_s=6.0, backlog_s=8.0))
 FULL = DemoSize(5, 1.2, 1.8, 7, BatchSize(_SLOTS, work_s=42.0, max_task_s=12.0, backlog_s=16.0))
 # As many tasks as slots, so that every slot of both executors has had its Python worker before a run counts.
 WARM_UP = ForegroundSize(SlowStorage(_SLOTS, 0.2, 0.2, seed=0), passes=3)

@@ -34,14 +34,9 @@ def test_copies_gain_more_from_a_heavier_tail(benchmark):
 
 
 def test_a_share_counts_the_slots_in_use_at_each_moment(benchmark):
-    spans = (
-        Span("0", 0, 1000, "foreground"),
-        Span("0", 500, 1000, "foreground"),
-        Span("0", 0, 900, "background"),
-    )
-    times_s, used = benchmark("fair_pools").share(
-        Timeline(0, 1000, {"0": ""}, {"0": 4}, spans), "foreground", 4
-    )
+    kinds = [(0, 1000, "foreground"), (500, 1000, "foreground"), (0, 900, "background")]
+    timeline = Timeline(0, 1000, {"0": ""}, {"0": 4}, tuple(Span("0", *kind) for kind in kinds))
+    times_s, used = benchmark("fair_pools").share(timeline, "foreground", 4)
     assert times_s == [0.0, 0.25, 0.5, 0.75]
     assert used == [0.25, 0.25, 0.5, 0.5]
 
