@@ -15,23 +15,21 @@ from __future__ import annotations
 
 import heapq
 import random
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from operator import attrgetter
-
-import numpy as np
 
 from spark_sched.config import Settings, keys
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event
 from spark_sched.sim import planning
 from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.durations import Durations
 from spark_sched.sim.placement import NONE, Slots
 from spark_sched.sim.records import UNRANKED, Attempt, JobRun, PhaseRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.results import Recorder, Result
 from spark_sched.sim.servers import Servers
 from spark_sched.sim.story import Story
+from spark_sched.sim.waiting import WaitingPhases
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import RunningTask
 
@@ -41,7 +39,6 @@ __all__ = ["Simulation"]
 _TASK_END, _SERVER, _PHASE_READY, _ARRIVAL, _LOCALITY, _WAKE, _PLAN = range(7)
 _ORDER = ("task end", "server", "phase ready", "arrival", "locality", "wake-up", "plan")
 
-_sort_key = attrgetter("sort_key")
 #: Instants between two calls of ``progress``.
 _PROGRESS_EVERY = 2048
 
@@ -80,7 +77,6 @@ class Simulation:
         self._cluster = cluster
         self._source = iter(jobs)
         self._planner = planner
-        self._seed = seed
         self._until_ms = until_ms
         self._check = check
         self._own_rule = planning.own_rule(settings)
@@ -95,9 +91,7 @@ class Simulation:
         self._servers: Servers | None = None
         if cluster.model == "sharing":
             self._servers = Servers(cluster, self._slots, rng, self._push_server, self._evicted)
-        self._plain = (
-            cluster.locality is None and self._servers is None and all(n.speed == 1.0 for n in cluster.nodes)
-        )
+        self._durations = Durations(cluster, seed)
         self._keep_tasks = keep_tasks
         self._recorder = Recorder(self._slots.names)
         self._heap: list[tuple[int, int, int, object]] = []
@@ -106,8 +100,7 @@ class Simulation:
         self._stages = 0
         self._arrivals = 0
         self._changed = 0
-        self._order: list[PhaseRun] = []
-        self._resort = False
+        self._waiting = WaitingPhases()
         self._unranked = 0  # rank of a job that the plan in force does not know
         self._armed_ms: int | None = None
         self._plan_at_ms = -1
@@ -143,7 +136,7 @@ class Simulation:
             if self._changed & changes:
                 self._plan()
             # 4. and 5. Slots for tasks, held ones for copies.
-            if slots.free_total and (self._order or slots.holders):
+            if slots.free_total and (self._waiting.order or slots.holders):
                 self._launch_waiting()
             # 6. The next wake-up.
             if slots.holders:
@@ -245,19 +238,7 @@ class Simulation:
         self._changed |= planning.PHASES
         self._story.phase_started(phase, self.now_ms)
         self._reservations.phase_started(phase, self.now_ms)
-        self._enqueue(phase)
-
-    def _enqueue(self, phase: PhaseRun) -> None:
-        if not phase.queued:
-            phase.queued = True
-            phase.refresh_key()
-            insort(self._order, phase, key=_sort_key)
-
-    def _dequeue(self, phase: PhaseRun) -> None:
-        phase.queued = False
-        at = bisect_left(self._order, phase.sort_key, key=_sort_key)
-        assert self._order[at] is phase
-        del self._order[at]
+        self._waiting.add(phase)
 
     def _end_phase(self, phase: PhaseRun) -> None:
         job = phase.job
@@ -301,7 +282,7 @@ class Simulation:
             job.first_launch_ms = now
         self._changed |= planning.TASKS
         if copy:
-            duration_ms = self._copy_duration_ms(phase, index)
+            duration_ms = self._durations.copy_ms(phase, index)
             original = phase.originals[index]
             a.twin, original.twin = original, a
             job.copies += 1
@@ -311,8 +292,8 @@ class Simulation:
             memory = phase.spec.memory[index] if phase.spec.memory else 0.0
             self._servers.start(a, duration_ms, memory, now)
         else:
-            if not self._plain or job.spec.preferred is not None:
-                duration_ms = self._stretched_ms(phase, node, duration_ms)
+            if self._durations.vary or job.spec.preferred is not None:
+                duration_ms = self._durations.there_ms(phase, node, duration_ms)
             self._pushes += 1
             heapq.heappush(self._heap, (now + duration_ms, _TASK_END, self._pushes, a))
         self._story.version += 1
@@ -322,28 +303,6 @@ class Simulation:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
                 phase.originals[index] = a
-
-    def _copy_duration_ms(self, phase: PhaseRun, index: int) -> int:
-        rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
-        draw = phase.spec.copy_duration_ms
-        if draw is not None:
-            return draw(rng, 1)[0]
-        return phase.spec.durations_ms[int(rng.integers(phase.spec.tasks))]
-
-    def _stretched_ms(self, phase: PhaseRun, node: int, duration_ms: int) -> int:
-        """Its duration there: the node's speed, the distance of its input, a partition it does not prefer."""
-        spec = self._cluster.nodes[node]
-        factor = 1.0 / spec.speed
-        if phase.local is not None and node not in phase.local:
-            locality = self._cluster.locality
-            assert locality is not None
-            near = self._slots.racks[node] in phase.local_racks and locality.rack_slowdown is not None
-            factor *= locality.rack_slowdown if near and locality.rack_slowdown else locality.slowdown
-            phase.job.nonlocal_tasks += 1
-        preferred = phase.job.spec.preferred
-        if preferred is not None and spec.partition not in preferred:
-            factor *= phase.job.spec.elsewhere_factor
-        return max(1, round(duration_ms * factor))
 
     def _succeeded(self, a: Attempt) -> None:
         phase = a.phase
@@ -372,7 +331,7 @@ class Simulation:
         job.wasted_ms += self.now_ms - a.start_ms
         if a.twin is None or not a.twin.alive:
             phase.pending.append(a.index)
-            self._enqueue(phase)
+            self._waiting.add(phase)
 
     def _stop(self, a: Attempt, outcome: str) -> None:
         now, phase = self.now_ms, a.phase
@@ -418,7 +377,7 @@ class Simulation:
             rank = entry.rank if ordered else 0
             if job.rank != rank or job.priority != entry.priority:
                 job.rank, job.priority = rank, entry.priority
-                self._resort = True
+                self._waiting.unsorted = True
             wanted = (entry.priority, entry.reservation)
             if job.planned != wanted:
                 job.planned = wanted
@@ -429,40 +388,22 @@ class Simulation:
     # ---- 4. and 5. launches ----
 
     def _launch_waiting(self) -> None:
-        if self._resort:
-            self._resort = False
-            for phase in self._order:
-                phase.refresh_key()
-            self._order.sort(key=_sort_key)
+        self._waiting.sort()
         slots = self._slots
         if slots.open_total > 0:
-            at = 0
-            while at < len(self._order) and slots.open_total > 0:
-                phase = self._order[at]
+            at, order = 0, self._waiting.order
+            while at < len(order) and slots.open_total > 0:
+                phase = order[at]
                 if self._fill(phase):
                     at = 0  # planned anew
                 elif phase.queued:
                     at += 1
         if slots.holders:
-            for phase in self._privileged():
+            for phase in self._waiting.privileged(slots):
                 if phase.pending:
                     self._fill(phase)
             self._launch_copies()
         slots.opened.clear()
-
-    def _privileged(self) -> list[PhaseRun]:
-        """Waiting phases that may take a slot although none is open: their job holds one or outranks one."""
-        lowest = min(job.priority for job in self._slots.holders)
-        found = []
-        for phase in self._order:
-            if phase.job.priority <= lowest:
-                break
-            found.append(phase)
-        for job in self._slots.holders:
-            if job.priority <= lowest:
-                found += [phase for phase in job.phases.values() if phase.queued]
-        found.sort(key=_sort_key)
-        return found
 
     def _fill(self, phase: PhaseRun) -> bool:
         """Slots for as many of the phase's tasks as there are. Returns whether the order is another now."""
@@ -481,15 +422,11 @@ class Simulation:
             if replan and not phase.spec.gang:
                 break
         if not pending:
-            self._dequeue(phase)
+            self._waiting.remove(phase)
         if not replan:
             return False
         self._plan()
-        if self._resort:
-            self._resort = False
-            for each in self._order:
-                each.refresh_key()
-            self._order.sort(key=_sort_key)
+        self._waiting.sort()
         return True
 
     def _fits_whole(self, phase: PhaseRun) -> bool:
@@ -536,4 +473,3 @@ class Simulation:
         waiting = sum(1 for _, kind, _, _ in self._heap if kind == _ARRIVAL)
         totals["jobs_not_submitted"] = waiting + (sum(1 for _ in self._source) if waiting else 0)
         return self._recorder.result(totals)
-

@@ -42,13 +42,16 @@ class Fields:
     def get(self, key: str, kind: type[T], default: T, wanted: str, *, least: float | None = None) -> T:
         """A value of one kind (int, float, str, bool, list, dict), not below ``least``."""
         self._asked[key] = None
-        value: Any = self._table.get(key, default)
+        return self._as(key, self._table.get(key, default), kind, wanted, least)
+
+    def _as(self, key: str, value: Any, kind: type[T], wanted: str, least: float | None) -> T:
         if kind is float and type(value) is int:
             value = float(value)
-        if type(value) is not kind or (least is not None and not value >= least):
+        too_low = least is not None and isinstance(value, int | float) and not value >= least
+        # Exactly this kind: a flag is no number, though Python has it so.
+        if too_low or type(value) is not kind:
             raise self.wrong(key, value, wanted)
-        found: T = value
-        return found
+        return value
 
     def need(self, key: str, kind: type[T], wanted: str, *, least: float | None = None) -> T:
         """As `get`, for a key that must be there."""

@@ -54,7 +54,7 @@ def simulated_wait(load: float, servers: int, count: int, seed: int) -> float:
     return float(np.mean(result.jobs["wait_ms"])) / SERVICE_MS
 
 
-@pytest.mark.parametrize(("load", "count"), [(0.5, 150_000), (0.7, 200_000), (0.8, 300_000)])
+@pytest.mark.parametrize(("load", "count"), [(0.5, 100_000), (0.7, 150_000), (0.8, 250_000)])
 @pytest.mark.parametrize("servers", [4])
 def test_mean_wait_is_erlangs_at_moderate_load(load: float, servers: int, count: int) -> None:
     assert simulated_wait(load, servers, count, seed=1) == pytest.approx(
@@ -97,34 +97,46 @@ def constant(rng: np.random.Generator, count: int, mean: float) -> Floats:
 Draw = Callable[[np.random.Generator, int, float], Floats]
 
 
+def luck(gaps: Floats, services: Floats) -> float:
+    """Mean workload that these arrivals find on one server, over its expectation.
+
+    The workload is the same under every work-conserving order (Lindley's recursion) and its mean is known
+    (Pollaczek and Khinchine), so it tells how busy this very sample happens to be. Sojourns grow with it in
+    proportion where load is high; dividing by it takes most of the sample's error out (a ratio estimator).
+    """
+    found = workload = 0.0
+    for gap, service in zip(gaps[1:].tolist(), services[:-1].tolist(), strict=True):
+        workload = max(0.0, workload + service - gap)
+        found += workload
+    load = services.mean() / gaps.mean()
+    expected = load * (services**2).mean() / (2.0 * services.mean() * (1.0 - load))
+    return float(found / (len(gaps) - 1) / expected)
+
+
 def simulated_sojourn(draw: Draw, load: float, count: int, seed: int) -> float:
     rng = np.random.default_rng(seed)
     gaps, services = exponential(rng, count, SERVICE_MS / load), draw(rng, count, SERVICE_MS)
     server = ClusterSpec((NodeSpec("n", slots=1_000_000),), model="sharing")
     result = simulate(server, jobs_of(gaps, services), keep_tasks=False)
     assert result.unfinished == 0
-    return float(np.mean(result.jobs["jct_ms"])) / SERVICE_MS
+    mean = float(np.mean(result.jobs["jct_ms"])) / SERVICE_MS
+    # A job's own service is in its sojourn whatever the luck.
+    return 1.0 + (mean - 1.0) / luck(gaps, services)
 
 
 @pytest.mark.parametrize("draw", [exponential, constant, hyperexponential])
-@pytest.mark.parametrize(("load", "count"), [(0.5, 60_000), (0.7, 120_000)])
+@pytest.mark.parametrize(("load", "count"), [(0.5, 40_000), (0.7, 60_000), (0.8, 80_000), (0.9, 120_000)])
 def test_mean_sojourn_under_processor_sharing_depends_on_the_mean_alone(
     draw: Draw, load: float, count: int
 ) -> None:
     assert simulated_sojourn(draw, load, count, seed=2) == pytest.approx(1.0 / (1.0 - load), rel=0.02)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("draw", [exponential, constant, hyperexponential])
-def test_mean_sojourn_under_processor_sharing_at_load_0_9(draw: Draw) -> None:
-    assert simulated_sojourn(draw, 0.9, 500_000, seed=2) == pytest.approx(10.0, rel=0.02)
-
-
 def test_processor_sharing_on_several_cores_is_the_birth_and_death_chain_of_m_m_c() -> None:
     # With exponential demands the number of tasks is a birth-death chain with death rate min(n, cores): that
     # of M/M/c under any order of service. So the mean sojourn is Erlang's wait plus one service.
     rng = np.random.default_rng(11)
-    count, cores, load = 150_000, 4, 0.7
+    count, cores, load = 100_000, 4, 0.7
     gaps = exponential(rng, count, SERVICE_MS / (load * cores))
     server = ClusterSpec((NodeSpec("n", slots=1_000_000, cores=cores),), model="sharing")
     result = simulate(server, jobs_of(gaps, exponential(rng, count, SERVICE_MS)), keep_tasks=False)

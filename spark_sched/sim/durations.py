@@ -1,0 +1,45 @@
+"""How long an attempt runs: its own draw, the node's speed, the distance of its input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.records import PhaseRun
+
+__all__ = ["Durations"]
+
+
+class Durations:
+    """Durations in whole ms on the nodes of a cluster.
+
+    Attributes:
+        vary: where a task runs makes a difference to any job; otherwise only to those that prefer partitions.
+    """
+
+    def __init__(self, cluster: ClusterSpec, seed: int) -> None:
+        self.vary = cluster.locality is not None or any(node.speed != 1.0 for node in cluster.nodes)
+        self._cluster = cluster
+        self._seed = seed
+
+    def copy_ms(self, phase: PhaseRun, index: int) -> int:
+        """What a copy of a task draws: the same under every policy."""
+        rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
+        draw = phase.spec.copy_duration_ms
+        if draw is not None:
+            return draw(rng, 1)[0]
+        return phase.spec.durations_ms[int(rng.integers(phase.spec.tasks))]
+
+    def there_ms(self, phase: PhaseRun, node: int, duration_ms: int) -> int:
+        """What a task of ``duration_ms`` takes on ``node``; counts it if it is away from its input."""
+        nodes, locality, job = self._cluster.nodes, self._cluster.locality, phase.job
+        factor = 1.0 / nodes[node].speed
+        if locality is not None and phase.local is not None and node not in phase.local:
+            near = nodes[node].rack in phase.local_racks
+            on_rack = locality.rack_slowdown if near else None
+            factor *= locality.slowdown if on_rack is None else on_rack
+            job.nonlocal_tasks += 1
+        preferred = job.spec.preferred
+        if preferred is not None and nodes[node].partition not in preferred:
+            factor *= job.spec.elsewhere_factor
+        return max(1, round(duration_ms * factor))
