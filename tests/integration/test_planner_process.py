@@ -39,6 +39,18 @@ def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out() -> None:
     assert result["counters"]["planner_stalls"] == 1
 
 
+def test_a_planner_that_refuses_its_settings_is_not_started_for_ever() -> None:
+    result = run_scenario(
+        "planner_refuses",
+        "spark-sched:local[2]",
+        "spark.sched.planner.policy=resrvation",
+        "spark.sched.planner.restartBackoff=100ms",
+    )
+    assert result["total"] == sum(range(100))
+    assert result["counters"]["planner_starts"] == 1
+    assert "is not started again" in result["log"]
+
+
 def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only() -> None:
     result = run_scenario("planner_visible", "spark-sched:local[2]", "spark.log.level=DEBUG")
     secret = re.compile(r"\b[0-9a-f]{64}\b")

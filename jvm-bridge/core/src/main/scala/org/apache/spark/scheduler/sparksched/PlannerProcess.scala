@@ -59,9 +59,14 @@ private[sparksched] final class PlannerProcess(
 
   private def keep(): Unit = try {
     var backoffMs = settings.restartBackoffMs
-    while (!stopping) {
-      val worked = launch().exists(watch)
-      if (!stopping) {
+    var hopeless = false
+    while (!stopping && !hopeless) {
+      val planner = launch()
+      val worked = planner.exists(watch)
+      hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings)
+      if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
+        "again; the configured rules apply")
+      else if (!stopping) {
         if (worked) backoffMs = settings.restartBackoffMs
         Thread.sleep(backoffMs)
         backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
@@ -116,7 +121,11 @@ private[sparksched] final class PlannerProcess(
 
   private def relayLog(planner: Process): Unit = {
     val lines = new BufferedReader(new InputStreamReader(planner.getErrorStream, UTF_8))
-    Utils.tryWithResource(lines)(_.lines().forEach(line => logInfo(s"planner: ${line.replace(secret, "***")}")))
+    Utils.tryWithResource(lines)(_.lines().forEach { line =>
+      val said = s"planner: ${line.replace(secret, "***")}"
+      // Its lines begin with their level; a traceback has none.
+      if (line.startsWith("INFO")) logInfo(said) else logWarning(said)
+    })
   }
 
   private def end(planner: Process): Unit = Utils.tryLogNonFatalError {
@@ -130,4 +139,9 @@ private[sparksched] final class PlannerProcess(
     thread.start()
     thread
   }
+}
+
+private[sparksched] object PlannerProcess {
+  /** The planner's exit status for settings that no restart will mend, such as a policy that does not exist. */
+  val RefusedItsSettings = 2
 }
