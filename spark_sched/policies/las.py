@@ -29,11 +29,12 @@ class LasPolicy:
     """Jobs by the slot-milliseconds they have used so far, least first; new ones before all others.
 
     Service is folded from the snapshots: between two of them a job is taken to keep the slots that it ran
-    on at the first. A job first seen while it runs is credited with its running tasks' ages.
+    on at the first, so that it should see what was launched (``changes_with``). A job first seen while
+    it runs is credited with its running tasks' ages.
     """
 
     name = "las"
-    changes_with = "tasks"
+    changes_with = "rounds"
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

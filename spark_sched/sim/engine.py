@@ -138,6 +138,8 @@ class Simulation:
             # 4. and 5. Slots for tasks, held ones for copies.
             if slots.free_total and (self._waiting.order or slots.holders):
                 self._launch_waiting()
+                if changes & planning.ROUNDS and self._changed:
+                    self._plan()
             # 6. The next wake-up.
             if slots.holders:
                 self._arm()

@@ -49,7 +49,7 @@ class Fields:
             value = float(value)
         too_low = least is not None and isinstance(value, int | float) and not value >= least
         # Exactly this kind: a flag is no number, though Python has it so.
-        if too_low or type(value) is not kind:
+        if too_low or not isinstance(value, kind) or type(value) is not kind:
             raise self.wrong(key, value, wanted)
         return value
 

@@ -18,19 +18,21 @@ from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import ExecutorView, Snapshot
 
-__all__ = ["ARRIVALS", "JOBS", "LAUNCHES", "PHASES", "TASKS", "Planner", "own_rule", "planned_rule"]
+__all__ = ["ARRIVALS", "JOBS", "LAUNCHES", "PHASES", "ROUNDS", "TASKS", "Planner", "own_rule", "planned_rule"]
 
 # What changed since the last plan, as bits. JOBS: one came or ended.
-ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES = 1, 2, 4, 8, 16
+ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS = 1, 2, 4, 8, 16, 32
 
 #: What a policy's plan can depend on, by its attribute ``changes_with``; without one: every event.
 #: ``arrival``: a job's rules depend on its own marks, and its order among equals on its arrival. Such a
-#: policy is shown each job once, so that a plan costs the same however many jobs are there.
+#: policy is shown each job once, so that a plan costs the same however many jobs are there. ``rounds``: it
+#: also sees what was launched before the clock goes on; ``launches``: it decides anew after every single launch.
 _MASKS = {
     "arrival": ARRIVALS,
     "jobs": ARRIVALS | JOBS,
     "phases": ARRIVALS | JOBS | PHASES,
     "tasks": ARRIVALS | JOBS | PHASES | TASKS,
+    "rounds": ARRIVALS | JOBS | PHASES | TASKS | ROUNDS,
     "launches": ARRIVALS | JOBS | PHASES | TASKS | LAUNCHES,
 }
 #: Policies without that attribute whose plans depend on less than every event.
