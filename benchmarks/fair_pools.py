@@ -89,7 +89,7 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
                 arm.phases([PhasesJob([([50] * slots, [50] * slots)] * 3)])
             for run in range(runs):
                 row: dict[str, Any] = {"run": run}
-                for name in rng.permutation(names):
+                for name in map(str, rng.permutation(names)):
                     work = jobs(slots, np.random.default_rng([seed, run]), name == "spark_sched")
                     done = arms[name].phases(work)
                     row[name] = [round(s, 3) for s in done.jct_s]

@@ -43,7 +43,7 @@ def main(rounds: int, warm_up: int, tasks: int, slots: int, seed: int, json_outp
         ):
             arms = {"stock": stock, "spark_sched": ours}
             for number in range(-warm_up, rounds):
-                for name in rng.permutation(list(arms)):
+                for name in map(str, rng.permutation(list(arms))):
                     mark = Mark("empty", 10, 1.0) if name == "spark_sched" else None
                     seconds = arms[name].empty_tasks(tasks, mark)
                     if number >= 0:
