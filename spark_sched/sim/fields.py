@@ -49,7 +49,7 @@ class Fields:
             value = float(value)
         too_low = least is not None and isinstance(value, int | float) and not value >= least
         # Exactly this kind: a flag is no number, though Python has it so.
-        if too_low or not isinstance(value, kind) or type(value) is not kind:
+        if too_low or type(value) is not kind:
             raise self.wrong(key, value, wanted)
         return value
 
@@ -58,7 +58,7 @@ class Fields:
         self._asked[key] = None
         if key not in self._table:
             raise BadInputError(f"{self.file}: {self.name(key)} is missing but must be {wanted}")
-        return self.get(key, kind, self._table[key], wanted, least=least)
+        return self._as(key, self._table[key], kind, wanted, least)
 
     def whole(self, key: str, default: int, *, least: int = 0) -> int:
         return self.get(key, int, default, f"a whole number from {least}", least=least)

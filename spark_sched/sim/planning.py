@@ -26,7 +26,7 @@ ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS = 1, 2, 4, 8, 16, 32
 #: What a policy's plan can depend on, by its attribute ``changes_with``; without one: every event.
 #: ``arrival``: a job's rules depend on its own marks, and its order among equals on its arrival. Such a
 #: policy is shown each job once, so that a plan costs the same however many jobs are there. ``rounds``: it
-#: also sees what was launched before the clock goes on; ``launches``: it decides anew after every single launch.
+#: also sees what was launched before the clock goes on; ``launches``: it decides anew after every launch.
 _MASKS = {
     "arrival": ARRIVALS,
     "jobs": ARRIVALS | JOBS,
