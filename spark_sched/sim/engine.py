@@ -23,6 +23,7 @@ from spark_sched.events import Event
 from spark_sched.sim import planning
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.durations import Durations
+from spark_sched.sim.phases import fits_whole, new_phase
 from spark_sched.sim.placement import NONE, Slots
 from spark_sched.sim.records import UNRANKED, Attempt, JobRun, PhaseRun
 from spark_sched.sim.reserve import Reservations
@@ -214,29 +215,13 @@ class Simulation:
             self._start_phase(job, index)
 
     def _start_phase(self, job: JobRun, index: int) -> None:
-        spec = job.spec.phases[index]
-        next_tasks: int | None = None
-        last = False
-        if job.spec.dag_known:
-            widths = [child.tasks for child in job.spec.phases[index + 1 :] if index in child.parents]
-            next_tasks = sum(widths) if widths else None
-            last = job.phases_left == 1
-        phase = PhaseRun(job, index, spec, f"{self._stages}.0", self.now_ms, next_tasks, last)
+        phase = new_phase(job, index, f"{self._stages}.0", self.now_ms, self._cluster, self._slots.racks)
         self._stages += 1
         job.phases[phase.key] = phase
         job.view = None
-        locality = self._cluster.locality
-        if locality is not None and spec.parents:
-            phase.local = {}
-            for parent in spec.parents:
-                phase.local.update(job.outputs[parent])
-            phase.local_racks = frozenset(self._slots.racks[node] for node in phase.local) - {-1}
-            if not spec.gang:
-                phase.rack_at_ms = self.now_ms + locality.wait_ms
-                phase.any_at_ms = phase.rack_at_ms + (locality.wait_ms if phase.local_racks else 0)
-                self._push(phase.rack_at_ms, _LOCALITY, phase)
-                if phase.any_at_ms > phase.rack_at_ms:
-                    self._push(phase.any_at_ms, _LOCALITY, phase)
+        for at_ms in sorted({phase.rack_at_ms, phase.any_at_ms}):
+            if at_ms > self.now_ms:
+                self._push(at_ms, _LOCALITY, phase)
         self._changed |= planning.PHASES
         self._story.phase_started(phase, self.now_ms)
         self._reservations.phase_started(phase, self.now_ms)
@@ -271,7 +256,7 @@ class Simulation:
 
     # ---- attempts ----
 
-    def _launch(self, phase: PhaseRun, index: int, node: int, copy: bool) -> None:
+    def _launch(self, phase: PhaseRun, index: int, node: int, copy: bool = False) -> None:
         now, job = self.now_ms, phase.job
         self._tasks += 1
         a = Attempt(self._tasks, phase, index, node, now, copy)
@@ -373,9 +358,7 @@ class Simulation:
         ordered = plan.ordered and not one_by_one
         self._unranked = UNRANKED if ordered else 0
         for entry in plan.jobs:
-            job = jobs.get(entry.job)
-            if job is None:
-                continue
+            job = jobs[entry.job]
             rank = entry.rank if ordered else 0
             if job.rank != rank or job.priority != entry.priority:
                 job.rank, job.priority = rank, entry.priority
@@ -404,7 +387,8 @@ class Simulation:
             for phase in self._waiting.privileged(slots):
                 if phase.pending:
                     self._fill(phase)
-            self._launch_copies()
+            while (due := self._reservations.due_copy(self.now_ms)) is not None:
+                self._launch(*due, copy=True)
         slots.opened.clear()
 
     def _fill(self, phase: PhaseRun) -> bool:
@@ -412,7 +396,7 @@ class Simulation:
         slots, pending, now = self._slots, phase.pending, self.now_ms
         if phase.waiting and not slots.could_take(phase, slots.opened, now):
             return False
-        if phase.spec.gang and not self._fits_whole(phase):
+        if phase.spec.gang and not fits_whole(phase, slots):
             return False
         replan = self._planner.mask & planning.LAUNCHES and not self._planner.every_ms
         while pending:
@@ -420,7 +404,7 @@ class Simulation:
             if node == NONE:
                 phase.waiting = phase.local is not None
                 return False
-            self._launch(phase, pending.pop(), node, False)
+            self._launch(phase, pending.pop(), node)
             if replan and not phase.spec.gang:
                 break
         if not pending:
@@ -430,19 +414,6 @@ class Simulation:
         self._plan()
         self._waiting.sort()
         return True
-
-    def _fits_whole(self, phase: PhaseRun) -> bool:
-        """A gang takes open and own held slots; it does not wait for locality, and takes nobody's holds."""
-        held = sum(self._slots.holders.get(phase.job, {}).values())
-        return self._slots.open_total + held >= len(phase.pending)
-
-    def _launch_copies(self) -> None:
-        while True:
-            due = self._reservations.due_copy(self.now_ms)
-            if due is None:
-                return
-            phase, index, node = due
-            self._launch(phase, index, node, True)
 
     # ---- 6. timers, and the end ----
 
