@@ -55,7 +55,15 @@ def command(
       spark-sched simulate conf/experiments/baselines.toml
       spark-sched simulate conf/experiments/isolation.toml --out results --json
     """
-    from spark_sched.sim.experiment import read_experiment
+    try:
+        from spark_sched.sim.experiment import read_experiment
+    except ModuleNotFoundError as error:
+        extra = {"pyarrow": "'spark-sched[traces]'", "tomli": "tomli"}.get(error.name or "")
+        if extra is None:
+            raise
+        raise BadInputError(
+            f"simulate needs {error.name}, which is not installed: run pip install {extra}"
+        ) from None
 
     plan = read_experiment(experiment)
     arms = [arm for arm in plan.arms if not only or arm.name in only]

@@ -145,7 +145,7 @@ class Simulation:
             if slots.holders:
                 self._arm()
             if self._check:
-                self._assert_promises()
+                self._reservations.check(now)
             instants += 1
             if progress is not None and instants % _PROGRESS_EVERY == 0:
                 progress(self._recorder.ended, now)
@@ -357,17 +357,9 @@ class Simulation:
         plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now)
         ordered = plan.ordered and not one_by_one
         self._unranked = UNRANKED if ordered else 0
-        for entry in plan.jobs:
-            job = jobs[entry.job]
-            rank = entry.rank if ordered else 0
-            if job.rank != rank or job.priority != entry.priority:
-                job.rank, job.priority = rank, entry.priority
-                self._waiting.unsorted = True
-            wanted = (entry.priority, entry.reservation)
-            if job.planned != wanted:
-                job.planned = wanted
-                job.rule = planning.planned_rule(job.own_rule, *wanted, enabled=self._enabled)
-                self._reservations.rule_set(job, now)
+        for job in planning.put_in_force(plan, jobs, ordered=ordered, enabled=self._enabled):
+            self._waiting.unsorted = True
+            self._reservations.rule_set(job, now)
         self._new.clear()
 
     # ---- 4. and 5. launches ----
@@ -423,13 +415,6 @@ class Simulation:
         if wake_ms is not None and (self._armed_ms is None or wake_ms < self._armed_ms):
             self._armed_ms = max(wake_ms, self.now_ms + 1)
             self._push(self._armed_ms, _WAKE, None)
-
-    def _assert_promises(self) -> None:
-        broken = self._reservations.violations()
-        if any(free < held for free, held in zip(self._slots.free, self._slots.held, strict=True)):
-            broken.append("a node holds more slots than it has free")
-        if broken:
-            raise AssertionError(f"at {self.now_ms} ms: {'; '.join(broken)}")
 
     def _finish(self) -> Result:
         for job in self._jobs.values():

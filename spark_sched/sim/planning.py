@@ -18,7 +18,18 @@ from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import ExecutorView, Snapshot
 
-__all__ = ["ARRIVALS", "JOBS", "LAUNCHES", "PHASES", "ROUNDS", "TASKS", "Planner", "own_rule", "planned_rule"]
+__all__ = [
+    "ARRIVALS",
+    "JOBS",
+    "LAUNCHES",
+    "PHASES",
+    "ROUNDS",
+    "TASKS",
+    "Planner",
+    "own_rule",
+    "planned_rule",
+    "put_in_force",
+]
 
 # What changed since the last plan, as bits. JOBS: one came or ended.
 ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS = 1, 2, 4, 8, 16, 32
@@ -151,3 +162,24 @@ def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, 
         copies=own.copies and reservation.copies,
         phase_tasks=reservation.phase_tasks,
     )
+
+
+def put_in_force(plan: Plan, jobs: Mapping[str, JobRun], *, ordered: bool, enabled: bool) -> Iterator[JobRun]:
+    """Give jobs the plan's priorities, ranks and rules; the jobs for which one of them is another now.
+
+    Args:
+        plan: of these jobs alone.
+        jobs: by key.
+        ordered: the plan's ranks are in force.
+        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
+    """
+    for entry in plan.jobs:
+        job = jobs[entry.job]
+        rank = entry.rank if ordered else 0
+        wanted = (entry.priority, entry.reservation)
+        if job.rank != rank or job.priority != entry.priority or job.planned != wanted:
+            job.rank, job.priority = rank, entry.priority
+            if job.planned != wanted:
+                job.planned = wanted
+                job.rule = planned_rule(job.own_rule, *wanted, enabled=enabled)
+            yield job

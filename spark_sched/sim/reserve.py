@@ -138,8 +138,14 @@ class Reservations:
             "copies_wasted_ms": c.copies_wasted_ms,
         }
 
-    def violations(self) -> list[str]:
-        return self._ledger.violations() if self._ledger is not None else []
+    def check(self, now_ms: int) -> None:
+        """Raise AssertionError if the ledger or the slots break a promise."""
+        broken = self._ledger.violations() if self._ledger is not None else []
+        slots = self._slots
+        if any(free < held for free, held in zip(slots.free, slots.held, strict=True)):
+            broken.append("a node holds more slots than it has free")
+        if broken:
+            raise AssertionError(f"at {now_ms} ms: {'; '.join(broken)}")
 
     # ---- parts ----
 
