@@ -31,8 +31,9 @@ class Slots:
         self.open_total = sum(self.free)
         self.free_total = self.open_total
         self.holders: dict[JobRun, dict[int, int]] = {}
-        #: Nodes where a slot became open or held since the engine last emptied this.
+        #: Nodes where a slot became open since the engine last emptied this; kept if tasks wait for nodes.
         self.opened: dict[int, None] = {}
+        self._local = cluster.locality is not None
         self.racks = [-1 if node.rack is None else node.rack for node in nodes]
         self._rng = rng
         self._partition = [node.partition for node in nodes]
@@ -61,7 +62,8 @@ class Slots:
         self.free[node] += 1
         self.free_total += 1
         self.open_total += 1
-        self.opened[node] = None
+        if self._local:
+            self.opened[node] = None
         if self._place[node] == NONE and self.free[node] > self.held[node]:
             self._list(node)
 
@@ -76,7 +78,8 @@ class Slots:
     def unhold(self, job: JobRun, node: int) -> None:
         self.held[node] -= 1
         self.open_total += 1
-        self.opened[node] = None
+        if self._local:
+            self.opened[node] = None
         mine = self.holders[job]
         if mine[node] == 1:
             del mine[node]
