@@ -5,9 +5,9 @@
 
 A foreground job under background work at isolation levels P = 0, 0.2 … 1, and once alone, in random order
 inside each run and on the same seed: same input, same background batch. Reported per P: slowdown, the
-slot-seconds that were held and idle, and the utilization loss: those, divided by all slots' time while the job
-lived (a job at low P lives longer, so its sum of idle time is over more phases' length). "Utilization
-improvement" is the paper's: the share of the loss at P = 1 that a lower P saves.
+slot-seconds that were held and idle, and the utilization loss: those, divided by all slots' time while the
+job lived (a job at low P lives longer, so its idle time is a sum over a longer life). "Utilization improvement"
+is the paper's: the share of the loss at P = 1 that a lower P saves.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def main(runs: int, workload: str, seed: int, json_output: bool) -> None:
     }
     lines = [f"{workload}, alone: {np.mean(alone_s):.1f} s"]
     for row in rows:
+        idle_s, loss = row["held_idle_slot_s"]["mean"], row["utilization_loss"]["mean"]
         lines.append(
-            f"P = {row['isolation']:.1f}: slowdown {row['slowdown']['mean']:.2f}, held idle "
-            f"{row['held_idle_slot_s']['mean']:.1f} slot-s ({row['utilization_loss']['mean']:.1%} of all slots' "
-            f"time), {row['holds_expired']:.0f} holds expired"
+            f"P = {row['isolation']:.1f}: slowdown {row['slowdown']['mean']:.2f}, held idle {idle_s:.1f} "
+            f"slot-s ({loss:.1%} of all slots' time), {row['holds_expired']:.0f} holds expired"
         )
     publish(document, lines, json_output)
 
