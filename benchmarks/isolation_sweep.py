@@ -6,8 +6,8 @@
 A foreground job under background work at isolation levels P = 0, 0.2 … 1, and once alone, in random order
 inside each run and on the same seed: same input, same background batch. Reported per P: slowdown, the
 slot-seconds that were held and idle, and the utilization loss: those, divided by all slots' time while the
-job lived (a job at low P lives longer, so its idle time is a sum over a longer life). "Utilization improvement"
-is the paper's: the share of the loss at P = 1 that a lower P saves.
+job lived (a job at low P lives longer, so its idle time is a sum over a longer life). "Utilization
+improvement" is the paper's: the share of the loss at P = 1 that a lower P saves.
 """
 
 from __future__ import annotations
