@@ -66,11 +66,17 @@ def warm_up(sc: SparkContext, slots: int) -> None:
 
 
 @contextmanager
-def background(sc: SparkContext, tasks: int, seconds: float = 1.0) -> Iterator[list[float]]:
-    """Unmarked single-phase work beside the block; yields the list of its tasks' start times, once ended."""
+def background(
+    sc: SparkContext, tasks: int, seconds: float = 1.0, *, behind: int = 0
+) -> Iterator[list[float]]:
+    """Unmarked single-phase work beside the block, submitted once ``behind`` tasks run.
+
+    Yields the list of its tasks' start times, which is filled when they ended.
+    """
     starts: list[float] = []
 
     def submit() -> None:
+        wait_until(lambda: running_tasks(sc) >= behind, f"{behind} tasks were to run")
         rows = sc.parallelize(range(tasks), tasks).map(sleeper(lambda _: seconds)).collect()
         starts.extend(started for _, started, _ in rows)
 
@@ -118,14 +124,14 @@ def across_barriers(spark: SparkSession) -> Result:
     last: list[float] = []
 
     def action() -> None:
-        uneven = sleeper(lambda p: 0.4 + 0.3 * p)
+        uneven = sleeper(lambda p: 1.2 + 0.3 * p)
         rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
         done = rows.partitionBy(4).values().map(lambda row: (row[1], sleeper(lambda _: 0.4)(0)[1])).collect()
         first.extend(up for up, _ in done)
         last.extend(down for _, down in done)
 
-    # The background's first wave may be on its way; the foreground takes what it leaves, slot by slot.
-    with background(sc, 16) as starts, spark_sched.job(spark, "foreground", priority=10):
+    # The foreground has all slots when the background comes: what it loses it loses at its barriers.
+    with background(sc, 16, behind=4) as starts, spark_sched.job(spark, "foreground", priority=10):
         action()
         mine = max(first[:4])  # all four slots are the job's from here on …
         action()
@@ -529,6 +535,8 @@ def main(name: str, master: str, settings: list[str]) -> None:
             **spark_sched.conf(master.removeprefix("spark-sched:")),
             "spark.master": master,
             "spark.ui.enabled": "false",
+            # The status tracker that scenarios ask is to know of every task at once.
+            "spark.ui.liveUpdate.period": "0",
             "spark.ui.showConsoleProgress": "false",
             "spark.testing.schedInvariants": "true",
             **dict(setting.split("=", 1) for setting in settings),
