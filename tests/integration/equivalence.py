@@ -27,7 +27,6 @@ ARGUMENTS = {
     "pagerank.py": ["data/mllib/pagerank_data.txt", "3"],
     "sort.py": ["data/mllib/als/test.data"],
     "wordcount.py": ["data/mllib/als/test.data"],
-    "transitive_closure.py": ["2"],
     "mllib/kmeans.py": ["data/mllib/kmeans_data.txt", "2"],
     "mllib/word2vec.py": ["data/mllib/sample_lda_data.txt"],
     "mllib/gaussian_mixture_model.py": ["data/mllib/gmm_data.txt", "2"],
