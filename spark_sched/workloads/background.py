@@ -86,8 +86,13 @@ def draw_batch(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -
 
 
 def _draw_job(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -> tuple[int, ...]:
-    count = int(fit["task_count"][rng.integers(len(fit["task_count"]))])
-    row = next(c for c in fit["classes"] if c["min_tasks"] <= count <= c["max_tasks"])
+    possible = [c for c in fit["classes"] if c["job_mean_duration_s"][0] / TIME_SCALE < size.max_task_s]
+    if not possible:
+        raise ValueError(f"no job of the trace has tasks as short as {size.max_task_s} s")
+    row = None
+    while row is None:
+        count = int(fit["task_count"][rng.integers(len(fit["task_count"]))])
+        row = next((c for c in possible if c["min_tasks"] <= count <= c["max_tasks"]), None)
     while True:
         mean_s = _quantile(row["job_mean_duration_s"], rng) / TIME_SCALE
         if mean_s <= size.max_task_s:

@@ -21,7 +21,7 @@ SMALL = dataclasses.replace(
     passes=3,
     min_read_s=0.4,
     max_read_s=0.6,
-    batch=dataclasses.replace(plan.QUICK.batch, work_s=5.0, max_task_s=3.0, backlog_s=3.0),
+    batch=dataclasses.replace(plan.QUICK.batch, work_s=5.0, max_task_s=5.0, backlog_s=3.0),
 )
 
 INTERRUPTED = """

@@ -39,6 +39,17 @@ def test_the_backlog_is_there_at_once_and_the_rest_arrives_in_the_first_half(see
     assert arrivals_s[-1] <= SIZE.work_s / 2 + 0.001
 
 
+def test_a_limit_that_a_class_of_jobs_cannot_meet_leaves_the_other_classes():
+    jobs = batch(size=BatchSize(slots=16, work_s=5.0, max_task_s=2.0, backlog_s=3.0))
+    assert jobs
+    assert all(len(job.task_durations_ms) == 1 for job in jobs)  # wide jobs of the trace are all longer
+
+
+def test_a_limit_that_no_job_can_meet_is_refused():
+    with pytest.raises(ValueError, match="as short as"):
+        batch(size=BatchSize(slots=16, work_s=5.0, max_task_s=0.1))
+
+
 def test_the_shipped_fit_says_where_it_comes_from_and_its_quantiles_ascend():
     fit = trace_fit()
     assert "clusterdata-2011-2" in fit["source"]
