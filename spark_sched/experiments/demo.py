@@ -192,7 +192,13 @@ class Stage:
             arm.launch()
             self.arms[name] = arm
         with ThreadPoolExecutor(len(self.arms)) as pool:
-            list(pool.map(_warm_up, self.arms.values()))
+            try:
+                list(pool.map(_warm_up, self.arms.values()))
+            except BaseException:
+                # Leaving the pool waits for its threads, and they wait for their applications.
+                for arm in self.arms.values():
+                    arm.kill()
+                raise
 
     def _run(self, pair: plan.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
         def show(done: int, jobs: int, foreground: bool) -> None:
