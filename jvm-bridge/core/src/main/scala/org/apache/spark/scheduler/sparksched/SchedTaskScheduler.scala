@@ -26,13 +26,12 @@ private[spark] final class SchedTaskScheduler(
   // TaskSchedulerImpl asks for the pool only after construction.
   override val rootPool: Pool = new RankedPool(schedulingMode, rank)
 
-  val events = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized(body(registry.state(nowMs))))
-  private val ledger = new Ledger(new LedgerListener {
-    def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
-      events.offer(Event.SlotHeld(nowMs, job, phase, executor, deadlineMs))
-    def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
-      events.offer(Event.SlotFreed(nowMs, job, executor, reason))
+  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized {
+    slotNews.forget()
+    body(registry.state(nowMs))
   })
+  private val slotNews: SlotNews = new SlotNews(events)
+  private val ledger = new Ledger(slotNews)
   private val registry: Registry = new Registry(settings, ledger, events)
   val plans = new PlanBook
   private val planner = new PlannerProcess(
@@ -98,6 +97,7 @@ private[spark] final class SchedTaskScheduler(
         if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
       }
       val tasks = super.resourceOffers(offers, isAllFreeResources)
+      slotNews.tell()
       if (checkInvariants) check()
       rearm()
       tasks
@@ -191,6 +191,7 @@ private[spark] final class SchedTaskScheduler(
   /** Forgets jobs whose owner never said that they ended, and falls back when the plan's time is over. */
   private def everySecond(): Unit = afterChange {
     val now = nowMs
+    slotNews.tell()
     registry.forgetIdle(now)
     if (plans.expire(now)) registry.applyPlan(plans, now)
   }
