@@ -20,6 +20,8 @@ pytestmark = pytest.mark.integration
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"
 STOCK, OURS = "local[4]", "spark-sched:local[4]"
+# More than a hundred programs take over twenty minutes; every fourth runs unless this variable is set.
+ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 4
 MODULES = ["pyspark.core.rdd", "pyspark.core.context", "pyspark.sql.dataframe", "pyspark.ml.clustering"]
 # They wait for a database or a Hive metastore, or read formats that the wheel has no files of.
 NEEDS_MORE = {
@@ -92,8 +94,10 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
         if path.name != "__init__.py" and "streaming" not in path.relative_to(PROGRAMS).as_posix()
     )
     names = [name for name in names if name not in NEEDS_MORE]
+    if not os.environ.get(ALL_PROGRAMS):
+        names = names[::SAMPLE]
     stock, ours = run_both("examples", names, attached_conf_dir, tmp_path)
-    assert sum(result["status"] == 0 for result in stock.values()) > 90
+    assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
     different = [name for name in names if ours[name] != stock[name]]
     # Some programs draw without a seed or sum floats in order of arrival: stock runs differ there as well.

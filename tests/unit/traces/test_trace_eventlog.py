@@ -334,7 +334,8 @@ def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
     for number in range(60):
         log.add(
             "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart",
-            executionId=number, description=f"query {number}",
+            executionId=number,
+            description=f"query {number}",
         )
         log.job(number, number * 100, {number: []}, **{"spark.sql.execution.id": str(number)})
         log.stage(number, number * 100 + 1, number * 100 + 50, tasks=60).job_end(number, number * 100 + 60)
