@@ -17,6 +17,7 @@ from _common import application, local_properties, publish, stderr, workspace
 from spark_sched import bridge
 from spark_sched.experiments.arms import Mark, PhasesJob
 from spark_sched.experiments.statistics import spread
+from spark_sched.policies.reservation import phase_time_with_copies_s
 
 GOAL = 0.40
 FORMULA_DRAWS = 20_000
@@ -24,12 +25,8 @@ FORMULA_DRAWS = 20_000
 
 def formula(tasks: int, alpha: float, rng: np.random.Generator) -> tuple[float, float]:
     """The paper's T′ against T: mean of 1 − T′/T, and 1 − mean T′ / mean T."""
-    durations = np.sort(1 + rng.pareto(alpha, size=(FORMULA_DRAWS, tasks)), axis=1)
-    half = -(-tasks // 2)
-    launched = durations[:, half - 1]
-    copies = 1 + rng.pareto(alpha, size=(FORMULA_DRAWS, tasks - half))
-    left = np.minimum(durations[:, half:] - launched[:, None], copies)
-    with_copies, without = launched + left.max(axis=1), durations[:, -1]
+    durations, copies = 1 + rng.pareto(alpha, size=(2, FORMULA_DRAWS, tasks))
+    with_copies, without = phase_time_with_copies_s(durations, copies), durations.max(axis=1)
     return float(np.mean(1 - with_copies / without)), float(1 - with_copies.mean() / without.mean())
 
 
