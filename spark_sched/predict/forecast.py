@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sched.events import Event
+from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.state import JobView, Snapshot, Summary
 
 __all__ = ["UNKNOWN", "Forecast", "Predictor", "forecasts"]
@@ -23,6 +24,9 @@ class Forecast:
         source: where it comes from, for people: ``"none"`` or the predictor's name.
         runs: earlier runs of the job's name that agree with this one so far.
         samples: task times behind ``alpha`` and ``t_m_ms``.
+        runtime: how long the job runs from its first task on, in the places that it prefers; None: unknown.
+        runtime_point_s: the one number to expect of it, for those who plan with one.
+        runtime_source: for people: which feature, expert and how many runs it comes from.
     """
 
     phase_tasks: tuple[int, ...] = ()
@@ -31,6 +35,9 @@ class Forecast:
     source: str = "none"
     runs: int = 0
     samples: int = 0
+    runtime: RuntimeDistribution | None = None
+    runtime_point_s: float | None = None
+    runtime_source: str = "none"
 
 
 UNKNOWN = Forecast()

@@ -1,0 +1,131 @@
+"""Mean task times from history and pilots together (SLearn §7): history is the prior, pilots the evidence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.predict.distribution import RuntimeDistribution
+
+__all__ = ["Posterior", "normal_posterior", "pilots_needed", "posterior"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: Points of the grid over the logarithm of the mean task time.
+_POINTS = 160
+#: Chance that history tells nothing of this run: new code, other data.
+_SURPRISE = 0.02
+#: Such a run may be so many times as fast or slow as any before.
+_FAR = math.log(1e3)
+#: Tasks of one phase differ by that much at least (standard deviation of logarithms).
+_LEAST_SPREAD = 0.01
+_P95 = NormalDist().inv_cdf(0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """What is believed of a phase's mean task time.
+
+    Attributes:
+        task_s: its median, in seconds.
+        sigma: standard deviation of its logarithm: how sure that is.
+    """
+
+    task_s: float
+    sigma: float
+
+    def within(self, factor: float) -> float:
+        """Chance that the truth is within that factor (> 1), as far as the belief is log-normal."""
+        if self.sigma <= 0.0:
+            return 1.0
+        return 2.0 * NormalDist().cdf(math.log(factor) / self.sigma) - 1.0
+
+
+def normal_posterior(
+    samples: Sequence[float], sample_variance: float, prior_mean: float, prior_variance: float
+) -> tuple[float, float]:
+    """Mean and variance of x given samples of N(x, σ₁²) and the prior N(µ, σ₀²) (§4.1).
+
+    ``prior_variance`` may be infinite: nothing is known beforehand, and the answer is (ȳ, σ₁²/m).
+
+    Raises:
+        ValueError: no samples and an infinite prior: nothing is known at all.
+    """
+    prior = 0.0 if math.isinf(prior_variance) else 1.0 / prior_variance
+    evidence = len(samples) / sample_variance
+    if prior + evidence <= 0.0:
+        raise ValueError("a posterior needs samples or a prior with finite variance")
+    start = 0.0 if prior == 0.0 else prior_mean * prior
+    return (sum(samples) / sample_variance + start) / (prior + evidence), 1.0 / (prior + evidence)
+
+
+def prior_sigma(prior: RuntimeDistribution) -> float:
+    """How unsure a prior is: standard deviation of the logarithm, from its 5 % and 95 % quantiles."""
+    low, high = np.maximum(prior.quantile([0.05, 0.95]), 1e-3).tolist()
+    return math.log(high / low) / (2.0 * _P95)
+
+
+def pilots_needed(prior: RuntimeDistribution, spread: float, target: float, most: int) -> int:
+    """The fewest pilots after which the logarithm of the mean has a standard deviation of ``target`` or less,
+    0 where the prior has, ``most`` at most.
+
+    1/σ² = 1/σ₀² + m/σ₁² in logarithms (§4.1's posterior variance).
+    """
+    sigma = prior_sigma(prior)
+    if sigma <= target:
+        return 0
+    missing = 1.0 / target**2 - 1.0 / sigma**2
+    return min(most, max(1, math.ceil(missing * max(spread, _LEAST_SPREAD) ** 2)))
+
+
+@lru_cache(maxsize=4)
+def _steps(points: int) -> Floats:
+    return np.linspace(0.0, 1.0, points + 1)
+
+
+def posterior(
+    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], surprise: float = _SURPRISE
+) -> Posterior:
+    """What to believe of a mean task time after pilots took ``pilots_s``.
+
+    The prior is history's distribution and, with probability ``surprise``, anything within a factor of 1000
+    of it. A task of a phase whose mean is x takes log-normally as long, with mean x and ``spread`` as the
+    standard deviation of its logarithm.
+
+    Args:
+        prior: of the mean, in seconds.
+        spread: >= 0.
+        pilots_s: durations in seconds.
+    """
+    spread = max(spread, _LEAST_SPREAD)
+    logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), 1e-3)) + 0.5 * spread**2
+    first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), 1e-3)).tolist()
+    low, high = first - _FAR, last + _FAR
+    if logs.size:
+        # Where the pilots leave nothing of the belief no point is worth its time.
+        reach = 8.0 * spread / math.sqrt(logs.size) + 1e-3
+        low, high = max(low, float(logs.mean()) - reach), min(high, float(logs.mean()) + reach)
+        if low >= high:
+            low, high = float(logs.mean()) - reach, float(logs.mean()) + reach
+    edges = low + (high - low) * _steps(_POINTS)
+    mass = np.diff(prior.cdf(np.exp(edges))) * (1.0 - surprise)
+    mass = mass + surprise / _POINTS * (high - low) / (last - first + 2.0 * _FAR)
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    if logs.size:
+        exponent = -0.5 * logs.size * ((middle - logs.mean()) / spread) ** 2
+        mass = mass * np.exp(exponent - exponent.max())
+    total = float(mass.sum())
+    upto = np.cumsum(mass) / total
+    at = int(np.searchsorted(upto, 0.5))
+    before = float(upto[at - 1]) if at else 0.0
+    share = (0.5 - before) / max(float(upto[at]) - before, 1e-12)
+    mean = float((mass * middle).sum()) / total
+    variance = float((mass * (middle - mean) ** 2).sum()) / total
+    return Posterior(math.exp(float(edges[at] + share * (edges[at + 1] - edges[at]))), math.sqrt(variance))

@@ -1,0 +1,114 @@
+"""History as the prior, pilots as the evidence."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from spark_sched.policies.slearn.sizing import BayesSizing, PilotSizing
+from spark_sched.predict.bayes import normal_posterior, pilots_needed, posterior
+from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.features import JobAttributes
+from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.points import inverse_square_s, median_s
+from spark_sched.predict.task_history import Spreads, log_spread
+
+
+def expects(runtime: RuntimeDistribution, spread: float = 0.1, tasks: int = 100) -> PhaseExpectation:
+    return PhaseExpectation(tasks, runtime, spread, calibrated=runtime)
+
+
+def test_a_sure_history_is_believed_over_one_odd_pilot_but_not_over_many():
+    prior = RuntimeDistribution.normal_s(100.0, 5.0)
+    one = posterior(prior, 0.5, [160.0])
+    many = posterior(prior, 0.5, [160.0] * 60)
+    assert one.task_s == pytest.approx(100.0, rel=0.05)
+    assert many.task_s > 130.0
+
+
+def test_pilots_that_history_never_saw_the_like_of_are_believed():
+    prior = RuntimeDistribution.normal_s(100.0, 5.0)
+    told = posterior(prior, 0.05, [900.0, 950.0])
+    assert told.task_s == pytest.approx(925.0, rel=0.05)
+
+
+def test_without_pilots_it_is_history_and_pilots_make_it_surer():
+    prior = RuntimeDistribution.uniform_s(50.0, 150.0)
+    before = posterior(prior, 0.2, [])
+    after = posterior(prior, 0.2, [80.0, 90.0])
+    assert before.task_s == pytest.approx(median_s(prior), rel=0.05)
+    assert after.sigma < before.sigma
+    assert after.within(1.5) > before.within(1.5)
+
+
+def test_a_history_of_one_constant_is_a_point():
+    told = posterior(RuntimeDistribution.point_s(30.0), 0.1, [30.5])
+    assert told.task_s == pytest.approx(30.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "spread", "pilots"),
+    [(0.05, 0.3, 0), (0.09, 0.3, 0), (0.2, 0.1, 1), (0.2, 0.3, 7), (1.0, 0.3, 9), (1.0, 9.0, 20)],
+)
+def test_the_surer_history_is_the_fewer_pilots_it_takes(sigma: float, spread: float, pilots: int):
+    z = np.linspace(-4.0, 4.0, 801)
+    cdf = np.array([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in z.tolist()])
+    cdf[-1] = 1.0
+    prior = RuntimeDistribution.from_knots(np.exp(3.0 + sigma * z), cdf)
+    assert pilots_needed(prior, spread, 0.1, 20) == pilots
+
+
+def test_no_pilots_where_history_is_sure_of_the_queue_and_some_where_it_is_not():
+    sizing = BayesSizing()
+    # 100 tasks of 40 to 60 s: 4e6 to 6e6 ms, well within the second queue.
+    assert sizing.pilots(100, expects(RuntimeDistribution.uniform_s(40.0, 60.0)), 3) == 0
+    # Of 80 to 120 s: on either side of 1e7 ms.
+    assert sizing.pilots(100, expects(RuntimeDistribution.uniform_s(80.0, 120.0)), 3) > 0
+
+
+def test_without_history_it_is_slearn():
+    sizing, slearn = BayesSizing(), PilotSizing(inverse_square_s)
+    nothing = PhaseExpectation(100)
+    for expected in (None, nothing):
+        assert sizing.pilots(100, expected, 3) == slearn.pilots(100, expected, 3) == 3
+        assert sizing.task_ms([10.0, 20.0], expected) == slearn.task_ms([10.0, 20.0], expected) == 15.0
+        assert sizing.task_ms([], expected) is None
+
+
+def test_it_never_takes_more_pilots_than_slearn():
+    wild = expects(RuntimeDistribution.uniform_s(0.001, 1e6), spread=3.0)
+    assert BayesSizing().pilots(100, wild, 3) == 3
+
+
+def test_a_posterior_of_nothing_is_refused():
+    with pytest.raises(ValueError, match="needs samples or a prior"):
+        normal_posterior([], 1.0, 0.0, math.inf)
+
+
+def test_the_inverse_squares_mean_of_two_runtimes():
+    both = RuntimeDistribution.from_knots([10.0, 10.0, 20.0, 20.0], [0.0, 0.5, 0.5, 1.0])
+    assert inverse_square_s(both) == pytest.approx((0.5 / 100.0 + 0.5 / 400.0) ** -0.5)
+    assert inverse_square_s(RuntimeDistribution.point_s(7.0)) == pytest.approx(7.0)
+
+
+def test_the_inverse_squares_mean_of_an_even_spread():
+    # (1 / (ab))^-1/2: the geometric mean of the ends.
+    assert inverse_square_s(RuntimeDistribution.uniform_s(10.0, 40.0)) == pytest.approx(20.0)
+
+
+def test_spreads_are_each_names_own_and_everyones_for_a_stranger():
+    spreads = Spreads()
+    known, stranger = JobAttributes(user="u", name="a"), JobAttributes(user="u", name="b")
+    for _ in range(50):
+        spreads.add(known, 0.5)
+        spreads.add(JobAttributes(user="v", name="c"), 0.1)
+    assert spreads.expect(known) == pytest.approx(0.5, rel=0.1)
+    assert 0.1 < spreads.expect(stranger) < 0.5
+
+
+def test_a_spread_needs_two_tasks():
+    assert log_spread([3.0]) is None
+    assert log_spread([3.0, 3.0]) == 0.0
+    assert log_spread([1.0, math.e]) == pytest.approx(math.sqrt(0.5))

@@ -1,0 +1,60 @@
+"""Pilots on executors of different speed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spark_sched.predict.pilots import TaskTimes
+from spark_sched.predict.speeds import ExecutorSpeeds
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate
+
+
+def test_a_slow_executor_is_known_by_its_tasks_and_an_average_one_is_not():
+    speeds = ExecutorSpeeds()
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        times = {i: round(1000 * (2.0 if i % 4 == 0 else 1.0) * rng.lognormal(0.0, 0.2)) for i in range(8)}
+        speeds.learn(times, {i: f"e{i % 4}" for i in times})
+    # Of four executors one takes twice as long: 2 ** 0.75 times the geometric mean.
+    assert speeds.slowness("e0") == pytest.approx(2.0**0.75, rel=0.1)
+    assert speeds.slowness("e1") == pytest.approx(2.0**-0.25, rel=0.1)
+
+
+def test_equal_executors_stay_equal_however_much_their_tasks_differ():
+    speeds = ExecutorSpeeds()
+    rng = np.random.default_rng(2)
+    for _ in range(100):
+        times = {i: round(1000 * rng.lognormal(0.0, 1.0)) + 1 for i in range(40)}
+        speeds.learn(times, {i: f"e{i % 20}" for i in times})
+    assert {speeds.slowness(f"e{n}") for n in range(20)} == {1.0}
+
+
+def test_few_tasks_an_unknown_executor_and_one_that_is_gone_tell_nothing():
+    speeds = ExecutorSpeeds()
+    for _ in range(4):
+        speeds.learn({0: 1000, 1: 9000}, {0: "a", 1: "b"})
+    assert speeds.slowness("a") == speeds.slowness("stranger") == 1.0
+    for _ in range(20):
+        speeds.learn({0: 1000, 1: 9000}, {0: "a", 1: "b"})
+    assert speeds.slowness("b") == pytest.approx(3.0)
+    speeds.forget("b")
+    assert speeds.slowness("b") == 1.0
+
+
+def test_a_phase_on_one_executor_says_nothing_of_its_speed():
+    speeds = ExecutorSpeeds()
+    for _ in range(50):
+        speeds.learn({0: 10, 1: 1000}, {0: "a", 1: "a"})
+    assert speeds.slowness("a") == 1.0
+
+
+def test_pilots_on_slow_and_on_fast_executors_size_a_job_alike():
+    """Half of the nodes run four times as fast; every job's tasks are equal."""
+    nodes = tuple(NodeSpec(f"n{i}", 4, speed=4.0 if i % 2 else 1.0) for i in range(4))
+    jobs = [JobSpec(f"j{n}", 60_000 * n, (PhaseSpec([40_000] * 16),)) for n in range(20)]
+    times = TaskTimes(None)
+    simulate(ClusterSpec(nodes), jobs, "slearn", predictor=times, until_ms=60_000 * 25)
+    # A task of 40 s takes 40 s or 10 s, 20 s at the geometric mean.
+    assert times.speeds.slowness("n0") == pytest.approx(2.0, rel=0.05)
+    assert times.speeds.slowness("n1") == pytest.approx(0.5, rel=0.05)
