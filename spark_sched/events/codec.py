@@ -1,9 +1,8 @@
 """Events and batches, to and from JSON (``protocol/event-batch.schema.json``).
 
 Decoding checks every field: one wrong event would make the planner's picture of the cluster wrong for as
-long as it
-runs. It is the planner's hottest path (every task is two events), so the checks of each type are laid out
-once.
+long as it runs. It is the planner's hottest path (a task that outlives a batch is two events), so the checks
+of each type are laid out once.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from spark_sched.events.model import (
     JobStarted,
     PhaseEnded,
     PhaseStarted,
+    ShortTasks,
     SlotFreed,
     SlotHeld,
     TaskEnded,
@@ -41,6 +41,7 @@ class _Field(NamedTuple):
     legal: str
     allowed: Callable[[Any], bool] | None = None
     optional: bool = False
+    spared: bool = False  # left out rather than written as null
 
 
 def _text(name: str, *, optional: bool = False, empty: bool = True, attribute: str = "") -> _Field:
@@ -56,6 +57,15 @@ def _whole(name: str, low: int | None = 0, *, optional: bool = False) -> _Field:
     if low is None:
         return _Field(name, name, (int,), "a whole number", None, optional)
     return _Field(name, name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
+
+
+def _wholes(name: str, low: int | None = 0) -> _Field:
+    def allowed(values: list[Any]) -> bool:
+        # type(), as below: a set of types is much cheaper than a look at each value.
+        return set(map(type, values)) == {int} and (low is None or min(values) >= low)
+
+    legal = "a list of whole numbers" if low is None else f"a list of whole numbers >= {low}"
+    return _Field(name, name, (list,), f"{legal}, at least one", allowed)
 
 
 def _flag(name: str) -> _Field:
@@ -83,6 +93,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _text("class", optional=True, attribute="job_class"),
         _flag("copies"),
         _flag("marked"),
+        _whole("begun_ms", optional=True)._replace(spared=True),
     ),
     JobEnded: (_TIME, _JOB, _choice("outcome", "ended", "idle")),
     PhaseStarted: (
@@ -109,6 +120,15 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("duration_ms", None),
         _choice("outcome", "success", "failed", "killed", "lost"),
         _flag("copy"),
+    ),
+    ShortTasks: (
+        _TIME,
+        _JOB,
+        _PHASE,
+        _EXECUTOR,
+        _wholes("tasks"),
+        _wholes("indices"),
+        _wholes("durations_ms", None),
     ),
     SlotHeld: (_TIME, _JOB, _text("phase"), _EXECUTOR, _whole("deadline_ms", None)),
     SlotFreed: (
@@ -173,7 +193,9 @@ def decode_event(source: Mapping[str, Any], number: int = 0) -> Event | None:
 def encode_event(event: Event) -> dict[str, Any]:
     """The event as a JSON object."""
     fields = _FIELDS[type(event)]
-    return {"type": event.type, **{f.name: getattr(event, f.attribute) for f in fields}}
+    values = {f.name: getattr(event, f.attribute) for f in fields}
+    spared = {f.name for f in fields if f.spared and values[f.name] is None}
+    return {"type": event.type, **{name: value for name, value in values.items() if name not in spared}}
 
 
 def encode_batch(batch: Batch) -> dict[str, Any]:
@@ -209,7 +231,19 @@ def _decode(item: Any, number: int) -> Event | str:
         elif value is not None or not field.optional:
             _refuse(item, field, f"event {number} ({kind})")
         values.append(value)
-    return cls(*values)
+    event = cls(*values)
+    if isinstance(event, ShortTasks):
+        _check_columns(event, f"event {number} ({kind})")
+    return event
+
+
+def _check_columns(event: ShortTasks, where: str) -> None:
+    tasks, indices, durations = len(event.tasks), len(event.indices), len(event.durations_ms)
+    if not tasks == indices == durations:
+        raise BadInputError(
+            f"{where}: tasks, indices and durations_ms must be equally long, "
+            f"not {tasks}, {indices} and {durations}"
+        )
 
 
 def _read(item: Mapping[str, Any], field: _Field, where: str) -> Any:

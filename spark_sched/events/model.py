@@ -54,7 +54,8 @@ class JobStarted:
     """A job's first phase is about to start; the fields are what its marks say.
 
     ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
-    for jobs that must never run a task twice.
+    for jobs that must never run a task twice. ``begun_ms``: when its first task started, told after a reset
+    of jobs that had begun before.
     """
 
     type: ClassVar[str] = "job_started"
@@ -68,6 +69,7 @@ class JobStarted:
     job_class: str | None
     copies: bool
     marked: bool
+    begun_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,24 @@ class TaskEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class ShortTasks:
+    """Attempts of one phase on one executor that were launched and succeeded within one batch, as columns.
+
+    ``tasks``, ``indices`` and ``durations_ms`` have one entry per attempt, in the order of their ends;
+    ``time_ms`` is the last one's. None of them is a copy.
+    """
+
+    type: ClassVar[str] = "short_tasks"
+    time_ms: int
+    job: str
+    phase: str
+    executor: str
+    tasks: list[int]
+    indices: list[int]
+    durations_ms: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class SlotHeld:
     """One idle slot is reserved for the job until ``deadline_ms``; ``phase`` is empty where it is not
     known."""
@@ -176,6 +196,7 @@ Event: TypeAlias = (
     | PhaseEnded
     | TaskLaunched
     | TaskEnded
+    | ShortTasks
     | SlotHeld
     | SlotFreed
 )

@@ -103,6 +103,10 @@ ENDED = {
     "type": "task_ended", "time_ms": 1, "job": "j", "phase": "1.0", "task": 4, "index": 0, "executor": "1",
     "duration_ms": 7, "outcome": "success", "copy": False,
 }  # fmt: skip
+SHORT = {
+    "type": "short_tasks", "time_ms": 9, "job": "j", "phase": "1.0", "executor": "e",
+    "tasks": [4, 5], "indices": [0, 1], "durations_ms": [7, -1],
+}  # fmt: skip
 
 
 def test_a_duration_may_be_negative_as_clocks_step_back() -> None:
@@ -136,6 +140,10 @@ def test_a_duration_may_be_negative_as_clocks_step_back() -> None:
         (batch_of(ENDED | {"copy": None}), ["copy", "true or false", "None"]),
         (batch_of(job_started(isolation=1.5)), ["isolation", "[0, 1]", "1.5"]),
         (batch_of(job_started(isolation=float("nan"))), ["isolation", "nan"]),
+        (batch_of(SHORT | {"tasks": []}), ["event 0 (short_tasks)", "tasks", "at least one"]),
+        (batch_of(SHORT | {"indices": [0, True]}), ["indices", "whole numbers", "True"]),
+        (batch_of(SHORT | {"tasks": [4, -1]}), ["tasks", ">= 0"]),
+        (batch_of(SHORT | {"tasks": [4]}), ["equally long", "1, 2 and 2"]),
         (batch_of(ENDED | {"executor": ["x" * 500]}), ["executor", "..."]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

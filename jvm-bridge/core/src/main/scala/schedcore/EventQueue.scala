@@ -19,6 +19,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private var resetDue = true
   private var dropped = 0L
   private var sent = 0L
+  private var nudged = false
 
   def offer(event: Event): Unit = lock.synchronized {
     version += 1
@@ -42,17 +43,24 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     lock.notifyAll()
   }
 
+  /** Lets a waiting poll return at once: somebody asks something. */
+  def nudge(): Unit = lock.synchronized {
+    nudged = true
+    lock.notifyAll()
+  }
+
   /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them. */
   def poll(maxEvents: Int, timeoutMs: Long): Batch = {
     val deadline = nowMs() + timeoutMs
     val reset = lock.synchronized {
       var left = timeoutMs
-      while (events.isEmpty && !resetDue && left > 0) {
+      while (events.isEmpty && !resetDue && !nudged && left > 0) {
         lock.wait(left)
         left = deadline - nowMs()
       }
       // One batch of many events costs the planner far less than many of one.
-      if (!resetDue && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
+      if (!resetDue && !nudged && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
+      nudged = false
       resetDue
     }
     if (reset) withState { state =>
@@ -62,12 +70,14 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
         sent += state.size
         Batch(version, reset = true, dropped, nowMs(), state)
       }
-    } else lock.synchronized {
-      val batch = Seq.newBuilder[Event]
-      var n = 0
-      while (n < maxEvents && events.nonEmpty) { batch += events.dequeue(); n += 1 }
-      sent += n
-      Batch(version - events.size, reset = false, dropped, nowMs(), batch.result())
+    } else {
+      val (taken, last, lost) = lock.synchronized {
+        val taken = mutable.ArrayBuffer.empty[Event]
+        while (taken.size < maxEvents && events.nonEmpty) taken += events.dequeue()
+        sent += taken.size
+        (taken, version - events.size, dropped)
+      }
+      Batch(last, reset = false, lost, nowMs(), Folding.shortTasks(taken))
     }
   }
 

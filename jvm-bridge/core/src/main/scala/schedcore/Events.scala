@@ -25,7 +25,8 @@ object Event {
     }
   }
 
-  final case class JobStarted(timeMs: Long, mark: JobMark) extends Event("job_started") {
+  /** @param begunMs when the job's first task started, where it had when the planner came */
+  final case class JobStarted(timeMs: Long, mark: JobMark, begunMs: Option[Long] = None) extends Event("job_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", mark.key)
       out.writeStringField("name", mark.name)
@@ -36,6 +37,7 @@ object Event {
       mark.jobClass.fold(out.writeNullField("class"))(out.writeStringField("class", _))
       out.writeBooleanField("copies", mark.copies)
       out.writeBooleanField("marked", mark.marked)
+      begunMs.foreach(out.writeNumberField("begun_ms", _))
     }
   }
 
@@ -97,6 +99,31 @@ object Event {
     }
   }
 
+  /**
+   * Attempts of one phase on one executor that were launched and succeeded within one batch, as columns.
+   *
+   * A phase of thousands of short tasks would otherwise keep the planner busy with events that change nothing.
+   */
+  final case class ShortTasks(
+      timeMs: Long, job: String, phase: String, executor: String,
+      tasks: collection.Seq[Long], indices: collection.Seq[Int], durationsMs: collection.Seq[Long])
+      extends Event("short_tasks") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("phase", phase)
+      out.writeStringField("executor", executor)
+      out.writeArrayFieldStart("tasks")
+      tasks.foreach(out.writeNumber(_))
+      out.writeEndArray()
+      out.writeArrayFieldStart("indices")
+      indices.foreach(out.writeNumber(_))
+      out.writeEndArray()
+      out.writeArrayFieldStart("durations_ms")
+      durationsMs.foreach(out.writeNumber(_))
+      out.writeEndArray()
+    }
+  }
+
   final case class SlotHeld(timeMs: Long, job: String, phase: String, executor: String, deadlineMs: Long)
       extends Event("slot_held") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
@@ -116,8 +143,13 @@ object Event {
   }
 }
 
-/** @param version number of the batch's last event; @param reset the events rebuild the whole state */
-final case class Batch(version: Long, reset: Boolean, dropped: Long, nowMs: Long, events: Seq[Event])
+/**
+ * @param version number of the batch's last event
+ * @param reset the events rebuild the whole state
+ * @param asked somebody asks the planner something
+ */
+final case class Batch(
+    version: Long, reset: Boolean, dropped: Long, nowMs: Long, events: Seq[Event], asked: Boolean = false)
 
 object Batch {
   val Schema = 1
@@ -132,6 +164,7 @@ object Batch {
     out.writeBooleanField("reset", batch.reset)
     out.writeNumberField("dropped", batch.dropped)
     out.writeNumberField("now_ms", batch.nowMs)
+    if (batch.asked) out.writeBooleanField("asked", true)
     out.writeArrayFieldStart("events")
     batch.events.foreach { event =>
       out.writeStartObject()

@@ -40,6 +40,9 @@ object JobMark {
   // Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, after "_" with Connect.
   private val Tag: Regex = """(?:^|.*[_-])sched:([a-z]+)=(.*)""".r
 
+  // Spark Connect says in a tag of its own whose operation it is.
+  private val ConnectUser: Regex = """SparkConnect_OperationTag_User_(.+)_Session_.*""".r
+
   private val GroupId = "spark.jobGroup.id"
   private val SqlExecutionId = "spark.sql.execution.id"
   private val Tags = "spark.job.tags"
@@ -47,6 +50,7 @@ object JobMark {
   /** Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order. */
   def from(property: String => Option[String], sparkJobId: Int): JobMark = {
     val tags = property(Tags).toSeq.flatMap(_.split(',')).collect { case Tag(field, value) => field -> value }.toMap
+    val connectUser = property(Tags).toSeq.flatMap(_.split(',')).collectFirst { case ConnectUser(name) => name }
     val warnings = Seq.newBuilder[String]
     tags.keys.filterNot(Fields.contains).foreach(f => warnings += s"tag sched:$f is unknown")
     def mark(field: String): Option[String] = property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty)
@@ -64,7 +68,7 @@ object JobMark {
     JobMark(
       key,
       mark("name").orElse(property(GroupId)).getOrElse(key),
-      mark("user"),
+      mark("user").orElse(connectUser),
       parsed("priority", "a whole number")(_.toIntOption).getOrElse(0),
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1)),
       parsed("deadline", "milliseconds since 1970")(_.toLongOption),

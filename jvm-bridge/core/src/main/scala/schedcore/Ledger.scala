@@ -271,7 +271,10 @@ final class Ledger(listener: LedgerListener) {
       else {
         val uncopied = p.attempts.valuesIterator.filter(a => !a.copy && !p.done(a.index) && !p.copied(a.index)).toSeq
         if (uncopied.size > j.held) Nil
-        else uncopied.filter(_.launchMs + p.copyAgeMs <= nowMs)
+        else {
+          val ageMs = p.copyAgeMs
+          uncopied.filter(_.launchMs + ageMs <= nowMs)
+        }
       }
     }
   }
@@ -300,9 +303,12 @@ final class Ledger(listener: LedgerListener) {
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
           if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
-            if (!p.barrier && p.paceKnown) p.attempts.valuesIterator.foreach { a =>
-              val oldEnough = a.launchMs + p.copyAgeMs
-              if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
+            if (!p.barrier && p.paceKnown) {
+              val ageMs = p.copyAgeMs
+              p.attempts.valuesIterator.foreach { a =>
+                val oldEnough = a.launchMs + ageMs
+                if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
+              }
             }
           }
         }

@@ -4,10 +4,19 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
+/** Tasks of one phase, by index, that run before its others so that their times tell of these. */
+final case class Pilots(phase: Int, tasks: IndexedSeq[Int])
+
 /**
  * What the planner wants for one job; an absent field means the configured default.
  *
  * @param reserves false where the plan has no reservation for the job: it holds nothing
+ * @param startMs when it is planned to start; None: the plan has no start for it
+ * @param deferred its waiting tasks do not start yet
+ * @param share slots that its waiting tasks may take under this plan; None: any. A live cluster is one partition, so the
+ *              plan's shares by partition come to one number
+ * @param evict its running tasks are killed and wait again
+ * @param queue its place in the plan's queue weights; None: ranks alone order it
  */
 final case class JobPlan(
     rank: Int,
@@ -18,7 +27,13 @@ final case class JobPlan(
     preReserveThreshold: Option[Double],
     phaseTasks: IndexedSeq[Int],
     copies: Boolean,
-    reserves: Boolean) {
+    reserves: Boolean,
+    startMs: Option[Long] = None,
+    deferred: Boolean = false,
+    share: Option[Int] = None,
+    evict: Boolean = false,
+    pilots: Option[Pilots] = None,
+    queue: Option[Int] = None) {
 
   /** The job's own rule with what this plan says laid over it. */
   def over(own: Rule): Rule = own.copy(
@@ -33,8 +48,12 @@ final case class JobPlan(
 
 /**
  * @param ordered ranks order jobs of equal priority; otherwise Spark's FIFO or FAIR order stands within a priority
+ * @param newJobsWait jobs that the plan does not know start nothing before the next one
+ * @param queueWeights a slot goes to the queue with the fewest running tasks over its weight, and there by rank
  */
-final case class Plan(number: Long, snapshot: Long, expiresMs: Long, ordered: Boolean, jobs: Map[String, JobPlan])
+final case class Plan(
+    number: Long, snapshot: Long, expiresMs: Long, ordered: Boolean, jobs: Map[String, JobPlan],
+    newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty)
 
 /** Why a plan was not taken: a code to count by and a sentence to read. */
 final case class Refusal(code: String, sentence: String)
@@ -60,7 +79,10 @@ object Plan {
     val jobs = root.path("jobs").elements().asScala.map(job => text(job, "job") -> readJob(job)).toMap
     Plan(
       long(root, "plan"), long(root, "snapshot"), made + long(root, "valid_for_ms"),
-      root.path("ordered").asBoolean(false), jobs)
+      root.path("ordered").asBoolean(false), jobs, root.path("new_jobs_wait").asBoolean(false),
+      root.path("queue_weights").elements().asScala.map { w =>
+        if (!w.isNumber || w.asDouble <= 0.0) throw BadValue(s"queue_weights has $w, not a number above 0") else w.asDouble
+      }.toIndexedSeq)
   }
 
   private def readJob(job: JsonNode): JobPlan = {
@@ -76,8 +98,31 @@ object Plan {
         if (!n.isInt || n.asInt < 1) throw BadValue(s"phase_tasks has $n, not a positive whole number") else n.asInt
       }.toIndexedSeq,
       rule.path("copies").asBoolean(true),
-      reserves = rule.isObject)
+      reserves = rule.isObject,
+      startMs = if (job.path("start_ms").isMissingNode) None else Some(long(job, "start_ms")),
+      deferred = job.path("deferred").asBoolean(false),
+      share = readShare(job.path("share")),
+      evict = job.path("evict").asBoolean(false),
+      pilots = readPilots(job.path("pilots")),
+      queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)))
   }
+
+  private def readShare(share: JsonNode): Option[Int] = if (absent(share)) None else Some {
+    if (!share.isObject) throw BadValue(s"share is $share, not slots by partition")
+    share.elements().asScala.map(n => whole(n, "share", 1)).sum
+  }
+
+  private def readPilots(pilots: JsonNode): Option[Pilots] = if (absent(pilots)) None else Some {
+    if (!pilots.path("tasks").isArray) throw BadValue(s"pilots is $pilots, not a phase and a list of tasks")
+    Pilots(
+      whole(pilots.path("phase"), "phase of pilots", 0),
+      pilots.path("tasks").elements().asScala.map(n => whole(n, "tasks of pilots", 0)).toIndexedSeq.distinct)
+  }
+
+  private def absent(node: JsonNode): Boolean = node.isMissingNode || node.isNull
+
+  private def whole(node: JsonNode, field: String, low: Int): Int =
+    if (!node.isInt || node.asInt < low) throw BadValue(s"$field has $node, not a whole number from $low") else node.asInt
 
   private def long(node: JsonNode, field: String): Long = {
     val value = node.path(field)

@@ -42,6 +42,10 @@ object Settings {
   val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
   val PlannerPython = Key("spark.sched.planner.python", "python3")
   val PlannerPolicy = Key("spark.sched.planner.policy", "reservation")
+  val PlannerSolver = Key("spark.sched.planner.solver", "prices")
+  val PlannerFirstQueue = Key("spark.sched.planner.firstQueue", "1000s")
+  val PlannerFirstSlot = Key("spark.sched.planner.firstSlot", "5s")
+  val PlannerWindow = Key("spark.sched.planner.window", "4h")
   val PlannerInterval = Key("spark.sched.planner.interval", "200ms")
   val PlanValidity = Key("spark.sched.planner.planValidity", "10s")
   val PlannerStartTimeout = Key("spark.sched.planner.startTimeout", "30s")
@@ -55,7 +59,8 @@ object Settings {
 
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerInterval,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerSolver,
+    PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
     EventsPath, HistoryPath, Seed)
 
@@ -78,7 +83,7 @@ object Settings {
       copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
       wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job")
     // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
-    Seq(PlannerInterval, PlanValidity).foreach(read.millis)
+    Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval, PlanValidity).foreach(read.millis)
     read.integer(Seed, 0, Int.MaxValue)
     Settings(
       read.flag(ReservationEnabled),

@@ -37,6 +37,7 @@ final class BatchSuite extends AnyFunSuite {
   test("the batch that follows is written as the example says, but for a type that is not ours") {
     val batch = Batch(21, reset = false, 3, t + 9000, Seq(
       TaskEnded(t + 2510, "mark-7f3a", "4.0", 18, 1, "1", 2389, "killed", copy = false),
+      ShortTasks(t + 2590, "spark-3", "5.0", "0", Seq(20L, 21L), Seq(0, 1), Seq(41L, 38L)),
       ExecutorRemoved(t + 4000, "1", "idle for 60 s"),
       JobEnded(t + 8000, "mark-7f3a", "ended"),
       JobEnded(t + 8900, "spark-3", "idle")))
@@ -53,7 +54,7 @@ final class BatchSuite extends AnyFunSuite {
       ExecutorAdded(t, "0", "h", 2), ExecutorRemoved(t, "0", "r"), JobStarted(t, mark("a", "a")), JobEnded(t, "a", "ended"),
       PhaseStarted(t, "a", "1.0", "p", 0, 2, None, last = false, barrier = true), PhaseEnded(t, "a", "1.0", completed = false),
       TaskLaunched(t, "a", "1.0", 1, 0, "0", copy = false), TaskEnded(t, "a", "1.0", 1, 0, "0", 5, "lost", copy = false),
-      SlotHeld(t, "a", "1.0", "0", t), SlotFreed(t, "a", "0", "expired"))
+      ShortTasks(t, "a", "1.0", "0", Seq(1L), Seq(0), Seq(5L)), SlotHeld(t, "a", "1.0", "0", t), SlotFreed(t, "a", "0", "expired"))
     assert(samples.map(_.kind).toSet === required.keySet)
     val written = Protocol.parse(Batch.toJson(Batch(1, reset = false, 0, t, samples))).path("events").elements().asScala
     written.foreach { event =>

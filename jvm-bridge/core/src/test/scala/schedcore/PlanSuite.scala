@@ -11,6 +11,8 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
     s"""{"schema": 1, "plan": 1, "snapshot": 0, "made_at_ms": 0, "valid_for_ms": 1,
        |"jobs": [{"job": "a", "rank": 0, "priority": 3, "reservation": $reservation, "reason": ""}]}""".stripMargin
 
+  private def entry(more: String): String = plan("{}").replace("\"rank\": 0", "\"rank\": 0, " + more)
+
   private def refusal(json: String): (String, String) = {
     val r = Plan.parse(json).left.value
     r.code -> r.sentence
@@ -64,6 +66,11 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
       plan("""{"t_m_ms": 0}""") -> "t_m_ms is 0",
       plan("""{"prereserve_threshold": "half"}""") -> "prereserve_threshold is \"half\"",
       plan("""{"phase_tasks": [2, 0]}""") -> "phase_tasks has 0, not a positive whole number",
+      entry("\"share\": {\"0\": 0}") -> "share has 0, not a whole number from 1",
+      entry("\"share\": 3") -> "share is 3, not slots by partition",
+      entry("\"start_ms\": \"now\"") -> "start_ms is \"now\", not a whole number",
+      entry("\"pilots\": [1]") -> "pilots is [1], not a phase and a list of tasks",
+      entry("\"pilots\": {\"phase\": 0, \"tasks\": [-1]}") -> "tasks of pilots has -1, not a whole number from 0",
       plan("{}").replace("\"priority\": 3", "\"priority\": 3.5") -> "priority is 3.5, not a whole number",
       plan("{}").replace("\"job\": \"a\"", "\"job\": 7") -> "job is 7, not text",
       plan("{}").replace("\"plan\": 1", "\"plan\": \"x\"") -> "plan is \"x\", not a whole number"

@@ -11,6 +11,8 @@ private[sparksched] final class PlanBook {
   private var accepted = 0L
   private var fallbacks = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Long]
+  /** Who may start what under the plan in force. */
+  val starts = new StartGate
 
   /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
   def plannerStarted(): Unit = newest = 0L
@@ -26,6 +28,7 @@ private[sparksched] final class PlanBook {
     answer match {
       case Right(plan) =>
         current = Some(plan)
+        starts.put(current)
         newest = plan.number
         accepted += 1
       case Left(refusal) => refusals(refusal.code) = refusals.getOrElse(refusal.code, 0L) + 1
@@ -36,9 +39,20 @@ private[sparksched] final class PlanBook {
   /** Falls back to the configured rules when the plan's time is over; returns whether it did just now. */
   def expire(nowMs: Long): Boolean = {
     val over = current.exists(_.expiresMs <= nowMs)
-    if (over) { current = None; fallbacks += 1 }
+    if (over) {
+      current = None
+      starts.put(None)
+      fallbacks += 1
+    }
     over
   }
+
+  /** Jobs whose running tasks the plan in force takes away. */
+  def evicted: Iterable[String] = current.fold(Iterable.empty[String])(_.jobs.collect { case (job, p) if p.evict => job })
+
+  /** The pilots of a phase of a job, by its index; the same object as long as the plan is. */
+  def pilots(job: String, phase: Int): IndexedSeq[Int] =
+    forJob(job).flatMap(_.pilots).filter(_.phase == phase).fold(PlanBook.NoPilots)(_.tasks)
 
   def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
 
@@ -48,7 +62,24 @@ private[sparksched] final class PlanBook {
     case _ => 0
   }
 
+  /** The job's queue under the plan in force, if that has queues. */
+  def queue(job: String): Option[Int] =
+    current.filter(_.queueWeights.nonEmpty).flatMap(p => p.jobs.get(job).flatMap(_.queue).filter(_ < p.queueWeights.size))
+
+  /** Running tasks over weight of each queue; empty where the plan in force has none. */
+  def queueLoads(running: Iterator[(String, Int)]): IndexedSeq[Double] =
+    current.filter(_.queueWeights.nonEmpty).fold(PlanBook.NoQueues) { plan =>
+      val tasks = new Array[Int](plan.queueWeights.size)
+      running.foreach { case (job, n) => queue(job).foreach(q => tasks(q) += n) }
+      tasks.indices.map(q => tasks(q) / plan.queueWeights(q))
+    }
+
   def counters: Map[String, Long] =
     Map("plans_accepted" -> accepted, "plans_rejected" -> refusals.valuesIterator.sum, "plan_fallbacks" -> fallbacks) ++
       refusals.map { case (code, n) => s"plans_rejected_$code" -> n }
+}
+
+private[sparksched] object PlanBook {
+  private val NoPilots = IndexedSeq.empty[Int]
+  private val NoQueues = IndexedSeq.empty[Double]
 }

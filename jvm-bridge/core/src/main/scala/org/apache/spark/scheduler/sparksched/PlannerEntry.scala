@@ -14,9 +14,24 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
     heard(node.toString)
   }
 
+  /** The planner is still making itself ready, which may take it longer than it may be silent for later. */
+  def alive(): Unit = lastHeardMs = System.currentTimeMillis()
+
   def poll(maxEvents: Int, timeoutMs: Long): String = heard {
     lastHeardMs = System.currentTimeMillis()
-    Batch.toJson(scheduler.events.poll(maxEvents, timeoutMs))
+    Batch.toJson(scheduler.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.questions.any))
+  }
+
+  /** What users ask, as a JSON list of objects with `id` and `text`. */
+  def questions(): String = {
+    val list = new ObjectMapper().createArrayNode()
+    scheduler.questions.take().foreach { case (id, text) => list.addObject().put("id", id).put("text", text) }
+    heard(list.toString)
+  }
+
+  def answer(id: Long, text: String): Unit = {
+    scheduler.questions.answer(id, text)
+    lastHeardMs = System.currentTimeMillis()
   }
 
   def submitPlan(json: String): String = heard(scheduler.planOffered(json))

@@ -9,14 +9,21 @@ import schedcore._
  *
  * Translates what Spark tells into calls on the ledger and events for the planner, so that both hear the same story.
  * Used under the scheduler's lock only.
+ *
+ * @param applicationUser whose job an unmarked one is
  */
-private[sparksched] final class Registry(settings: Settings, ledger: Ledger, events: EventQueue) {
+private[sparksched] final class Registry(
+    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String) {
 
-  private final class Job(val mark: JobMark) {
+  private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
     val phases = mutable.LinkedHashMap.empty[String, Event.PhaseStarted]
     val sparkJobs = mutable.HashSet.empty[Int]
     val indexOfStage = mutable.HashMap.empty[Int, Int]
     var lastActiveMs = 0L
+    // What a planner that comes later cannot see: since when the job runs.
+    var begunMs: Option[Long] = None
+    var succeeded = false
+    var running = 0
     def idle: Boolean = phases.isEmpty && sparkJobs.isEmpty
   }
 
@@ -25,13 +32,15 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
 
+  private var arrivals = 0
+
   var marksIgnored = 0L
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
   def offered(executor: String, host: String, freeSlots: Int, nowMs: Long): Unit = {
-    if (!executors.contains(executor)) {
-      // The first offer of an executor is all of it.
+    // The first offer of an executor is all of it, but for one between its registration and its launch, which has no slots.
+    if (freeSlots > 0 && !executors.contains(executor)) {
       val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots)
       executors(executor) = added
       ledger.executorAdded(executor, freeSlots)
@@ -51,7 +60,7 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
 
   def phaseStarted(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, property: String => Option[String], nowMs: Long): String = {
+      barrier: Boolean, property: String => Option[String], nowMs: Long): (String, Int) = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     job.lastActiveMs = nowMs
     job.sparkJobs += sparkJobId
@@ -64,14 +73,17 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
     job.phases(phase) = started
     ledger.phaseStarted(mark.key, phase, index, tasks, outlook.nextTasks, last, barrier, nowMs)
     events.offer(started)
-    mark.key
+    mark.key -> index
   }
 
-  private def startJob(mark: JobMark, plans: PlanBook, nowMs: Long): Job = {
+  private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {
+    // History knows jobs by user and name: whom nobody named is who runs the application.
+    val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
     marksIgnored += mark.warnings.size
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans))
     events.offer(Event.JobStarted(nowMs, mark))
-    new Job(mark)
+    arrivals += 1
+    new Job(mark, arrivals, nowMs)
   }
 
   /** Does the tenant's job end with this phase? Only where no further Spark job can belong to it. */
@@ -119,6 +131,10 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
       job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit = {
     val launched = Event.TaskLaunched(nowMs, job, phase, task, index, executor, copy)
     running(task) = launched
+    jobs.get(job).foreach { j =>
+      j.running += 1
+      if (j.begunMs.isEmpty) j.begunMs = Some(nowMs)
+    }
     ledger.taskLaunched(task, phase, index, executor, copy, nowMs)
     events.offer(launched)
   }
@@ -130,9 +146,24 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
 
   private def ended(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
     running -= t.task
+    jobs.get(t.job).foreach { j =>
+      j.running = math.max(0, j.running - 1)
+      j.succeeded ||= outcome == "success"
+      // All that it had was taken from it: it begins anew.
+      if (j.running == 0 && !j.succeeded) j.begunMs = None
+    }
     events.offer(Event.TaskEnded(
       nowMs, t.job, t.phase, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
   }
+
+  /** Attempts that run now, by job. */
+  def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.running }
+
+  /** Rank of the job's arrival among all jobs. */
+  def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)
+
+  /** Attempts of a job that run now, in the order of their launch. */
+  def runningTasks(job: String): Seq[Long] = running.valuesIterator.filter(_.job == job).map(_.task).toSeq
 
   // ---- rules -------------------------------------------------------------------------------------------------
 
@@ -154,7 +185,7 @@ private[sparksched] final class Registry(settings: Settings, ledger: Ledger, eve
 
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++
-      jobs.valuesIterator.flatMap(j => Event.JobStarted(nowMs, j.mark) +: j.phases.valuesIterator.toSeq) ++
+      jobs.valuesIterator.flatMap(j => Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: j.phases.valuesIterator.toSeq) ++
       running.valuesIterator ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))

@@ -8,6 +8,7 @@ import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.util.{SystemClock, ThreadUtils, Utils}
 import schedcore._
+import scala.collection.mutable
 
 /**
  * Spark's scheduler with the ledger in its offer path.
@@ -32,13 +33,20 @@ private[spark] final class SchedTaskScheduler(
   })
   private val slotNews: SlotNews = new SlotNews(events)
   private val ledger = new Ledger(slotNews)
-  private val registry: Registry = new Registry(settings, ledger, events)
+  private val registry: Registry = new Registry(settings, ledger, events, context.sparkUser)
   val plans = new PlanBook
+  val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName,
-    () => { events.restart(); synchronized(plans.plannerStarted()) })
+    () => {
+      events.restart()
+      questions.plannerStarted()
+      synchronized(plans.plannerStarted())
+    })
 
   private var offersRefused = 0L
+  private var evictions = 0L
+  private val beingEvicted = mutable.HashSet.empty[Long]
   private var violations = 0L
   private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
 
@@ -67,8 +75,8 @@ private[spark] final class SchedTaskScheduler(
   override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager =
     new SchedTaskSetManager(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
 
-  /** Called in the DAGScheduler's event loop, by the new task set manager. @return the key of the tenant's job */
-  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): String = synchronized {
+  /** Called in the DAGScheduler's event loop, by the new task set manager. @return the tenant's job and the phase's index in it */
+  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): (String, Int) = synchronized {
     val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
     val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
     val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
@@ -96,12 +104,60 @@ private[spark] final class SchedTaskScheduler(
         registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
         if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
       }
-      val tasks = super.resourceOffers(offers, isAllFreeResources)
+      roundMs = now
+      spareWanted = false
+      queueLoads = plans.queueLoads(registry.runningByJob)
+      val first = super.resourceOffers(offers, isAllFreeResources)
+      val tasks = if (spareWanted) first ++ spareOffers(offers, first) else first
       slotNews.tell()
       if (checkInvariants) check()
       rearm()
       tasks
     }
+
+  // Within one round of offers: its time, whether anybody would take spare slots, and how many the plan leaves of them.
+  private var roundMs = 0L
+  private var spareWanted = false
+  private var sparing = false
+  private var spareSlots = 0
+  private var queueLoads = IndexedSeq.empty[Double]
+
+  /** Whether the present offers are of what was left over. */
+  def givesSpare: Boolean = sparing
+
+  /** A second go at what nobody took, for those that come after all others. */
+  private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Seq[Seq[TaskDescription]]): Seq[Seq[TaskDescription]] = {
+    val byExecutor = taken.flatten.groupBy(_.executorId)
+    val left = offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
+    val idle = left.iterator.map(o => SparkLine.slots(o, this) - ledger.heldOn(o.executorId)).filter(_ > 0).sum
+    val kept = rootPool.getSortedTaskSetQueue.iterator.collect {
+      case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, roundMs)) => m.waitingTasks
+    }.sum
+    spareSlots = idle - kept
+    sparing = true
+    try super.resourceOffers(left, isAllFreeResources = false)
+    finally sparing = false
+  }
+
+  private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
+
+  /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
+  def mayStart(manager: SchedTaskSetManager): Boolean = {
+    val start = if (plans.starts.active) plans.starts.of(manager.job, roundMs) else Start.Now
+    start match {
+      case Start.Now if sparing || !manager.pilotsFirst => true
+      case Start.Now =>
+        spareWanted = true
+        manager.idlePilots.nonEmpty
+      case Start.Spare =>
+        spareWanted = true
+        sparing && spareSlots > 0
+      case Start.Planned | Start.Evicted => false
+    }
+  }
+
+  /** The last pilot of a phase is over: its other tasks may take the idle slots of all executors. */
+  def pilotsOver(): Unit = if (backend != null) backend.reviveOffers()
 
   private def isExcluded(o: WorkerOffer): Boolean =
     healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
@@ -116,10 +172,20 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  private def rank(manager: TaskSetManager): (Int, Int) = manager match {
-    case ours: SchedTaskSetManager => (-registry.priority(ours.job), plans.rank(ours.job))
-    case _ => (0, 0)
+  private def rank(manager: TaskSetManager): RankedPool.Rank = manager match {
+    case ours: SchedTaskSetManager =>
+      val priority = -registry.priority(ours.job)
+      // Of what is left over, those that may take nothing else come last, in the order of their arrival.
+      if (sparing) (priority, if (comesLast(ours)) 1.0 else 0.0, 0, registry.arrival(ours.job))
+      else {
+        val queue = if (queueLoads.isEmpty) None else plans.queue(ours.job).filter(_ < queueLoads.size)
+        queue.fold((priority, 0.0, 0, plans.rank(ours.job)))(q => (priority, queueLoads(q), q, plans.rank(ours.job)))
+      }
+    case _ => (0, 0.0, 0, 0)
   }
+
+  private def comesLast(manager: SchedTaskSetManager): Boolean =
+    manager.pilotsFirst || (plans.starts.active && plans.starts.of(manager.job, roundMs) == Start.Spare)
 
   def mayLaunch(job: String, executor: String, alreadyTaken: Int): Boolean = {
     val may = ledger.mayLaunch(job, executor, alreadyTaken)
@@ -129,16 +195,24 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- tasks -------------------------------------------------------------------------------------------------
 
-  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit =
+  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit = {
+    if (sparing && plans.starts.active && plans.starts.of(job, roundMs) == Start.Spare) spareSlots -= 1
     registry.taskLaunched(job, phase, info.taskId, info.index, info.executorId, info.speculative, info.launchTime)
+    plans.starts.launched(job, events.currentVersion)
+  }
 
   override def statusUpdate(tid: Long, state: TaskState, serializedData: ByteBuffer): Unit = synchronized {
-    val ended = TaskState.isFinished(state) && taskIdToTaskSetManager.containsKey(tid)
+    val manager = if (TaskState.isFinished(state)) taskIdToTaskSetManager.get(tid) else null
     super.statusUpdate(tid, state, serializedData)
-    if (ended) {
+    if (manager != null) {
+      beingEvicted -= tid
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
       registry.taskEnded(tid, outcome, now)
+      manager match {
+        case ours: SchedTaskSetManager => ours.taskInfos.get(tid).foreach(info => ours.attemptOver(info.index))
+        case _ =>
+      }
       // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
       if (ledger.anyCopiesDue(now)) backend.reviveOffers()
       rearm()
@@ -180,9 +254,9 @@ private[spark] final class SchedTaskScheduler(
   // ---- time --------------------------------------------------------------------------------------------------
 
   /** Deadlines mostly move later: a timer that fires too early costs less than moving it each time. */
-  private def rearm(): Unit = if (ledger.heldSlots > 0) {
+  private def rearm(): Unit = if (ledger.heldSlots > 0 || plans.starts.active) {
     val now = nowMs
-    ledger.nextWakeMs(now).filter(at => at < armedMs && !timer.isShutdown).foreach { at =>
+    (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now)).minOption.filter(at => at < armedMs && !timer.isShutdown).foreach { at =>
       armedMs = at
       timer.schedule((() => Utils.tryLogNonFatalError(wake(at))): Runnable, math.max(0L, at - now), TimeUnit.MILLISECONDS)
     }
@@ -193,29 +267,45 @@ private[spark] final class SchedTaskScheduler(
     val now = nowMs
     slotNews.tell()
     registry.forgetIdle(now)
-    if (plans.expire(now)) registry.applyPlan(plans, now)
+    if (plans.expire(now)) {
+      registry.applyPlan(plans, now)
+      backend.reviveOffers() // Whom the plan let wait may start.
+    }
   }
 
-  /** Nothing else triggers an offer when a hold expires or a task becomes old enough for a copy. */
+  /** Nothing else triggers an offer when a hold expires, a task becomes old enough for a copy, or a planned start comes. */
   private def wake(atMs: Long): Unit = synchronized {
     if (armedMs == atMs) armedMs = Long.MaxValue
     val now = nowMs
-    if (ledger.expire(now) || ledger.anyCopiesDue(now)) backend.reviveOffers()
+    if (ledger.expire(now) || ledger.anyCopiesDue(now) || plans.starts.active) backend.reviveOffers()
     rearm()
   }
 
   // ---- plans and counters ------------------------------------------------------------------------------------
 
   def planOffered(json: String): String = synchronized {
+    // What a reservation or the plan before refused, a changed priority or a freed slot may allow.
+    val refusing = ledger.heldSlots > 0 || plans.starts.active
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
-      // What a reservation refused, a changed priority or a freed slot may allow.
-      val refusing = ledger.heldSlots > 0
       registry.applyPlan(plans, nowMs)
-      if (refusing) backend.reviveOffers()
+      plans.evicted.foreach(evict)
+      if (refusing || plans.starts.active) backend.reviveOffers()
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
+  }
+
+  /**
+   * Takes a job's slots for others. A killed task is no failure to Spark: it waits again, however often that happens.
+   * Barrier tasks stay: without one of them Spark fails the whole phase, and fails the job when that has happened often.
+   */
+  private def evict(job: String): Unit = registry.runningTasks(job).filterNot(beingEvicted).foreach { tid =>
+    if (Option(taskIdToTaskSetManager.get(tid)).exists(!_.isBarrier)) {
+      beingEvicted += tid
+      evictions += 1
+      killTaskAttempt(tid, interruptThread = true, "evicted by the plan: others are worth more than it loses")
+    }
   }
 
   private def check(): Unit = ledger.violations().foreach { sentence =>
@@ -238,6 +328,7 @@ private[spark] final class SchedTaskScheduler(
       "copies_won" -> c.copiesWon,
       "copies_wasted_ms" -> c.copiesWastedMs,
       "offers_refused" -> offersRefused,
+      "evictions" -> evictions,
       "invariant_violations" -> (violations + found.size),
       "marks_ignored" -> registry.marksIgnored,
       "events_sent" -> events.sentCount,

@@ -4,6 +4,7 @@ import org.apache.spark.TaskFailedReason
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
+import schedcore.PilotGate
 
 /**
  * One phase as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands.
@@ -15,9 +16,10 @@ private[sparksched] final class SchedTaskSetManager(
     extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) {
 
   val phase: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
-  val job: String = scheduler.phaseStarted(phase, taskSet, isBarrier)
+  val (job: String, index: Int) = scheduler.phaseStarted(phase, taskSet, isBarrier)
+  private val pilots = new PilotGate(numTasks)
 
-  protected def mayTake(executor: String): Boolean = {
+  protected def mayTake(executor: String): Boolean = scheduler.mayStart(this) && {
     // Barrier tasks of the same round are launched together at its end; until then only we know of them.
     val pending = if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
     scheduler.mayLaunch(job, executor, pending)
@@ -27,6 +29,39 @@ private[sparksched] final class SchedTaskSetManager(
     val fresh = !runningTasksSet.contains(tid)
     super.addRunningTask(tid)
     if (fresh) scheduler.taskLaunched(job, phase, taskInfos(tid))
+  }
+
+  // ---- pilots ------------------------------------------------------------------------------------------------
+
+  /** Whether only this phase's pilots may start; a barrier's tasks start together or not at all. */
+  def pilotsFirst: Boolean = !isBarrier && {
+    pilots.put(scheduler.plans.pilots(job, index))
+    pilots.closed
+  }
+
+  /** Pilots that have not been launched. */
+  def idlePilots: IndexedSeq[Int] = pilots.waiting.filter(i => !successful(i) && copiesRunning(i) == 0)
+
+  /** Tasks that wait for a slot. */
+  def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)
+
+  /** An attempt of the task ended or was lost. */
+  def attemptOver(index: Int): Unit = if (pilots.ended(index)) scheduler.pilotsOver()
+
+  private def nextPilot(execId: String, host: String, maxLocality: TaskLocality.Value): Option[(Int, TaskLocality.Value, Boolean)] =
+    idlePilots.iterator.filterNot(i => taskSetExcludelistHelperOpt.exists { h =>
+      h.isNodeExcludedForTask(host, i) || h.isExecutorExcludedForTask(execId, i)
+    }).map(i => (i, localityOf(i, execId, host), false)).find(found => TaskLocality.isAllowed(maxLocality, found._2))
+
+  private def localityOf(index: Int, execId: String, host: String): TaskLocality.Value = {
+    val wanted = tasks(index).preferredLocations
+    def rack = scheduler.getRackForHost(host)
+    if (wanted.isEmpty) TaskLocality.NO_PREF
+    else if (wanted.exists { case at: ExecutorCacheTaskLocation => at.executorId == execId; case _ => false })
+      TaskLocality.PROCESS_LOCAL
+    else if (wanted.exists(_.host == host)) TaskLocality.NODE_LOCAL
+    else if (rack.isDefined && wanted.exists(at => scheduler.getRackForHost(at.host) == rack)) TaskLocality.RACK_LOCAL
+    else TaskLocality.ANY
   }
 
   // ---- copies ------------------------------------------------------------------------------------------------
@@ -39,7 +74,9 @@ private[sparksched] final class SchedTaskSetManager(
       host: String,
       maxLocality: TaskLocality.Value,
       speculative: Boolean): Option[(Int, TaskLocality.Value, Boolean)] = {
-    val stock = super.dequeueTaskHelper(execId, host, maxLocality, speculative)
+    val stock =
+      if (!speculative && !scheduler.givesSpare && pilotsFirst) nextPilot(execId, host, maxLocality)
+      else super.dequeueTaskHelper(execId, host, maxLocality, speculative)
     if (stock.isDefined || !speculative || isBarrier) stock
     else scheduler.pickCopy(phase, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
       scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
@@ -53,6 +90,7 @@ private[sparksched] final class SchedTaskSetManager(
     val info = taskInfos(tid)
     // A task that ended well may still fail when its result cannot be fetched.
     if (!info.finished && !successful(info.index)) scheduler.taskUndone(phase, info.index)
+    attemptOver(info.index) // Lost with its executor: no status update tells of it.
     super.handleFailedTask(tid, state, reason)
   }
 

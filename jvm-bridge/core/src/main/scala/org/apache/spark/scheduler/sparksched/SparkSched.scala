@@ -20,6 +20,10 @@ object SparkSched {
   def endJob(context: SparkContext, jobId: String): Unit =
     Option(schedulers.get(context)).foreach(_.endJob(jobId))
 
+  /** Asks the planner; empty where it gives no answer in time or the application is not attached. */
+  def ask(context: SparkContext, question: String, timeoutMs: Long): String =
+    Option(schedulers.get(context)).flatMap(_.questions.ask(question, timeoutMs)).getOrElse("")
+
   /** Counters as one flat JSON object of whole numbers; empty when not attached. */
   def counters(context: SparkContext): String = {
     val node = new ObjectMapper().createObjectNode()

@@ -54,4 +54,25 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
     assert(book.forJob("a").isDefined)
     assert(book.offer(plan(1), 5, 0).isRight)
   }
+
+  test("queues of the example are loaded by running tasks over weight; jobs without one are in none") {
+    val book = new PlanBook
+    assert(book.queueLoads(Iterator("mark-9c1d" -> 3)).isEmpty)
+    assert(book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L).isRight)
+    assert(book.queue("mark-9c1d") === Some(0) && book.queue("spark-4") === Some(1) && book.queue("unknown") === None)
+    val loads = book.queueLoads(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
+    assert(loads === Seq(3.0, 20.0, 0.0))
+  }
+
+  test("a plan names its pilots by phase, and the same object as long as it is in force") {
+    val book = new PlanBook
+    assert(book.pilots("spark-4", 0) === Nil)
+    book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L)
+    assert(book.pilots("spark-4", 0) === Seq(3, 17))
+    assert(book.pilots("spark-4", 0) eq book.pilots("spark-4", 0))
+    assert(book.pilots("spark-4", 1) === Nil && book.pilots("mark-9c1d", 0) === Nil)
+    assert(book.starts.active)
+    book.expire(Long.MaxValue)
+    assert(book.pilots("spark-4", 0) === Nil && !book.starts.active)
+  }
 }

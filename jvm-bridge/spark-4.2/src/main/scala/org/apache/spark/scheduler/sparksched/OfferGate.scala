@@ -24,4 +24,8 @@ private[sparksched] abstract class OfferGate(
 
 private[sparksched] object SparkLine {
   def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = offer.cores / scheduler.CPUS_PER_TASK
+
+  /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
+  def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
+    offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
 }

@@ -23,5 +23,15 @@ private[sparksched] abstract class OfferGate(
 }
 
 private[sparksched] object SparkLine {
-  def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = (offer.cores / scheduler.CPUS_PER_TASK).toInt
+  private val One = BigDecimal(1)
+
+  /** Asked for every offer, and decimals divide slowly. */
+  def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = {
+    val cpus = scheduler.CPUS_PER_TASK
+    (if (cpus == One) offer.cores else offer.cores / cpus).toInt
+  }
+
+  /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
+  def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
+    offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
 }

@@ -1,0 +1,74 @@
+package schedcore
+
+import scala.collection.mutable
+
+/** What a job's waiting tasks may do under the plan in force. */
+sealed trait Start
+
+object Start {
+  /** Take any slot that their place in the order gives them. */
+  case object Now extends Start
+
+  /** Take slots that nobody with a planned start waits for: the plan has no start for them, or no further slots. */
+  case object Spare extends Start
+
+  /** Start nothing yet; slots are kept for them from those that may only take spare ones. */
+  case object Planned extends Start
+
+  /** Start nothing before the next plan, and nothing is kept for them: they gave their slots to others just now. */
+  case object Evicted extends Start
+}
+
+/**
+ * Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
+ *
+ * A plan's word counts as long as the plan does. Without a plan everybody may start, so a planner that is dead or does
+ * not answer delays a job by one plan's validity at most. Used under its owner's lock only.
+ */
+final class StartGate {
+  private var plan: Option[Plan] = None
+  private var holdsBack = false
+  // Launches that the plan in force cannot know of, as versions of the event that told of them, by job.
+  private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
+
+  /** Whether any job may be told to wait. */
+  def active: Boolean = holdsBack
+
+  /** From now on this plan is in force; None: none is. */
+  def put(next: Option[Plan]): Unit = {
+    plan = next
+    holdsBack = next.exists { p =>
+      p.newJobsWait || p.jobs.valuesIterator.exists(j => j.deferred || j.evict || j.share.isDefined)
+    }
+    if (holdsBack) {
+      val known = next.fold(Long.MaxValue)(_.snapshot)
+      launches.filterInPlace { (_, versions) =>
+        while (versions.headOption.exists(_ <= known)) versions.dequeue()
+        versions.nonEmpty
+      }
+    } else launches.clear()
+  }
+
+  def of(job: String, nowMs: Long): Start = plan match {
+    case None => Start.Now
+    case Some(p) => p.jobs.get(job) match {
+      case None => if (p.newJobsWait) Start.Planned else Start.Now
+      case Some(entry) if entry.evict => Start.Evicted
+      case Some(entry) if entry.deferred =>
+        entry.startMs.fold[Start](Start.Spare)(at => if (nowMs >= at) Start.Now else Start.Planned)
+      case Some(entry) => if (entry.share.exists(launchedUnderPlan(job) >= _)) Start.Spare else Start.Now
+    }
+  }
+
+  /** A task of the job starts; `version` numbers the event that tells of it. */
+  def launched(job: String, version: Long): Unit =
+    if (holdsBack) launches.getOrElseUpdate(job, mutable.Queue.empty) += version
+
+  /** The plan in force was made without knowing of these. */
+  private def launchedUnderPlan(job: String): Int = launches.get(job).fold(0)(_.size)
+
+  /** The next time at which a job that waits may start, for nothing else triggers an offer then. */
+  def nextStartMs(nowMs: Long): Option[Long] =
+    if (!holdsBack) None
+    else plan.iterator.flatMap(_.jobs.valuesIterator).filter(_.deferred).flatMap(_.startMs).filter(_ > nowMs).minOption
+}
