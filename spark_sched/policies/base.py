@@ -13,7 +13,7 @@ from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Policy", "PolicySettings", "make_plan"]
+__all__ = ["Policy", "PolicySettings", "dated_plan", "depends_on_tasks", "make_plan"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class PolicySettings:
     prereserve_threshold: float
     copies_enabled: bool
     plan_validity_ms: int
+    solver: str = "prices"
+    first_queue_ms: int = 1_000_000
+    first_slot_ms: int = 5_000
+    window_ms: int = 4 * 3_600_000
 
     @classmethod
     def from_config(cls, settings: Settings) -> PolicySettings:
@@ -36,6 +40,10 @@ class PolicySettings:
             prereserve_threshold=settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD],
             copies_enabled=settings[keys.COPIES_ENABLED],
             plan_validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
+            solver=settings[keys.PLANNER_SOLVER],
+            first_queue_ms=settings[keys.PLANNER_FIRST_QUEUE],
+            first_slot_ms=settings[keys.PLANNER_FIRST_SLOT],
+            window_ms=settings[keys.PLANNER_WINDOW],
         )
 
 
@@ -45,6 +53,13 @@ class Policy(Protocol):
     The same snapshot, forecasts, time and generator state give the same plan. Every active job of the
     snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must use no
     other randomness and no clock.
+
+    Attributes of the class that are optional: ``task_times``: it wants `predict.pilots.TaskForecast`s.
+    The others save plans and never change one. ``changes_with`` says what its plans can depend on:
+    ``arrival`` (a job's rules follow from its own marks and its order among equals from its arrival),
+    ``jobs``, ``phases``, ``gates`` (the last pilot of a phase ended or was lost), ``tasks``, ``rounds`` or
+    ``launches``, each taking in the one before; without it they depend on ``tasks``. ``changes_unforecast``
+    says the same for as long as nothing is forecast.
     """
 
     name: str
@@ -56,6 +71,36 @@ class Policy(Protocol):
         now_ms: int,
         rng: np.random.Generator,
     ) -> Plan: ...
+
+
+def depends_on_tasks(policy: Policy) -> bool:
+    """Whether what single tasks do can make another plan (``changes_with``)."""
+    return getattr(policy, "changes_with", "tasks") not in ("arrival", "jobs", "phases")
+
+
+def dated_plan(
+    policy: str,
+    settings: PolicySettings,
+    snapshot: Snapshot,
+    now_ms: int,
+    jobs: Iterable[JobPlan],
+    *,
+    ordered: bool = True,
+    **more: Any,
+) -> Plan:
+    """The plan made from this snapshot at this time, valid for as long as the settings say.
+
+    ``more`` are further fields of `Plan`.
+    """
+    return Plan(
+        snapshot=snapshot.version,
+        made_at_ms=now_ms,
+        valid_for_ms=settings.plan_validity_ms,
+        policy=policy,
+        ordered=ordered,
+        jobs=tuple(jobs),
+        **more,
+    )
 
 
 Decision = tuple[int, ReservationRule | None, str]
@@ -80,11 +125,4 @@ def make_plan(
     for rank, job in enumerate(ranked):
         priority, rule, reason = decide_job(job)
         jobs.append(JobPlan(job.job, rank, priority, rule, reason))
-    return Plan(
-        snapshot=snapshot.version,
-        made_at_ms=now_ms,
-        valid_for_ms=settings.plan_validity_ms,
-        policy=policy,
-        ordered=ordered,
-        jobs=tuple(jobs),
-    )
+    return dated_plan(policy, settings, snapshot, now_ms, jobs, ordered=ordered)

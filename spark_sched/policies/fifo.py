@@ -18,6 +18,7 @@ class FifoPolicy:
     """Jobs in the order of their arrival, all of priority 0; none holds a slot."""
 
     name = "fifo"
+    changes_with = "arrival"
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["SCHEMA", "JobPlan", "Plan", "ReservationRule"]
+__all__ = ["SCHEMA", "JobPlan", "PilotSet", "Plan", "PlanQuality", "ReservationRule"]
 
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
@@ -44,22 +45,116 @@ class ReservationRule:
 
 
 @dataclass(frozen=True, slots=True)
+class PilotSet:
+    """The tasks of one phase that run first (SLearn §5.1.2), so that the job's size is known from theirs.
+
+    Until every one of them has ended or was lost (it failed, was killed, or its executor died), the other
+    tasks of that phase start only on slots that nobody else can use at that moment, in the order of the jobs'
+    arrival. The gate opens at the moment the last pilot ends. A barrier phase has no gate: its tasks start
+    all at once or not at all.
+
+    Attributes:
+        phase: index of the phase in its job, as in the snapshot.
+        tasks: indices of tasks within the phase, rising, at least one, none twice.
+    """
+
+    phase: int
+    tasks: tuple[int, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"phase": self.phase, "tasks": list(self.tasks)}
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
-    """One job's rules and why it got them. ``reservation`` None: it holds nothing."""
+    """One job's rules and why it got them.
+
+    Attributes:
+        job: its key.
+        rank, priority: its place in the order of jobs.
+        reservation: how it holds slots; None: it holds nothing.
+        reason: for people.
+        start_ms: when it is planned to start, on the driver's clock; None where the policy plans no times.
+        deferred: none of its waiting tasks starts under this plan.
+        share: slots that its waiting tasks may take under this plan, by partition; None: any.
+        evict: its running tasks are killed, without counting as failures, and wait again.
+        pilots: the tasks that run before the others of their phase; None: all may run.
+        queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
+    """
 
     job: str
     rank: int
     priority: int
     reservation: ReservationRule | None
     reason: str
+    start_ms: int | None = None
+    deferred: bool = False
+    share: Mapping[int, int] | None = None
+    evict: bool = False
+    pilots: PilotSet | None = None
+    queue: int | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        """The rules as a JSON object; what policies without planned times never set is left out."""
+        found: dict[str, Any] = {
             "job": self.job,
             "rank": self.rank,
             "priority": self.priority,
             "reservation": None if self.reservation is None else self.reservation.to_json(),
             "reason": self.reason,
+        }
+        if self.start_ms is not None:
+            found["start_ms"] = self.start_ms
+        if self.deferred:
+            found["deferred"] = True
+        if self.share is not None:
+            found["share"] = {str(partition): slots for partition, slots in self.share.items()}
+        if self.evict:
+            found["evict"] = True
+        if self.pilots is not None:
+            found["pilots"] = self.pilots.to_json()
+        if self.queue is not None:
+            found["queue"] = self.queue
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class PlanQuality:
+    """How good a plan of start times is known to be.
+
+    Attributes:
+        solver: which one found it.
+        status: ``optimal``, ``feasible``, ``none`` or ``refused`` (failed verification, starts nothing).
+        value: expected utility of what is planned less the cost of preemptions.
+        bound: no plan has more; None where the solver proved nothing.
+        pending, options: jobs and options that it chose from.
+        steps_ms: wall time of each step of the cycle, where the policy was given a clock; not on the wire.
+    """
+
+    solver: str
+    status: str
+    value: float
+    bound: float | None
+    pending: int
+    options: int
+    steps_ms: Mapping[str, float] | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """(bound − value) / bound."""
+        if self.bound is None:
+            return None
+        return 0.0 if self.bound <= 0.0 else max(0.0, (self.bound - self.value) / self.bound)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "solver": self.solver,
+            "status": self.status,
+            "value": self.value,
+            "bound": self.bound,
+            "gap": self.gap,
+            "pending": self.pending,
+            "options": self.options,
         }
 
 
@@ -72,6 +167,12 @@ class Plan:
         made_at_ms: the driver's clock; the rules hold until ``made_at_ms + valid_for_ms``.
         ordered: ranks order jobs of equal priority; otherwise Spark's own FIFO or FAIR order does.
         number: given by whoever sends the plan, rising from 1.
+        new_jobs_wait: jobs that the plan does not know start nothing before the next one.
+        again_ms: when to plan again even if nothing happens until then, on the driver's clock.
+        quality: of a plan of start times.
+        queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the fewest running
+            tasks over its weight, the earlier one of equals, and there by rank; empty: by rank alone. Ranks
+            follow the order in which the queues stand at the plan's moment, for those who do not share.
     """
 
     snapshot: int
@@ -81,13 +182,17 @@ class Plan:
     ordered: bool
     jobs: tuple[JobPlan, ...]
     number: int = 1
+    new_jobs_wait: bool = False
+    again_ms: int | None = None
+    quality: PlanQuality | None = None
+    queue_weights: tuple[float, ...] = ()
 
     def numbered(self, number: int) -> Plan:
         return replace(self, number=number)
 
     def to_json(self) -> dict[str, Any]:
         """The plan as a JSON object."""
-        return {
+        found: dict[str, Any] = {
             "schema": SCHEMA,
             "plan": self.number,
             "snapshot": self.snapshot,
@@ -97,6 +202,15 @@ class Plan:
             "ordered": self.ordered,
             "jobs": [job.to_json() for job in self.jobs],
         }
+        if self.new_jobs_wait:
+            found["new_jobs_wait"] = True
+        if self.again_ms is not None:
+            found["again_ms"] = self.again_ms
+        if self.quality is not None:
+            found["quality"] = self.quality.to_json()
+        if self.queue_weights:
+            found["queue_weights"] = list(self.queue_weights)
+        return found
 
     def to_text(self) -> str:
         """The plan as compact JSON text, the same bytes for the same plan."""

@@ -19,6 +19,7 @@ class PriorityPolicy:
     alone."""
 
     name = "priority"
+    changes_with = "arrival"
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -11,12 +11,27 @@ __all__ = ["available", "create"]
 
 # As text, so that the planner imports the one it needs.
 _POLICIES = {
+    "3sigma": "spark_sched.policies.three_sigma:ThreeSigmaPolicy",
+    "3sigma-gs": "spark_sched.policies.slearn.policies:ThreeSigmaGsPolicy",
+    "3sigma-no-adapt": "spark_sched.policies.sigma_no_adapt:SigmaNoAdaptPolicy",
+    "3sigma-no-dist": "spark_sched.policies.sigma_no_dist:SigmaNoDistPolicy",
+    "3sigma-no-oe": "spark_sched.policies.sigma_no_oe:SigmaNoOePolicy",
+    "3sigma-tl": "spark_sched.policies.slearn.policies:ThreeSigmaTlPolicy",
     "fair": "spark_sched.policies.fair:FairPolicy",
     "fifo": "spark_sched.policies.fifo:FifoPolicy",
+    "gs-las": "spark_sched.policies.slearn.las:GsLasPolicy",
+    "gs-oracle": "spark_sched.policies.slearn.policies:GsOraclePolicy",
     "las": "spark_sched.policies.las:LasPolicy",
+    "point-est": "spark_sched.policies.slearn.policies:PointEstPolicy",
+    "point-perf-est": "spark_sched.policies.point_perf_est:PointPerfEstPolicy",
+    "point-real-est": "spark_sched.policies.point_real_est:PointRealEstPolicy",
+    "prio": "spark_sched.policies.prio:PrioPolicy",
     "priority": "spark_sched.policies.priority:PriorityPolicy",
     "reservation": "spark_sched.policies.reservation.policy:ReservationPolicy",
     "shortest-first": "spark_sched.policies.shortest_first:ShortestFirstPolicy",
+    "slearn": "spark_sched.policies.slearn.policies:SLearnPolicy",
+    "slearn-adaptive": "spark_sched.policies.slearn.policies:AdaptiveThinPolicy",
+    "slearn-bayes": "spark_sched.policies.slearn.policies:BayesPolicy",
     "uwfq": "spark_sched.policies.uwfq:UwfqPolicy",
 }
 

@@ -27,6 +27,8 @@ class ReservationPolicy:
     """
 
     name = "reservation"
+    changes_with = "phases"
+    changes_unforecast = "arrival"
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

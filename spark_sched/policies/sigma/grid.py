@@ -1,0 +1,86 @@
+"""The plan-ahead window as time slots (3Sigma §4.3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["Grid", "growing", "uniform"]
+
+Ints: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """Slots of time from now on; a job may start where one begins.
+
+    A job holds fewer slots in expectation the longer it runs, so capacity that suffices where slots begin
+    suffices between.
+
+    Attributes:
+        starts_ms: where they begin, from now, shape (T,), rising from 0.
+        elapsed_ms: the times between two beginnings that occur, shape (E,), rising from 0.
+        elapsed_of: for start s and slot t the place of ``starts_ms[t] - starts_ms[s]`` in ``elapsed_ms``, or
+            E where t comes before s; shape (T, T). One table of E expectations per job so gives its use of
+            all slots for all starts (with equal slots E = T, and the table is Toeplitz).
+    """
+
+    starts_ms: Ints
+    elapsed_ms: Ints
+    elapsed_of: Ints
+
+    @property
+    def slots(self) -> int:
+        return len(self.starts_ms)
+
+    @classmethod
+    def of(cls, starts_ms: tuple[int, ...]) -> Grid:
+        """Raises BadInputError where the slots do not begin at 0 or do not rise."""
+        starts = np.array(starts_ms, dtype=np.int64)
+        if not len(starts) or starts[0] != 0 or (np.diff(starts) <= 0).any():
+            raise BadInputError(f"time slots begin at {list(starts_ms)} ms: they must begin at 0 and rise")
+        between = starts[None, :] - starts[:, None]
+        elapsed, place = np.unique(np.maximum(between, 0), return_inverse=True)
+        place = place.reshape(between.shape)
+        place[between < 0] = len(elapsed)
+        for array in (starts, elapsed, place):
+            array.flags.writeable = False
+        return cls(starts, elapsed, place)
+
+
+@lru_cache(maxsize=32)
+def uniform(slots: int, slot_ms: int) -> Grid:
+    """``slots`` slots of ``slot_ms`` each."""
+    if slots < 1 or slot_ms < 1:
+        raise BadInputError(f"a window of {slots} slots of {slot_ms} ms: give at least 1 of each")
+    return Grid.of(tuple(range(0, slots * slot_ms, slot_ms)))
+
+
+@lru_cache(maxsize=32)
+def growing(slots: int, slot_ms: int, window_ms: int) -> Grid:
+    """About ``slots`` slots up to ``window_ms``: the first ones ``slot_ms`` long, later ones longer.
+
+    The near future is planned finely; the far one, which will be planned again many times, coarsely. Slots
+    are multiples of the first and double at regular steps, so that few different times lie between them.
+    """
+    if slots < 1 or slot_ms < 1 or window_ms < slot_ms:
+        raise BadInputError(
+            f"a window of {window_ms} ms in {slots} slots from {slot_ms} ms on: give at least one slot's time"
+        )
+    # The least number of slots per doubling that still reaches the window's end, from the finest grid down.
+    for each in range(slots, 0, -1):
+        starts, length = [0], slot_ms
+        while len(starts) < slots:
+            for _ in range(each):
+                starts.append(starts[-1] + length)
+            length *= 2
+        starts = starts[:slots]
+        if starts[-1] + length // 2 >= window_ms:
+            break
+    return Grid.of(tuple(start for start in starts if start < window_ms))

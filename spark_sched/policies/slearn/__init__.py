@@ -1,0 +1,1 @@
+"""SLearn (Jajoo et al.): pilot tasks, queues by size, and the schemes it is compared with."""

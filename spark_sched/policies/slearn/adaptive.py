@@ -1,0 +1,68 @@
+"""How many of a job's tasks are pilots: SLearn's adaptive sampling (figure 3), step for step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+__all__ = ["AdaptiveRatio", "pilot_count"]
+
+#: What the first, second and third T jobs try, in percent (lines 2-7).
+_FIRST = (3, 2, 4)
+#: A step from 3 % that helps by this much is worth another one (lines 10 and 13).
+_WORTH = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveRatio:
+    """The sampling ratio with the least mean normalised JCT lately. Immutable: each step gives a new one.
+
+    Attributes:
+        window: T, jobs that try a ratio at first, and that its score remembers.
+        started: jobs that were given a ratio.
+        scores: normalised JCTs by ratio in percent, the oldest first (jobWiseSrScoresMap).
+    """
+
+    window: int = 100
+    started: int = 0
+    scores: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
+
+    def percent(self) -> int:
+        """GetCurrentSamplingPercentage: the ratio for the next job, 1 to 5 percent.
+
+        Of ratios with equal scores the smaller one wins. Where no score is known yet, 3 % it is.
+        """
+        phase = self.started // self.window
+        if phase < len(_FIRST):
+            return _FIRST[phase]
+        means = {ratio: sum(values) / len(values) for ratio, values in self.scores.items() if values}
+        if not means:
+            return _FIRST[0]
+        best = min(means, key=lambda ratio: (means[ratio], ratio))
+        helped = 3 in means and _WORTH * means[best] < means[3]
+        if best == 2 and helped:
+            return 1
+        if best == 4 and helped:
+            return 5
+        return best
+
+    def next_job(self) -> AdaptiveRatio:
+        """After a job took `percent`."""
+        return replace(self, started=self.started + 1)
+
+    def ended(self, percent: int, normalised_jct: float) -> AdaptiveRatio:
+        """UpdateScoreOnJobCompletion: after a job of that ratio ended.
+
+        Args:
+            percent: the ratio it was given.
+            normalised_jct: its completion time over the sum of its task times.
+        """
+        known = self.scores.get(percent, ())
+        # Lines 21-23 drop one only when there are more than T, so that T + 1 are kept.
+        kept = known[1:] if len(known) > self.window else known
+        return replace(self, scores={**self.scores, percent: (*kept, normalised_jct)})
+
+
+def pilot_count(tasks: int, percent: float) -> int:
+    """max(1, ratio · S), rounded (§4.3)."""
+    return max(1, int(percent * tasks / 100.0 + 0.5))

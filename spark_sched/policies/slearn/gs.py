@@ -1,0 +1,304 @@
+"""GS, SLearn's generic scheduler: jobs in queues by their total work, sized by whatever predictor (§5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.memory import Memory
+from spark_sched.policies.plan import JobPlan, PilotSet, Plan
+from spark_sched.policies.sizes import SizedForecast
+from spark_sched.policies.slearn.adaptive import AdaptiveRatio
+from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
+from spark_sched.policies.slearn.queues import Queues
+from spark_sched.policies.slearn.sizing import Sizing
+from spark_sched.policies.slearn.thin import AdaptiveThinLimit
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.predict.pilots import PhaseExpectation, PhaseTimes, TaskForecast
+from spark_sched.state import JobView, PhaseView, Snapshot
+
+__all__ = ["SAMPLING_QUEUE", "THIN_LIMIT", "GenericScheduler"]
+
+#: Pilots run at the second-highest priority (§5.1.2, "Fast sampling").
+SAMPLING_QUEUE = 1
+#: Narrower jobs go to the top queue unsampled.
+THIN_LIMIT = 3
+#: Times that pilots are chosen for one phase before its job is sized without.
+_ROUNDS = 3
+_NO_TIMES = PhaseTimes({}, frozenset())
+
+
+class GenericScheduler:
+    """Jobs in queues by estimated total work, slots by weighted shares between queues, FIFO within.
+
+    A job is sized once: a thin one goes to the top queue as it is; otherwise the sizing says how many tasks
+    of its first wide phase run first, at random; they make the job's size when they are over. Pilots that
+    failed, were copied, evicted or lost count for nothing; where none is left, others are chosen, and after
+    three times the job is sized by what else is known. For jobs of several phases history's later phases are
+    scaled by how far off history was on the first (§6).
+
+    Starvation-free: a queue with a job that waits has the least running tasks over its weight as soon as it
+    runs none.
+
+    Args:
+        settings: of the application.
+        sizing: pilots, history or both.
+        name: in plans and messages.
+        thin_limit: jobs with fewer tasks are thin; 0: none is.
+        queues: thresholds and weights.
+        ratio: the sampling ratio's beginning: the paper's adaptive one.
+        fixed_percent: a sampling ratio that never changes, instead.
+        adaptive_thin: the thin limit follows the load from ``thin_limit`` 3 on (§7).
+        thin_by_history: thin jobs of which history knows something are sized by it instead (§7).
+    """
+
+    #: Jobs start nothing before their pilots are chosen.
+    new_jobs_wait = True
+    #: It wants `TaskForecast`s.
+    task_times = True
+    changes_with = "gates"
+
+    def __init__(
+        self,
+        settings: PolicySettings,
+        sizing: Sizing,
+        *,
+        name: str,
+        thin_limit: int = 0,
+        queues: Queues | None = None,
+        ratio: AdaptiveRatio | None = None,
+        fixed_percent: float | None = None,
+        adaptive_thin: bool = False,
+        thin_by_history: bool = False,
+    ) -> None:
+        self.name = name
+        self._settings = settings
+        self._sizing = sizing
+        self._thin_limit = thin_limit
+        self._queues = Queues(first_ms=settings.first_queue_ms) if queues is None else queues
+        self._ratio = AdaptiveRatio() if ratio is None else ratio
+        self._fixed_percent = fixed_percent
+        self._thin = AdaptiveThinLimit() if adaptive_thin else None
+        self._thin_by_history = thin_by_history
+        self._memory: Memory[GsMemory] = Memory()
+        self._decided: tuple[int, Mapping[str, JobView], GsMemory] | None = None
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        before = self._memory.before(snapshot) or GsMemory(ratio=self._ratio, thin=self._thin)
+        if (
+            self._decided is not None
+            and self._decided[0] == snapshot.version
+            and self._decided[1] == snapshot.jobs
+        ):
+            # Asked again about the same moment: pilots stay those that were drawn.
+            before = self._decided[2]
+        # 1. Jobs that ended since: how their sampling ratio did, and the thin limit they came under.
+        ratio, thin = before.ratio, before.thin
+        for key, old in before.jobs.items():
+            if key in snapshot.jobs:
+                continue
+            if old.percent is not None and old.work_ms:
+                ratio = ratio.ended(old.percent, (now_ms - old.started_ms) / old.work_ms)
+            if thin is not None and old.narrow is not None:
+                thin = thin.ended(old.narrow, old.started_ms, now_ms)
+        # 2. Every job's pilots and size.
+        jobs: dict[str, JobMemory] = {}
+        percent = ratio.percent()
+        for key, job in snapshot.jobs.items():
+            known = before.jobs.get(key) or JobMemory(job.started_ms)
+            if known.narrow is not None:
+                known = replace(known, narrow=known.narrow.at(now_ms, job.running_slots))
+            elif thin is not None and known.undecided:
+                thin, narrow = thin.came(job, now_ms)
+                known = replace(known, narrow=narrow)
+            jobs[key] = self._sized(known, job, forecasts.get(key, UNKNOWN), percent, rng)
+            if known.percent is None and jobs[key].percent is not None:
+                ratio = ratio.next_job()
+                percent = ratio.percent()
+        after = GsMemory(jobs, ratio, thin)
+        self._memory.keep(after)
+        self._decided = snapshot.version, snapshot.jobs, after
+        # 3. Queues, and within them by arrival.
+        return self._plan(snapshot, jobs, now_ms)
+
+    # ---- one job ----
+
+    def _sized(
+        self, known: JobMemory, job: JobView, forecast: Forecast, percent: int, rng: np.random.Generator
+    ) -> JobMemory:
+        """The job's memory with what its pilots told in it, or pilots chosen."""
+        if known.work_ms is not None:
+            return self._with_new_phases(known, job)
+        others = forecast.others if isinstance(forecast, TaskForecast) else forecast
+        if isinstance(others, SizedForecast) and others.work_slot_ms is not None and not self._thin_limit:
+            return replace(known, work_ms=others.work_slot_ms, reason="its true size")
+        expected = forecast.expected if isinstance(forecast, TaskForecast) else ()
+        if known.pilots is not None:
+            return self._after_pilots(known, job, forecast, expected, rng)
+        if not job.phases:
+            return known
+        width = max([phase.tasks for phase in job.phases] + [each.tasks for each in expected])
+        limit = self._thin_limit if known.narrow is None else known.narrow.limit
+        if width < limit:
+            first = job.phases[0]
+            prior = expected[first.index] if first.index < len(expected) else None
+            if self._thin_by_history and self._sizing.task_ms((), prior) is not None:
+                return self._size(known, job, first.index, (), expected)
+            return replace(known, thin=True, reason=f"{width} tasks: too few for pilots")
+        phase = next((p for p in job.phases if p.tasks >= limit), None)
+        if phase is None:
+            # Its wide phases come later: until then it is as good as thin.
+            return replace(known, thin=True, reason="no phase wide enough for pilots so far")
+        prior = expected[phase.index] if phase.index < len(expected) else None
+        at = percent if self._fixed_percent is None else self._fixed_percent
+        wanted = 0 if phase.barrier else min(phase.tasks, self._sizing.pilots(phase.tasks, prior, at))
+        if wanted == 0:
+            return self._size(known, job, phase.index, (), expected)
+        chosen = self._choose(known, phase, range(phase.tasks), wanted, rng)
+        return replace(chosen, thin=False, percent=percent)
+
+    def _choose(
+        self,
+        known: JobMemory,
+        phase: PhaseView,
+        among: Sequence[int],
+        count: int,
+        rng: np.random.Generator,
+    ) -> JobMemory:
+        tasks = rng.choice(np.asarray(among), size=count, replace=False)
+        return replace(
+            known,
+            pilots=PilotSet(phase.index, tuple(sorted(int(task) for task in tasks))),
+            rounds=known.rounds + 1,
+            reason=f"{count} of {phase.tasks} tasks first, to learn its size",
+        )
+
+    def _after_pilots(
+        self,
+        known: JobMemory,
+        job: JobView,
+        forecast: Forecast,
+        expected: tuple[PhaseExpectation, ...],
+        rng: np.random.Generator,
+    ) -> JobMemory:
+        """Sized if the pilots are over, with others if all were lost; else as before."""
+        pilots = known.pilots
+        assert pilots is not None
+        phase = next((p for p in job.phases if p.index == pilots.phase), None)
+        seen = forecast.times if isinstance(forecast, TaskForecast) else {}
+        times = seen.get(pilots.phase, _NO_TIMES)
+        told = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
+        lost = sum(i in times.spoiled for i in pilots.tasks)
+        if phase is not None and len(told) + lost < len(pilots.tasks):
+            return known
+        if told or phase is None:
+            return self._size(known, job, pilots.phase, told, expected)
+        runs = {task.index for task in phase.running}
+        left = [
+            i for i in range(phase.tasks)
+            if i not in times.spoiled and i not in times.ended_ms and i not in runs
+        ]  # fmt: skip
+        if known.rounds < _ROUNDS and left:
+            return self._choose(known, phase, left, min(len(pilots.tasks), len(left)), rng)
+        return self._size(known, job, pilots.phase, [float(ms) for ms in times.ended_ms.values()], expected)
+
+    def _size(
+        self,
+        known: JobMemory,
+        job: JobView,
+        index: int,
+        told_ms: Sequence[float],
+        expected: tuple[PhaseExpectation, ...],
+    ) -> JobMemory:
+        """The job with its size, from the phase of that index, as far as anybody knows it."""
+        prior = expected[index] if index < len(expected) else None
+        task_ms = self._sizing.task_ms(told_ms, prior)
+        if task_ms is None:
+            unknown_ms = self._queues.threshold_ms(0)
+            return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
+        phase = next((p for p in job.phases if p.index == index), None)
+        tasks = prior.tasks if prior is not None else max(1, len(told_ms))
+        if phase is not None:
+            tasks = phase.tasks
+        work_ms = task_ms * tasks
+        counted = {index}
+        # History's later phases, as far off as it was on this one (SLearn-DAG: d_s / d_h).
+        by_history = self._sizing.task_ms((), prior) if told_ms and prior is not None else None
+        factor = task_ms / by_history if by_history else 1.0
+        for other, each in enumerate(expected):
+            if other != index:
+                later_ms = self._sizing.task_ms((), each)
+                work_ms += each.tasks * (task_ms if later_ms is None else later_ms * factor)
+                counted.add(other)
+        by = f"{len(told_ms)} pilots" if told_ms else "history"
+        return self._with_new_phases(
+            replace(
+                known,
+                pilots=None,
+                task_ms=task_ms,
+                work_ms=work_ms,
+                counted=frozenset(counted),
+                reason=f"tasks of {task_ms:.0f} ms by {by}",
+            ),
+            job,
+        )
+
+    def _with_new_phases(self, known: JobMemory, job: JobView) -> JobMemory:
+        """Phases that nobody had counted on are taken to have tasks like the others'."""
+        if known.task_ms is None:
+            return known
+        new = [phase for phase in job.phases if phase.index not in known.counted]
+        if not new:
+            return known
+        assert known.work_ms is not None
+        return replace(
+            known,
+            work_ms=known.work_ms + known.task_ms * sum(phase.tasks for phase in new),
+            counted=known.counted | {phase.index for phase in new},
+        )
+
+    # ---- the plan ----
+
+    def _queue(self, job: JobMemory) -> int:
+        if job.work_ms is not None:
+            return self._queues.of(job.work_ms)
+        return 0 if job.thin else min(SAMPLING_QUEUE, self._queues.count - 1)
+
+    def _plan(self, snapshot: Snapshot, jobs: Mapping[str, JobMemory], now_ms: int) -> Plan:
+        queues = {key: self._queue(job) for key, job in jobs.items()}
+        running = [0] * self._queues.count
+        for key, job in snapshot.jobs.items():
+            running[queues[key]] += job.running_slots
+        turn = {queue: at for at, queue in enumerate(self._queues.in_turn(running))}
+        ranked = sorted(snapshot.jobs.values(), key=lambda job: (turn[queues[job.job]], job.arrival))
+        entries = []
+        for rank, job in enumerate(ranked):
+            known = jobs[job.job]
+            size = "" if known.work_ms is None else f"{known.work_ms / 1000.0:.1f} slot-seconds: "
+            entries.append(
+                JobPlan(
+                    job.job,
+                    rank,
+                    0,
+                    None,
+                    f"queue {queues[job.job]}: {size}{known.reason or 'nothing of it has come yet'}",
+                    pilots=known.pilots,
+                    queue=queues[job.job],
+                    # What comes of it first may be its pilots' phase.
+                    deferred=known.undecided,
+                )
+            )
+        return dated_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            entries,
+            new_jobs_wait=True,
+            queue_weights=self._queues.weights,
+        )

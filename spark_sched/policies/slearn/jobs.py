@@ -1,0 +1,55 @@
+"""What GS remembers of a job from one plan to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spark_sched.policies.plan import PilotSet
+from spark_sched.policies.slearn.adaptive import AdaptiveRatio
+from spark_sched.policies.slearn.thin import AdaptiveThinLimit, NarrowJob
+
+__all__ = ["GsMemory", "JobMemory"]
+
+
+@dataclass(frozen=True, slots=True)
+class JobMemory:
+    """One job.
+
+    Attributes:
+        started_ms: when it came.
+        thin: it has been too narrow for pilots so far.
+        pilots: chosen and not all over; None: none chosen, or all over.
+        rounds: times that pilots were chosen.
+        percent: the sampling ratio it was given; None: it was not sampled.
+        task_ms: mean task time that its size follows from; None: not known yet.
+        work_ms: its size in slot-ms; None: not known yet.
+        counted: indices of the phases in that size.
+        reason: how its size is known, for people.
+        narrow: what a thin limit that adapts is judged by; None: a wide job, or a fixed limit.
+    """
+
+    started_ms: int
+    thin: bool = False
+    pilots: PilotSet | None = None
+    rounds: int = 0
+    percent: int | None = None
+    task_ms: float | None = None
+    work_ms: float | None = None
+    counted: frozenset[int] = frozenset()
+    reason: str = ""
+    narrow: NarrowJob | None = None
+
+    @property
+    def undecided(self) -> bool:
+        """Neither thin nor sampled nor sized yet."""
+        return self.work_ms is None and self.pilots is None and not self.thin
+
+
+@dataclass(frozen=True, slots=True)
+class GsMemory:
+    """All active jobs by key, the sampling ratio's record, and the thin limit's if that adapts."""
+
+    jobs: Mapping[str, JobMemory] = field(default_factory=dict)
+    ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)
+    thin: AdaptiveThinLimit | None = None

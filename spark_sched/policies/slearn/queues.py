@@ -1,0 +1,58 @@
+"""GS's queues: which one a job of a size is in, and what share each has (SLearn §5.1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["Queues"]
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Queue q has the jobs of less than ``first_ms * growth ** q`` slot-milliseconds that no queue before it
+    has; the last one has the rest. A queue weighs ``fall`` times as much as the next.
+
+    Attributes:
+        count: N, at least 1.
+        first_ms: Q_0^hi, above 0.
+        growth: E, above 1.
+        fall: at least 1.
+    """
+
+    count: int = 10
+    first_ms: float = 1e6
+    growth: float = 10.0
+    fall: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or not self.first_ms > 0.0 or not self.growth > 1.0 or not self.fall >= 1.0:
+            raise BadInputError(
+                f"{self} are no queues: give one or more, a first threshold above 0 ms, growth above 1 and "
+                "weights that fall by 1 or more"
+            )
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """Shares by queue, the first one's 1."""
+        return tuple(self.fall**-q for q in range(self.count))
+
+    def threshold_ms(self, queue: int) -> float:
+        """The size at which jobs leave ``queue`` for the next one; infinite for the last."""
+        return self.first_ms * self.growth**queue if queue < self.count - 1 else float("inf")
+
+    def of(self, work_ms: float) -> int:
+        """The queue of a job of so much work."""
+        queue, threshold_ms = 0, self.first_ms
+        while queue < self.count - 1 and work_ms >= threshold_ms:
+            queue += 1
+            threshold_ms *= self.growth
+        return queue
+
+    def in_turn(self, running: Sequence[int]) -> list[int]:
+        """The queues in the order in which they stand for a slot when so many of their tasks run: fewest over
+        their weight first, the earlier one of equals."""
+        weights = self.weights
+        return sorted(range(self.count), key=lambda q: (running[q] / weights[q], q))

@@ -1,0 +1,251 @@
+"""GS and SLearn, told what happened event by event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.events import (
+    JobEnded,
+    JobStarted,
+    PhaseEnded,
+    PhaseStarted,
+)
+from spark_sched.policies import JobPlan
+from spark_sched.policies.slearn.queues import Queues
+from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.task_history import TaskHistory
+from spark_sched.state import JobSummary
+from tests.unit.policies.slearn.world import World
+
+
+def test_queues_grow_by_ten_from_1000_slot_seconds_and_weigh_a_tenth_of_the_one_before():
+    queues = Queues()
+    assert [queues.of(ms) for ms in (0, 999_999, 1e6, 9.9e6, 1e7, 1e30)] == [0, 0, 1, 1, 2, 9]
+    assert queues.weights == pytest.approx([10.0**-q for q in range(10)])
+    assert queues.threshold_ms(8) == 1e14
+    assert queues.threshold_ms(9) == float("inf")
+
+
+def test_the_queue_with_the_least_running_over_its_weight_stands_first():
+    queues = Queues(count=3)
+    assert queues.in_turn([0, 0, 0]) == [0, 1, 2]
+    assert queues.in_turn([9, 0, 0]) == [1, 2, 0]
+    assert queues.in_turn([11, 1, 1]) == [1, 0, 2]
+
+
+def test_queues_that_cannot_be_are_refused():
+    with pytest.raises(BadInputError, match="are no queues"):
+        Queues(growth=1.0)
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_thin_job_goes_to_the_top_queue_unsampled(tasks: int):
+    world = World()
+    world.job("a", tasks)
+    assert (world.of("a").queue, world.of("a").pilots) == (0, None)
+
+
+def test_a_wide_job_waits_in_the_second_queue_for_its_pilots_then_goes_where_its_size_belongs():
+    world = World()
+    world.job("a", 100)
+    plan = world.plan()
+    assert plan.new_jobs_wait
+    first = plan.jobs[0]
+    assert first.queue == 1
+    assert first.pilots is not None
+    assert first.pilots.phase == 0
+    assert len(first.pilots.tasks) == 3
+    for index, ms in zip(first.pilots.tasks, (100_000, 200_000, 600_000), strict=True):
+        assert world.of("a").pilots == first.pilots
+        world.run("a", index, ms)
+    sized = world.of("a")
+    # 300 s on average, 100 tasks: 3e7 ms.
+    assert (sized.queue, sized.pilots) == (2, None)
+    assert "30000.0 slot-seconds" in sized.reason
+
+
+def test_pilots_are_chosen_at_random_by_the_seed():
+    chosen = set()
+    for seed in range(20):
+        world = World()
+        world.rng = np.random.default_rng(seed)
+        world.job("a", 100)
+        chosen.add(world.pilots("a").tasks)
+    assert len(chosen) > 15
+    assert all(0 <= task < 100 for tasks in chosen for task in tasks)
+
+
+def test_asked_twice_about_one_moment_the_pilots_stay():
+    world = World()
+    world.job("a", 100)
+    assert world.pilots("a") == world.pilots("a")
+
+
+@pytest.mark.parametrize("outcome", ["failed", "killed", "lost"])
+def test_a_pilot_that_did_not_succeed_is_no_part_of_the_estimate(outcome: str):
+    world = World()
+    world.job("a", 100)
+    first, second, third = world.pilots("a").tasks
+    world.run("a", first, 10)
+    world.run("a", second, 99_999_999, outcome)
+    world.run("a", second, 88_888_888)  # its second attempt
+    world.run("a", third, 30)
+    assert "2.0 slot-seconds: tasks of 20 ms by 2 pilots" in world.of("a").reason
+
+
+def test_a_pilot_that_got_a_copy_is_no_part_of_the_estimate_whoever_won():
+    world = World()
+    world.job("a", 100)
+    first, second, third = world.pilots("a").tasks
+    world.run("a", first, 10)
+    world.run("a", second, 77_777, "killed", copy=True)
+    world.run("a", second, 88_888)
+    world.run("a", third, 30)
+    assert "tasks of 20 ms by 2 pilots" in world.of("a").reason
+
+
+def test_when_every_pilot_is_lost_others_are_chosen_and_at_last_the_job_is_sized_without():
+    world = World()
+    world.job("a", 60)
+    tried: set[int] = set()
+    for _ in range(3):
+        pilots = world.pilots("a").tasks
+        assert tried.isdisjoint(pilots)
+        tried |= set(pilots)
+        for index in pilots:
+            world.run("a", index, 5, "failed")
+    last = world.of("a")
+    assert (last.pilots, last.queue) == (None, 1)
+    assert "unknown" in last.reason
+
+
+def test_a_job_whose_pilots_phase_is_over_is_sized_by_what_they_took():
+    world = World()
+    world.job("a", 3)
+    (pilot,) = world.pilots("a").tasks
+    for index in range(3):
+        world.run("a", index, 1_000 + index)
+    world.tell(PhaseEnded(0, "a", "a.0", True))
+    assert f"tasks of {1_000 + pilot} ms" in world.of("a").reason
+
+
+def test_phases_that_come_unannounced_add_to_the_size():
+    world = World()
+    world.job("a", 100)
+    for index in world.pilots("a").tasks:
+        world.run("a", index, 10_000)
+    assert "1000.0 slot-seconds" in world.of("a").reason
+    world.tell(PhaseStarted(0, "a", "a.1", "p", 1, 900, None, True, False))
+    assert "10000.0 slot-seconds" in world.of("a").reason
+    assert world.of("a").queue == 2
+
+
+def test_a_thin_job_that_turns_out_wide_is_sampled_then():
+    world = World()
+    world.job("a", 1)
+    assert world.of("a").queue == 0
+    world.tell(PhaseStarted(0, "a", "a.1", "p", 1, 100, None, True, False))
+    assert world.pilots("a").phase == 1
+
+
+def test_a_barrier_phase_has_no_pilots():
+    world = World()
+    world.tell(
+        JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
+        PhaseStarted(0, "a", "a.0", "p", 0, 100, None, True, True),
+    )
+    assert world.of("a").pilots is None
+
+
+def test_a_job_of_which_nothing_came_yet_is_deferred():
+    world = World()
+    world.tell(JobStarted(0, "a", "n", "u", 0, None, None, None, True, False))
+    assert world.of("a").deferred
+    world.tell(PhaseStarted(0, "a", "a.0", "p", 0, 100, None, True, False))
+    assert not world.of("a").deferred
+
+
+def test_the_ratio_learns_from_jobs_that_ended():
+    world = World()
+    for number in range(101):
+        key = f"j{number}"
+        world.job(key, 200)
+        assert len(world.pilots(key).tasks) == (6 if number < 100 else 4)  # 3 %, then 2 %
+        for index in world.pilots(key).tasks:
+            world.run(key, index, 10)
+        world.plan()
+        world.now += 1
+        world.tell(JobEnded(world.now, key, "ended"))
+        world.plan()
+
+
+def history() -> TaskHistory:
+    """30 runs of job n's two phases: 1 s and 3 s a task."""
+    world = World(history=TaskHistory())
+    for number in range(30):
+        key = f"h{number}"
+        world.job(key, 4)
+        world.tell(PhaseStarted(0, key, f"{key}.1", "p", 1, 4, None, True, False))
+        for phase, ms in ((0, 1_000), (1, 3_000)):
+            for index in range(4):
+                world.run(key, index, ms, phase=phase)
+            world.tell(PhaseEnded(0, key, f"{key}.{phase}", True))
+        world.tell(JobEnded(0, key, "ended"))
+        world.times.learn(JobSummary(key, "n", False, "ended", 0, 0, cut_short=False))
+    prior = world.times._prior
+    assert isinstance(prior, TaskHistory)
+    return prior
+
+
+def test_history_sizes_a_job_at_once():
+    for policy in ("3sigma-gs", "3sigma-tl", "point-est"):
+        world = World(policy, history())
+        world.job("a", 4)
+        assert world.of("a").pilots is None
+        assert "tasks of 1000 ms by history" in world.of("a").reason
+
+
+def test_point_est_takes_the_median_and_3sigma_the_inverse_squares_mean():
+    known = TaskHistory()
+    world = World(history=known)
+    for number, ms in enumerate([1_000, 1_000, 1_000, 1_000, 8_000]):
+        key = f"h{number}"
+        world.job(key, 4)
+        for index in range(4):
+            world.run(key, index, ms)
+        world.tell(PhaseEnded(0, key, f"{key}.0", True), JobEnded(0, key, "ended"))
+    sizes = {}
+    for policy in ("3sigma-gs", "point-est"):
+        world = World(policy, known)
+        world.job("a", 4)
+        sizes[policy] = world.of("a").reason
+    assert sizes["3sigma-gs"] != sizes["point-est"]
+
+
+def test_the_first_phases_pilots_correct_what_history_says_of_the_later_ones():
+    """SLearn-DAG (section 6): d_s / d_h of the first phase scales the second."""
+    world = World()
+    world.job("a", 10)
+    expected = (
+        PhaseExpectation(10, RuntimeDistribution.point_s(2.0)),
+        PhaseExpectation(5, RuntimeDistribution.point_s(8.0)),
+    )
+
+    def plan() -> JobPlan:
+        snapshot = world.state.snapshot()
+        told = {
+            key: replace(world.times.forecast(job), expected=expected) for key, job in snapshot.jobs.items()
+        }
+        return world.policy.decide(snapshot, told, 0, world.rng).jobs[0]
+
+    pilots = plan().pilots
+    assert pilots is not None
+    for index in pilots.tasks:
+        world.run("a", index, 3_000)
+    # 10 tasks of 3 s, and 5 of 8 s x 3/2.
+    assert "90.0 slot-seconds" in plan().reason

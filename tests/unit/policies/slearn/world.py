@@ -1,0 +1,63 @@
+"""One policy and what it sees, for tests that tell it what happened event by event."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark_sched.config import validate
+from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted, TaskEnded, TaskLaunched
+from spark_sched.policies import JobPlan, PilotSet, Plan, PolicySettings, create
+from spark_sched.predict import forecasts
+from spark_sched.predict.pilots import TaskTimes
+from spark_sched.predict.task_history import TaskHistory
+from spark_sched.state import ClusterState
+
+__all__ = ["SETTINGS", "World"]
+
+SETTINGS = PolicySettings.from_config(validate({}))
+
+
+class World:
+    """One policy, the state and the predictor that it sees; a plan is asked for at each instant."""
+
+    def __init__(self, policy: str = "slearn", history: TaskHistory | None = None) -> None:
+        self.policy = create(policy, SETTINGS)
+        self.state = ClusterState()
+        self.times = TaskTimes(None, history)
+        self.rng = np.random.default_rng(1)
+        self.now = 0
+        self._numbers = 0
+        self.tell(ExecutorAdded(0, "e", "h", 100))
+
+    def tell(self, *events: Event) -> None:
+        for event in events:
+            ended = self.state.apply(event)
+            self.times.observe(event)
+            if ended is not None:
+                self.times.learn(ended)
+            self.state.version += 1
+
+    def job(self, key: str, tasks: int, name: str = "n") -> None:
+        self.tell(
+            JobStarted(self.now, key, name, "u", 0, None, None, None, True, False),
+            PhaseStarted(self.now, key, f"{key}.0", "p", 0, tasks, None, True, False),
+        )
+
+    def run(
+        self, key: str, index: int, ms: int, outcome: str = "success", copy: bool = False, phase: int = 0
+    ) -> None:
+        self._numbers += 1
+        where = key, f"{key}.{phase}", self._numbers, index, "e"
+        self.tell(TaskLaunched(self.now, *where, copy), TaskEnded(self.now + ms, *where, ms, outcome, copy))
+
+    def plan(self) -> Plan:
+        snapshot = self.state.snapshot()
+        return self.policy.decide(snapshot, forecasts(self.times, snapshot), self.now, self.rng)
+
+    def of(self, key: str) -> JobPlan:
+        return next(entry for entry in self.plan().jobs if entry.job == key)
+
+    def pilots(self, key: str) -> PilotSet:
+        found = self.of(key).pilots
+        assert found is not None
+        return found
