@@ -130,6 +130,33 @@ PLANNER_POLICY = ConfigKey(
     "reservation",
     "Policy that makes the plans, by its name in `spark_sched.policies`.",
 )
+PLANNER_SOLVER = ConfigKey(
+    "spark.sched.planner.solver",
+    values.text("solver name", required=True),
+    "prices",
+    "Solver of policies that plan start times: `prices`, `highs`, `cbc`, or `pulp:NAME` for another one that "
+    "PuLP finds. All but `prices` need the extra `solvers`.",
+)
+PLANNER_FIRST_QUEUE = ConfigKey(
+    "spark.sched.planner.firstQueue",
+    values.time_ms(),
+    "1000s",
+    "Policies with queues by total work (`slearn` and its kin): jobs of less slot time than this are in the "
+    "first queue. Each further queue reaches ten times as far.",
+)
+PLANNER_FIRST_SLOT = ConfigKey(
+    "spark.sched.planner.firstSlot",
+    values.time_ms(),
+    "5s",
+    "Policies that plan start times (`3sigma` and its kin): length of the first time slots of the plan-ahead "
+    "window. Starts between two slots are not planned ahead, so it should be a fraction of usual runtimes.",
+)
+PLANNER_WINDOW = ConfigKey(
+    "spark.sched.planner.window",
+    values.time_ms(),
+    "4h",
+    "How far they plan ahead, in 24 slots that grow longer.",
+)
 PLANNER_INTERVAL = ConfigKey(
     "spark.sched.planner.interval",
     values.time_ms(),
@@ -183,7 +210,8 @@ HISTORY_PATH = ConfigKey(
     "spark.sched.history.path",
     values.text("path"),
     "",
-    "SQLite file that keeps what earlier runs of a job name needed; empty keeps it in memory only.",
+    "Where the runtimes of ended jobs and the phases of earlier runs are kept: a SQLite file, which several "
+    "applications may share, or `postgresql://user@host/database`. Empty: in memory.",
 )
 SEED = ConfigKey(
     "spark.sched.seed",

@@ -5,27 +5,40 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.events import Batch, decode_batch
-from spark_sched.policies import Plan, Policy
-from spark_sched.predict import Predictor, forecasts
+from spark_sched.events import (
+    Batch,
+    Event,
+    ShortTasks,
+    SlotFreed,
+    SlotHeld,
+    TaskEnded,
+    TaskLaunched,
+    decode_batch,
+)
+from spark_sched.policies import Plan, Policy, depends_on_tasks
+from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.runtime.log import Throttle
 from spark_sched.runtime.recorder import EventRecorder
 from spark_sched.runtime.transport import Driver
-from spark_sched.state import ClusterState
+from spark_sched.state import ClusterState, Snapshot
 
 __all__ = ["PlannerCounters", "PlannerLoop"]
+
+#: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms).
+Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int], Mapping[str, Any]]
 
 #: Events taken at once: some 20 ms of work.
 MAX_EVENTS = 2_000
 #: Longest wait for events. The driver takes a planner silent for long (stallTimeout) for dead.
 MAX_POLL_MS = 1_000
+_OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
 
 
 @dataclass(slots=True)
@@ -45,9 +58,11 @@ class PlannerCounters:
 class PlannerLoop:
     """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
 
-    A plan is made at most once per interval, sent when its rules differ from those in force, and sent again
-    before those expire. A refused plan or a failing policy is counted and logged, and the next interval
-    tries again: the driver goes on by the last valid rules, then by its configuration.
+    A plan is made at most once per interval when something happened that the policy's plans depend on
+    (``changes_with``), and anew when the one before wanted that (``again_ms``). It is
+    sent when its rules differ from those in force, and again before those expire. A refused plan or a failing
+    policy is counted and logged, and the next interval tries again: the driver goes on by the last valid
+    rules, then by its configuration.
 
     Args:
         driver: the way to the driver.
@@ -60,6 +75,8 @@ class PlannerLoop:
         sleep_ms: waits.
         log: single lines for people.
         recorder: keeps every event, if given.
+        answer: answers a user's question about the snapshot, with its forecasts at a time of the driver's
+            clock, in JSON text; None: nobody does.
     """
 
     def __init__(
@@ -75,6 +92,7 @@ class PlannerLoop:
         sleep_ms: Callable[[float], None],
         log: logging.Logger,
         recorder: EventRecorder | None = None,
+        answer: Answer | None = None,
     ) -> None:
         self.counters = PlannerCounters()
         self.state = ClusterState()
@@ -89,13 +107,17 @@ class PlannerLoop:
         self._sleep_ms = sleep_ms
         self._log = log
         self._recorder = recorder
+        self._answer = answer
+        self._tasks_matter = depends_on_tasks(policy)
         self._throttle = Throttle()
         self._plans = 0
         self._in_force: Plan | None = None
         self._changed = False
+        self._asked = False
         self._heard_at_ms = clock_ms()
         self._planned_at_ms = -float("inf")
         self._sent_at_ms = -float("inf")
+        self._again_at_ms = float("inf")
 
     def run(self) -> None:
         """Turn for ever. Raises DriverLostError when the driver is gone, BadInputError for a bad batch."""
@@ -110,18 +132,20 @@ class PlannerLoop:
         self._heard_at_ms = self._clock_ms()
         # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
         batch = self._take(text)
+        if self._asked:
+            self._answer_questions()
         # 3. Snapshot, forecast, decide and submit, at most every interval.
         if self._clock_ms() >= self._due_at_ms():
             self._plan()
         # 4. Let events gather. Without a pause a busy driver would be polled once per event.
-        if self._changed and len(batch.events) < MAX_EVENTS:
+        if (self._changed or batch.events) and len(batch.events) < MAX_EVENTS:
             left_ms = self._due_at_ms() - self._clock_ms()
             if left_ms > 0.0:
                 self._sleep_ms(min(left_ms, self._interval_ms / 2.0))
 
     def _due_at_ms(self) -> float:
         changed_due = self._planned_at_ms + self._interval_ms
-        refresh_due = self._sent_at_ms + self._refresh_ms
+        refresh_due = min(self._sent_at_ms + self._refresh_ms, self._again_at_ms)
         return changed_due if self._changed else max(changed_due, refresh_due)
 
     def _take(self, text: str) -> Batch:
@@ -130,6 +154,7 @@ class PlannerLoop:
         except ValueError as error:
             raise BadInputError(f"the event batch is not JSON: {error}") from None
         batch = decode_batch(raw)
+        self._asked = raw.get("asked") is True
         counters = self.counters
         counters.batches += 1
         counters.events += len(batch.events)
@@ -152,13 +177,35 @@ class PlannerLoop:
                 self._predictor.learn(ended)
         self.state.version = batch.version
         self.state.now_ms = batch.now_ms
-        self._changed = self._changed or batch.reset or bool(batch.events)
+        self._changed = self._changed or batch.reset or any(map(self._matters, batch.events))
         return batch
 
+    def _matters(self, event: Event) -> bool:
+        """Whether the policy's plans can depend on it."""
+        return self._tasks_matter or not isinstance(event, _OF_TASKS)
+
+    def _now_ms(self) -> int:
+        """The driver's clock."""
+        return self.state.now_ms + int(self._clock_ms() - self._heard_at_ms)
+
+    def _answer_questions(self) -> None:
+        snapshot = self.state.snapshot()
+        told = forecasts(self._predictor, snapshot)
+        for each in json.loads(self._driver.questions()):
+            try:
+                if self._answer is None:
+                    raise BadInputError("this planner answers no questions")
+                text = json.dumps(self._answer(each["text"], snapshot, told, self._now_ms()))
+            except Exception as error:  # A question must not end the planner.
+                text = json.dumps({"error": str(error) or type(error).__name__})
+                if not isinstance(error, BadInputError):
+                    self._log.error("a question could not be answered", exc_info=error)
+            self._driver.answer(each["id"], text)
+
     def _plan(self) -> None:
+        now_ms = self._now_ms()
         self._planned_at_ms = self._clock_ms()
         self._changed = False
-        now_ms = self.state.now_ms + int(self._planned_at_ms - self._heard_at_ms)
         try:
             snapshot = self.state.snapshot()
             plan = self._policy.decide(snapshot, forecasts(self._predictor, snapshot), now_ms, self._rng)
@@ -166,6 +213,10 @@ class PlannerLoop:
         except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
             self._fail(error)
             return
+        # The policy speaks of the driver's clock.
+        self._again_at_ms = (
+            float("inf") if plan.again_ms is None else self._planned_at_ms + (plan.again_ms - now_ms)
+        )
         if not self._is_news(plan):
             self.counters.plans_unchanged += 1
             return
@@ -185,7 +236,7 @@ class PlannerLoop:
         old = self._in_force
         if old is None or self._clock_ms() >= self._sent_at_ms + self._refresh_ms:
             return True
-        return (plan.jobs, plan.ordered, plan.policy) != (old.jobs, old.ordered, old.policy)
+        return _rules(plan) != _rules(old)
 
     def _refused(self, answer: str) -> None:
         code = answer.removeprefix("rejected:").partition(":")[0].strip() or "no_reason"
@@ -202,3 +253,8 @@ class PlannerLoop:
             self._log.error(
                 "policy %s failed (%d times), no plan this time", self._policy.name, times, exc_info=error
             )
+
+
+def _rules(plan: Plan) -> tuple[object, ...]:
+    """What the driver goes by."""
+    return plan.jobs, plan.ordered, plan.policy, plan.new_jobs_wait, plan.queue_weights

@@ -13,18 +13,23 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
 from spark_sched.config import Settings, keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import PolicySettings, create
-from spark_sched.predict import PhaseHistory, RunStore
+from spark_sched.predict import Forecast, PhaseHistory, Predictor, RunStore, RuntimeHistory, RuntimeStore
+from spark_sched.predict.pilots import TaskTimes
+from spark_sched.predict.task_history import TaskHistory
 from spark_sched.runtime.handshake import Handshake, read_handshake, wait_for_end
 from spark_sched.runtime.log import make_log
 from spark_sched.runtime.loop import PlannerLoop
 from spark_sched.runtime.recorder import EventRecorder
 from spark_sched.runtime.transport import Driver, DriverLostError, Py4jDriver
+from spark_sched.state import Snapshot
 
 __all__ = ["main", "make_loop"]
 
@@ -37,11 +42,26 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     """The loop as the driver's settings want it. Raises BadInputError for a wrong setting."""
     settings = _settings(driver)
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
-    predictor = PhaseHistory(
+    phases = PhaseHistory(
         _run_store(settings, log),
         prior_alpha=settings[keys.RESERVATION_ALPHA],
         prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
     )
+    # Runtimes are learned whatever the policy: a history that begins with the first 3Sigma run knows nothing.
+    runtimes = RuntimeHistory(phases, _runtime_store(settings, log))
+    predictor: Predictor = runtimes
+    if getattr(policy, "task_times", False):
+        predictor = TaskTimes(runtimes, TaskHistory())
+
+    def answer(
+        text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int
+    ) -> Mapping[str, object]:
+        # Few ask, and what answers need is not imported by those planners that are never asked.
+        from spark_sched.runtime import admission
+
+        asked = admission.Asked.from_text(text)
+        return admission.answer(policy, runtimes, snapshot, told, now_ms, asked)
+
     events_path = settings[keys.EVENTS_PATH]
     return PlannerLoop(
         driver,
@@ -54,6 +74,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         sleep_ms=lambda ms: time.sleep(ms / 1_000.0),
         log=log,
         recorder=EventRecorder(events_path, log) if events_path else None,
+        answer=answer,
     )
 
 
@@ -92,9 +113,36 @@ def main(stdin_fd: int = 0) -> int:
 
 
 def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:
-    loop = make_loop(Py4jDriver(handshake.port, handshake.secret), log)
+    driver = Py4jDriver(handshake.port, handshake.secret)
+    with signs_of_life(driver):
+        loop = make_loop(driver, log)
     log.info("planning for %s", handshake.app)
     return loop
+
+
+@contextmanager
+def signs_of_life(driver: Driver, every_s: float = 2.0, most_s: float = 180.0) -> Iterator[None]:
+    """Tell the driver that the planner is busy, not hung, while the block runs; for ``most_s`` at most.
+
+    A policy may compile its inner loops the first time on a machine, which takes longer than a planner may be
+    silent for.
+    """
+    over = threading.Event()
+
+    def tell() -> None:
+        for _ in range(int(most_s / every_s)):
+            if over.wait(every_s):
+                return
+            try:
+                driver.alive()
+            except DriverLostError:
+                return  # the main thread finds out by itself
+
+    threading.Thread(target=tell, name="spark-sched-signs-of-life", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
 
 
 def _settings(driver: Driver) -> Settings:
@@ -103,13 +151,22 @@ def _settings(driver: Driver) -> Settings:
 
 
 def _run_store(settings: Settings, log: logging.Logger) -> RunStore | None:
-    path = settings[keys.HISTORY_PATH]
-    if not path:
+    where = settings[keys.HISTORY_PATH]
+    if not where:
         return None
-    # SQLite is not imported by those who do not use it.
-    from spark_sched.runtime.history import SqliteRuns
+    # SQLAlchemy is not imported by those who do not use it.
+    from spark_sched.runtime.history import StoredRuns
 
-    return SqliteRuns(path, log)
+    return StoredRuns(where, log)
+
+
+def _runtime_store(settings: Settings, log: logging.Logger) -> RuntimeStore | None:
+    where = settings[keys.HISTORY_PATH]
+    if not where:
+        return None
+    from spark_sched.runtime.runtimes import StoredRuntimes
+
+    return StoredRuntimes(where, log)
 
 
 def _leave_with_the_driver(fd: int) -> None:

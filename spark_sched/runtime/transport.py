@@ -1,4 +1,4 @@
-"""The way to the driver: three calls with text in and text out (``protocol/README.md``)."""
+"""The way to the driver: calls with text in and text out (``protocol/README.md``)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,24 @@ class Driver(Protocol):
         """JSON object of the ``spark.sched.*`` settings that were given, as text."""
         ...
 
+    def alive(self) -> None:
+        """Tell that the planner is not silent but busy."""
+        ...
+
     def poll(self, max_events: int, timeout_ms: int) -> str:
         """The next batch of events; waits up to ``timeout_ms`` for the first."""
         ...
 
     def submit_plan(self, text: str) -> str:
         """``accepted``, or ``rejected: <code>: <sentence>``."""
+        ...
+
+    def questions(self) -> str:
+        """What users ask: a JSON list of objects with ``id`` and ``text``."""
+        ...
+
+    def answer(self, question: int, text: str) -> None:
+        """The answer to a question."""
         ...
 
 
@@ -42,11 +54,20 @@ class Py4jDriver:
     def config(self) -> str:
         return self._call("config")
 
+    def alive(self) -> None:
+        self._call("alive")
+
     def poll(self, max_events: int, timeout_ms: int) -> str:
         return self._call("poll", max_events, timeout_ms)
 
     def submit_plan(self, text: str) -> str:
         return self._call("submitPlan", text)
+
+    def questions(self) -> str:
+        return self._call("questions")
+
+    def answer(self, question: int, text: str) -> None:
+        self._call("answer", question, text)
 
     def close(self) -> None:
         self._gateway.close()

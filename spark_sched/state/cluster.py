@@ -21,6 +21,7 @@ from spark_sched.events import (
     JobStarted,
     PhaseEnded,
     PhaseStarted,
+    ShortTasks,
     SlotFreed,
     SlotHeld,
     TaskEnded,
@@ -226,6 +227,23 @@ class ClusterState:
             phase.changed()
         return None if known else self._ignore(event)
 
+    def _short_tasks(self, event: ShortTasks) -> None:
+        phase = self._phase(event.job, event.phase)
+        if phase is None:
+            return self._ignore(event)
+        done = phase.done
+        durations_ms = event.durations_ms
+        if not done.keys().isdisjoint(event.indices):
+            # A copy of the task was faster.
+            durations_ms = [ms for i, ms in zip(event.indices, durations_ms, strict=True) if i not in done]
+        for index, task in zip(event.indices, event.tasks, strict=True):
+            done.setdefault(index, task)
+        phase.add_durations(durations_ms)
+        phase.story.add(event)
+        phase.changed()
+        self._jobs[event.job].changed()
+        return None
+
     def _slot_held(self, event: SlotHeld) -> None:
         job, executor = self._jobs.get(event.job), self._executors.get(event.executor)
         if job is None or executor is None:
@@ -298,6 +316,7 @@ _HANDLERS: dict[type[Event], Callable[[ClusterState, Any], Summary | None]] = {
     PhaseEnded: ClusterState._phase_ended,
     TaskLaunched: ClusterState._task_launched,
     TaskEnded: ClusterState._task_ended,
+    ShortTasks: ClusterState._short_tasks,
     SlotHeld: ClusterState._slot_held,
     SlotFreed: ClusterState._slot_freed,
 }

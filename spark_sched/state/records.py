@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted
@@ -93,6 +94,10 @@ class PhaseRecord:
         self.count += 1
         self.min_ms = duration_ms if self.min_ms is None else min(self.min_ms, duration_ms)
         self.sum_log_ms += math.log(duration_ms)
+
+    def add_durations(self, durations_ms: Sequence[int]) -> None:
+        for duration_ms in durations_ms:
+            self.add_duration(duration_ms)
 
     def durations(self) -> DurationSummary:
         return DurationSummary(self.count, self.min_ms, self.sum_log_ms)

@@ -61,6 +61,8 @@ class JobView:
         phases: active phases in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.
         running_slots: attempts that run, copies included.
+        preferred: partitions where it runs at full speed; None: it runs alike everywhere.
+        elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
     """
 
     job: str
@@ -77,6 +79,8 @@ class JobView:
     phases: tuple[PhaseView, ...]
     held: Mapping[str, int]
     running_slots: int
+    preferred: frozenset[int] | None = None
+    elsewhere_factor: float = 1.0
 
     @property
     def held_slots(self) -> int:
@@ -85,13 +89,15 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorView:
-    """One executor: its slots, and how many of them run an attempt or are held idle."""
+    """One executor: its slots, how many of them run an attempt or are held idle, and its partition: slots of
+    one partition are alike to every job (3Sigma §4.3)."""
 
     executor: str
     host: str
     slots: int
     running_slots: int
     held_slots: int
+    partition: int = 0
 
 
 @dataclass(frozen=True, slots=True)

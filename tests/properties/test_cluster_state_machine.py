@@ -15,6 +15,7 @@ from spark_sched.events import (
     JobStarted,
     PhaseEnded,
     PhaseStarted,
+    ShortTasks,
     SlotFreed,
     SlotHeld,
     TaskEnded,
@@ -27,6 +28,7 @@ jobs = st.sampled_from(["a", "b"])
 phases = st.sampled_from(["1.0", "1.1", "2.0"])
 tasks = st.integers(0, 5)
 indexes = st.integers(0, 2)
+attempts = st.lists(st.tuples(tasks, indexes), min_size=1)
 
 
 class AnyOrder(RuleBasedStateMachine):
@@ -76,6 +78,11 @@ class AnyOrder(RuleBasedStateMachine):
     )  # fmt: skip
     def task_ended(self, job: str, phase: str, task: int, index: int, executor: str, outcome: str) -> None:
         self.say(TaskEnded(self.time_ms, job, phase, task, index, executor, 5, outcome, False))
+
+    @rule(job=jobs, phase=phases, executor=executors, attempts=attempts)
+    def short_tasks(self, job: str, phase: str, executor: str, attempts: list[tuple[int, int]]) -> None:
+        numbers, places = [task for task, _ in attempts], [index for _, index in attempts]
+        self.say(ShortTasks(self.time_ms, job, phase, executor, numbers, places, [5] * len(attempts)))
 
     @rule(job=jobs, executor=executors)
     def slot_held(self, job: str, executor: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from spark_sched.predict import PhaseRun, Run
-from spark_sched.runtime.history import SqliteRuns
+from spark_sched.runtime.history import StoredRuns
 from spark_sched.runtime.log import make_log
 from spark_sched.state import DurationSummary
 
@@ -29,20 +29,19 @@ def logged() -> io.StringIO:
     return io.StringIO()
 
 
-def open_runs(path: Path, logged: io.StringIO) -> SqliteRuns:
-    return SqliteRuns(str(path), make_log(logged))
+def open_runs(path: Path | str, logged: io.StringIO) -> StoredRuns:
+    return StoredRuns(str(path), make_log(logged))
 
 
 def test_runs_are_there_after_reopening_oldest_first_and_only_the_latest(
-    tmp_path: Path, logged: io.StringIO
+    where: str, logged: io.StringIO
 ) -> None:
-    path = tmp_path / "history.db"
-    first = open_runs(path, logged)
+    first = open_runs(where, logged)
     for n in range(5):
         first.save("nightly", run(n, 4, n + 1), limit=3)
     first.save("other", run(9, 1), limit=3)
     first.close()
-    again = open_runs(path, logged)
+    again = open_runs(where, logged)
     assert again.load("nightly", 3) == [run(n, 4, n + 1) for n in (2, 3, 4)]
     assert again.load("nightly", 1) == [run(4, 4, 5)]
     assert again.load("unheard of", 3) == []
@@ -61,9 +60,9 @@ WRITER = """
 import sys
 sys.path.insert(0, {here!r})
 from test_history import run
-from spark_sched.runtime.history import SqliteRuns
+from spark_sched.runtime.history import StoredRuns
 from spark_sched.runtime.log import make_log
-runs = SqliteRuns({path!r}, make_log(sys.stderr))
+runs = StoredRuns({path!r}, make_log(sys.stderr))
 n = 0
 while True:
     runs.save("nightly", run(n, 4, 2), limit=5)
@@ -115,8 +114,9 @@ def test_a_file_damaged_while_in_use_is_set_aside_too(tmp_path: Path, logged: io
     whole = path.read_bytes()
     runs = open_runs(path, logged)
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    assert runs._db is not None
-    runs._db.execute("PRAGMA shrink_memory")  # forget the pages read so far
+    assert runs._database._engine is not None
+    with runs._database._engine.connect() as connection:
+        connection.exec_driver_sql("PRAGMA shrink_memory")  # forget the pages read so far
     for n in range(50):
         runs.load(f"job {n}", 5)
     runs.save("nightly", run(1, 4), limit=5)

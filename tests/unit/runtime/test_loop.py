@@ -279,3 +279,73 @@ def test_a_recording_that_cannot_be_written_costs_one_warning(
     (line,) = logged.getvalue().splitlines()
     assert "spark.sched.events.path" in line
     assert driver.plans
+
+
+class Timed:
+    """A policy that wants to plan again at times of the driver's clock."""
+
+    name = "timed"
+
+    def __init__(self, wait_ms: int | None) -> None:
+        self.wait_ms = wait_ms
+        self.new_jobs_wait = False
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        self.new_jobs_wait = not self.new_jobs_wait  # each plan is news
+        again_ms = None if self.wait_ms is None else now_ms + self.wait_ms
+        return Plan(
+            snapshot=snapshot.version, made_at_ms=now_ms, valid_for_ms=9_000, policy="timed", ordered=True,
+            jobs=(), new_jobs_wait=self.new_jobs_wait, again_ms=again_ms,
+        )  # fmt: skip
+
+
+def test_a_plan_is_made_anew_when_the_one_before_wanted_that(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged, Timed(1_500))
+    driver.say(job("a"), reset=True)
+    loop.cycle()
+    while len(driver.plans) < 2:
+        loop.cycle()
+    # Nothing happened in between, and the rules in force would have been sent again only after 3 s.
+    assert driver.plans[1][0] - driver.plans[0][0] == 1_500
+    assert driver.plans[0][1] != driver.plans[1][1]
+
+
+def test_a_plan_that_wants_the_next_one_at_once_waits_for_the_interval(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    loop = make(driver, logged, Timed(-500))
+    driver.say(job("a"), reset=True)
+    while driver.now_ms < 3_000:
+        loop.cycle()
+    gaps_ms = np.diff([at_ms for at_ms, _ in driver.plans])
+    assert len(gaps_ms) > 3
+    assert (gaps_ms >= 200).all()
+
+
+@pytest.mark.parametrize(("changes_with", "asked"), [("phases", 1), ("gates", 2), (None, 2)])
+def test_what_single_tasks_do_makes_a_plan_only_where_plans_depend_on_it(
+    driver: FakeDriver, logged: io.StringIO, changes_with: str | None, asked: int
+) -> None:
+    class Counting(Brittle):
+        times = 0
+
+        def decide(self, *about: Any) -> Plan:
+            self.times += 1
+            return super().decide(*about)
+
+    policy = Counting()
+    if changes_with is not None:
+        policy.changes_with = changes_with  # type: ignore[attr-defined]
+    loop = make(driver, logged, policy)
+    driver.say(job("a"), phase("a", 0, 9), reset=True)
+    loop.cycle()
+    driver.say(
+        {
+            "type": "task_launched", "time_ms": 1_100, "job": "a", "phase": "0.0", "task": 1, "index": 0,
+            "executor": "e", "copy": False,
+        }
+    )  # fmt: skip
+    cycles(loop, 2)
+    assert policy.times == asked

@@ -7,12 +7,16 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
 import pytest
+
+from spark_sched.runtime.planner import signs_of_life
+from spark_sched.runtime.transport import DriverLostError
 
 HERE = Path(__file__).parent
 BATCH = HERE.parents[2] / "protocol" / "examples" / "event-batch.reset.json"
@@ -152,3 +156,33 @@ def test_the_planner_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert not {"scipy", "pyspark", "sqlite3", "matplotlib", "rich", "click"} & set(loaded)
+
+
+def test_a_planner_that_takes_its_time_to_start_gives_signs_of_life() -> None:
+    told = threading.Event()
+
+    class Patient:
+        def alive(self) -> None:
+            told.set()
+
+    with signs_of_life(Patient(), every_s=0.001):  # type: ignore[arg-type]
+        assert told.wait(60)
+
+
+def test_signs_of_life_end_with_the_driver_and_with_the_start() -> None:
+    calls = []
+    gone = threading.Event()
+
+    class Gone:
+        def alive(self) -> None:
+            calls.append(1)
+            gone.set()
+            raise DriverLostError("gone")
+
+    with signs_of_life(Gone(), every_s=0.001):  # type: ignore[arg-type]
+        assert gone.wait(60)
+    names = [thread for thread in threading.enumerate() if thread.name == "spark-sched-signs-of-life"]
+    for thread in names:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert calls == [1]

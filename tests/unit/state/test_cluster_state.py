@@ -15,6 +15,7 @@ from spark_sched.events import (
     JobStarted,
     PhaseEnded,
     PhaseStarted,
+    ShortTasks,
     SlotFreed,
     SlotHeld,
     TaskEnded,
@@ -88,6 +89,28 @@ def test_a_task_and_its_copy_finish_one_task_only_once() -> None:
     state.check()
     view = only_phase(state)
     assert (view.finished, view.durations.count, view.durations.min_ms) == (1, 1, 5)
+
+
+def short(tasks: list[int], indices: list[int], ms: list[int]) -> ShortTasks:
+    return ShortTasks(9, "j", "1.0", "e1", tasks, indices, ms)
+
+
+def test_short_tasks_are_what_their_launches_and_ends_would_have_been() -> None:
+    told = state_of(*START, launch(7, 0), launch(8, 1), end(7, 0, ms=20), end(8, 1, ms=30))
+    folded = state_of(*START, short([7, 8], [0, 1], [20, 30]))
+    assert only_phase(folded) == only_phase(told)
+    assert only_job(folded).running_slots == 0
+
+
+def test_a_short_task_whose_copy_was_faster_finishes_nothing() -> None:
+    copied = launch(6, 0), launch(7, 0, copy=True), end(7, 0, ms=5, copy=True)
+    state = state_of(*START, *copied, short([8, 9], [0, 1], [20, 30]))
+    assert (only_phase(state).finished, only_phase(state).durations.count) == (2, 2)
+
+
+def test_short_tasks_of_an_unknown_phase_are_ignored() -> None:
+    state = state_of(executor(), job(), short([7], [0], [20]))
+    assert state.ignored["short_tasks"] == 1
 
 
 @pytest.mark.parametrize("outcome", ["failed", "killed", "lost"])

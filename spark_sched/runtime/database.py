@@ -1,0 +1,211 @@
+"""The history database: one SQLite file, or PostgreSQL by URL."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from filelock import FileLock, Timeout
+from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["ROW_ID", "Database"]
+
+T = TypeVar("T")
+
+#: Type of a key that numbers rows: SQLite does so by itself only in a plain INTEGER.
+ROW_ID = BigInteger().with_variant(Integer, "sqlite")
+
+#: Of a SQLite file, as its user_version.
+_LAYOUT = 1
+#: Below the driver's patience with a silent planner (spark.sched.planner.stallTimeout).
+_BUSY_S = 2.0
+_LOCK_S = 5.0
+
+
+class Database:
+    """Runs transactions, one at a time. Not thread-safe.
+
+    A SQLite file is kept in write-ahead mode: it stays whole through ``kill -9``, and several processes may
+    use it. A damaged one is set aside as ``<name>.corrupt-<n>``, never deleted, and a new one is begun.
+
+    Args:
+        where: a path, or ``postgresql://user@host/name``.
+        tables: made where they are missing.
+        log: gets one sentence per kind of trouble. Without one trouble is raised.
+    """
+
+    def __init__(self, where: str, tables: MetaData, log: logging.Logger | None) -> None:
+        self._path = None if "://" in where else Path(where)
+        self._url = self._checked_url(where)
+        #: Without the password: for messages.
+        self.title = str(self._path or self._url.render_as_string(hide_password=True))
+        self._tables = tables
+        self._log = log
+        self._warned: set[str] = set()
+        self._engine: Engine | None = None
+        #: How often a damaged file was set aside.
+        self.begun_anew = 0
+        self._guarded(self._open, None)
+
+    def run(self, use: Callable[[Connection], T], otherwise: T, *, write: bool = False) -> T:
+        """One transaction; ``otherwise`` where the database cannot be used now.
+
+        Args:
+            use: works on the connection; called again if the file was damaged and a new one begun.
+            write: takes the write lock at once, so that what is read first still holds.
+        """
+
+        def once() -> T:
+            if self._engine is None:
+                self._open()
+            assert self._engine is not None
+            with self._engine.connect() as connection:
+                connection.info["write"] = write
+                with connection.begin():
+                    return use(connection)
+
+        try:
+            return once()
+        except (SQLAlchemyError, sqlite3.Error, OSError, Timeout) as error:
+            if self._path is None or not _is_damage(error):
+                return self._trouble(error, otherwise)
+
+        def mend_and_retry() -> T:
+            self.close()
+            self._open()
+            return once()
+
+        return self._guarded(mend_and_retry, otherwise)
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
+            self._engine = None
+
+    # -- opening and mending
+
+    def _checked_url(self, where: str) -> URL:
+        if self._path is not None:
+            return URL.create("sqlite", database=where)
+        try:
+            url = make_url(where)
+        except ArgumentError:
+            raise BadInputError(
+                "the history's URL cannot be read: write postgresql://user@host:port/database"
+            ) from None
+        if url.get_backend_name() not in ("postgresql", "postgres"):
+            raise BadInputError(
+                f"the history's URL begins with {url.drivername}:// but only postgresql:// and plain paths "
+                "(SQLite) are known"
+            )
+        try:
+            import psycopg  # noqa: F401  # asked for here so that the answer is a sentence
+        except ImportError:
+            raise BadInputError(
+                "a history in PostgreSQL needs psycopg, which is not installed: run pip install "
+                "'spark-sched[postgres]'"
+            ) from None
+        return url.set(drivername="postgresql+psycopg")
+
+    def _open(self) -> None:
+        if self._path is None:
+            self._engine = self._connected()
+            return
+        # The lock keeps two processes from setting aside each other's new file.
+        with FileLock(f"{self._path}.lock", timeout=_LOCK_S):
+            try:
+                self._check_file(self._path)
+            except sqlite3.DatabaseError as error:
+                if not _is_damage(error):
+                    raise
+                self._set_aside(self._path, error)
+            self._engine = self._connected()
+
+    def _connected(self) -> Engine:
+        sqlite = self._path is not None
+        arguments: dict[str, Any] = {"timeout": _BUSY_S} if sqlite else {"connect_timeout": int(_LOCK_S)}
+        engine = create_engine(self._url, connect_args=arguments, pool_pre_ping=not sqlite)
+        if sqlite:
+            event.listen(engine, "connect", _prepare_sqlite)
+            event.listen(engine, "begin", _begin_sqlite)
+        try:
+            with engine.connect() as connection:
+                connection.info["write"] = True
+                with connection.begin():
+                    self._tables.create_all(connection)
+                    if sqlite:
+                        connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
+        except BaseException:
+            engine.dispose()
+            raise
+        return engine
+
+    @staticmethod
+    def _check_file(path: Path) -> None:
+        with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_S)) as db:
+            (found,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise sqlite3.DatabaseError(f"malformed: {found}")
+            (layout,) = db.execute("PRAGMA user_version").fetchone()
+            if layout > _LAYOUT:
+                raise sqlite3.OperationalError(f"its layout {layout} is from a later version of spark-sched")
+
+    def _set_aside(self, path: Path, error: Exception) -> None:
+        n = 1
+        while (aside := path.with_name(f"{path.name}.corrupt-{n}")).exists():
+            n += 1
+        # The write-ahead log goes along under the name SQLite looks for: the file can still be rescued.
+        for suffix in ("-wal", "-shm", ""):
+            with contextlib.suppress(FileNotFoundError):
+                Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
+        self.begun_anew += 1
+        self._warn(f"{path} is damaged ({error}): it is kept as {aside}, a new history begins")
+
+    # -- trouble
+
+    def _guarded(self, act: Callable[[], T], otherwise: T) -> T:
+        try:
+            return act()
+        except (SQLAlchemyError, sqlite3.Error, OSError, Timeout) as error:
+            return self._trouble(error, otherwise)
+
+    def _trouble(self, error: Exception, otherwise: T) -> T:
+        reason = str(getattr(error, "orig", None) or error).strip().splitlines()
+        sentence = (
+            f"the history {self.title} (spark.sched.history.path) cannot be used now "
+            f"({reason[0] if reason else type(error).__name__})"
+        )
+        if self._log is None:
+            raise BadInputError(f"{sentence}: check the path or URL") from None
+        self._warn(sentence)
+        return otherwise
+
+    def _warn(self, sentence: str) -> None:
+        if sentence in self._warned:
+            return
+        self._warned.add(sentence)
+        # Without a log of one's own the sentence still has to be seen.
+        (self._log or logging.getLogger("spark_sched")).warning("%s", sentence)
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # transactions are ours, not the driver's
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.info.get("write") else "BEGIN")
+
+
+def _is_damage(error: Exception) -> bool:
+    text = str(getattr(error, "orig", None) or error)
+    return "malformed" in text or "not a database" in text
