@@ -37,6 +37,10 @@ class NodeSpec:
         cores: cores that its tasks share (processor sharing only).
         memory: memory that its tasks share, in any unit (processor sharing only); 0: not modelled.
         power: what it draws (processor sharing only).
+        from_ms: it joins then (slots only).
+        until_ms: from then on nothing is launched or held on it, though what runs there goes on, as on a
+            decommissioned executor (slots only); None: it stays.
+        dies: at ``until_ms`` what runs there is lost, too, and waits again.
     """
 
     name: str
@@ -47,6 +51,9 @@ class NodeSpec:
     cores: int = 1
     memory: float = 0.0
     power: Power = field(default_factory=Power)
+    from_ms: int = 0
+    until_ms: int | None = None
+    dies: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,14 @@ class Locality:
     The input of a phase with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
     phase's start its tasks accept only those; where racks are given, their racks for as long again; then any
     slot. Elsewhere a task runs ``slowdown`` times as long (``rack_slowdown`` on the rack of its input).
+    ``held_is_near``: a slot that is held for the job is as good as one with the input, as if that were sent
+    there while the slot waits.
     """
 
     wait_ms: int = 3_000
     slowdown: float = 5.0
     rack_slowdown: float | None = None
+    held_is_near: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,14 @@ class ClusterSpec:
                     )
             if not node.speed > 0.0:
                 raise BadInputError(f"node {node.name!r} has speed {node.speed!r} but it must be above 0")
+            if node.from_ms < 0 or (node.until_ms is not None and node.until_ms < node.from_ms):
+                raise BadInputError(
+                    f"node {node.name!r} is there from {node.from_ms} to {node.until_ms} ms, which is no span"
+                )
+            if self.model == "sharing" and (node.from_ms or node.until_ms is not None):
+                raise BadInputError(
+                    f"node {node.name!r} comes or goes, which only nodes of the slots model can"
+                )
             if node.partition < 0:
                 raise BadInputError(
                     f"node {node.name!r} has partition {node.partition} but it must be 0 or more"

@@ -24,19 +24,21 @@ class Durations:
 
     def copy_ms(self, phase: PhaseRun, index: int) -> int:
         """What a copy of a task draws: the same under every policy."""
+        if phase.spec.copies_ms and index in phase.spec.copies_ms:
+            return phase.spec.copies_ms[index]
         rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
         draw = phase.spec.copy_duration_ms
         if draw is not None:
             return draw(rng, 1)[0]
         return phase.spec.durations_ms[int(rng.integers(phase.spec.tasks))]
 
-    def there_ms(self, phase: PhaseRun, node: int, duration_ms: int) -> int:
-        """What a task of ``duration_ms`` takes on ``node``; counts it if it is away from its input."""
+    def there_ms(self, phase: PhaseRun, node: int, duration_ms: int, has_input: bool = True) -> int:
+        """What a task of ``duration_ms`` takes on ``node``; counts it if its input is elsewhere."""
         nodes, locality, job = self._cluster.nodes, self._cluster.locality, phase.job
         factor = 1.0 / nodes[node].speed
-        if locality is not None and phase.local is not None and node not in phase.local:
-            near = nodes[node].rack in phase.local_racks
-            on_rack = locality.rack_slowdown if near else None
+        if locality is not None and not has_input:
+            same_rack = nodes[node].rack in phase.local_racks
+            on_rack = locality.rack_slowdown if same_rack else None
             factor *= locality.slowdown if on_rack is None else on_rack
             job.nonlocal_tasks += 1
         preferred = job.spec.preferred

@@ -6,7 +6,8 @@ One turn of the loop is one instant:
    tasks, servers, phases whose delay is over, arrivals, timers.
 2. Holds whose deadline has come expire.
 3. The policy plans, if something happened that its plans depend on.
-4. Waiting tasks get slots: by priority, by the plan's rank where it orders, by arrival.
+4. Waiting tasks get slots: by priority, by the plan's queues and ranks where it orders, by arrival; then
+   what waits behind a gate gets the slots that nobody else can use.
 5. Held slots without a task to wait for run copies of stragglers.
 6. The next wake-up for holds and copies is set.
 """
@@ -16,15 +17,19 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from spark_sched.config import Settings, keys
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event
 from spark_sched.sim import planning
 from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
-from spark_sched.sim.phases import fits_whole, new_phase
-from spark_sched.sim.placement import NONE, Slots
+from spark_sched.sim.gates import Gates
+from spark_sched.sim.launching import Launcher, QueueLoads
+from spark_sched.sim.phases import new_phase
+from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import UNRANKED, Attempt, JobRun, PhaseRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.results import Recorder, Result
@@ -32,13 +37,12 @@ from spark_sched.sim.servers import Servers
 from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingPhases
 from spark_sched.sim.workload import JobSpec
-from spark_sched.state import RunningTask
 
 __all__ = ["Simulation"]
 
 # The order of what happens at one instant: ends before starts, so that a slot freed now is had now.
-_TASK_END, _SERVER, _PHASE_READY, _ARRIVAL, _LOCALITY, _WAKE, _PLAN = range(7)
-_ORDER = ("task end", "server", "phase ready", "arrival", "locality", "wake-up", "plan")
+_TASK_END, _SERVER, _NODE, _PHASE_READY, _ARRIVAL, _FOLLOWER, _LOCALITY, _WAKE, _PLAN = range(9)
+_ORDER = ("task end", "server", "node", "phase ready", "arrival", "follower", "locality", "wake-up", "plan")
 
 #: Instants between two calls of ``progress``.
 _PROGRESS_EVERY = 2048
@@ -84,7 +88,7 @@ class Simulation:
         self._enabled = settings[keys.RESERVATION_ENABLED]
         rng = random.Random(seed)
         self._slots = Slots(cluster, rng)
-        self._totals = [node.slots for node in cluster.nodes]
+        self._totals = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._jobs: dict[str, JobRun] = {}
         self._new: dict[str, JobRun] = {}  # since the last plan
         self._story = Story(planner.predictor, observer, cluster)
@@ -100,11 +104,30 @@ class Simulation:
         self._tasks = 0
         self._stages = 0
         self._arrivals = 0
+        self._parts = 0
         self._changed = 0
         self._waiting = WaitingPhases()
+        self._gates = Gates(self._waiting)
+        self._queues = QueueLoads()
+        self._launcher = Launcher(
+            self._slots,
+            self._waiting,
+            self._gates,
+            self._reservations,
+            self._queues,
+            launch=self._launch,
+            wake=self._wake_for_locality,
+            replan=self._plan if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
+        )
         self._unranked = 0  # rank of a job that the plan in force does not know
         self._armed_ms: int | None = None
         self._plan_at_ms = -1
+        self._again_ms: int | None = None  # the plan in force wants another one then
+        for number, node in enumerate(cluster.nodes):
+            if node.from_ms:
+                self._push(node.from_ms, _NODE, (number, True))
+            if node.until_ms is not None:
+                self._push(node.until_ms, _NODE, (number, False))
 
     # ---- the loop ----
 
@@ -113,6 +136,10 @@ class Simulation:
 
         Raises BadInputError for a job that cannot be simulated.
         """
+        with seldom_collected():
+            return self._run(progress)
+
+    def _run(self, progress: Callable[[int, int], None] | None) -> Result:
         heap, slots, changes = self._heap, self._slots, self._planner.mask
         pop = heapq.heappop
         self._arrive()
@@ -137,8 +164,8 @@ class Simulation:
             if self._changed & changes:
                 self._plan()
             # 4. and 5. Slots for tasks, held ones for copies.
-            if slots.free_total and (self._waiting.order or slots.holders):
-                self._launch_waiting()
+            if slots.free_total and (self._waiting.order or slots.holders or self._gates):
+                self._launcher.launch_all(now)
                 if changes & planning.ROUNDS and self._changed:
                     self._plan()
             # 6. The next wake-up.
@@ -161,20 +188,55 @@ class Simulation:
         elif kind == _ARRIVAL:
             self._start_job(item)  # type: ignore[arg-type]
             self._arrive()
+        elif kind == _FOLLOWER:
+            assert isinstance(item, JobSpec)
+            item.check()
+            self._start_job(replace(item, submit_ms=self.now_ms))
+        elif kind == _NODE:
+            self._node_changed(*item)  # type: ignore[misc]
         elif kind == _LOCALITY:
             item.waiting = False  # type: ignore[attr-defined]
         elif kind == _WAKE:
             if self._armed_ms == self.now_ms:
                 self._armed_ms = None
-        else:
+        elif item is None:
             self._plan_at_ms = self.now_ms
+        elif self._again_ms == self.now_ms:
+            self._plan_at_ms = self.now_ms
+            self._changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
 
     def _push(self, at_ms: int, kind: int, item: object) -> None:
         self._pushes += 1
         heapq.heappush(self._heap, (at_ms, kind, self._pushes, item))
 
+    def _wake_for_locality(self, at_ms: int, phase: PhaseRun) -> None:
+        self._push(at_ms, _LOCALITY, phase)
+
     def _push_server(self, at_ms: int, item: object) -> None:
         self._push(at_ms, _SERVER, item)
+
+    def _node_changed(self, node: int, joins: bool) -> None:
+        spec = self._cluster.nodes[node]
+        self._totals = self._totals.copy()  # snapshots keep theirs
+        self._totals[node] = spec.slots if joins else 0
+        self._changed |= planning.NODES
+        if joins:
+            self._slots.join(node, spec.slots)
+            self._reservations.node_joined(node, self.now_ms)
+            self._story.node_joined(spec, self.now_ms)
+        else:
+            self._reservations.node_leaves(node, self.now_ms)
+            self._slots.leave(node, spec.slots)
+            if spec.dies:
+                for attempt in self._running(lambda a: a.node == node):
+                    if attempt.alive:
+                        self._evicted(attempt, "lost")
+            self._node_emptied(node)
+
+    def _node_emptied(self, node: int) -> None:
+        """A node that leaves is gone when the last of its tasks has ended."""
+        if self._slots.left.get(node) == 0:
+            self._story.node_left(self._slots.names[node], self.now_ms)
 
     # ---- jobs and phases ----
 
@@ -195,7 +257,10 @@ class Simulation:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         job = JobRun(spec, self._arrivals, self._own_rule(spec), self.now_ms)
         self._arrivals += 1
+        job.parts[spec.phases[0].part] = self._parts
+        self._parts += 1
         job.rank = self._unranked
+        job.deferred = self._planner.new_jobs_wait
         self._jobs[spec.key] = job
         self._new[spec.key] = job
         self._changed |= planning.ARRIVALS
@@ -215,7 +280,13 @@ class Simulation:
             self._start_phase(job, index)
 
     def _start_phase(self, job: JobRun, index: int) -> None:
-        phase = new_phase(job, index, f"{self._stages}.0", self.now_ms, self._cluster, self._slots.racks)
+        part = job.spec.phases[index].part
+        if part not in job.parts:
+            job.parts[part] = self._parts
+            self._parts += 1
+        phase = new_phase(
+            job, index, f"{self._stages}.0", self.now_ms, self._cluster, self._slots, job.parts[part]
+        )
         self._stages += 1
         job.phases[phase.key] = phase
         job.view = None
@@ -226,6 +297,8 @@ class Simulation:
         self._story.phase_started(phase, self.now_ms)
         self._reservations.phase_started(phase, self.now_ms)
         self._waiting.add(phase)
+        if job.pilots is not None and job.pilots.phase == index:
+            self._gates.shut(phase, job.pilots.tasks)
 
     def _end_phase(self, phase: PhaseRun) -> None:
         job = phase.job
@@ -253,6 +326,8 @@ class Simulation:
         self._changed |= planning.JOBS
         self._story.job_ended(job, self.now_ms)
         self._recorder.job(job, self.now_ms)
+        for pause_ms, follower in job.spec.then:
+            self._push(self.now_ms + pause_ms, _FOLLOWER, follower)
 
     # ---- attempts ----
 
@@ -261,9 +336,11 @@ class Simulation:
         self._tasks += 1
         a = Attempt(self._tasks, phase, index, node, now, copy)
         self._slots.take(node)
-        phase.running[a.task] = RunningTask(a.task, index, self._slots.names[node], now, copy)
+        phase.running[a.task] = a
         phase.view = job.view = None
         job.running_slots += 1
+        if job.queue is not None:
+            self._queues.started(job.queue)
         job.starts += 1
         if job.first_launch_ms < 0:
             job.first_launch_ms = now
@@ -280,12 +357,13 @@ class Simulation:
             self._servers.start(a, duration_ms, memory, now)
         else:
             if self._durations.vary or job.spec.preferred is not None:
-                duration_ms = self._durations.there_ms(phase, node, duration_ms)
+                has_input = self._slots.has_input(phase, node)
+                duration_ms = self._durations.there_ms(phase, node, duration_ms, has_input)
             self._pushes += 1
             heapq.heappush(self._heap, (now + duration_ms, _TASK_END, self._pushes, a))
         self._story.version += 1
         if self._story.listener is not None:
-            self._story.launched(a, now)
+            self._story.launched(a, now, self._slots.names[node])
         if self._reservations.engaged:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
@@ -310,15 +388,14 @@ class Simulation:
         if phase.finished == phase.spec.tasks:
             self._end_phase(phase)
 
-    def _evicted(self, a: Attempt) -> None:
+    def _evicted(self, a: Attempt, outcome: str = "evicted") -> None:
         """Its work is lost and its task waits again; the job's place in the order is as before."""
         phase, job = a.phase, a.phase.job
-        self._stop(a, "evicted")
-        job.evictions += 1
+        self._stop(a, outcome)
+        job.evictions += outcome == "evicted"
         job.wasted_ms += self.now_ms - a.start_ms
         if a.twin is None or not a.twin.alive:
-            phase.pending.append(a.index)
-            self._waiting.add(phase)
+            self._gates.again(phase, a.index)
 
     def _stop(self, a: Attempt, outcome: str) -> None:
         now, phase = self.now_ms, a.phase
@@ -328,7 +405,11 @@ class Simulation:
         job = phase.job
         phase.view = job.view = None
         job.running_slots -= 1
+        if job.queue is not None:
+            self._queues.stopped(job.queue)
         self._changed |= planning.TASKS
+        if a.index in phase.pilots and self._gates.ended(a):
+            self._changed |= planning.GATES
         if self._servers is not None:
             self._servers.stop(a, now)
         if self._keep_tasks:
@@ -336,6 +417,8 @@ class Simulation:
         self._story.version += 1
         if self._story.listener is not None:
             self._story.ended(a, outcome, now, self._slots.names[a.node])
+        if self._slots.left:
+            self._node_emptied(a.node)
         if self._reservations.engaged:
             self._reservations.ended(a, outcome == "success", now)
 
@@ -357,55 +440,49 @@ class Simulation:
         plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now)
         ordered = plan.ordered and not one_by_one
         self._unranked = UNRANKED if ordered else 0
-        for job in planning.put_in_force(plan, jobs, ordered=ordered, enabled=self._enabled):
+        for job in planning.put_in_force(
+            plan, jobs, ordered=plan.ordered, by_arrival=one_by_one, enabled=self._enabled
+        ):
             self._waiting.unsorted = True
             self._reservations.rule_set(job, now)
+        for entry in plan.jobs:
+            job = jobs[entry.job]
+            if entry.evict:
+                self._evict(job)
+            if entry.pilots != job.pilots:
+                job.pilots = entry.pilots
+                for phase in job.phases.values():
+                    if entry.pilots is not None and entry.pilots.phase == phase.index:
+                        self._gates.shut(phase, entry.pilots.tasks)
+                    elif phase.pilots:
+                        self._gates.open(phase)
         self._new.clear()
+        self._queues.put(plan.queue_weights, self._jobs.values())
+        if plan.again_ms is None:
+            self._again_ms = None
+        else:
+            # Never at this instant again, and at the planner's own pace.
+            at_ms = max(plan.again_ms, now + 1)
+            at_ms += -at_ms % every_ms if every_ms else 0
+            if at_ms != self._again_ms:
+                self._again_ms = at_ms
+                self._push(at_ms, _PLAN, "again")
 
-    # ---- 4. and 5. launches ----
+    def _evict(self, job: JobRun) -> None:
+        """Kill a job's running tasks for others; they wait again."""
+        for attempt in self._running(lambda a: a.phase.job is job):
+            if attempt.alive:
+                self._evicted(attempt)
+        self._changed = 0  # the plan knows
 
-    def _launch_waiting(self) -> None:
-        self._waiting.sort()
-        slots = self._slots
-        if slots.open_total > 0:
-            at, order = 0, self._waiting.order
-            while at < len(order) and slots.open_total > 0:
-                phase = order[at]
-                if self._fill(phase):
-                    at = 0  # planned anew
-                elif phase.queued:
-                    at += 1
-        if slots.holders:
-            for phase in self._waiting.privileged(slots):
-                if phase.pending:
-                    self._fill(phase)
-            while (due := self._reservations.due_copy(self.now_ms)) is not None:
-                self._launch(*due, copy=True)
-        slots.opened.clear()
-
-    def _fill(self, phase: PhaseRun) -> bool:
-        """Slots for as many of the phase's tasks as there are. Returns whether the order is another now."""
-        slots, pending, now = self._slots, phase.pending, self.now_ms
-        if phase.waiting and not slots.could_take(phase, slots.opened, now):
-            return False
-        if phase.spec.gang and not fits_whole(phase, slots):
-            return False
-        replan = self._planner.mask & planning.LAUNCHES and not self._planner.every_ms
-        while pending:
-            node = slots.choose(phase, now)
-            if node == NONE:
-                phase.waiting = phase.local is not None
-                return False
-            self._launch(phase, pending.pop(), node)
-            if replan and not phase.spec.gang:
-                break
-        if not pending:
-            self._waiting.remove(phase)
-        if not replan:
-            return False
-        self._plan()
-        self._waiting.sort()
-        return True
+    def _running(self, chosen: Callable[[Attempt], bool]) -> list[Attempt]:
+        """Running attempts in the order of their launch. Rare enough to look through the whole queue."""
+        found = [
+            item
+            for _, kind, _, item in self._heap
+            if kind == _TASK_END and isinstance(item, Attempt) and item.alive and chosen(item)
+        ]
+        return sorted(found, key=lambda a: a.task)
 
     # ---- 6. timers, and the end ----
 
@@ -428,6 +505,9 @@ class Simulation:
         if self._servers is not None:
             totals["energy_j"] = sum(self._servers.energy_j(self.now_ms))
         # What waits in the queue and in the source at the horizon was never submitted.
-        waiting = sum(1 for _, kind, _, _ in self._heap if kind == _ARRIVAL)
-        totals["jobs_not_submitted"] = waiting + (sum(1 for _ in self._source) if waiting else 0)
+        waiting = [item for _, _, _, item in self._heap if isinstance(item, JobSpec)]
+        source = list(self._source) if waiting else []
+        behind = [job.spec for job in self._jobs.values()]
+        never = [spec for first in (*waiting, *source, *behind) for spec in first.and_followers()]
+        totals["jobs_not_submitted"] = len(never) - len(behind)
         return self._recorder.result(totals)

@@ -186,6 +186,7 @@ def _cluster(fields: Fields) -> ClusterSpec:
             rack_slowdown=table.number("rack_slowdown", 1.0, least=1.0)
             if table.has("rack_slowdown")
             else None,
+            held_is_near=table.flag("held_is_near", False),
         )
         table.done()
     spec = ClusterSpec(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from spark_sched.events import Event
 from spark_sched.policies.sizes import SizedForecast
-from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import JobSummary, JobView, Summary
 
@@ -14,7 +14,10 @@ __all__ = ["Oracle"]
 
 
 class Oracle:
-    """Forecasts the true size and phases of every job that `watch` let through."""
+    """Forecasts the true size, phases and runtime of every job that `watch` let through.
+
+    The runtime is that of a job with a preferred slot for every task.
+    """
 
     observes = False
 
@@ -24,11 +27,13 @@ class Oracle:
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
         """The same jobs; what passes is known until it ends."""
         for job in jobs:
-            self._forecasts[job.key] = SizedForecast(
-                phase_tasks=tuple(phase.tasks for phase in job.phases),
-                source="oracle",
-                work_slot_ms=float(job.work_ms()),
-            )
+            for known in job.and_followers():
+                self._forecasts[known.key] = SizedForecast(
+                    phase_tasks=tuple(phase.tasks for phase in known.phases),
+                    source="oracle",
+                    work_slot_ms=float(known.work_ms()),
+                    runtime=RuntimeDistribution.point_s(_alone_ms(known) / 1000.0),
+                )
             yield job
 
     def observe(self, event: Event) -> None:
@@ -43,3 +48,12 @@ class Oracle:
 
     def forecast(self, job: JobView) -> Forecast:
         return self._forecasts.get(job.job, UNKNOWN)
+
+
+def _alone_ms(job: JobSpec) -> int:
+    """The longest path through its phases, each as long as its longest task."""
+    ends: list[int] = []
+    for phase in job.phases:
+        begins = max((ends[parent] for parent in phase.parents), default=0)
+        ends.append(begins + phase.delay_ms + max(phase.durations_ms))
+    return max(ends)

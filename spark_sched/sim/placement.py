@@ -26,24 +26,28 @@ class Slots:
         nodes = cluster.nodes
         self.names = [node.name for node in nodes]
         self.number = {node.name: i for i, node in enumerate(nodes)}
-        self.free = [node.slots for node in nodes]
+        self.free = [0 if node.from_ms else node.slots for node in nodes]
         self.held = [0] * len(nodes)
+        self.present = [node.from_ms == 0 for node in nodes]
         self.open_total = sum(self.free)
         self.free_total = self.open_total
         self.holders: dict[JobRun, dict[int, int]] = {}
         #: Nodes where a slot became open since the engine last emptied this; kept if tasks wait for nodes.
         self.opened: dict[int, None] = {}
         self._local = cluster.locality is not None
+        self._held_is_near = cluster.locality is not None and cluster.locality.held_is_near
         self.racks = [-1 if node.rack is None else node.rack for node in nodes]
         self._rng = rng
-        self._partition = [node.partition for node in nodes]
-        self._partitions = sorted(set(self._partition))
+        self.partition = [node.partition for node in nodes]
+        self._partitions = sorted(set(self.partition))
         self._asleep = [cluster.power_policy == "sleep" and cluster.model == "sharing"] * len(nodes)
         # Group 2p: partition p, awake; 2p + 1: asleep.
         self._groups: list[list[int]] = [[] for _ in range(2 * (self._partitions[-1] + 1))]
         self._place: list[int] = [NONE] * len(nodes)
         for node in range(len(nodes)):
-            self._list(node)
+            if self.free[node]:
+                self._list(node)
+        self.left: dict[int, int] = {}  # running tasks of nodes that take nothing more
         self._may_sleep = any(self._asleep)
         self._anywhere = self._tiers(self._partitions)
 
@@ -59,6 +63,9 @@ class Slots:
 
     def give(self, node: int) -> None:
         """A task on ``node`` ended."""
+        if self.left and node in self.left:
+            self.left[node] -= 1
+            return
         self.free[node] += 1
         self.free_total += 1
         self.open_total += 1
@@ -66,6 +73,25 @@ class Slots:
             self.opened[node] = None
         if self._place[node] == NONE and self.free[node] > self.held[node]:
             self._list(node)
+
+    def join(self, node: int, slots: int) -> None:
+        """A node comes with all its slots free."""
+        self.present[node] = True
+        self.free[node] = slots
+        self.free_total += slots
+        self.open_total += slots
+        if self._local:
+            self.opened[node] = None
+        self._list(node)
+
+    def leave(self, node: int, slots: int) -> None:
+        """Nothing is launched on ``node`` of ``slots`` any more; nothing is held there by now."""
+        self.present[node] = False
+        self.left[node] = slots - self.free[node]
+        self.free_total -= self.free[node]
+        self.open_total -= self.free[node]
+        self.free[node] = 0
+        self._unlist(node)
 
     def hold(self, job: JobRun, node: int) -> None:
         self.held[node] += 1
@@ -116,6 +142,8 @@ class Slots:
             node = self._among(local, mine)
             if node != NONE:
                 return node
+            if self._held_is_near and mine:
+                return next(iter(mine))
             if now_ms < phase.any_at_ms:
                 if now_ms < phase.rack_at_ms:
                     return NONE
@@ -135,12 +163,42 @@ class Slots:
                     return node
         return self._override(job) if self.holders else NONE
 
+    def near(self, job: JobRun, nodes: Iterable[int]) -> int:
+        """One of ``nodes`` with a slot that the job holds or that is open, or NONE."""
+        return self._among(nodes, self.holders.get(job))
+
+    def is_open(self, node: int) -> bool:
+        """Whether ``node`` has a free slot that nobody holds."""
+        return self.free[node] > self.held[node]
+
+    def choose_within(self, share: dict[int, int]) -> int:
+        """A node with an open slot on one of the partitions that ``share`` has slots left on, or NONE."""
+        for partition, slots in share.items():
+            if slots > 0 and 2 * partition < len(self._groups):
+                for tier in self._tiers((partition,)):
+                    node = self._random(tier)
+                    if node != NONE:
+                        return node
+        return NONE
+
+    def open_on(self, partition: int) -> int:
+        """Unheld free slots of a partition."""
+        groups = self._groups[2 * partition : 2 * partition + 2]
+        return sum(self.free[node] - self.held[node] for group in groups for node in group)
+
     def could_take(self, phase: PhaseRun, nodes: Iterable[int], now_ms: int) -> bool:
         """Whether one of ``nodes`` may do for a phase that found none so far: cheaper than a choice."""
         local = phase.local
         if local is None or now_ms >= phase.rack_at_ms:
             return True
-        return any(node in local for node in nodes)
+        return not local.keys().isdisjoint(nodes)
+
+    def has_input(self, phase: PhaseRun, node: int) -> bool:
+        """Whether a task that starts on ``node`` has its input there."""
+        local = phase.local
+        if local is None or node in local:
+            return True
+        return self._held_is_near and node in self.holders.get(phase.job, ())
 
     def may_override(self, job: JobRun) -> bool:
         return any(holder.priority < job.priority for holder in self.holders)
@@ -199,7 +257,7 @@ class Slots:
         return NONE
 
     def _group(self, node: int) -> list[int]:
-        return self._groups[2 * self._partition[node] + self._asleep[node]]
+        return self._groups[2 * self.partition[node] + self._asleep[node]]
 
     def _list(self, node: int) -> None:
         group = self._group(node)

@@ -20,8 +20,10 @@ from spark_sched.state import ExecutorView, Snapshot
 
 __all__ = [
     "ARRIVALS",
+    "GATES",
     "JOBS",
     "LAUNCHES",
+    "NODES",
     "PHASES",
     "ROUNDS",
     "TASKS",
@@ -31,23 +33,22 @@ __all__ = [
     "put_in_force",
 ]
 
-# What changed since the last plan, as bits. JOBS: one came or ended.
-ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS = 1, 2, 4, 8, 16, 32
+# What changed since the last plan, as bits. JOBS: one came or ended. NODES: one joined or left. GATES: the
+# last pilot of a phase ended or was lost.
+ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 32, 64, 128
 
-#: What a policy's plan can depend on, by its attribute ``changes_with``; without one: every event.
-#: ``arrival``: a job's rules depend on its own marks, and its order among equals on its arrival. Such a
-#: policy is shown each job once, so that a plan costs the same however many jobs are there. ``rounds``: it
-#: also sees what was launched before the clock goes on; ``launches``: it decides anew after every launch.
+#: By a policy's attribute ``changes_with``. ``arrival``: it is shown each job once, so that a plan costs the
+#: same however many jobs are there. ``rounds``: it also sees what was launched before the clock goes on;
+#: ``launches``: it decides anew after every launch.
 _MASKS = {
     "arrival": ARRIVALS,
-    "jobs": ARRIVALS | JOBS,
-    "phases": ARRIVALS | JOBS | PHASES,
-    "tasks": ARRIVALS | JOBS | PHASES | TASKS,
-    "rounds": ARRIVALS | JOBS | PHASES | TASKS | ROUNDS,
-    "launches": ARRIVALS | JOBS | PHASES | TASKS | LAUNCHES,
+    "jobs": ARRIVALS | JOBS | NODES,
+    "phases": ARRIVALS | JOBS | PHASES | NODES,
+    "gates": ARRIVALS | JOBS | PHASES | GATES | NODES,
+    "tasks": ARRIVALS | JOBS | PHASES | TASKS | NODES,
+    "rounds": ARRIVALS | JOBS | PHASES | TASKS | ROUNDS | NODES,
+    "launches": ARRIVALS | JOBS | PHASES | TASKS | LAUNCHES | NODES,
 }
-#: Policies without that attribute whose plans depend on less than every event.
-_KNOWN = {"fifo": "arrival", "priority": "arrival", "reservation": "phases"}
 
 
 class Planner:
@@ -66,10 +67,14 @@ class Planner:
         self.policy = policy
         self.predictor = predictor
         self.every_ms = every_ms
-        changes_with = getattr(policy, "changes_with", _KNOWN.get(policy.name, "tasks"))
+        changes_with = getattr(policy, "changes_with", "tasks")
+        if predictor is None:
+            changes_with = getattr(policy, "changes_unforecast", changes_with)
         self.mask = _MASKS[changes_with]
         #: Jobs are decided on one by one, when they come.
         self.one_by_one = changes_with == "arrival"
+        #: Jobs start nothing before a plan knows them.
+        self.new_jobs_wait: bool = getattr(policy, "new_jobs_wait", False)
         self.plans = 0
         self._rng = rng
 
@@ -77,11 +82,13 @@ class Planner:
         self, jobs: Mapping[str, JobRun], slots: Slots, totals: list[int], version: int, now_ms: int
     ) -> Plan:
         """A plan for the present state; ``totals`` are the nodes' slots."""
+        executors = _Executors(slots, totals)
+        names = slots.names
         snapshot = Snapshot(
             version=version,
             now_ms=now_ms,
-            executors=_Executors(slots, totals),
-            jobs=MappingProxyType({key: job.job_view() for key, job in jobs.items()}),
+            executors=executors,
+            jobs=MappingProxyType({key: job.job_view(names) for key, job in jobs.items()}),
         )
         predictor = self.predictor
         forecasts: Mapping[str, Forecast]
@@ -90,29 +97,54 @@ class Planner:
         else:
             forecasts = {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}
         self.plans += 1
-        return self.policy.decide(snapshot, forecasts, now_ms, self._rng).numbered(self.plans)
+        plan = self.policy.decide(snapshot, forecasts, now_ms, self._rng).numbered(self.plans)
+        executors.over()
+        return plan
 
 
 class _Executors(Mapping[str, ExecutorView]):
-    """The snapshot's executors, made when somebody looks; the numbers are those of the snapshot's moment."""
+    """The snapshot's executors, made when somebody looks; the numbers are those of the snapshot's moment.
+
+    Nothing is copied for a policy that never looks, or a plan's cost would grow with the nodes. One that did
+    look may keep the snapshot; one that did not cannot look later.
+    """
 
     def __init__(self, slots: Slots, totals: list[int]) -> None:
         self._names = slots.names
         self._number = slots.number
         self._totals = totals
-        self._free = slots.free.copy()
-        self._held = slots.held.copy()
+        self._partition = slots.partition
+        self._slots: Slots | None = slots
+        self._free: list[int] | None = None
+        self._held: list[int] = []
+
+    def over(self) -> None:
+        """The plan is made: what is free changes from now on."""
+        self._slots = None
+
+    def partition_slots(self) -> dict[int, int]:
+        """Slots by partition, without a look at every executor one by one."""
+        slots = np.bincount(self._partition, weights=self._totals)
+        return {q: int(count) for q, count in enumerate(slots.tolist())}
+
+    def partition_of(self, name: str) -> int:
+        """The partition of an executor; 0 for one that is not there."""
+        return self._partition[self._number[name]] if name in self._number else 0
 
     def __getitem__(self, name: str) -> ExecutorView:
         node = self._number[name]
+        if self._free is None:
+            if self._slots is None:
+                raise RuntimeError("a snapshot's executors are first read while the policy decides")
+            self._free, self._held = self._slots.free.copy(), self._slots.held.copy()
         running = self._totals[node] - self._free[node]
-        return ExecutorView(name, name, self._totals[node], running, self._held[node])
+        return ExecutorView(name, name, self._totals[node], running, self._held[node], self._partition[node])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return (name for name, total in zip(self._names, self._totals, strict=True) if total)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return sum(total > 0 for total in self._totals)
 
 
 def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
@@ -164,21 +196,30 @@ def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, 
     )
 
 
-def put_in_force(plan: Plan, jobs: Mapping[str, JobRun], *, ordered: bool, enabled: bool) -> Iterator[JobRun]:
-    """Give jobs the plan's priorities, ranks and rules; the jobs for which one of them is another now.
+def put_in_force(
+    plan: Plan, jobs: Mapping[str, JobRun], *, ordered: bool, by_arrival: bool, enabled: bool
+) -> Iterator[JobRun]:
+    """Give jobs the plan's priorities, ranks, rules and shares; the jobs whose order or rule is another now.
 
     Args:
         plan: of these jobs alone.
         jobs: by key.
         ordered: the plan's ranks are in force.
+        by_arrival: the plan knows the new jobs alone: a job's rank is its arrival.
         enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """
     for entry in plan.jobs:
         job = jobs[entry.job]
-        rank = entry.rank if ordered else 0
+        job.deferred = entry.deferred
+        job.share = None if entry.share is None else dict(entry.share)
+        rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
         wanted = (entry.priority, entry.reservation)
-        if job.rank != rank or job.priority != entry.priority or job.planned != wanted:
-            job.rank, job.priority = rank, entry.priority
+        if (job.rank, job.priority, job.queue) != (
+            rank,
+            entry.priority,
+            entry.queue,
+        ) or job.planned != wanted:
+            job.rank, job.priority, job.queue = rank, entry.priority, entry.queue
             if job.planned != wanted:
                 job.planned = wanted
                 job.rule = planned_rule(job.own_rule, *wanted, enabled=enabled)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from spark_sched.policies.plan import ReservationRule
+from spark_sched.policies.plan import PilotSet, ReservationRule
+from spark_sched.sim.near import Near
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, PhaseSpec
 from spark_sched.state import DurationSummary, JobView, PhaseView, RunningTask
@@ -16,13 +18,13 @@ __all__ = ["UNRANKED", "Attempt", "JobRun", "PhaseRun"]
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
 
-SortKey: TypeAlias = tuple[int, int, int, int]
+SortKey: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Attempt:
     """One running attempt of a task. A dead one may still stand in the event queue and is passed over."""
 
-    __slots__ = ("alive", "copy", "index", "node", "phase", "reserves", "start_ms", "task", "twin")
+    __slots__ = ("alive", "copy", "index", "node", "phase", "reserves", "start_ms", "task", "twin", "view")
 
     def __init__(self, task: int, phase: PhaseRun, index: int, node: int, start_ms: int, copy: bool) -> None:
         self.task = task
@@ -34,15 +36,23 @@ class Attempt:
         self.alive = True
         self.twin: Attempt | None = None
         self.reserves = False  # the ledger knows it as its own job's
+        self.view: RunningTask | None = None
+
+    def running_task(self, names: Sequence[str]) -> RunningTask:
+        """As the snapshot shows it; made once, when a policy first looks."""
+        view = self.view
+        if view is None:
+            view = self.view = RunningTask(self.task, self.index, names[self.node], self.start_ms, self.copy)
+        return view
 
 
 class PhaseRun:
     """One active phase: the tasks that wait, those that run, and what the finished ones took."""
 
     __slots__ = (
-        "any_at_ms", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
-        "min_ms", "next_tasks", "originals", "pending", "queued", "rack_at_ms", "ran_on", "running",
-        "sort_key", "spec", "start_ms", "sum_log_ms", "view", "waiting",
+        "any_at_ms", "behind", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
+        "min_ms", "near", "next_tasks", "originals", "part", "pending", "pilots", "queued", "rack_at_ms",
+        "ran_on", "running", "sort_key", "spec", "start_ms", "sum_log_ms", "view", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +64,7 @@ class PhaseRun:
         start_ms: int,
         next_tasks: int | None,
         last: bool,
+        part: int,
     ) -> None:
         self.job = job
         self.index = index
@@ -62,9 +73,12 @@ class PhaseRun:
         self.start_ms = start_ms
         self.next_tasks = next_tasks
         self.last = last
+        self.part = part  # number of its part in the order of submission
         # From the end, so that the next task is a pop.
         self.pending: list[int] = list(range(spec.tasks - 1, -1, -1))
-        self.running: dict[int, RunningTask] = {}
+        self.behind: list[int] = []  # tasks that wait behind a gate, from the end too
+        self.pilots: set[int] = set()  # those that the gate waits for; empty: it is open
+        self.running: dict[int, Attempt] = {}
         self.originals: dict[int, Attempt] = {}  # only while copies are possible
         self.copied: set[int] = set()
         self.finished = 0
@@ -74,15 +88,17 @@ class PhaseRun:
         self.local_racks: frozenset[int] = frozenset()
         self.rack_at_ms = start_ms
         self.any_at_ms = start_ms
+        self.near: Near | None = None
         self.waiting = False
         self.queued = False
         self.ran_on: dict[int, None] = {}
-        self.sort_key: SortKey = (0, 0, 0, 0)
+        self.sort_key: SortKey = (0, 0, 0, 0, 0)
         self.view: PhaseView | None = None
 
     def refresh_key(self) -> None:
         job = self.job
-        self.sort_key = (-job.priority, job.rank, job.arrival, self.index)
+        queue = -1 if job.queue is None else job.queue
+        self.sort_key = (-job.priority, queue, job.rank, self.part, self.index)
 
     def add_duration(self, duration_ms: int) -> None:
         self.finished += 1
@@ -93,7 +109,7 @@ class PhaseRun:
     def durations(self) -> DurationSummary:
         return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
 
-    def phase_view(self) -> PhaseView:
+    def phase_view(self, names: Sequence[str]) -> PhaseView:
         if self.view is None:
             self.view = PhaseView(
                 phase=self.key,
@@ -106,7 +122,7 @@ class PhaseRun:
                 started_ms=self.start_ms,
                 finished=self.finished,
                 durations=self.durations(),
-                running=tuple(self.running.values()),
+                running=tuple([attempt.running_task(names) for attempt in self.running.values()]),
             )
         return self.view
 
@@ -115,9 +131,10 @@ class JobRun:
     """One active job with the rules in force for it and its sums so far."""
 
     __slots__ = (
-        "arrival", "copies", "copies_won", "evictions", "first_launch_ms", "held", "key", "nonlocal_tasks",
-        "outputs", "own_rule", "parents_left", "phases", "phases_left", "planned", "priority", "rank", "rule",
-        "running_slots", "spec", "start_ms", "starts", "view", "wasted_ms", "work_ms",
+        "arrival", "copies", "copies_won", "deferred", "evictions", "first_launch_ms", "held", "key",
+        "nonlocal_tasks", "outputs", "own_rule", "parents_left", "parts", "phases", "phases_left",
+        "pilots", "planned", "priority", "queue", "rank", "rule", "running_slots", "share", "spec",
+        "start_ms", "starts", "view", "wasted_ms", "work_ms",
     )  # fmt: skip
 
     def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
@@ -129,7 +146,12 @@ class JobRun:
         self.priority = own_rule.priority
         self.rank = UNRANKED
         self.planned: tuple[int, ReservationRule | None] | None = None
+        self.deferred = False  # the plan wants none of its waiting tasks to start
+        self.pilots: PilotSet | None = None
+        self.queue: int | None = None
+        self.share: dict[int, int] | None = None  # slots that it may still take, by partition
         self.start_ms = now_ms
+        self.parts: dict[int, int] = {}
         self.phases: dict[str, PhaseRun] = {}
         self.phases_left = len(spec.phases)
         self.parents_left = [len(set(phase.parents)) for phase in spec.phases]
@@ -146,7 +168,8 @@ class JobRun:
         self.wasted_ms = 0
         self.view: JobView | None = None
 
-    def job_view(self) -> JobView:
+    def job_view(self, names: Sequence[str]) -> JobView:
+        """The job as a snapshot shows it; ``names`` are the nodes'."""
         if self.view is None:
             s = self.spec
             self.view = JobView(
@@ -161,8 +184,10 @@ class JobRun:
                 marked=s.marked,
                 started_ms=self.start_ms,
                 arrival=self.arrival,
-                phases=tuple(phase.phase_view() for phase in self.phases.values()),
+                phases=tuple(phase.phase_view(names) for phase in self.phases.values()),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
+                preferred=s.preferred,
+                elsewhere_factor=s.elsewhere_factor,
             )
         return self.view

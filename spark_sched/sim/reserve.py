@@ -99,6 +99,16 @@ class Reservations:
             # A stand-in's tasks never count as done: it has no end and no memory of them.
             self._ledger.task_ended(attempt.task, success and attempt.reserves, now_ms)
 
+    def node_joined(self, node: int, now_ms: int) -> None:
+        if self._ledger is not None:
+            name = self._slots.names[node]
+            self._ledger.executor_added(name, 0)
+            self._ledger.observe_free(name, self._slots.free[node], now_ms)
+
+    def node_leaves(self, node: int, now_ms: int) -> None:
+        if self._ledger is not None:
+            self._ledger.executor_draining(self._slots.names[node], now_ms)
+
     # ---- what the engine asks ----
 
     def expire(self, now_ms: int) -> None:
@@ -155,17 +165,17 @@ class Reservations:
         self.engaged = True
         for node, name in enumerate(self._slots.names):
             ledger.executor_added(name, self._slots.free[node])
+            if node in self._slots.left:
+                ledger.executor_draining(name, now_ms)
         for job in self._jobs.values():
             for phase in job.phases.values():
                 for task in phase.running.values():
                     # The free slots above are without this one.
-                    ledger.observe_free(task.executor, self._free(ledger, task.executor) + 1, now_ms)
+                    executor = self._slots.names[task.node]
+                    ledger.observe_free(executor, self._slots.free[task.node] + 1, now_ms)
                     stand_in = self._stand_in(ledger, job.priority, now_ms)
-                    ledger.task_launched(task.task, stand_in, task.task, task.executor, False, now_ms)
+                    ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
-
-    def _free(self, ledger: Ledger, executor: str) -> int:
-        return self._slots.free[self._slots.number[executor]]
 
     def _stand_in(self, ledger: Ledger, priority: int, now_ms: int) -> str:
         key = f"\0others-{priority}"

@@ -18,7 +18,7 @@ _JOB_NUMBERS = (
     "work_ms", "attempts", "copies", "copies_won", "evictions", "nonlocal_tasks", "wasted_ms",
 )  # fmt: skip
 _TASK_NUMBERS = ("job", "phase", "task", "attempt", "node", "start_ms", "end_ms", "outcome", "copy")
-_OUTCOMES = ("success", "killed", "evicted")
+_OUTCOMES = ("success", "killed", "evicted", "lost")
 
 
 @dataclass

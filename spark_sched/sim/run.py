@@ -11,7 +11,9 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.events import Event
 from spark_sched.policies.base import Policy, PolicySettings
 from spark_sched.policies.registry import create
-from spark_sched.predict import PhaseHistory, Predictor
+from spark_sched.predict import PhaseHistory, Predictor, RuntimeHistory
+from spark_sched.predict.pilots import TaskTimes
+from spark_sched.predict.task_history import TaskHistory
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
@@ -21,8 +23,9 @@ from spark_sched.sim.workload import JobSpec
 
 __all__ = ["PREDICTORS", "simulate"]
 
-#: What a policy may know of jobs: nothing, what earlier runs of their names showed, or the truth.
-PREDICTORS = ("none", "history", "oracle")
+#: What a policy may know of jobs: nothing, what earlier runs of their names showed, runtimes from the history
+#: of all their features (3Sigma) besides, or the truth.
+PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
 def simulate(
@@ -31,7 +34,7 @@ def simulate(
     policy: str | Policy = "fifo",
     *,
     settings: Mapping[str, str] | None = None,
-    predictor: str = "none",
+    predictor: str | Predictor = "none",
     plan_every_ms: int = 0,
     seed: int = 0,
     keep_tasks: bool = True,
@@ -46,7 +49,7 @@ def simulate(
         jobs: in the order of submission; may be a generator.
         policy: a name of the policies' registry, or a policy.
         settings: ``spark.sched.*`` properties as text, as for spark-submit.
-        predictor: one of `PREDICTORS`.
+        predictor: one of `PREDICTORS`, or a predictor. A policy that wants task times gets them besides.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
             changed, as an ideal planner would.
         seed, keep_tasks, until_ms, observer, check: see `Simulation`.
@@ -58,12 +61,15 @@ def simulate(
     checked = validate(settings or {})
     chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
     knows: Predictor | None
-    if predictor == "none":
+    if not isinstance(predictor, str):
+        knows = predictor
+    elif predictor == "none":
         knows = None
-    elif predictor == "history":
-        knows = PhaseHistory(
+    elif predictor in ("history", "3sigma"):
+        phases = PhaseHistory(
             prior_alpha=checked[keys.RESERVATION_ALPHA], prior_weight=checked[keys.RESERVATION_ALPHA_WEIGHT]
         )
+        knows = phases if predictor == "history" else RuntimeHistory(phases)
     elif predictor == "oracle":
         knows = Oracle()
         jobs = knows.watch(jobs)
@@ -72,6 +78,8 @@ def simulate(
             f"predictor is {predictor!r}{did_you_mean(predictor, PREDICTORS)} but must be one of "
             f"{', '.join(PREDICTORS)}"
         )
+    if getattr(chosen, "task_times", False) and not isinstance(knows, TaskTimes):
+        knows = TaskTimes(knows, TaskHistory() if predictor == "3sigma" else None)
     planner = Planner(chosen, knows, np.random.default_rng(seed), plan_every_ms)
     simulation = Simulation(
         cluster,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from spark_sched.events import (
     Event,
     ExecutorAdded,
+    ExecutorRemoved,
     JobEnded,
     JobStarted,
     PhaseEnded,
@@ -15,7 +16,7 @@ from spark_sched.events import (
     TaskLaunched,
 )
 from spark_sched.predict import Predictor
-from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.records import Attempt, JobRun, PhaseRun
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import JobSummary, PhaseSummary
@@ -23,7 +24,7 @@ from spark_sched.state import JobSummary, PhaseSummary
 __all__ = ["Story"]
 
 #: What happened, in the words of live events.
-_OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed"}
+_OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed", "lost": "lost"}
 
 
 class Story:
@@ -44,7 +45,8 @@ class Story:
         if observer is not None or self._observes:
             self.listener = self._tell
             for node in cluster.nodes:
-                self._tell(ExecutorAdded(0, node.name, node.name, node.slots))
+                if node.from_ms == 0:
+                    self._tell(ExecutorAdded(0, node.name, node.name, node.slots))
 
     def _tell(self, event: Event) -> None:
         if self._observer is not None:
@@ -52,6 +54,16 @@ class Story:
         if self._observes:
             assert self._predictor is not None
             self._predictor.observe(event)
+
+    def node_joined(self, node: NodeSpec, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(ExecutorAdded(now_ms, node.name, node.name, node.slots))
+
+    def node_left(self, name: str, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(ExecutorRemoved(now_ms, name, "decommissioned"))
 
     def job_started(self, spec: JobSpec, now_ms: int) -> None:
         self.version += 1
@@ -117,11 +129,10 @@ class Story:
                 )
             )
 
-    def launched(self, a: Attempt, now_ms: int) -> None:
+    def launched(self, a: Attempt, now_ms: int, executor: str) -> None:
         """The caller has raised ``version``: it does so for every attempt and calls only for a listener."""
         if self.listener is not None:
             phase = a.phase
-            executor = phase.running[a.task].executor
             self.listener(TaskLaunched(now_ms, phase.job.key, phase.key, a.task, a.index, executor, a.copy))
 
     def ended(self, a: Attempt, outcome: str, now_ms: int, executor: str) -> None:

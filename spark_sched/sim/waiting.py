@@ -14,7 +14,7 @@ _sort_key = attrgetter("sort_key")
 
 
 class WaitingPhases:
-    """By priority, the plan's rank, arrival of the job, number of the phase.
+    """By priority, the plan's queue and rank, arrival of the job, number of the phase.
 
     Attributes:
         order: the phases, first one first.
@@ -46,6 +46,19 @@ class WaitingPhases:
             for phase in self.order:
                 phase.refresh_key()
             self.order.sort(key=_sort_key)
+
+    def levels(self) -> list[dict[int, list[PhaseRun]]]:
+        """The phases by priority, highest first, and within one by queue (-1: none)."""
+        order, at = self.order, 0
+        found: list[dict[int, list[PhaseRun]]] = []
+        while at < len(order):
+            priority, queue, *_ = order[at].sort_key
+            if not at or order[at - 1].sort_key[0] != priority:
+                found.append({})
+            end = bisect_left(order, (priority, queue + 1), lo=at, key=_sort_key)
+            found[-1][queue] = order[at:end]
+            at = end
+        return found
 
     def privileged(self, slots: Slots) -> list[PhaseRun]:
         """Those that may take a slot although none is open: their job holds one or outranks a holder."""

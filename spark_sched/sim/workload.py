@@ -5,7 +5,7 @@ Times are whole milliseconds of the simulation's own clock, which starts at 0; l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,6 +32,13 @@ class PhaseSpec:
         copy_duration_ms: draws how long a copy of one of its tasks runs; None draws one of ``durations_ms``.
         memory: average memory of each task, in the unit of the nodes' memory (processor sharing only);
             empty: none.
+        part: phases of one part were submitted as one (Spark: the Spark job). Where neither priority nor the
+            plan decides, parts get slots in the order of their submission, as in Spark's FIFO mode.
+        near: by task, the names of nodes that have its input; no names: any node is as good. Empty: so it is
+            for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only.
+        near_wait_ms: how long the phase waits for them (``spark.locality.wait``).
+        seen_on: by task, the node where it ran when it was recorded: chosen where chance would choose.
+        copies_ms: how long a copy of a task runs, by the task's index, where that is known.
     """
 
     durations_ms: Sequence[int]
@@ -41,6 +48,11 @@ class PhaseSpec:
     gang: bool = False
     copy_duration_ms: Sampler | None = field(default=None, compare=False)
     memory: Sequence[float] = ()
+    part: int = 0
+    near: Sequence[frozenset[str]] = ()
+    near_wait_ms: int = 0
+    seen_on: Sequence[str] = ()
+    copies_ms: Mapping[int, int] = field(default_factory=dict, compare=False)
 
     @property
     def tasks(self) -> int:
@@ -57,9 +69,12 @@ class JobSpec:
         isolation: isolation level P that the job asks for; None: the configured one.
         copies: false for a job whose tasks must never run twice.
         marked: its owner named it; what follows one of its phases may be in no DAG (see ``dag_known``).
-        dag_known: the scheduler knows how many tasks the next phase has and which phase is the last.
+        dag_known: the scheduler knows how many tasks the next phase of the same part has and which phase is
+            the last.
+        end_known: false where it never knows which phase is the last, as of a marked or grouped job live.
         preferred: partitions where its tasks run at full speed; None: anywhere.
         elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
+        then: jobs that are submitted so many ms after this one's end, whatever their own ``submit_ms``.
     """
 
     key: str
@@ -74,8 +89,10 @@ class JobSpec:
     copies: bool = True
     marked: bool = False
     dag_known: bool = True
+    end_known: bool = True
     preferred: frozenset[int] | None = None
     elsewhere_factor: float = 1.0
+    then: tuple[tuple[int, JobSpec], ...] = field(default=(), compare=False, repr=False)
 
     def check(self) -> None:
         """Raise BadInputError if the job cannot be simulated: the sentence names the job and the value."""
@@ -101,10 +118,22 @@ class JobSpec:
                 raise BadInputError(
                     f"{where} has parents {list(phase.parents)} but a parent must be a phase before it"
                 )
+            if phase.near and len(phase.near) != phase.tasks:
+                raise BadInputError(
+                    f"{where} has {len(phase.near)} sets of near nodes for {phase.tasks} tasks: give each one"
+                )
             if phase.memory and len(phase.memory) != phase.tasks:
                 raise BadInputError(
                     f"{where} has {len(phase.memory)} memory values for {phase.tasks} tasks: give each one"
                 )
+
+    def and_followers(self) -> Iterator[JobSpec]:
+        """The job and all that come behind it, however far."""
+        waiting = [self]
+        while waiting:
+            job = waiting.pop()
+            yield job
+            waiting += [follower for _, follower in job.then]
 
     def work_ms(self) -> int:
         """Slot-milliseconds of all its tasks on slots of speed 1."""

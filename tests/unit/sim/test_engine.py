@@ -95,6 +95,28 @@ def test_delay_scheduling_gives_up_after_the_wait_and_pays_the_slowdown() -> Non
     assert row["end_ms"] == 1_010 + 3_000 + 5_000
 
 
+@pytest.mark.parametrize(("near", "ends_ms"), [(True, 1_000 + 4_000), (False, 1_000 + 3_000 + 5 * 4_000)])
+def test_a_held_slot_away_from_the_input_is_near_only_where_the_model_says_so(
+    near: bool, ends_ms: int
+) -> None:
+    locality = Locality(wait_ms=3_000, slowdown=5.0, held_is_near=near)
+    cluster = ClusterSpec((NodeSpec("a", 2), NodeSpec("b", 1)), locality=locality)
+    # Two tasks, then three: where node a ran both of the first, the third of the others holds the slot of b.
+    chain = JobSpec("chain", 0, (PhaseSpec([1_000] * 2), PhaseSpec([4_000] * 3, (0,))), priority=5)
+    settings = {
+        "spark.sched.reservation.preReserveThreshold": "0",
+        "spark.sched.copies.enabled": "false",
+    }
+    found = []
+    for seed in range(20):
+        result = simulate(cluster, [chain], "reservation", settings=settings, seed=seed)
+        rows = zip(result.tasks["node"], result.tasks["phase"], strict=True)
+        if {result.nodes[node] for node, phase in rows if phase == 0} == {"a"}:
+            found.append((result.jobs["end_ms"][0], result.jobs["nonlocal_tasks"][0]))
+    assert found
+    assert set(found) == {(ends_ms, int(not near))}
+
+
 def test_a_job_prefers_its_partition_and_runs_longer_elsewhere() -> None:
     nodes = (NodeSpec("a", 1, partition=0), NodeSpec("b", 1, partition=1))
     one = JobSpec("one", 0, (PhaseSpec([100, 100]),), preferred=frozenset({1}), elsewhere_factor=1.5)
@@ -222,7 +244,7 @@ def test_every_task_succeeds_once_and_every_promise_of_the_ledger_holds(
     assert result.unfinished == 0
 
 
-@pytest.mark.parametrize("policy", ["fifo", "priority"])
+@pytest.mark.parametrize("policy", ["fifo", "priority", "reservation"])
 @settings(deadline=None, max_examples=20)
 @given(drawn=workloads)
 def test_showing_a_policy_each_job_once_changes_nothing_where_jobs_are_decided_on_one_by_one(
@@ -230,7 +252,7 @@ def test_showing_a_policy_each_job_once_changes_nothing_where_jobs_are_decided_o
 ) -> None:
     jobs, cluster = specs(drawn), ClusterSpec(uniform_nodes(2, 2))
     always = create(policy, PolicySettings.from_config(validate({})))
-    always.changes_with = "tasks"  # type: ignore[attr-defined]
+    always.changes_with = always.changes_unforecast = "tasks"  # type: ignore[attr-defined]
     assert Planner(always, None, np.random.default_rng(0)).one_by_one is False
     first, second = simulate(cluster, jobs, policy), simulate(cluster, jobs, always)
     assert (first.jobs, first.tasks) == (second.jobs, second.tasks)

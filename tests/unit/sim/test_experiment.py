@@ -96,7 +96,8 @@ def test_results_are_written_as_parquet_and_json(tmp_path: Path) -> None:
     out = tmp_path / "out"
     found = simulate(str(write(tmp_path, SMALL)), "--out", str(out), "--arm", "fifo", "--seed", "7")
     assert found.exit_code == 0, found.output
-    assert sorted(path.name for path in out.iterdir()) == ["jobs.parquet", "results.json", "tasks.parquet"]
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["jobs.parquet", "report.html", "results.json", "tasks.parquet"]
     jobs, tasks = pq.read_table(out / "jobs.parquet"), pq.read_table(out / "tasks.parquet")
     assert set(jobs["arm"].to_pylist()) == {"fifo"}
     assert jobs.num_rows == 7
@@ -144,7 +145,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
         (
             '"history"',
             '"historic"',
-            r"arm\[1\]\.predictor is 'historic' but must be one of none, history, oracle",
+            r"arm\[1\]\.predictor is 'historic' but must be one of none, history, 3sigma, oracle",
         ),
         ("= 0.9", "= 1.9", r"arm\[1\]\.settings: spark\.sched\.reservation\.isolation is '1\.9' but must be"),
         ("reservation.isolation", "reservation.isolatoin", r"isolatoin is not a setting \(did you mean"),

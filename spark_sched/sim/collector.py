@@ -1,0 +1,28 @@
+"""How often Python looks for cyclic garbage while a simulation runs."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["seldom_collected"]
+
+#: New objects between two looks.
+_COLLECT_EVERY = 50_000
+
+
+@contextmanager
+def seldom_collected() -> Iterator[None]:
+    """Collect seldom inside the block.
+
+    The collector of cycles looks at all that lives, again and again, and a run leaves next to no cycles: with
+    its usual threshold an event costs the more, the more tasks run.
+    """
+    before = gc.get_threshold()
+    if 0 < before[0] < _COLLECT_EVERY:
+        gc.set_threshold(_COLLECT_EVERY, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

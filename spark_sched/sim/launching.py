@@ -1,0 +1,180 @@
+"""Who gets the free slots of an instant: waiting tasks, copies of stragglers, what waits behind a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from spark_sched.sim.gates import Gates
+from spark_sched.sim.phases import fits_whole
+from spark_sched.sim.placement import NONE, Slots
+from spark_sched.sim.records import JobRun, PhaseRun
+from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.waiting import WaitingPhases
+
+__all__ = ["Launcher", "QueueLoads"]
+
+
+class QueueLoads:
+    """Running tasks over weight of the plan's queues (SLearn §5.1.1); without queues none."""
+
+    def __init__(self) -> None:
+        self.weights: tuple[float, ...] = ()
+        self._running: list[int] = []
+
+    def put(self, weights: tuple[float, ...], jobs: Iterable[JobRun]) -> None:
+        """A plan with these queues, or with none, is in force."""
+        self.weights = weights
+        self._running = [0] * len(weights)
+        if weights:
+            for job in jobs:
+                if job.queue is not None:
+                    self._running[job.queue] += job.running_slots
+
+    def started(self, queue: int) -> None:
+        """A task of a job of this queue runs."""
+        if self.weights:
+            self._running[queue] += 1
+
+    def stopped(self, queue: int) -> None:
+        """A task of a job of this queue runs no more."""
+        if self.weights:
+            self._running[queue] -= 1
+
+    def of(self, queue: int) -> float:
+        """The queue's load; jobs of no queue (-1) go before all others."""
+        return self._running[queue] / self.weights[queue] if queue >= 0 else -1.0
+
+
+class _Launch(Protocol):
+    def __call__(self, phase: PhaseRun, index: int, node: int, copy: bool = False) -> None: ...
+
+
+class Launcher:
+    """Gives the free slots of an instant away.
+
+    Args:
+        launch: starts an attempt of a task of a phase on a node.
+        wake: asks for a round of launches at a time (ms), since a phase waits for a nearer slot until then.
+        replan: makes a plan after each launch; None: plans last for the instant.
+    """
+
+    def __init__(
+        self,
+        slots: Slots,
+        waiting: WaitingPhases,
+        gates: Gates,
+        reservations: Reservations,
+        queues: QueueLoads,
+        *,
+        launch: _Launch,
+        wake: Callable[[int, PhaseRun], None],
+        replan: Callable[[], None] | None,
+    ) -> None:
+        self._slots = slots
+        self._waiting = waiting
+        self._gates = gates
+        self._reservations = reservations
+        self._queues = queues
+        self._launch = launch
+        self._wake = wake
+        self._replan = replan
+
+    def launch_all(self, now_ms: int) -> None:
+        """Launch what the slots that are free at this instant allow."""
+        self._waiting.sort()
+        slots = self._slots
+        if self._queues.weights:
+            self._by_queue(now_ms)
+        elif slots.open_total > 0:
+            at, order = 0, self._waiting.order
+            while at < len(order) and slots.open_total > 0:
+                phase = order[at]
+                if self._fill(phase, now_ms):
+                    at = 0  # planned anew
+                elif phase.queued:
+                    at += 1
+        if slots.holders:
+            for phase in self._waiting.privileged(slots):
+                if phase.pending:
+                    self._fill(phase, now_ms)
+            while (due := self._reservations.due_copy(now_ms)) is not None:
+                self._launch(*due, copy=True)
+        if self._gates:
+            self._idle(now_ms)
+        slots.opened.clear()
+
+    def _by_queue(self, now_ms: int) -> None:
+        """Slots one by one, each to the queue with the lowest load."""
+        slots, load = self._slots, self._queues.of
+        for level in self._waiting.levels():
+            at = dict.fromkeys(level, 0)
+            while at and slots.open_total > 0:
+                queue = min(at, key=lambda q: (load(q), q))
+                phases = level[queue]
+                phase = phases[at[queue]]
+                before = phase.job.starts
+                if phase.pending:
+                    self._fill(phase, now_ms, 1)
+                if not phase.pending or phase.job.starts == before:
+                    at[queue] += 1
+                    if at[queue] == len(phases):
+                        del at[queue]
+
+    def _idle(self, now_ms: int) -> None:
+        """What waits behind a gate starts on slots that nobody else can use, by arrival (§5.1.2, "Work
+        conservation")."""
+        slots = self._slots
+        for phase in self._gates.in_order():
+            behind = phase.behind
+            while behind and slots.open_total > 0 and not phase.job.deferred:
+                node = self._choose(phase, behind, now_ms)
+                if node == NONE:
+                    break
+                self._launch(phase, behind.pop(), node)
+            if not behind:
+                self._gates.emptied(phase)
+
+    def _choose(self, phase: PhaseRun, pending: list[int], now_ms: int) -> int:
+        """The node for the last one of ``pending``, or NONE."""
+        slots, near, share = self._slots, phase.near, phase.job.share
+        if share is not None:
+            node = slots.choose_within(share)
+            if node != NONE:
+                share[slots.partition[node]] -= 1
+            return node
+        return slots.choose(phase, now_ms) if near is None else near.choose(phase, pending, slots, now_ms)
+
+    def _fill(self, phase: PhaseRun, now_ms: int, most: int = 0) -> bool:
+        """Slots for as many of the phase's tasks as there are, or for ``most`` of them, but for a gang's all.
+        Returns whether the order is another now."""
+        slots, pending = self._slots, phase.pending
+        if phase.job.deferred:
+            return False
+        if phase.waiting and not slots.could_take(phase, slots.opened, now_ms):
+            return False
+        if phase.spec.gang and not fits_whole(phase, slots):
+            return False
+        near = phase.near
+        while pending:
+            node = self._choose(phase, pending, now_ms)
+            if node == NONE:
+                if near is not None and not near.refused and slots.open_total > 0:
+                    near.refused = True
+                    if near.any_at_ms > now_ms:
+                        self._wake(near.any_at_ms, phase)
+                phase.waiting = phase.local is not None
+                return False
+            self._launch(phase, pending.pop(), node)
+            if phase.spec.gang:
+                continue
+            most -= 1
+            if self._replan is not None or most == 0:
+                break
+        if not pending:
+            self._waiting.remove(phase)
+        if self._replan is None:
+            return False
+        self._replan()
+        self._waiting.sort()
+        return True

@@ -1,0 +1,179 @@
+"""What the simulator does with plans that defer jobs, share out partitions and evict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spark_sched.config import validate
+from spark_sched.policies import JobPlan, Plan, PolicySettings, create
+from spark_sched.predict import Forecast
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.state import Snapshot
+
+SETTINGS = PolicySettings.from_config(validate({}))
+
+
+def gang(key: str, slots: int, runtime_ms: int, at: int = 0, **marks: object) -> JobSpec:
+    return JobSpec(key, at, (PhaseSpec([runtime_ms] * slots, gang=True),), **marks)  # type: ignore[arg-type]
+
+
+class Scripted:
+    """Plans what a function of (job, now) says; jobs it does not know wait."""
+
+    name = "scripted"
+    changes_with = "phases"
+    new_jobs_wait = True
+
+    def __init__(self, say, again_ms=None) -> None:
+        self._say = say
+        self._again_ms = again_ms
+        self.planned_at: list[int] = []
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        self.planned_at.append(now_ms)
+        entries = tuple(
+            replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(job, now_ms))
+            for rank, (key, job) in enumerate(snapshot.jobs.items())
+        )
+        again = None if self._again_ms is None else self._again_ms(now_ms)
+        return Plan(snapshot.version, now_ms, 10_000, self.name, True, entries, again_ms=again)
+
+
+def rows(result) -> dict[str, dict]:
+    return {row["job"]: row for row in result.rows()}
+
+
+def test_a_deferred_job_starts_when_a_later_plan_lets_it():
+    policy = Scripted(
+        lambda job, now: {"deferred": now < 7_000}, again_ms=lambda now: 7_000 if now < 7_000 else None
+    )
+    result = simulate(ClusterSpec(uniform_nodes(2, 1)), [gang("a", 1, 1_000)], policy)
+    assert rows(result)["a"]["first_launch_ms"] == 7_000
+    assert policy.planned_at[:2] == [0, 7_000]
+
+
+def test_a_plan_is_made_again_at_the_planners_pace_and_only_for_the_newest_wish():
+    policy = Scripted(lambda job, now: {"deferred": now < 9_000}, again_ms=lambda now: now + 1_500)
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 1)), [gang("a", 1, 1_000), gang("b", 1, 1_000, 4_100)], policy,
+        plan_every_ms=2_000, until_ms=12_000,
+    )  # fmt: skip
+    assert policy.planned_at == sorted(set(policy.planned_at))
+    assert all(at % 2_000 == 0 for at in policy.planned_at)
+    assert rows(result)["a"]["first_launch_ms"] == 10_000
+
+
+def test_a_new_job_waits_for_the_plan_that_knows_it():
+    policy = Scripted(lambda job, now: {})
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 1)), [gang("a", 1, 100, at=500)], policy, plan_every_ms=2_000
+    )
+    assert rows(result)["a"]["first_launch_ms"] == 2_000
+
+
+@pytest.mark.parametrize("share", [{0: 1, 2: 2}, {1: 3}])
+def test_a_share_is_taken_from_its_partitions_alone(share: dict[int, int]):
+    nodes = tuple(NodeSpec(f"n{i}", 3, partition=i) for i in range(3))
+    policy = Scripted(lambda job, now: {"share": share})
+    result = simulate(ClusterSpec(nodes), [gang("a", 3, 1_000)], policy)
+    used: dict[int, int] = {}
+    for node in result.tasks["node"]:
+        used[node] = used.get(node, 0) + 1
+    assert used == share
+
+
+def test_a_gang_waits_while_its_share_is_not_free():
+    nodes = tuple(NodeSpec(f"n{i}", 2, partition=i) for i in range(2))
+
+    def say(job, now):
+        return {"share": {0: 1}} if job.job == "first" else {"share": {0: 2}}
+
+    result = simulate(ClusterSpec(nodes), [gang("first", 1, 5_000), gang("b", 2, 1_000)], Scripted(say))
+    assert rows(result)["b"]["first_launch_ms"] == 5_000
+
+
+def test_an_evicted_gang_loses_its_work_and_runs_again():
+    def say(job, now):
+        if job.job == "victim":
+            return {"evict": True, "deferred": True} if now == 3_000 else {"deferred": now < 4_000}
+        return {}
+
+    jobs = [gang("victim", 2, 10_000), gang("urgent", 2, 1_000, at=3_000)]
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 1)), jobs,
+        Scripted(lambda job, now: {} if now < 3_000 else say(job, now)),
+    )  # fmt: skip
+    found = rows(result)
+    assert found["urgent"]["wait_ms"] == 0
+    assert found["victim"]["end_ms"] == 4_000 + 10_000
+    assert found["victim"]["evictions"] == 2
+    assert found["victim"]["wasted_ms"] == 2 * 3_000
+    assert found["victim"]["work_ms"] == 2 * 10_000
+
+
+def test_prio_evicts_the_latest_best_effort_jobs_for_a_deadline():
+    jobs = [
+        gang("old", 1, 60_000),
+        gang("new", 1, 60_000, at=1_000),
+        gang("slo", 1, 5_000, at=2_000, deadline_ms=9_000),
+    ]
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, "prio"))
+    assert found["slo"]["end_ms"] == 7_000
+    assert (found["old"]["evictions"], found["new"]["evictions"]) == (0, 1)
+
+
+def test_prio_evicts_nobody_in_vain():
+    jobs = [gang("be", 1, 60_000), gang("slo", 3, 5_000, at=2_000, deadline_ms=9_000)]
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, "prio", until_ms=30_000))
+    assert found["be"]["evictions"] == 0
+
+
+def test_the_oracle_tells_point_perf_est_to_wait_for_the_preferred_slots():
+    """Elsewhere the SLO job would take 18 s and miss its deadline; the preferred slot is free in time."""
+    nodes = tuple(NodeSpec(f"n{i}", 1, partition=i) for i in range(2))
+    jobs = [
+        gang("be", 1, 5_000, preferred=frozenset({0}), elsewhere_factor=9.0),
+        gang("slo", 1, 10_000, at=2_000, deadline_ms=18_000, preferred=frozenset({0}), elsewhere_factor=1.8),
+    ]
+    for policy, end_ms in (("prio", 20_000), ("point-perf-est", 15_000)):
+        found = rows(simulate(ClusterSpec(nodes), jobs, policy, predictor="oracle"))
+        assert found["slo"]["end_ms"] == end_ms, policy
+
+
+def test_preemption_saves_a_deadline():
+    jobs = [gang("be", 2, 600_000), gang("slo", 1, 20_000, at=10_000, deadline_ms=40_000)]
+    for policy in ("point-perf-est", "3sigma"):
+        found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, policy, predictor="oracle"))
+        assert found["slo"]["end_ms"] == 30_000, policy
+        assert found["be"]["evictions"] == 2, policy
+
+
+def test_a_job_of_several_phases_is_not_held_up_between_them():
+    chain = tuple(PhaseSpec([1_000, 1_000], (i - 1,) if i else ()) for i in range(3))
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), [JobSpec("a", 0, chain)], "3sigma"))
+    assert found["a"]["end_ms"] == 3_000
+
+
+@pytest.mark.parametrize("policy", ["3sigma", "point-real-est"])
+def test_the_same_seed_gives_the_same_plans(policy: str):
+    rng = np.random.default_rng(7)
+    jobs = []
+    for n in range(24):
+        at, runtime = n * 500, int(rng.integers(1_000, 20_000))
+        deadline = at + 2 * runtime if n % 2 else None
+        jobs.append(gang(f"j{n}", int(rng.integers(1, 4)), runtime, at, deadline_ms=deadline))
+    cluster = ClusterSpec(uniform_nodes(8, 1, partitions=2))
+    first, second = (
+        simulate(cluster, jobs, create(policy, SETTINGS), predictor="oracle", plan_every_ms=1_000, seed=3)
+        for _ in range(2)
+    )
+    assert first.jobs == second.jobs
+    # A job that has missed its deadline is worth nothing (figure 3a) and is not run.
+    late = [row for row in first.rows() if row["end_ms"] is None]
+    assert all(row["deadline_ms"] is not None for row in late)
