@@ -26,7 +26,10 @@ CHUNK_JOBS = 20_000
 
 @dataclass(slots=True)
 class TaskRows:
-    """Task attempts of one phase, column by column (one list entry per attempt)."""
+    """Task attempts of one phase, column by column (one list entry per attempt).
+
+    ``locality`` is how near its input an attempt ran, in the source's own word; no table has it.
+    """
 
     task: list[int] = field(default_factory=list)
     attempt: list[int] = field(default_factory=list)
@@ -35,6 +38,7 @@ class TaskRows:
     outcome: list[str] = field(default_factory=list)
     copy: list[bool] = field(default_factory=list)
     host: list[str | None] = field(default_factory=list)
+    locality: list[str | None] = field(default_factory=list)
 
     def add(
         self,
@@ -46,6 +50,7 @@ class TaskRows:
         outcome: str = "finished",
         copy: bool = False,
         host: str | None = None,
+        locality: str | None = None,
     ) -> None:
         self.task.append(task)
         self.attempt.append(attempt)
@@ -54,6 +59,7 @@ class TaskRows:
         self.outcome.append(outcome)
         self.copy.append(copy)
         self.host.append(host)
+        self.locality.append(locality)
 
     def __len__(self) -> int:
         return len(self.task)
@@ -61,7 +67,10 @@ class TaskRows:
 
 @dataclass(slots=True)
 class PhaseRecord:
-    """A phase; the fields are the columns of `model.PHASE_COLUMNS`."""
+    """A phase; the fields are the columns of `model.PHASE_COLUMNS`, and ``part``.
+
+    ``part`` is the source's own number of what submitted it (Spark: the Spark job); no table has it.
+    """
 
     tasks: int | None
     parents: tuple[int, ...] = ()
@@ -79,6 +88,7 @@ class PhaseRecord:
     shuffle_bytes: int | None = None
     output_bytes: int | None = None
     rows: TaskRows = field(default_factory=TaskRows)
+    part: int | None = None
 
 
 @dataclass(slots=True)
@@ -115,7 +125,14 @@ class JobRecord:
         for label, value in (("submission", self.submit_s), ("start", self.start_s), ("end", self.end_s)):
             if value is not None and not math.isfinite(value):
                 return f"its {label} is {value}"
+        if (vast := _too_large(self, _JOB_LIMITS)) is not None:
+            return f"its {vast} is too large"
         for index, phase in enumerate(self.phases):
+            vast = _too_large(phase, _PHASE_LIMITS)
+            if vast is None and phase.rows:
+                vast = _too_large_row(phase.rows)
+            if vast is not None:
+                return f"{vast} of phase {index} is too large"
             if phase.tasks is not None and phase.tasks < 1:
                 return f"phase {index} has {phase.tasks} tasks"
             if any(not 0 <= parent < index for parent in phase.parents):
@@ -194,3 +211,28 @@ def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
 _JOB_FIELDS = attrgetter(*("job_class" if n == "class" else n for n in JOB_SCHEMA.names[1:-1]))
 _PHASE_FIELDS = attrgetter(*PHASE_SCHEMA.names[2:])
 _TASK_PLAIN = tuple(n for n in TASK_SCHEMA.names if n not in ("job", "phase"))
+
+#: Whole numbers with the least power of two that is too large for their column.
+_WHOLE = {pa.int32(): 1 << 31, pa.int64(): 1 << 63}
+_JOB_LIMITS = tuple((f.name, _WHOLE[f.type]) for f in JOB_SCHEMA if f.type in _WHOLE and f.name != "job")
+_PHASE_LIMITS = tuple(
+    (f.name, _WHOLE[f.type]) for f in PHASE_SCHEMA if f.type in _WHOLE and f.name not in ("job", "phase")
+)
+_ROW_LIMITS = tuple((name, _WHOLE[TASK_SCHEMA.field(name).type]) for name in ("task", "attempt"))
+
+
+def _too_large(record: JobRecord | PhaseRecord, limits: tuple[tuple[str, int], ...]) -> str | None:
+    """The first whole number that does not fit into its column, by name."""
+    for name, limit in limits:
+        value = getattr(record, name)
+        if value is not None and not -limit <= value < limit:
+            return name
+    return None
+
+
+def _too_large_row(rows: TaskRows) -> str | None:
+    for name, limit in _ROW_LIMITS:
+        values = getattr(rows, name)
+        if not (-limit <= min(values) and max(values) < limit):
+            return name
+    return None

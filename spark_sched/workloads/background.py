@@ -68,7 +68,7 @@ def draw_batch(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -
     gaps: list[float] = []
     work_slot_s, queued = 0.0, 0
     while work_slot_s < target_slot_s:
-        durations_ms = _draw_job(fit, size, rng)
+        durations_ms = draw_tasks_ms(fit, rng, max_task_s=size.max_task_s, max_tasks=size.slots)
         tasks.append(durations_ms)
         if work_slot_s < backlog_slot_s:
             queued += 1
@@ -85,23 +85,38 @@ def draw_batch(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -
     ]
 
 
-def _draw_job(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -> tuple[int, ...]:
-    possible = [c for c in fit["classes"] if c["job_mean_duration_s"][0] / TIME_SCALE < size.max_task_s]
+def draw_tasks_ms(
+    fit: dict[str, Any],
+    rng: np.random.Generator,
+    *,
+    time_scale: float = TIME_SCALE,
+    max_task_s: float = float("inf"),
+    max_tasks: int | None = None,
+) -> tuple[int, ...]:
+    """Task durations in ms of one job of the trace, divided by ``time_scale``.
+
+    A job whose mean task would take longer than ``max_task_s`` (scaled) is drawn again and its single tasks
+    are cut there; a wider one than ``max_tasks`` counts as so many tasks. Raises ValueError if no job of the
+    trace is that short.
+    """
+    possible = [c for c in fit["classes"] if c["job_mean_duration_s"][0] / time_scale < max_task_s]
     if not possible:
-        raise ValueError(f"no job of the trace has tasks as short as {size.max_task_s} s")
+        raise ValueError(f"no job of the trace has tasks as short as {max_task_s} s")
     row = None
     while row is None:
         count = int(fit["task_count"][rng.integers(len(fit["task_count"]))])
         row = next((c for c in possible if c["min_tasks"] <= count <= c["max_tasks"]), None)
     while True:
-        mean_s = _quantile(row["job_mean_duration_s"], rng) / TIME_SCALE
-        if mean_s <= size.max_task_s:
+        mean_s = _quantile(row["job_mean_duration_s"], rng) / time_scale
+        if mean_s <= max_task_s:
             break
     cov = _quantile(row["within_job_cov"], rng)
     # Log-normal inside a job: positive, and its two parameters follow from mean and spread.
     sigma = float(np.sqrt(np.log1p(cov**2)))
-    factors = rng.lognormal(-(sigma**2) / 2, sigma, size=min(count, size.slots))
-    durations_s = np.clip(mean_s * factors, MIN_TASK_S, size.max_task_s)
+    factors = rng.lognormal(
+        -(sigma**2) / 2, sigma, size=count if max_tasks is None else min(count, max_tasks)
+    )
+    durations_s = np.clip(mean_s * factors, MIN_TASK_S, max_task_s)
     return tuple(round(1000 * d) for d in durations_s)
 
 

@@ -37,6 +37,20 @@ def run_phases(spark: SparkSession, phases: Sequence[tuple[Sequence[int], Sequen
     return time.monotonic() - started_s
 
 
+def run_query(spark: SparkSession, rows: int, tasks: int) -> float:
+    """A real aggregation over ``rows`` generated rows in ``tasks`` tasks, shuffled; returns its seconds.
+
+    Raises RuntimeError if its result is wrong.
+    """
+    started_s = time.monotonic()
+    numbers = spark.range(0, rows, 1, tasks).selectExpr("hash(id) % 64 as k", "id")
+    found = numbers.groupBy("k").sum("id").selectExpr("sum(`sum(id)`)").first()
+    taken_s = time.monotonic() - started_s
+    if found is None or found[0] != rows * (rows - 1) // 2:
+        raise RuntimeError(f"the sum of {rows} numbers came out as {found}")
+    return taken_s
+
+
 def run_empty_tasks(spark: SparkSession, tasks: int) -> float:
     """One Spark job of ``tasks`` JVM tasks over empty partitions; returns the seconds it took."""
     sc = spark.sparkContext

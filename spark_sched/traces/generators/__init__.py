@@ -9,14 +9,16 @@ from collections.abc import Callable
 
 from spark_sched.traces.generators.e2e import e2e
 from spark_sched.traces.generators.pareto import pareto_jobs
+from spark_sched.traces.generators.recurring import recurring
 from spark_sched.traces.generators.thesis import thesis_workload
 from spark_sched.traces.model import Trace
 
-__all__ = ["GENERATORS", "e2e", "pareto_jobs", "thesis_workload"]
+__all__ = ["GENERATORS", "e2e", "pareto_jobs", "recurring", "thesis_workload"]
 
 #: A new generator: its function, and a line here.
 GENERATORS: dict[str, Callable[..., Trace]] = {
     "e2e": e2e,
     "pareto": pareto_jobs,
+    "recurring": recurring,
     "thesis": thesis_workload,
 }

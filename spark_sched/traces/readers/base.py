@@ -62,7 +62,7 @@ class TraceReader:
         Raises:
             BadInputError: unreadable or damaged, or not one usable row.
         """
-        yield from chunked(self._sound())
+        yield from chunked(self.sound())
         if self.report.bad_rows and self.report.bad_rows >= self.report.rows > 0:
             raise self.unusable()
 
@@ -78,7 +78,8 @@ class TraceReader:
             f"{f' (first: {first})' if first else ''}: check the file, or name its format"
         )
 
-    def _sound(self) -> Iterator[JobRecord]:
+    def sound(self) -> Iterator[JobRecord]:
+        """The records without those that cannot be jobs, which are counted in the report."""
         if self.checks_jobs:
             yield from self.records()
             return

@@ -47,6 +47,7 @@ class _Job:
     spark_jobs: list[SparkJob] = field(default_factory=list)
     open_jobs: int = 0
     may_grow: bool = True
+    pool: str | None = None
 
 
 class SparkApplication:
@@ -64,6 +65,8 @@ class SparkApplication:
         self._app_id: str | None = None
         self._app_name: str | None = None
         self._user: str | None = None
+        #: Spark's properties as the log shows them; empty for a log without them.
+        self.properties: dict[str, str] = {}
         self._task_cpus = 1.0  # Spark's own default for spark.task.cpus
         self._jobs: dict[str, _Job] = {}
         self._closed: set[str] = set()
@@ -73,12 +76,14 @@ class SparkApplication:
         self._sql_names: dict[str, str] = {}
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
+        self._profiles: dict[int, Event] = {}
         self._executors: dict[str, Machine] = {}
         self._gone: list[Machine] = []
         self._handlers = {
             "SparkListenerLogStart": self._log_start,
             "SparkListenerApplicationStart": self._app_start,
             "SparkListenerEnvironmentUpdate": self._environment,
+            "SparkListenerResourceProfileAdded": self._profile_added,
             "SparkListenerExecutorAdded": self._executor_added,
             "SparkListenerExecutorRemoved": self._executor_removed,
             "SparkListenerJobStart": self._job_start,
@@ -158,17 +163,35 @@ class SparkApplication:
             self._prefix = f"{label}/"
 
     def _environment(self, event: Event) -> None:
-        cpus = event.get("Spark Properties", {}).get("spark.task.cpus")
+        self.properties = {str(k): str(v) for k, v in event.get("Spark Properties", {}).items()}
+        cpus = self.properties.get("spark.task.cpus")
         if cpus is not None:
             self._task_cpus = float(cpus)
+
+    def _profile_added(self, event: Event) -> None:
+        self._profiles[int(event["Resource Profile Id"])] = dict(event["Task Resource Requests"])
 
     def _executor_added(self, event: Event) -> None:
         executor, info = str(event["Executor ID"]), event["Executor Info"]
         cores = int(info["Total Cores"])
         name = f"{self._prefix}{executor}"
         self._executors[executor] = Machine(
-            name, str(info["Host"]), int(cores // self._task_cpus), cores, added_s=self._s(event["Timestamp"])
+            name, str(info["Host"]), self._slots(info, cores), cores, added_s=self._s(event["Timestamp"])
         )
+
+    def _slots(self, info: Event, cores: int) -> int:
+        """Tasks that run at once on an executor: by cores, and by GPUs and the like where tasks ask for
+        them."""
+        requests = self._profiles.get(int(info.get("Resource Profile Id", 0)), {})
+        cpus = float(requests["cpus"]["Amount"]) if "cpus" in requests else self._task_cpus
+        slots = int(cores // cpus)
+        for name, resource in (info.get("Resources") or {}).items():
+            amount = float(requests[name]["Amount"]) if name in requests else 0.0
+            if amount > 0.0:
+                # A task asks for whole units or for a part of one (ResourceUtils).
+                count = len(resource["addresses"])
+                slots = min(slots, count * int(1.0 / amount) if amount <= 1.0 else int(count // amount))
+        return slots
 
     def _executor_removed(self, event: Event) -> None:
         machine = self._executors.pop(str(event["Executor ID"]), None)
@@ -200,6 +223,7 @@ class SparkApplication:
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
             job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._user)
             job.may_grow = not key.startswith("spark-")
+            job.pool = properties.get("spark.scheduler.pool")
         job.spark_jobs.append(spark_job)
         job.open_jobs += 1
         self._spark_jobs[number] = (job, spark_job)
@@ -286,6 +310,7 @@ class SparkApplication:
             outcome=_REASONS.get(event["Task End Reason"]["Reason"], "failed"),
             copy=bool(info.get("Speculative", False)),
             host=str(info["Executor ID"]),
+            locality=str(info.get("Locality", "")),
         )
 
     def _close(self, key: str) -> JobRecord:
@@ -310,7 +335,13 @@ class SparkApplication:
         last = max(job.spark_jobs, key=lambda s: (s.submit_s, s.spark_job))
         end_s = max(ends) if over else None
         priority, isolation, deadline = (job.marks.get(m) for m in ("priority", "isolation", "deadline"))
-        features = {"app": self._app_id, "app_name": self._app_name, "spark_jobs": str(len(job.spark_jobs))}
+        features = {
+            "app": self._app_id,
+            "app_name": self._app_name,
+            "spark_jobs": str(len(job.spark_jobs)),
+            "pool": job.pool,
+            "copies": job.marks.get("copies"),
+        }
         return JobRecord(
             f"{self._prefix}{key}",
             "unknown" if not over else "failed" if last.failed else "finished",

@@ -81,6 +81,7 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
                     barrier=run.barrier,
                     cpus=run.cpus,
                     rows=run.rows,
+                    part=job.spark_job,
                 )
             )
             index_of[run.stage] = index

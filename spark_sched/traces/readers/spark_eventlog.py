@@ -42,6 +42,8 @@ class SparkEventLogReader(TraceReader):
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
         super().__init__(path, progress)
+        #: Spark's properties of the application that was read last.
+        self.properties: dict[str, str] = {}
         self._logs = event_logs(path)
         if not self._logs:
             raise BadInputError(
@@ -62,6 +64,7 @@ class SparkEventLogReader(TraceReader):
             for part in log:
                 yield from self._part(app, part)
             yield from app.finish()
+            self.properties = app.properties
             self.meta = replace(
                 self.meta,
                 origin_epoch_ms=app.origin_ms,

@@ -22,7 +22,9 @@ def rng(seed=1):
 
 @pytest.mark.parametrize("name", sorted(GENERATORS))
 def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path, name):
-    short = {"e2e": {"hours": 1.0}, "thesis": {"hours": 0.2}, "pareto": {"jobs": 5}}[name]
+    short = {"e2e": {"hours": 1.0}, "thesis": {"hours": 0.2}, "pareto": {"jobs": 5}}
+    short["recurring"] = {"jobs": 5, "history": 5}
+    short = short[name]
     for file, seed in (("a", 3), ("b", 3), ("c", 4)):
         write_trace(GENERATORS[name](rng(seed), **short), tmp_path / file)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()

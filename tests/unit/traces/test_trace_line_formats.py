@@ -92,6 +92,16 @@ def test_a_hawk_row_that_contradicts_itself_is_left_out(tmp_path, row, reason):
     assert reason in reader.report.examples[0].reason
 
 
+def test_a_number_too_large_for_its_column_is_a_bad_row(tmp_path):
+    path = tmp_path / "file"
+    good = "job{n}\t{n}\t1\t100\t0\t5\n"
+    path.write_text(good.format(n=0) + f"job1\t1\t1\t{'9' * 30}\t0\t5\n" + good.format(n=2))
+    reader = open_trace(path, "swim")
+    assert reader.read().jobs.column("source_id").to_pylist() == ["job0", "job2"]
+    assert reader.report.bad_rows == 1
+    assert "input_bytes of phase 0 is too large" in reader.report.examples[0].reason
+
+
 def test_swim_says_bytes_and_arrivals_and_makes_up_nothing_else(tmp_path):
     trace, _ = read(
         tmp_path, "job0\t49\t49\t740773\t2339561\t627471\njob1\t101\t52\t7\t0\t43\tinputPath1\t\t\n"
