@@ -11,8 +11,8 @@ Commands::
     {"command": "run", "workload": "kmeans", "size": {...}, "mark": {...} | null, "pool": str | null,
      "background": {"jobs": [[arrival_s, [ms, …]], …]} | null}
     {"command": "phases", "jobs": [{"pool": str | null, "mark": {...} | null, "delay_s": float,
-     "phases": [[[first attempts' ms], [copies' ms]], …]}, …]}
-    {"command": "empty_tasks", "tasks": int, "mark": {...} | null}
+     "sql_rows": int, "phases": [[[first attempts' ms], [copies' ms]], …]}, …]}
+    {"command": "empty_tasks", "tasks": int, "mark": {...} | null, "pilots": int}
     {"command": "stop"}
 
 Reports: ``{"report": "ready" | "progress" | "result" | "stopped" | "error", …}``.
@@ -23,17 +23,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
+from spark_sched.policies import JobPlan, PilotSet, Plan
 from spark_sched.workloads.background import BackgroundJob
 from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
 from spark_sched.workloads.storage import SlowStorage
 from spark_sched.workloads.submit import BackgroundRun
-from spark_sched.workloads.synthetic import run_empty_tasks, run_phases
+from spark_sched.workloads.synthetic import run_empty_tasks, run_phases, run_query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,11 +46,24 @@ _WAKE_S = 0.3
 FOREGROUND_GROUP = "foreground"
 
 
+def _processor_s() -> float:
+    """Processor time so far of the driver's JVM and of what it started: the planner."""
+    import psutil
+
+    used_s = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used_s += times.user + times.system
+    return used_s
+
+
 class _Arm:
     def __init__(self, reports: TextIO) -> None:
         self._reports = reports
         self._lock = threading.Lock()
         self._spark: SparkSession | None = None
+        self._plans = 0
 
     def report(self, kind: str, **fields: Any) -> None:
         with self._lock:
@@ -130,7 +145,10 @@ class _Arm:
             spark.sparkContext.setJobGroup(FOREGROUND_GROUP if number == 0 else f"background-{number}", "")
             try:
                 with _mark(spark, job):
-                    times_s[number] = run_phases(spark, job["phases"])
+                    if job["sql_rows"]:
+                        times_s[number] = run_query(spark, job["sql_rows"], len(job["phases"][0][0]))
+                    else:
+                        times_s[number] = run_phases(spark, job["phases"])
             except Exception as error:
                 failures.append(str(error).splitlines()[0])
 
@@ -149,9 +167,24 @@ class _Arm:
     def empty_tasks(self, command: dict[str, Any]) -> None:
         spark = self._spark
         assert spark is not None
-        with _mark(spark, command):
+        with _mark(spark, command) as job_id:
+            if command["pilots"]:
+                self._name_pilots(spark, f"mark-{job_id}", command["tasks"], command["pilots"])
+            before_s = _processor_s()
             taken_s = run_empty_tasks(spark, command["tasks"])
-        self.report("result", taken_s=taken_s)
+            processor_s = _processor_s() - before_s
+        self.report("result", taken_s=taken_s, processor_s=processor_s)
+
+    def _name_pilots(self, spark: SparkSession, job: str, tasks: int, pilots: int) -> None:
+        self._plans += 1
+        chosen = sorted(random.Random(self._plans).sample(range(tasks), pilots))
+        entry = JobPlan(job, 0, 10, None, "a benchmark", pilots=PilotSet(0, tuple(chosen)))
+        now_ms = int(time.time() * 1000)
+        plan = Plan(0, now_ms, 3_600_000, "benchmark", True, (entry,), self._plans, new_jobs_wait=True)
+        java: Any = spark.sparkContext._jsc
+        answer = java.sc().taskScheduler().planOffered(plan.to_text())
+        if answer != "accepted":
+            raise RuntimeError(f"the plan was {answer}")
 
     def stop(self) -> None:
         if self._spark is not None:

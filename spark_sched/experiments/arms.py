@@ -27,12 +27,14 @@ class ArmError(RuntimeError):
 
 @dataclass(frozen=True)
 class Mark:
-    """How the foreground is marked: arguments of `spark_sched.job`."""
+    """How a job is marked: arguments of `spark_sched.job`; ``deadline`` in seconds from submission."""
 
     name: str
     priority: int
     isolation: float
     copies: Literal["auto", "never"] = "auto"
+    deadline: float | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,12 +56,16 @@ class RunResult:
 
 @dataclass(frozen=True)
 class PhasesJob:
-    """A synthetic job: per phase, the tasks' sleeps in ms for first attempts and for copies."""
+    """A synthetic job: per phase, the tasks' sleeps in ms for first attempts and for copies.
+
+    With ``sql_rows`` it is a real query over so many rows instead, in as many tasks as the first phase has.
+    """
 
     phases: list[tuple[list[int], list[int]]]
     mark: Mark | None = None
     pool: str | None = None
     delay_s: float = 0.0
+    sql_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +75,14 @@ class PhasesResult:
     jct_s: tuple[float, ...]
     started_ms: int
     counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EmptyTasksResult:
+    """What a job of empty tasks took: seconds, and processor seconds of driver and planner."""
+
+    taken_s: float
+    processor_s: float
 
 
 class Arm:
@@ -152,10 +166,16 @@ class Arm:
         report = self._receive("result", None)
         return PhasesResult(tuple(report["jct_s"]), report["started_ms"], report["counters"])
 
-    def empty_tasks(self, tasks: int, mark: Mark | None = None) -> float:
-        """Seconds for one Spark job of ``tasks`` empty JVM tasks. Raises ArmError."""
-        self._send({"command": "empty_tasks", "tasks": tasks, "mark": asdict(mark) if mark else None})
-        return float(self._receive("result", None)["taken_s"])
+    def empty_tasks(self, tasks: int, mark: Mark | None = None, pilots: int = 0) -> EmptyTasksResult:
+        """One Spark job of ``tasks`` empty JVM tasks. Raises ArmError.
+
+        Of a marked job ``pilots`` tasks at random run before the others, by a plan that is there before the
+        job; the application must have no planner.
+        """
+        marked = asdict(mark) if mark else None
+        self._send({"command": "empty_tasks", "tasks": tasks, "mark": marked, "pilots": pilots})
+        told = self._receive("result", None)
+        return EmptyTasksResult(float(told["taken_s"]), float(told["processor_s"]))
 
     def stop(self) -> None:
         """End the application in order (its event log is complete then); kills it if that fails."""

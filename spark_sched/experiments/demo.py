@@ -36,14 +36,15 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments import plan
 from spark_sched.experiments.arms import Arm, ArmError, Mark, RunResult
 from spark_sched.experiments.machine import basis, basis_line
-from spark_sched.experiments.report import render_report, table_rows, write_atomically
+from spark_sched.experiments.report import render_report, table_rows
 from spark_sched.experiments.statistics import paired_ratios, spread
 from spark_sched.experiments.timeline import Timeline, read_timeline
+from spark_sched.files import write_whole
+from spark_sched.terminal import EXIT_INTERRUPTED
 from spark_sched.workloads.background import trace_fit
 from spark_sched.workloads.foreground import WORKLOADS, same_results
 
 EXIT_FAILED = 1
-EXIT_INTERRUPTED = 130
 Runs = dict[tuple[str, str], list[RunResult]]
 
 
@@ -82,8 +83,8 @@ def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False
     out.mkdir(parents=True, exist_ok=True)
     report = render_report(document, timelines)
     text = json.dumps(document, indent=1) + "\n"
-    write_atomically(out / "report.html", report)
-    write_atomically(out / "results.json", text)
+    write_whole(out / "report.html", report)
+    write_whole(out / "results.json", text)
     _print_table(document, console if json_output else Console())
     console.print(f"report: {out / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
     if json_output:

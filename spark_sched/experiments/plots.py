@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.experiments.timeline import Timeline
@@ -87,6 +88,63 @@ def lines_svg(
     axes.set_title(title, loc="left", fontsize=10)
     axes.legend(fontsize=8, frameon=False)
     return _svg(figure)
+
+
+_SERIES = ("#c8442d", "#3f6f9f", "#d9a441", "#5b8c5a", "#7d5a8c", "#7d93a8", "#a0522d", "#4a4a4a")
+
+
+def curves_svg(
+    series: dict[str, Sequence[tuple[float, float]]],
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    marks: dict[str, float] | None = None,
+    *,
+    log_x: bool = False,
+    width_in: float = 5.6,
+) -> str:
+    """Named curves given as points, with horizontal lines at ``marks`` (named values to compare with)."""
+    figure, axes = _figure(width_in, 3.2)
+    if log_x:
+        axes.set_xscale("log")
+    for (name, points), colour in zip(series.items(), cycle(_SERIES)):
+        x, y = [point[0] for point in points], [point[1] for point in points]
+        marker = "o" if len(points) < 15 else None
+        axes.plot(x, y, marker=marker, markersize=3.5, linewidth=1.3, label=name, color=colour)
+    _finish(axes, x_label, y_label, title, marks)
+    return _svg(figure)
+
+
+def bars_svg(
+    series: dict[str, Sequence[tuple[str, float]]],
+    x_label: str,
+    y_label: str,
+    title: str = "",
+    marks: dict[str, float] | None = None,
+) -> str:
+    """Groups of bars: every series has one bar per name, with its value above."""
+    figure, axes = _figure(5.6, 3.2)
+    names = list(dict.fromkeys(name for points in series.values() for name, _ in points))
+    width = 0.8 / max(1, len(series))
+    for nth, ((label, points), colour) in enumerate(zip(series.items(), cycle(_SERIES[1::-1] + _SERIES[2:]))):
+        at = [names.index(name) + (nth - (len(series) - 1) / 2) * width for name, _ in points]
+        bars = axes.bar(at, [value for _, value in points], width=width * 0.92, color=colour, label=label)
+        axes.bar_label(bars, fmt="%.3g", fontsize=7, padding=1)
+    axes.set_xticks(range(len(names)), names)
+    _finish(axes, x_label, y_label, title, marks)
+    return _svg(figure)
+
+
+def _finish(axes: Any, x_label: str, y_label: str, title: str, marks: dict[str, float] | None) -> None:
+    for name, value in (marks or {}).items():
+        axes.axhline(value, color="black", linewidth=0.8, linestyle=":", label=f"{name}: {value:g}")
+    axes.set_xlabel(x_label, fontsize=9)
+    axes.set_ylabel(y_label, fontsize=9)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.tick_params(which="both", labelsize=8)
+    # Room above for the legend, so that it hides nothing.
+    axes.margins(y=0.3)
+    axes.legend(fontsize=7.5, frameon=False, ncols=2, loc="upper right")
 
 
 def _figure(width_in: float, height_in: float) -> tuple[Figure, Any]:

@@ -1,31 +1,14 @@
-"""The demo's outputs: a table for the terminal, an HTML page that needs nothing else, atomic files."""
+"""The demo's outputs: a table for the terminal, an HTML page that needs nothing else."""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from spark_sched.experiments.machine import basis_line
+from spark_sched.experiments.pages import render_page
 from spark_sched.experiments.plots import slowdown_svg, timeline_svg
 from spark_sched.experiments.timeline import Timeline
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` so that ``path`` holds the old content or all of the new, never a part."""
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w") as out:
-            out.write(text)
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(partial)
-        raise
 
 
 def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
@@ -52,15 +35,8 @@ def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 
 def render_report(document: dict[str, Any], timelines: dict[str, list[tuple[str, Timeline]]]) -> str:
     """The HTML page of a demo: ``timelines`` maps a workload to its (title, timeline) pairs."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("spark_sched.experiments"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-    )
-    return environment.get_template("report.html.j2").render(
+    return render_page(
+        "report.html.j2",
         runs=document["runs"],
         basis=basis_line(document),
         rows=table_rows(document["results"]),

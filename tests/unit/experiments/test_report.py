@@ -1,5 +1,3 @@
-import os
-
 import pytest
 
 from spark_sched.cluster import LocalCluster
@@ -7,7 +5,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments.arms import RunResult
 from spark_sched.experiments.demo import build_document, run_demo
 from spark_sched.experiments.plan import FULL, QUICK, SETTINGS, allocation_file, pairs
-from spark_sched.experiments.report import render_report, table_rows, write_atomically
+from spark_sched.experiments.report import render_report, table_rows
 from spark_sched.experiments.timeline import Span, Timeline
 from spark_sched.workloads.background import trace_fit
 
@@ -56,20 +54,6 @@ def test_the_page_needs_nothing_from_elsewhere():
     assert page.count("<svg ") == 3
     for outside in ("src=", "@import", "<link", "<script", 'href="http'):
         assert outside not in page
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
-    target = tmp_path / "results.json"
-    target.write_text("old")
-
-    def full_disk(source, destination):
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr(os, "replace", full_disk)
-    with pytest.raises(OSError, match="no space"):
-        write_atomically(target, "new")
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,111 @@
+"""One reproduction from names to files: what ``spark-sched reproduce`` does."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.machine import basis, basis_line
+from spark_sched.experiments.reproduce import registry
+from spark_sched.experiments.reproduce.model import Figure, Paper, Run, Scale, document
+from spark_sched.experiments.reproduce.runner import Store, execute
+from spark_sched.files import write_whole
+from spark_sched.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+__all__ = ["Request", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to reproduce, as the command line gives it.
+
+    ``out`` is None where nothing is to be written or kept; ``runs`` is the number of seeds, None for the
+    paper's own; ``workers`` is the number of processes.
+    """
+
+    paper: str
+    figures: tuple[str, ...] = ()
+    quick: bool = False
+    out: Path | None = None
+    runs: int | None = None
+    workers: int = 1
+
+
+def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
+    """Run what the figures need and return them with their JSON document.
+
+    With ``out``: report.html and results.json there, both whole, after everything is done; finished runs are
+    kept in its folder ``runs`` and taken from there next time. Raises BadInputError for an unknown paper or
+    figure and a folder that cannot be written.
+    """
+    paper = registry.load(request.paper)
+    chosen = registry.choose(paper, request.figures)
+    scale = paper.scale(request.quick)
+    if request.runs is not None:
+        scale = Scale(scale.quick, tuple(range(1, request.runs + 1)))
+    store = None
+    if request.out is not None:
+        _check_folder(request.out)
+        store = Store(request.out / "runs")
+    runs = list(dict.fromkeys(run for figure in chosen for run in figure.runs(scale)))
+    with _progress() as bar:
+        bar_task = bar.add_task("", total=sum(run.weight for run in runs), done=0, runs=len(runs))
+        count = 0
+
+        def done(run: Run, kept: bool) -> None:
+            nonlocal count
+            count += 1
+            if kept:
+                # What was there already says nothing about the time that is left.
+                total = (bar.tasks[0].total or 0.0) - run.weight
+                bar.update(bar_task, total=total, done=count)
+            else:
+                bar.update(bar_task, advance=run.weight, done=count)
+
+        results = execute(runs, workers=request.workers, store=store, done=done)
+    figures = [figure.build(scale, results) for figure in chosen]
+    found = document(paper.name, figures)
+    if request.out is not None:
+        from spark_sched.experiments.reproduce.report import render
+
+        page = render(paper, figures, scale, basis_line(basis()))
+        write_whole(request.out / "report.html", page)
+        write_whole(request.out / "results.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    return paper, figures, found
+
+
+def _check_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInputError(
+            f"--out is {str(out)!r} but that folder cannot be made ({error.strerror}): name another"
+        ) from None
+    if not os.access(out, os.W_OK):
+        raise BadInputError(f"--out is {str(out)!r} but that folder cannot be written: name another")
+
+
+def _progress() -> Progress:
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn
+    from rich.text import Text
+
+    class Left(ProgressColumn):
+        """The time that is left, from the first finished run on: runs are few and long."""
+
+        def render(self, task: Task) -> Text:
+            if task.finished or not task.completed or not task.elapsed or not task.total:
+                return Text("–:––" if not task.finished else "0:00")
+            left_s = round(task.elapsed * (task.total - task.completed) / task.completed)
+            minutes, seconds = divmod(left_s, 60)
+            return Text(f"{minutes}:{seconds:02d}")
+
+    return progress_bar(
+        BarColumn(), TextColumn("{task.fields[done]} of {task.fields[runs]} runs, left:"), Left()
+    )

@@ -1,0 +1,153 @@
+"""What a reproduction is made of: runs, figures, papers, and the JSON document of their results."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Chart", "Figure", "FigureSpec", "Paper", "Results", "Run", "Scale", "Value", "document", "run_of"]
+
+#: JSON values by the run that gave them.
+Results = Mapping["Run", Any]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much to run: ``seeds`` one after the other, and shorter horizons if ``quick``."""
+
+    quick: bool
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One piece of work that can be done in another process and whose result is kept.
+
+    Attributes:
+        function: ``module:name`` of a function of JSON values that returns a JSON value.
+        arguments: its keyword arguments as JSON text, keys sorted, so that equal runs are equal and shared.
+        weight: its cost beside that of others, for the time that is left.
+    """
+
+    function: str
+    arguments: str
+    weight: float = field(default=1.0, compare=False)
+
+    def __call__(self) -> Any:
+        module, name = self.function.split(":")
+        return getattr(importlib.import_module(module), name)(**json.loads(self.arguments))
+
+    @property
+    def key(self) -> str:
+        """A name for its file."""
+        return hashlib.sha256(f"{self.function}({self.arguments})".encode()).hexdigest()[:24]
+
+
+def run_of(function: Callable[..., Any], weight: float = 1.0, **arguments: Any) -> Run:
+    """A run of a function of some module's top level."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    return Run(name, json.dumps(arguments, sort_keys=True), weight)
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number beside the paper's.
+
+    Attributes:
+        name: what it is, unique in its figure, such as ``jct_reduction_alpha_1_6``.
+        unit: such as ``%`` or ``s``; empty for a ratio or a probability.
+        paper: the paper's number or bound; None where its text gives none.
+        ours: ours; None where nothing could be measured.
+        ci95: bounds of ours with 95 % confidence; None where it has no spread or too few runs.
+        runs: independent runs (seeds) behind it; for a formula's value 1.
+    """
+
+    name: str
+    unit: str
+    paper: float | None
+    ours: float | None
+    ci95: tuple[float, float] | None = None
+    runs: int = 1
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One plot: lines over numbers, or groups of bars over names.
+
+    ``series`` maps a name to its points ``(x, y)``; ``kind`` is ``lines`` or ``bars``. ``marks`` are
+    horizontal lines: the paper's values.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Mapping[str, Sequence[tuple[float | str, float]]]
+    kind: str = "lines"
+    marks: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of ours: ``rows`` are a table (column name to cell), ``notes`` what differs and why."""
+
+    id: str
+    title: str
+    rows: Sequence[Mapping[str, Any]]
+    values: Sequence[Value]
+    notes: str
+    charts: Sequence[Chart] = ()
+
+
+@dataclass(frozen=True)
+class FigureSpec:
+    """How to make a figure: the runs it needs at a scale, and the figure from their results."""
+
+    id: str
+    title: str
+    runs: Callable[[Scale], Sequence[Run]]
+    build: Callable[[Scale, Results], Figure]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper's figures in its own order; ``seeds`` are those of a full and of a quick reproduction."""
+
+    name: str
+    title: str
+    figures: Sequence[FigureSpec]
+    seeds: tuple[int, ...] = (1, 2, 3)
+    quick_seeds: tuple[int, ...] = (1,)
+
+    def scale(self, quick: bool) -> Scale:
+        return Scale(quick, self.quick_seeds if quick else self.seeds)
+
+
+def document(paper: str, figures: Sequence[Figure]) -> dict[str, Any]:
+    """The JSON document: names and nesting are fixed, scripts rely on them."""
+    return {
+        "paper": paper,
+        "figures": [
+            {
+                "id": figure.id,
+                "title": figure.title,
+                "rows": [dict(row) for row in figure.rows],
+                "values": [
+                    {
+                        "name": value.name,
+                        "unit": value.unit,
+                        "paper": value.paper,
+                        "ours": value.ours,
+                        "ci95": None if value.ci95 is None else list(value.ci95),
+                        "runs": value.runs,
+                    }
+                    for value in figure.values
+                ],
+                "notes": figure.notes,
+            }
+            for figure in figures
+        ],
+    }

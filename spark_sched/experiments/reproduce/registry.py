@@ -1,0 +1,49 @@
+"""Which papers can be reproduced: one line each."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping, Sequence
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.experiments.reproduce.model import FigureSpec, Paper
+
+__all__ = ["PAPERS", "choose", "load"]
+
+_HERE = "spark_sched.experiments.reproduce"
+
+#: Name -> module with the paper as ``PAPER``.
+PAPERS: Mapping[str, str] = {
+    "slearn": f"{_HERE}.slearn",
+    "slot-reservation": f"{_HERE}.slot_reservation",
+    "3sigma": f"{_HERE}.sigma",
+}
+
+
+def load(name: str) -> Paper:
+    """The paper of that name. Raises BadInputError for a name that is none."""
+    if name not in PAPERS:
+        raise BadInputError(
+            f"PAPER is {name!r}{did_you_mean(name, PAPERS)} but must be one of {', '.join(PAPERS)}"
+        )
+    paper = importlib.import_module(PAPERS[name]).PAPER
+    assert isinstance(paper, Paper)
+    return paper
+
+
+def choose(paper: Paper, names: Sequence[str]) -> list[FigureSpec]:
+    """The figures of those names (``fig10``, also ``10``) in the paper's order; all where none is named.
+
+    Raises BadInputError for a name that is none.
+    """
+    known = {figure.id: figure for figure in paper.figures}
+    wanted = set()
+    for name in names:
+        identity = re.sub(r"^(figure|fig)?\W*(?=\d)", "fig", name.casefold())
+        if identity not in known:
+            raise BadInputError(
+                f"FIGURE is {name!r}{did_you_mean(name, known)} but {paper.name} has {', '.join(known)}"
+            )
+        wanted.add(identity)
+    return [figure for figure in paper.figures if not names or figure.id in wanted]

@@ -1,0 +1,127 @@
+"""Doing the runs: once each, in several processes, with what is done kept for the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import spark_sched
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.reproduce.model import Results, Run
+from spark_sched.files import write_whole
+
+__all__ = ["Store", "execute"]
+
+#: ``done(run, kept)``: a run is done; ``kept`` if its result was there already.
+Done = Callable[[Run, bool], None]
+
+
+class Store:
+    """Results of runs as files of a folder, each whole or not there, under the code that made them.
+
+    A result is taken again only by the very same source files of this package, so that a change can never
+    show an old number.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / code_digest()
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInputError(
+                f"--out: {folder.parent} cannot be written ({error.strerror}): check the folder"
+            ) from None
+
+    def get(self, run: Run) -> Any:
+        """The result, or None if it is not there or of no use."""
+        try:
+            entry = json.loads(self._path(run).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        # The whole text, too: a key is only a digest of it.
+        same = isinstance(entry, dict) and (entry.get("function"), entry.get("arguments")) == (
+            run.function,
+            run.arguments,
+        )
+        return entry["result"] if same else None
+
+    def put(self, run: Run, result: Any) -> None:
+        entry = {"function": run.function, "arguments": run.arguments, "result": result}
+        write_whole(self._path(run), json.dumps(entry))
+
+    def _path(self, run: Run) -> Path:
+        return self._folder / f"{run.key}.json"
+
+
+@cache
+def code_digest() -> str:
+    """A digest of this package's source files and data."""
+    root = Path(spark_sched.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):
+        digest.update(f"{path.relative_to(root)}\0".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def execute(
+    runs: Iterable[Run], *, workers: int = 1, store: Store | None = None, done: Done | None = None
+) -> Results:
+    """The results of ``runs``, each done once however often it is listed.
+
+    With one worker they run in this process, else in as many of their own. A stop (Ctrl-C) ends those; what
+    was done is in the store.
+    """
+    results: dict[Run, Any] = {}
+    todo: list[Run] = []
+    for run in dict.fromkeys(runs):
+        kept = store.get(run) if store is not None else None
+        if kept is None:
+            todo.append(run)
+            continue
+        results[run] = kept
+        if done is not None:
+            done(run, True)
+    # The longest first, so that none is left alone at the end.
+    todo.sort(key=lambda run: -run.weight)
+    for run, result in _in_turn(todo) if workers == 1 or len(todo) < 2 else _at_once(todo, workers):
+        results[run] = result
+        if store is not None:
+            store.put(run, result)
+        if done is not None:
+            done(run, False)
+    return results
+
+
+def _in_turn(runs: list[Run]) -> Iterator[tuple[Run, Any]]:
+    for run in runs:
+        yield run, run()
+
+
+def _at_once(runs: list[Run], workers: int) -> Iterator[tuple[Run, Any]]:
+    # Fresh interpreters: a fork of a process with threads (the progress bar's) may hang.
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(min(workers, len(runs)), mp_context=context, initializer=_quiet)
+    try:
+        waiting = {pool.submit(run): run for run in runs}
+        for future in as_completed(waiting):
+            yield waiting[future], future.result()
+    except BaseException:
+        # Those that run would go on for their minute; theirs is no state worth waiting for.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in multiprocessing.active_children():
+            process.terminate()
+        raise
+    pool.shutdown()
+
+
+def _quiet() -> None:
+    """Ctrl-C reaches every process of the terminal; only the first one shall speak."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

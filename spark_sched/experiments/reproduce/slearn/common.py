@@ -1,0 +1,99 @@
+"""What the figures share: the traces, the runs by scale, and ratios with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from spark_sched.experiments.reproduce.model import Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.slearn import runs
+from spark_sched.experiments.reproduce.slearn.workload import Trace
+from spark_sched.experiments.statistics import spread
+
+__all__ = [
+    "ARMS",
+    "CHANGED",
+    "TITLES",
+    "TRACES",
+    "Trace",
+    "accuracy_run",
+    "jct_run",
+    "jct_runs",
+    "mean_value",
+    "rows_of",
+    "speedups",
+]
+
+TRACES = ("2sigma", "google2011", "google2019")
+#: A fifth of the programs changed for good between history and the jobs.
+CHANGED = Trace("google2011", updated=0.2)
+TITLES = {"2sigma": "2STrace", "google2011": "GTrace11", "google2019": "GTrace19", "mix": "mix"}
+#: Figure 5's schemes, and the Bayesian one of our own.
+ARMS = ("slearn", "3sigma-gs", "3sigma-tl", "point-est", "gs-las", "fifo", "gs-oracle", "slearn-bayes")
+#: Seconds of processor time that a run takes, roughly: the longest are begun first.
+_SECONDS = {"gs-las": 25.0, "fifo": 1.0}
+
+
+def _jobs(scale: Scale, dag: bool) -> int:
+    if scale.quick:
+        return 200
+    return 900 if dag else 1250
+
+
+def jct_run(scale: Scale, trace: Trace, seed: int, arm: str) -> Run:
+    """One arm on one seed's trace."""
+    jobs, told = _jobs(scale, trace.dag), asdict(trace)
+    return run_of(runs.jcts, _SECONDS.get(arm, 8.0), trace=told, seed=seed, arms=[arm], jobs=jobs)
+
+
+def jct_runs(scale: Scale, traces: Iterable[Trace], arms: Iterable[str]) -> list[Run]:
+    """Each arm on each trace, for every seed."""
+    return [jct_run(scale, *each) for each in product(traces, scale.seeds, arms)]
+
+
+def accuracy_run(scale: Scale, trace: Trace, seed: int) -> Run:
+    """Predictors on one seed's trace."""
+    return run_of(runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
+
+
+def speedups(
+    scale: Scale, results: Results, trace: Trace, arm: str, base: str = "slearn"
+) -> tuple[list[float], list[float]]:
+    """By seed: mean JCT under ``arm`` over that under ``base``, and the median over jobs of their ratio."""
+    means, medians = [], []
+    for seed in scale.seeds:
+        ours, other = (
+            np.array(results[run]["jct_s"][name])
+            for name in (base, arm)
+            for run in [jct_run(scale, trace, seed, name)]
+        )
+        means.append(float(other.mean() / ours.mean()))
+        medians.append(float(np.median(other / ours)))
+    return means, medians
+
+
+def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float | None]) -> Value:
+    """The mean over seeds with its 95 % interval."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return Value(name, unit, paper, None, None, 0)
+    told = spread(known, np.random.default_rng(0))
+    ci = None if told.low is None or told.high is None else (round(told.low, 3), round(told.high, 3))
+    return Value(name, unit, paper, round(told.mean, 3), ci, told.runs)
+
+
+def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:
+    """Values as a table."""
+    return [
+        {
+            "value": value.name,
+            "paper": "-" if value.paper is None else f"{value.paper:g}",
+            "ours": "-" if value.ours is None else f"{value.ours:g}",
+            "95 %": "-" if value.ci95 is None else f"{value.ci95[0]:g} to {value.ci95[1]:g}",
+        }
+        for value in values
+    ]

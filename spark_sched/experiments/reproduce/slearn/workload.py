@@ -1,0 +1,85 @@
+"""What a comparison needs of a trace: jobs with their task times, history before them, and what is known when
+each is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from spark_sched.experiments.task_accuracy import MeasuredJob, measured_jobs, paper_features
+from spark_sched.predict.task_history import PhaseTold, TaskHistory
+from spark_sched.sim import JobSpec, PhaseSpec
+from spark_sched.traces.generators import recurring
+
+__all__ = ["Workload", "generated", "split", "trained"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Jobs to run, and those before them to learn from, both in the order of their submission."""
+
+    history: tuple[MeasuredJob, ...]
+    jobs: tuple[MeasuredJob, ...]
+
+    def specs(self) -> list[JobSpec]:
+        """The jobs for the simulator, the first one at 0."""
+        begin_s = self.jobs[0].submit_s if self.jobs else 0.0
+        return [
+            JobSpec(
+                job.key,
+                round((job.submit_s - begin_s) * 1000.0),
+                tuple(
+                    PhaseSpec([max(1, round(t * 1000.0)) for t in phase], parents)
+                    for phase, parents in zip(job.phases, job.parents, strict=True)
+                ),
+                name=job.attributes[0].name or "",
+                user=job.attributes[0].user,
+            )
+            for job in self.jobs
+        ]
+
+
+def split(jobs: Sequence[MeasuredJob]) -> Workload:
+    """The first half by submission as history, the second to run (§4.3)."""
+    half = len(jobs) // 2
+    return Workload(tuple(jobs[:half]), tuple(jobs[half:]))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What `spark_sched.traces.generators.recurring` is asked for; it says what each field means."""
+
+    like: str
+    dag: bool = False
+    updated: float = 0.0
+    stretches: float = 0.5
+
+
+def generated(trace: Trace, seed: int, jobs: int = 1250) -> Workload:
+    """The generator's trace: its first two thirds are history."""
+    drawn = recurring(np.random.default_rng(seed), jobs=jobs, history=2 * jobs, **asdict(trace))
+    found = measured_jobs(drawn.chunks())
+    return Workload(tuple(found[: 2 * jobs]), tuple(found[2 * jobs :]))
+
+
+def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
+    """3Sigma's predictor after the workload's history, by the paper's features.
+
+    Args:
+        learns: goes on to learn while the jobs run; the paper trains once.
+    """
+    told = {
+        job.key: [
+            PhaseTold(len(times), paper_features(attributes))
+            for times, attributes in zip(job.phases, job.attributes, strict=True)
+        ]
+        for job in workload.jobs
+    }
+    history = TaskHistory(told=told, learns=learns)
+    for job in workload.history:
+        for attributes, times in zip(job.attributes, job.phases, strict=True):
+            phase = PhaseTold(len(times), paper_features(attributes))
+            history.learn(phase.attributes, times, history.ask(phase))
+    return history

@@ -1,0 +1,87 @@
+"""The answer in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["sentences"]
+
+#: A job whose completion time changes by less is called unchanged.
+_SAME = 0.02
+#: Jobs that are named one by one.
+_NAMED = 5
+#: Share of jobs that a replay must get right for its answers to be taken at their word.
+_TRUSTED = 0.9
+
+
+def sentences(document: Mapping[str, Any]) -> list[str]:
+    """The replay's error first, then a few sentences for every other arm."""
+    lines = [_error(document)]
+    base = document["arms"][0]
+    if base["slots_held"] or base["copies"]:
+        lines.append(f"As it ran: {_held(base)}.")
+    for arm in document["arms"][1:]:
+        lines += _arm(arm, base)
+    return lines
+
+
+def _error(document: Mapping[str, Any]) -> str:
+    replay = document["replay"]
+    ran = f"Replayed under {document['scheduler']}, as it ran"
+    if not replay["jobs"]:
+        return f"{ran}: the log shows no job's end, so that the replay cannot be checked."
+    right = round(replay["within_10_percent"] * replay["jobs"])
+    line = (
+        f"{ran}: {right} of {replay['jobs']} jobs ({replay['within_10_percent']:.0%}) end within 10 % of what"
+        f" really happened, median error {replay['median_error']:.1%}"
+    )
+    if replay["within_10_percent"] < _TRUSTED:
+        return f"{line}; that is too far off for the answers below to be relied on."
+    return f"{line}."
+
+
+def _arm(arm: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
+    before = {row["job"]: row for row in base["jobs"]}
+    changes = []
+    for row in arm["jobs"]:
+        was = before[row["job"]]["jct_s"] if row["job"] in before else None
+        if row["jct_s"] is not None and was:
+            changes.append((row["jct_s"] / was - 1.0, was, row))
+    sooner = [change for change in changes if change[0] < -_SAME]
+    later = [change for change in changes if change[0] > _SAME]
+    lines = []
+    if arm["jct_mean_s"] is not None and base["jct_mean_s"]:
+        change = arm["jct_mean_s"] / base["jct_mean_s"] - 1.0
+        lines.append(
+            f"Under {arm['arm']}: jobs would have taken {arm['jct_mean_s']:.1f} s on average instead of "
+            f"{base['jct_mean_s']:.1f} s ({change:+.0%}); {len(sooner)} sooner, {len(later)} later, "
+            f"{len(changes) - len(sooner) - len(later)} the same within {_SAME:.0%}; {_held(arm)}."
+        )
+    # Those whose owners care first, then those that change most.
+    told = sorted(sooner + later, key=lambda c: (-c[2]["priority"], -abs(c[0] * c[1]), c[2]["job"]))
+    lines += [
+        f"{_name(row)} would have finished after {row['jct_s']:.1f} s instead of {was:.1f} s ({change:+.0%})."
+        for change, was, row in told[:_NAMED]
+    ]
+    if arm["unfinished"] > base["unfinished"]:
+        lines.append(f"{arm['unfinished'] - base['unfinished']} more jobs would not have finished.")
+    return lines
+
+
+def _held(arm: Mapping[str, Any]) -> str:
+    if not arm["slots_held"]:
+        return "no slot held, no copy made" if not arm["copies"] else f"{_copies(arm)}, no slot held"
+    return (
+        f"slots held {arm['slots_held']} times, {arm['held_idle_slot_s']:.1f} slot-seconds of it idle, "
+        f"{_copies(arm)}"
+    )
+
+
+def _copies(arm: Mapping[str, Any]) -> str:
+    return f"{arm['copies']} copies made, {arm['copies_won']} of them first"
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    name = str(row["name"] or row["job"]).splitlines()[0][:60]
+    return f"{name!r} (priority {row['priority']})" if row["priority"] else f"{name!r}"

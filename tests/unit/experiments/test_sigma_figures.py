@@ -1,0 +1,100 @@
+"""3Sigma's figures: what their runs return, and that every figure is built from such results."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_sched.experiments.reproduce.model import document
+from spark_sched.experiments.reproduce.registry import choose, load
+from spark_sched.experiments.reproduce.sigma import e2e
+from spark_sched.experiments.reproduce.sigma.example import plan
+from spark_sched.experiments.reproduce.sigma.summaries import mean_ci
+
+pytest.importorskip("scipy")
+PAPER = load("3sigma")
+
+SHORT: dict[str, Any] = {"seed": 3, "hours": 0.03, "load": 1.4}
+
+
+@pytest.fixture(scope="module")
+def short() -> dict[str, Any]:
+    return e2e.run(policy="3sigma", **SHORT)
+
+
+def test_a_run_is_json_and_repeats_itself_but_for_times(short: dict[str, Any]):
+    again = e2e.run(policy="3sigma", **SHORT)
+    assert json.loads(json.dumps(short)) == short
+    timed = {"cycle_cpu_ms", "solve_cpu_ms", "lookup_ms"}
+    assert {k: v for k, v in short.items() if k not in timed} == {
+        k: v for k, v in again.items() if k not in timed
+    }
+    assert short["jobs"] > 5
+    assert short["plans"] > 5
+    assert short["status"].get("refused", 0) == 0
+
+
+def test_all_policies_get_the_same_jobs(short: dict[str, Any]):
+    prio = e2e.run(policy="prio", **SHORT)
+    assert (prio["jobs"], prio["slo_jobs"]) == (short["jobs"], short["slo_jobs"])
+
+
+def test_a_perturbed_forecast_is_centred_where_it_should_be():
+    jobs = e2e.workload(3, 0.2, 1.4)
+    around = e2e._Around(0.5, 0.2, np.random.default_rng(0))
+    seen = list(around.watch(jobs))
+    assert seen == jobs
+    ratios, widths = [], []
+    for job in jobs:
+        told = around._known[job.key]
+        assert told.runtime is not None
+        truth_s = max(job.phases[0].durations_ms) / 1000
+        ratios.append(told.runtime_point_s / truth_s)
+        spread_s = told.runtime.quantile(0.84) - told.runtime.quantile(0.16)
+        widths.append(float(spread_s) / 2 / truth_s)
+    assert np.mean(ratios) == pytest.approx(1.5, abs=0.03)
+    assert np.median(widths) == pytest.approx(0.2, rel=0.05)
+
+
+def test_wider_jobs_make_the_same_load_on_a_larger_cluster():
+    plain = e2e.workload(3, 0.2, 0.95, nodes=256)
+    wide = e2e.workload(3, 0.2, 0.95, nodes=1024, wider=4)
+    assert len(wide) == len(plain)
+    assert sum(job.work_ms() for job in wide) == 4 * sum(job.work_ms() for job in plain)
+
+
+def test_the_worked_example_comes_out_exactly():
+    first, second = plan(low=0.0, high=10.0), plan(low=2.5, high=7.5)
+    assert first["slo"] == [1, 1, 1, 0.75, 0.5, 0.25, 0, 0]
+    assert second["slo"] == [1, 1, 1, 1, 0.5, 0, 0, 0]
+    assert (first["start"], second["start"]) == ([0, 10], [7.5, 0])
+
+
+def test_an_interval_of_five_seeds_is_students():
+    mean, interval = mean_ci([1, 2, 3, 4, 5])
+    assert mean == 3
+    # 2.776 · 1.5811 / √5
+    assert interval == pytest.approx((3 - 1.963, 3 + 1.963), abs=1e-3)
+    assert mean_ci([1, 2])[1] is None
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_every_figure_is_built_from_the_results_of_its_runs(short: dict[str, Any], quick: bool):
+    scale = PAPER.scale(quick)
+    figures = []
+    for spec in choose(PAPER, []):
+        results = {
+            run: run() if spec.id == "fig5" else {**short, "policy": json.loads(run.arguments)["policy"]}
+            for run in spec.runs(scale)
+        }
+        figures.append(spec.build(scale, results))
+    assert [figure.id for figure in figures] == [spec.id for spec in PAPER.figures]
+    for figure in figures:
+        assert figure.rows, figure.id
+        names = [value.name for value in figure.values]
+        assert len(names) == len(set(names)), figure.id
+        assert all(name.replace("_", "").replace(".", "").isalnum() for name in names), names
+    json.dumps(document(PAPER.name, figures))

@@ -1,0 +1,245 @@
+"""``spark-sched whatif`` on logs small enough to reckon by hand, and on input that it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from spark_sched.cli.app import app
+from spark_sched.experiments.whatif import Question, answer, read_log
+from spark_sched.experiments.whatif.overheads import Launch, Occupancy, turnaround_ms
+from spark_sched.experiments.whatif.recorded import Attempt
+from spark_sched.traces.model import Machine
+
+T0 = 1_700_000_000_000
+
+
+class Log:
+    """Listener events as Spark writes them; times in ms since the application's start."""
+
+    def __init__(self, **properties: str) -> None:
+        self.events: list[dict[str, Any]] = [
+            {"Event": "SparkListenerLogStart", "Spark Version": "4.1.0"},
+            {
+                "Event": "SparkListenerApplicationStart",
+                "App Name": "test",
+                "App ID": "app-1",
+                "Timestamp": T0,
+                "User": "anna",
+            },
+            {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": properties},
+        ]
+
+    def add(self, kind: str, **fields: Any) -> Log:
+        self.events.append({"Event": kind, **fields})
+        return self
+
+    def executor(self, at: int, name: str, cores: int, **info: Any) -> Log:
+        return self.add(
+            "SparkListenerExecutorAdded",
+            **{
+                "Timestamp": T0 + at,
+                "Executor ID": name,
+                "Executor Info": {"Host": f"h{name}", "Total Cores": cores, **info},
+            },
+        )
+
+    def job(self, number: int, begin: int, end: int, tasks: list[tuple[int, int]], **properties: str) -> Log:
+        """A Spark job of one phase that is submitted when it is; tasks by (launch, finish) on executor 1."""
+        info = {
+            "Stage ID": number,
+            "Stage Attempt ID": 0,
+            "Stage Name": f"stage {number}",
+            "Number of Tasks": len(tasks),
+            "Parent IDs": [],
+            "Submission Time": T0 + begin,
+        }
+        self.add(
+            "SparkListenerJobStart",
+            **{
+                "Job ID": number,
+                "Submission Time": T0 + begin,
+                "Stage Infos": [info],
+                "Properties": {k.replace("_", "."): v for k, v in properties.items()},
+            },
+        )
+        self.add("SparkListenerStageSubmitted", **{"Stage Info": info})
+        for index, (launch, finish) in enumerate(tasks):
+            self.add(
+                "SparkListenerTaskEnd",
+                **{
+                    "Stage ID": number,
+                    "Stage Attempt ID": 0,
+                    "Task End Reason": {"Reason": "Success"},
+                    "Task Info": {
+                        "Index": index,
+                        "Attempt": 0,
+                        "Launch Time": T0 + launch,
+                        "Finish Time": T0 + finish,
+                        "Executor ID": "1",
+                        "Locality": "PROCESS_LOCAL",
+                    },
+                },
+            )
+        done = {**info, "Completion Time": T0 + max(finish for _, finish in tasks)}
+        self.add("SparkListenerStageCompleted", **{"Stage Info": done})
+        return self.add(
+            "SparkListenerJobEnd",
+            **{"Job ID": number, "Completion Time": T0 + end, "Job Result": {"Result": "JobSucceeded"}},
+        )
+
+    def write(self, path: Path) -> Path:
+        path.write_text("".join(json.dumps(e, separators=(",", ":")) + "\n" for e in self.events))
+        return path
+
+
+def contended() -> Log:
+    """Two slots. A long job of four tasks, and a short one that waits behind it for 1.9 s."""
+    log = Log().executor(0, "1", 2)
+    log.job(0, 100, 4_120, [(120, 2_120), (120, 2_120), (2_120, 4_100), (2_120, 4_100)])
+    return log.job(1, 200, 5_120, [(4_100, 5_100)])
+
+
+Whatif = Callable[..., Result]
+
+
+@pytest.fixture
+def whatif(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Whatif:
+    monkeypatch.chdir(tmp_path)
+    contended().write(tmp_path / "log")
+
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(
+            app, ["whatif", *arguments], prog_name="spark-sched", catch_exceptions=False
+        )
+
+    return call
+
+
+def test_the_replay_gives_back_what_happened(tmp_path: Path) -> None:
+    document = answer(read_log(contended().write(tmp_path / "log")), Question())
+    assert [(r["real_jct_s"], r["jct_s"]) for r in document["arms"][0]["jobs"]] == [
+        (4.02, pytest.approx(4.02, abs=0.03)),
+        (4.92, pytest.approx(4.92, abs=0.03)),
+    ]
+    assert document["replay"]["within_10_percent"] == 1.0
+    assert document["answer"][0].startswith(
+        "Replayed under stock FIFO, as it ran: 2 of 2 jobs (100%) end within 10 % of what really happened"
+    )
+
+
+def test_a_jobs_priority_takes_it_to_the_front_and_the_words_say_so(whatif: Whatif) -> None:
+    result = whatif("log", "--policy", "priority", "--priority", "stage 1=5", "--json")
+    assert result.exit_code == 0
+    log = json.loads(result.stdout)["logs"][0]
+    ran, tried = ({row["job"]: row for row in arm["jobs"]} for arm in log["arms"])
+    # It waits for the first wave of the long job only.
+    assert ran["spark-1"]["jct_s"] == pytest.approx(4.92, abs=0.03)
+    assert tried["spark-1"]["jct_s"] == pytest.approx(2.92, abs=0.03)
+    assert tried["spark-0"]["jct_s"] == pytest.approx(5.02, abs=0.03)
+    assert "'stage 1' (priority 5) would have finished after 2.9 s instead of 4.9 s (-40%)." in log["answer"]
+
+
+def test_the_table_and_the_sentences_are_printed(whatif: Whatif) -> None:
+    result = whatif("log", "--policy", "stock-fair")
+    assert result.exit_code == 0
+    for words in ("2 of 2 jobs", "Under stock-fair:", "really", "stage 0", "1 executors, 2 slots"):
+        assert words in result.stdout
+
+
+def test_several_logs_are_answered_one_by_one_and_an_unusable_one_is_named(
+    whatif: Whatif, tmp_path: Path
+) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    contended().write(folder / "good")
+    Log().write(folder / "empty")
+    result = whatif("logs", "log", "--json")
+    document = json.loads(result.stdout)
+    assert [Path(log["log"]).name for log in document["logs"]] == ["good", "log"]
+    assert document["together"] == {"logs": 2, "jobs": 4, "within_10_percent": 1.0}
+    assert document["left_out"][0]["log"].endswith("empty")
+    assert "has no job with a task in it" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        pytest.param(("nowhere",), "nowhere is not there", id="no such file"),
+        pytest.param(("log", "--policy", "reservations"), "did you mean", id="unknown policy"),
+        pytest.param(("log", "--set", "spark.sched.reservation.isolation=2"), "from 0 to 1", id="bad value"),
+        pytest.param(
+            ("log", "--set", "spark.executor.cores=2"), "no setting of the scheduler", id="not ours"
+        ),
+        pytest.param(("log", "--priority", "stage"), "JOB=N", id="no number"),
+        pytest.param(("log", "--priority", "report=3"), "which is no job", id="no such job"),
+        pytest.param(("swf",), "is no Spark event log but", id="another trace"),
+        pytest.param(("log", "--pools", "log"), "no allocation file", id="no pools"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    whatif: Whatif, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "swf").write_text("".join(f"{i} 2 3.0 2.0 4.0\n" for i in range(20)))
+    result = whatif(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_driver_that_never_ran_two_jobs_at_once_waits_for_each(tmp_path: Path) -> None:
+    log = Log().executor(0, "1", 1).job(0, 0, 1_000, [(10, 990)]).job(1, 1_500, 2_500, [(1_510, 2_490)])
+    recorded = read_log(log.write(tmp_path / "log"))
+    document = answer(recorded, Question())
+    assert document["model"]["one_by_one"]
+    assert [row["submit_s"] for row in document["arms"][0]["jobs"]] == [0.0, 1.5]
+    fixed = answer(recorded, Question(one_by_one=False))
+    assert not fixed["model"]["one_by_one"]
+
+
+def test_gpus_bound_an_executors_slots(tmp_path: Path) -> None:
+    log = Log().add(
+        "SparkListenerResourceProfileAdded",
+        **{
+            "Resource Profile Id": 0,
+            "Task Resource Requests": {"cpus": {"Amount": 1.0}, "gpu": {"Amount": 0.25}},
+        },
+    )
+    log.executor(0, "1", 16, Resources={"gpu": {"name": "gpu", "addresses": ["0"]}})
+    log.job(0, 0, 100, [(10, 90)])
+    assert read_log(log.write(tmp_path / "log")).executors[0].slots == 4
+
+
+def test_an_executor_that_gets_nothing_while_tasks_wait_is_not_there(tmp_path: Path) -> None:
+    log = Log().executor(0, "1", 1).executor(0, "2", 8)
+    log.job(0, 0, 3_020, [(10, 1_010), (1_010, 2_010), (2_010, 3_010)])
+    document = answer(read_log(log.write(tmp_path / "log")), Question())
+    assert document["replay"]["within_5_percent"] == 1.0
+
+
+def test_waiting_for_slots_is_no_overhead(tmp_path: Path) -> None:
+    """The second job's 3.9 s before its first launch are simulated anew, not copied."""
+    document = answer(read_log(contended().write(tmp_path / "log")), Question())
+    assert document["model"]["launch_ms"] == 20
+
+
+def test_turnaround_is_matched_by_the_order_of_ends() -> None:
+    def launch(start: int, end: int) -> Launch:
+        return Launch(Attempt(0, start, end, "e", True, False, ""), 0, -1)
+
+    own = [launch(1_000 * i // 2 + 4 * (i // 2), 1_000 * i // 2 + 996 + 4 * (i // 2)) for i in range(20)]
+    assert turnaround_ms(own, {"e": 2}) == pytest.approx(8, abs=4)
+    assert turnaround_ms(own[:3], {"e": 2}) == 0.0
+
+
+def test_free_slots_are_followed_back_to_when_the_last_one_came_free() -> None:
+    attempts = [Attempt(0, 0, 100, "e", True, False, ""), Attempt(1, 0, 50, "e", True, False, "")]
+    occupancy = Occupancy(attempts, [Machine("e", slots=2)], 0)
+    assert occupancy.free_since_ms(40) == 40
+    assert occupancy.free_since_ms(80) == 50
+    assert occupancy.any_slot(0)
