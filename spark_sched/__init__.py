@@ -11,14 +11,15 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "conf", "job"]
+__all__ = ["__version__", "admission", "conf", "job"]
 
 if TYPE_CHECKING:
+    from spark_sched.admissions import admission
     from spark_sched.bridge import conf
     from spark_sched.session import job
 
 # Imported on first use: the planner and executors import this package and need neither.
-_LAZY = {"conf": "spark_sched.bridge", "job": "spark_sched.session"}
+_LAZY = {"admission": "spark_sched.admissions", "conf": "spark_sched.bridge", "job": "spark_sched.session"}
 
 
 def __getattr__(name: str) -> object:

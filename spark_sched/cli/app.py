@@ -18,6 +18,15 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "doctor": ("spark_sched.cli.doctor", "Find out what is wrong here and how to mend it."),
     "demo": ("spark_sched.cli.demo", "Foreground against background on a local cluster, with and without."),
     "simulate": ("spark_sched.cli.simulate", "Run any policy on any trace, on a virtual clock."),
+    "whatif": ("spark_sched.cli.whatif", "Replay a Spark event log under other policies."),
+    "predict": (
+        "spark_sched.cli.predict",
+        "Learn runtimes from history; measure how well they are predicted.",
+    ),
+    "reproduce": (
+        "spark_sched.cli.reproduce",
+        "Make a paper's figures and set them beside the paper's values.",
+    ),
     "trace": ("spark_sched.cli.trace", "Read, make and measure workloads: traces and Spark event logs."),
 }
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import click
 
@@ -12,6 +13,28 @@ from spark_sched.config.keys import PLANNER_POLICY
 from spark_sched.errors import BadInputError, did_you_mean
 
 DEFAULT_MASTER = "local[*]"
+
+#: What pip installs for a module that a plain installation lacks.
+_INSTALLED_BY = {
+    "jinja2": "'spark-sched[report]'",
+    "matplotlib": "'spark-sched[report]'",
+    "pyarrow": "'spark-sched[traces]'",
+    "scipy": "'spark-sched[report]'",
+    "tomli": "tomli",
+}
+
+
+@contextmanager
+def needing(what: str) -> Iterator[None]:
+    """Around a command's imports. Raises BadInputError naming what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in _INSTALLED_BY:
+            raise
+        raise BadInputError(
+            f"{what} needs {error.name}, which is not installed: run pip install {_INSTALLED_BY[error.name]}"
+        ) from None
 
 
 def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]:

@@ -6,19 +6,22 @@ import json
 import os
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import echo_json
+from spark_sched.cli.app import Failure
+from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 
 if TYPE_CHECKING:
-    from rich.progress import Progress
-
     from spark_sched.sim.experiment import Arm, Experiment
+    from spark_sched.sim.runs import Run
 
 
 @click.command("simulate")
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for results.json, jobs.parquet and tasks.parquet.",
+    help="Folder for report.html, results.json, jobs.parquet and tasks.parquet.",
 )
 @click.option("--arm", "only", multiple=True, metavar="NAME", help="Run these arms only.")
 @click.option(
@@ -37,13 +40,23 @@ if TYPE_CHECKING:
 @click.option(
     "--jobs", "shown", type=click.IntRange(min=0), default=0, metavar="N", help="Show N jobs per run."
 )
+@click.option(
+    "--on",
+    "place",
+    metavar="MASTER",
+    help="Spread the runs over Spark: spark://host:port, local-cluster[…], local[N], …, or spark for the "
+    "configured master.",
+)
+@click.pass_context
 def command(
+    context: click.Context,
     experiment: Path,
     as_json: bool,
     out: Path | None,
     only: tuple[str, ...],
     seeds: tuple[int, ...],
     shown: int,
+    place: str | None,
 ) -> None:
     """Run an experiment: a cluster, a workload, policies and seeds from a TOML file.
 
@@ -54,16 +67,10 @@ def command(
     Examples:
       spark-sched simulate conf/experiments/baselines.toml
       spark-sched simulate conf/experiments/isolation.toml --out results --json
+      spark-sched simulate conf/experiments/isolation.toml --on spark://host:7077
     """
-    try:
+    with needing("simulate"):
         from spark_sched.sim.experiment import read_experiment
-    except ModuleNotFoundError as error:
-        extra = {"pyarrow": "'spark-sched[traces]'", "tomli": "tomli"}.get(error.name or "")
-        if extra is None:
-            raise
-        raise BadInputError(
-            f"simulate needs {error.name}, which is not installed: run pip install {extra}"
-        ) from None
 
     plan = read_experiment(experiment)
     arms = [arm for arm in plan.arms if not only or arm.name in only]
@@ -73,48 +80,75 @@ def command(
             raise BadInputError(
                 f"--arm is {name!r}{did_you_mean(name, names)} but must be one of {', '.join(names)}"
             )
-    document = _run(plan, arms, seeds or plan.seeds, out, shown)
+    try:
+        document = _run(plan, arms, tuple(dict.fromkeys(seeds)) or plan.seeds, out, shown, place)
+    except KeyboardInterrupt:
+        click.echo("interrupted: everything is stopped, nothing was written", err=True)
+        context.exit(EXIT_INTERRUPTED)
+    except RuntimeError as error:
+        # Only where --on was given is its module there, and only it raises this.
+        spread = sys.modules.get("spark_sched.experiments.spread")
+        if spread is None or not isinstance(error, spread.SpreadError):
+            raise
+        raise Failure(str(error)) from None
+    if out is not None:
+        _report(out, document)
     if as_json:
         echo_json(document)
     else:
         _print(document)
 
 
+def _report(out: Path, document: dict[str, Any]) -> None:
+    """The page is for people: without the packages it needs the results are complete all the same."""
+    try:
+        from spark_sched.experiments.simulation import write_report
+
+        path = write_report(out, document)
+    except ModuleNotFoundError as error:
+        if error.name not in ("jinja2", "matplotlib"):
+            raise
+        click.echo(f"no report.html without {error.name}: run pip install 'spark-sched[report]'", err=True)
+    else:
+        click.echo(f"report: {path}", err=True)
+
+
 def _run(
-    plan: Experiment, arms: list[Arm], seeds: tuple[int, ...], out: Path | None, shown: int
+    plan: Experiment, arms: list[Arm], seeds: tuple[int, ...], out: Path | None, shown: int, place: str | None
 ) -> dict[str, Any]:
     from spark_sched.sim.files import TableFile
     from spark_sched.sim.summary import mean_over_runs, summarize
 
+    source: Callable[..., Iterator[Run]]
+    if place is None:
+        from spark_sched.sim.runs import runs_here
+
+        source, unit = partial(runs_here, plan, arms, seeds), "jobs"
+    else:
+        from spark_sched.experiments.spread import runs_on_spark
+
+        source, unit = partial(runs_on_spark, place, plan, arms, seeds), "runs"
     left_out: Counter[str] = Counter()
     runs: dict[str, list[dict[str, Any]]] = {arm.name: [] for arm in arms}
     with ExitStack() as stack:
         jobs_file = stack.enter_context(TableFile(out / "jobs.parquet")) if out else None
         tasks_file = stack.enter_context(TableFile(out / "tasks.parquet")) if out else None
-        bar = stack.enter_context(_progress())
+        bar = stack.enter_context(counting_bar(unit))
         bar_task = bar.add_task("", total=None)
-        done = 0
-        # Seeds outside: the arms of one seed share its jobs.
-        for nth, seed in enumerate(seeds):
-            jobs = plan.jobs(seed, left_out)
-            bar.update(bar_task, total=done + len(jobs) * len(arms) * (len(seeds) - nth))
-            for arm in arms:
-                bar.update(bar_task, description=f"{arm.name}, seed {seed}")
-                begun = done
 
-                def tick(ended: int, now_ms: int, begun: int = begun) -> None:
-                    bar.update(bar_task, completed=begun + ended)
+        def progress(what: str, completed: int, total: int | None) -> None:
+            bar.update(bar_task, description=what, completed=completed, total=total)
 
-                result = plan.run(arm, seed, jobs, keep_tasks=out is not None, progress=tick)
-                done += len(jobs)
-                bar.update(bar_task, completed=done)
-                run: dict[str, Any] = {"seed": seed, "totals": result.totals, "classes": summarize(result)}
-                if shown:
-                    run["jobs"] = [row for _, row in zip(range(shown), result.rows(), strict=False)]
-                runs[arm.name].append(run)
-                if jobs_file is not None and tasks_file is not None:
-                    jobs_file.add(arm.name, seed, result.jobs)
-                    tasks_file.add_tasks(arm.name, seed, result)
+        for arm, seed, result, missing in source(keep_tasks=out is not None, progress=progress):
+            if arm is arms[0]:  # the arms of one seed share its jobs
+                left_out.update(missing)
+            run: dict[str, Any] = {"seed": seed, "totals": result.totals, "classes": summarize(result)}
+            if shown:
+                run["jobs"] = [row for _, row in zip(range(shown), result.rows(), strict=False)]
+            runs[arm.name].append(run)
+            if jobs_file is not None and tasks_file is not None:
+                jobs_file.add(arm.name, seed, result.jobs)
+                tasks_file.add_tasks(arm.name, seed, result)
     document: dict[str, Any] = {
         "experiment": plan.name,
         "nodes": len(plan.cluster.nodes),
@@ -138,21 +172,6 @@ def _run(
         temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         os.replace(temporary, whole)
     return document
-
-
-def _progress() -> Progress:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("jobs, left:"),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr, stderr=True),
-        transient=True,
-    )
 
 
 #: Columns of the table: key, heading, decimals.

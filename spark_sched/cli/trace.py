@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import echo_json
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.trace_input import reading, say_left_out
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
-    from spark_sched.traces import Trace, TraceReader
+    from spark_sched.traces import Trace
 
 _PATH = click.Path(path_type=Path)
 _FORMAT = click.option(
@@ -60,7 +60,7 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
     _need_pyarrow()
     from spark_sched.traces.stats import trace_stats
 
-    with _reading(path, format_, executors) as reader:
+    with reading(path, format_, executors) as reader:
         found = trace_stats(reader.chunks())
     document = {
         "path": str(path),
@@ -76,7 +76,7 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
         from spark_sched.cli.trace_tables import print_stats
 
         print_stats(document)
-    _say_left_out(reader)
+    say_left_out(reader)
 
 
 @command.command("convert")
@@ -96,7 +96,7 @@ def convert(source: Path, out: Path, format_: str | None, executors: int | None,
     from spark_sched.traces.parquet_io import write_chunks
 
     _check_out(out, source)
-    with _reading(source, format_, executors) as reader:
+    with reading(source, format_, executors) as reader:
         jobs = write_chunks(reader.chunks(), out, lambda: reader.meta)
     if as_json:
         echo_json(
@@ -104,7 +104,7 @@ def convert(source: Path, out: Path, format_: str | None, executors: int | None,
         )
     else:
         click.echo(f"{out}: {jobs:,} jobs from {reader.title}")
-    _say_left_out(reader)
+    say_left_out(reader)
 
 
 @command.group("generate")
@@ -197,6 +197,29 @@ def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> N
     _write(out, seed, as_json, lambda rng: pareto_jobs(rng, **parameters))
 
 
+@generate.command("recurring")
+@click.argument("out", type=_PATH)
+@_SEED
+@click.option(
+    "--like", default="google2011", show_default=True, help="2sigma, google2011, google2019 or mix."
+)
+@click.option("--jobs", default=1250, show_default=True, help="Jobs that offer the load.")
+@click.option("--history", default=2500, show_default=True, help="Jobs before them.")
+@click.option("--slots", default=150, show_default=True, help="Slots that the load is for.")
+@click.option("--programs", default=60, show_default=True, help="Recurring programs.")
+@click.option("--dag", is_flag=True, help="Jobs are chains of 2 to 5 phases (§6).")
+@click.option(
+    "--updated", default=0.0, show_default=True, help="Share of programs that change after history."
+)
+@_JSON
+def generate_recurring(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:
+    """Recurring programs whose runs and tasks vary as SLearn's traces do (table 4)."""
+    _need_pyarrow()
+    from spark_sched.traces.generators import recurring
+
+    _write(out, seed, as_json, lambda rng: recurring(rng, **parameters))
+
+
 def _write(out: Path, seed: int, as_json: bool, make: Callable[[Any], Trace]) -> None:
     import numpy as np
 
@@ -220,47 +243,10 @@ def _write(out: Path, seed: int, as_json: bool, make: Callable[[Any], Trace]) ->
 
 
 def _whole(path: Path) -> Trace:
-    with _reading(path, None, None) as reader:
+    with reading(path, None, None) as reader:
         trace = reader.read()
-    _say_left_out(reader)
+    say_left_out(reader)
     return trace
-
-
-@contextmanager
-def _reading(path: Path, format_: str | None, executors: int | None) -> Iterator[TraceReader]:
-    """An open reader with a progress bar on standard error while a person may be watching."""
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from spark_sched.traces import open_trace
-
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not Console(stderr=True).is_terminal,
-    )
-    with bar:
-        task = bar.add_task(f"reading {path.name}", total=None)
-        options = {} if executors is None else {"executors": executors}
-        reader = open_trace(path, format_, progress=lambda done: bar.advance(task, done), **options)
-        bar.update(task, total=reader.size_bytes)
-        yield reader
-
-
-def _say_left_out(reader: TraceReader) -> None:
-    report = reader.report
-    if report.bad_rows:
-        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows were left out as unreadable:", err=True)
-        for row in report.examples:
-            click.echo(f"  {row}", err=True)
-        if report.bad_rows > len(report.examples):
-            click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
-    for note, count in sorted(report.notes.items()):
-        click.echo(f"not used: {count:,} {note}", err=True)
 
 
 def _check_out(out: Path, source: Path | None = None) -> None:
@@ -273,9 +259,5 @@ def _check_out(out: Path, source: Path | None = None) -> None:
 
 
 def _need_pyarrow() -> None:
-    try:
+    with needing("trace"):
         import pyarrow  # noqa: F401  # asked for here so that the answer is a sentence
-    except ImportError:
-        raise BadInputError(
-            "traces need pyarrow, which is not installed: run pip install 'spark-sched[traces]'"
-        ) from None

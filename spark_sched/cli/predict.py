@@ -1,0 +1,235 @@
+"""``spark-sched predict``: what history says about runtimes, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.errors import BadInputError
+from spark_sched.terminal import counting_bar
+
+if TYPE_CHECKING:
+    from spark_sched.traces import TraceChunk
+
+_PATH = click.Path(path_type=Path)
+#: Narrower jobs are not sampled (SLearn §5.1.2).
+THIN = 3
+
+
+@click.group("predict")
+def command() -> None:
+    """Learn runtimes from history, and measure how well they are predicted.
+
+    docs/prediction.md says how and with what result.
+
+    \b
+    Examples:
+      spark-sched predict eval SDSC-BLUE-2000-4.2-cln.swf.gz
+      spark-sched predict learn --history runtimes.db eventlog_v2_app-20260101-0001/
+    """
+
+
+@command.command("eval")
+@click.argument("trace", type=_PATH)
+@click.option("--format", "format_", metavar="NAME", help="The input's format; found from its content.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
+    """Predictor accuracy on TRACE, in the order of time, the second half scored.
+
+    Every job is predicted when it is submitted from jobs that ended before, and learned when it ends. Shown
+    are the share of finished jobs whose estimate is off by a factor of two or more, and how often runtimes
+    fell into the predicted intervals, before and after calibration.
+
+    Where the trace has task durations: how much mean task times vary over time and over space, and how far
+    job sizes by pilots, by history and by both are off (docs/slearn.md).
+
+    \b
+    Examples:
+      spark-sched predict eval jobs_derived.csv.gz
+      spark-sched predict eval --json CTC-SP2-1996-3.1-cln.swf.gz
+    """
+    with needing("predict"):
+        from spark_sched.experiments.accuracy import evaluate, jobs_with_runtimes
+        from spark_sched.experiments.task_accuracy import MeasuredJob, evaluate_tasks, measured_jobs
+
+    left_out: Counter[str] = Counter()
+    measured: list[MeasuredJob] = []
+
+    def seen(chunks: Iterable[TraceChunk]) -> Iterator[TraceChunk]:
+        for chunk in chunks:
+            measured.extend(measured_jobs([chunk]))
+            yield chunk
+
+    with reading(trace, format_, None) as reader:
+        jobs = list(jobs_with_runtimes(seen(reader.chunks()), left_out))
+    with _progress(f"sizing {trace.name}") as tell:
+        tasks = evaluate_tasks(measured, progress=tell)
+    if not jobs and tasks is None:
+        raise BadInputError(f"{trace} has no job with an arrival: nothing can be predicted in order of time")
+    found: dict[str, Any] = {}
+    with _progress(f"predicting {trace.name}") as tell:
+        try:
+            found = evaluate(jobs, progress=tell)
+        except BadInputError as error:
+            # A trace of tasks alone, without arrivals or runtimes of jobs, still tells of sizes.
+            if tasks is None:
+                raise BadInputError(f"{trace}: {error}") from None
+    document = {
+        "trace": str(trace),
+        "format": reader.format,
+        "left_out": dict(left_out),
+        **found,
+        "tasks": tasks,
+        "report": reader.report.to_dict(),
+    }
+    if as_json:
+        echo_json(document)
+    else:
+        if found:
+            _print(document)
+        if tasks is not None:
+            _print_tasks(tasks, "jobs")
+        if tasks is not None and tasks["phases"] is not None:
+            _print_tasks(tasks["phases"], "phases, each by itself,")
+        for reason, count in sorted(left_out.items()):
+            click.echo(f"not used: {count:,} {reason}", err=True)
+    say_left_out(reader)
+
+
+@command.command("learn")
+@click.argument("eventlogs", metavar="EVENTLOG...", type=_PATH, nargs=-1, required=True)
+@click.option(
+    "--history",
+    metavar="PATH|URL",
+    help="Where to keep it, as spark.sched.history.path: a SQLite file or postgresql://…",
+)
+@click.option("--format", "format_", metavar="NAME", help="The inputs' format; found from their content.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None, as_json: bool) -> None:
+    """Learn runtimes from event logs (or traces) into a history that planners use.
+
+    Each log is learned whole or not at all, and once: one that was learned before is passed over.
+
+    \b
+    Examples:
+      spark-sched predict learn --history runtimes.db eventlog_v2_app-20260101-0001/
+      spark-sched predict learn --history postgresql://sched@db/runtimes logs/*.zstd
+    """
+    if history is None:
+        raise BadInputError("--history is missing: name the file of spark.sched.history.path, or its URL")
+    with needing("predict"):
+        from spark_sched.experiments.accuracy import jobs_with_runtimes
+        from spark_sched.experiments.learning import fingerprint, lessons_of
+    from spark_sched.runtime.runtimes import StoredRuntimes
+
+    store = StoredRuntimes(history, None)
+    sigma = store.load()
+    rows: list[dict[str, Any]] = []
+    for path in eventlogs:
+        left_out: Counter[str] = Counter()
+        with reading(path, format_, None) as reader:
+            jobs = sorted(jobs_with_runtimes(reader.chunks(), left_out), key=lambda job: job.submit_s)
+        say_left_out(reader)
+        source = fingerprint(jobs)
+        row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "known": True}
+        if jobs and not store.has_source(source):
+            with _progress(f"learning {path.name}") as tell:
+                found = lessons_of(jobs, sigma, tell)
+            if store.add_source(source, found):
+                row.update(learned=len(found), known=False)
+        rows.append(row)
+    # What planners start from: the state, so that they need not go through the jobs.
+    sigma = store.load()
+    store.close()
+    document = {
+        "history": store.title,
+        "jobs": sigma.jobs,
+        "feature_values": len(sigma),
+        "sources": rows,
+    }
+    if as_json:
+        echo_json(document)
+        return
+    for row in rows:
+        what = "learned before" if row["known"] else f"{row['learned']:,} of {row['jobs']:,} jobs learned"
+        click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
+    click.echo(f"{store.title}: {sigma.jobs:,} jobs, {len(sigma):,} feature values")
+
+
+@contextmanager
+def _progress(text: str) -> Iterator[Any]:
+    with counting_bar("jobs") as bar:
+        task = bar.add_task(text, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print(document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(
+        f"{document['trace']}: {document['jobs']:,} jobs, {document['scored']:,} scored (finished jobs of "
+        f"the second half), {document['feature_values']:,} feature values, {document['seconds']:g} s",
+        highlight=False,
+    )
+    table = Table("estimate", "off by 2× or more", "answered", "off among answered", "NMAE")
+    for key, title in (
+        ("point", "3σPredict, point"),
+        ("best_expert", "3σPredict, best expert's own"),
+        ("last_20_of_user_and_name", "median of last 20, user and name"),
+    ):
+        row = document[key]
+        table.add_row(
+            title,
+            f"{row['off_by_two_pct']:.2f} %",
+            f"{row['answered_pct']:.2f} %",
+            f"{row['off_by_two_of_answered_pct']:.2f} %",
+            f"{row['nmae']:.3f}",
+        )
+    console.print(table)
+    table = Table("intervals", "80 % holds", "95 % holds", "80 %: high / low, median")
+    for kind in ("history", "calibrated"):
+        coverage = document["coverage_pct"][kind]
+        width = document["width_of_80_pct_interval"][kind]
+        table.add_row(
+            kind, f"{coverage['80']:.2f} %", f"{coverage['95']:.2f} %", "-" if width is None else f"{width:g}"
+        )
+    console.print(table)
+    table = Table("answers from", "expert", "jobs", "off by 2× or more")
+    for row in document["answers"][:10]:
+        table.add_row(row["feature"], row["expert"], f"{row['jobs']:,}", f"{row['off_by_two_pct']:.2f} %")
+    console.print(table)
+
+
+def _print_tasks(tasks: dict[str, Any], what: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(
+        f"sizes: {tasks['scored']:,} {what} of {THIN} tasks or more, of {tasks['jobs']:,} whose tasks were "
+        f"all measured (second half), {tasks['runs']} draws of pilots",
+        highlight=False,
+    )
+    table = Table("CoV of task times (SLearn, table 4)", "P50", "P90", "jobs")
+    for kind in ("over_time", "over_space"):
+        row = tasks["cov"][kind]
+        cells = ["-" if row[name] is None else f"{row[name]:.2f}" for name in ("p50", "p90")]
+        table.add_row(kind.replace("_", " "), *cells, f"{row['jobs']:,}")
+    console.print(table)
+    quantiles = list(next(iter(tasks["predictors"].values()))["error_pct"])
+    table = Table(
+        "error, % (figure 2)", *(name.upper() for name in quantiles), "right queue (table 7)", "pilots"
+    )
+    for name, row in tasks["predictors"].items():
+        errors = ["-" if row["error_pct"][q] is None else f"{row['error_pct'][q]:.1f}" for q in quantiles]
+        table.add_row(name, *errors, f"{row['right_queue_pct']:.1f} %", f"{row['mean_pilots']:.2f}")
+    console.print(table)

@@ -1,0 +1,100 @@
+"""``spark-sched reproduce``: the papers' figures beside our numbers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.terminal import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from spark_sched.experiments.reproduce.model import Figure
+
+_DEFAULT_OUT = Path("spark-sched-reproduce")
+
+
+@click.command("reproduce")
+@click.argument("paper")
+@click.argument("figures", metavar="[FIGURE]...", nargs=-1)
+@click.option("--quick", is_flag=True, help="Fewer seeds and shorter horizons, in a few minutes.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder for report.html, results.json and finished runs, which are taken up again.  [default: "
+    "spark-sched-reproduce; with --json none]",
+)
+@click.option(
+    "--runs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Seeds per simulated figure, instead of 3 (1 with --quick).",
+)
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per processor]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+@click.pass_context
+def command(
+    context: click.Context,
+    paper: str,
+    figures: tuple[str, ...],
+    quick: bool,
+    out: Path | None,
+    runs: int | None,
+    workers: int | None,
+    as_json: bool,
+) -> None:
+    """Make a paper's figures and print them beside the paper's values, with what differs and why.
+
+    \b
+    Papers and figures:
+      slot-reservation   fig8 fig10 fig15 fig16 fig17
+      3sigma             fig1 fig5 fig6 fig7 fig8 fig9 fig10 fig11 fig12 table2
+      slearn             fig1 fig2 fig3 fig4 fig5 fig6 fig7 fig8 fig9
+                         table4 table5 table6 table7 table8 table9
+
+    \b
+    Examples:
+      spark-sched reproduce slot-reservation --quick
+      spark-sched reproduce slot-reservation fig10 fig17 --json
+      spark-sched reproduce slot-reservation --out results
+    """
+    with needing("reproduce"):
+        import jinja2  # noqa: F401
+        import matplotlib  # noqa: F401
+        import scipy  # noqa: F401
+
+        from spark_sched.experiments.reproduce.command import Request, reproduce
+
+    folder = out if out is not None or as_json else _DEFAULT_OUT
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        _, found, document = reproduce(
+            Request(paper, figures, quick, folder, runs, cpus if workers is None else workers)
+        )
+    except KeyboardInterrupt:
+        kept = f", finished runs are kept in {folder / 'runs'}" if folder else ""
+        click.echo(f"interrupted{kept}: no report was written", err=True)
+        context.exit(EXIT_INTERRUPTED)
+    if as_json:
+        echo_json(document)
+    else:
+        _print(found)
+    if folder is not None:
+        click.echo(f"report: {folder / 'report.html'}", err=as_json)
+
+
+def _print(figures: Sequence[Figure]) -> None:
+    from rich.console import Console
+
+    from spark_sched.experiments.reproduce.report import print_figures
+
+    # A pipe has no width: wide enough for every column then.
+    print_figures(figures, Console() if sys.stdout.isatty() else Console(width=160))

@@ -1,0 +1,44 @@
+"""A trace as a command's input: read behind a progress bar, with what was left out of it said at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spark_sched.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from spark_sched.traces import TraceReader
+
+
+@contextmanager
+def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[TraceReader]:
+    """An open reader with a progress bar on standard error while a person may be watching."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    from spark_sched.traces import open_trace
+
+    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with bar:
+        task = bar.add_task(f"reading {path.name}", total=None)
+        options = {} if executors is None else {"executors": executors}
+        reader = open_trace(path, format_, progress=lambda done: bar.advance(task, done), **options)
+        bar.update(task, total=reader.size_bytes)
+        yield reader
+
+
+def say_left_out(reader: TraceReader) -> None:
+    """Say on standard error which rows could not be read and what was not used."""
+    report = reader.report
+    if report.bad_rows:
+        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows were left out as unreadable:", err=True)
+        for row in report.examples:
+            click.echo(f"  {row}", err=True)
+        if report.bad_rows > len(report.examples):
+            click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
+    for note, count in sorted(report.notes.items()):
+        click.echo(f"not used: {count:,} {note}", err=True)

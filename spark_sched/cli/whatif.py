@@ -1,0 +1,181 @@
+"""``spark-sched whatif``: replay a Spark event log under other policies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spark_sched.cli.common import echo_json, needing, parse_assignments
+from spark_sched.errors import BadInputError
+from spark_sched.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from spark_sched.experiments.whatif import Question
+
+
+@click.command("whatif")
+@click.argument("logs", metavar="EVENTLOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="Try this policy; repeatable.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="K=V", help="Try this spark.sched.* setting; repeatable."
+)
+@click.option(
+    "--priority",
+    "priorities",
+    multiple=True,
+    metavar="JOB=N",
+    help="Try this priority for jobs of that name (* for any text); repeatable.",
+)
+@click.option(
+    "--predictor",
+    type=click.Choice(["none", "history", "3sigma", "oracle"]),
+    default="3sigma",
+    show_default=True,
+    help="What the tried policies know of jobs.",
+)
+@click.option(
+    "--pools",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Allocation file of FAIR mode.",
+)
+@click.option(
+    "--arrivals",
+    type=click.Choice(["auto", "recorded", "one-by-one"]),
+    default="auto",
+    show_default=True,
+    help="Jobs come when they came, or each after the one before it; auto: as the log looks.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--jobs", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Jobs in the table."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON document.")
+def command(
+    logs: tuple[Path, ...],
+    policies: tuple[str, ...],
+    settings: tuple[str, ...],
+    priorities: tuple[str, ...],
+    predictor: str,
+    pools: Path | None,
+    arrivals: str,
+    seed: int,
+    shown: int,
+    as_json: bool,
+) -> None:
+    """Replay Spark event logs, and say what other policies and settings would have made of them.
+
+    An EVENTLOG is a file (plain or compressed), a rolling directory or a folder of logs, of stock Spark or of
+    this scheduler. The error of the replay as it really ran comes first. docs/whatif.md says how it works.
+
+    \b
+    Examples:
+      spark-sched whatif app-20260101
+      spark-sched whatif app-20260101 --priority 'report*=10' --policy reservation --policy priority
+      spark-sched whatif events/ --set spark.sched.reservation.isolation=0.9 --json
+    """
+    with needing("whatif"):
+        from spark_sched.experiments.whatif import Question, read_pools
+
+    question = Question(
+        policies=policies,
+        settings=parse_assignments("--set", settings),
+        priorities=tuple(_priorities(priorities)),
+        predictor=predictor,
+        pools=None if pools is None else read_pools(pools),
+        one_by_one={"auto": None, "recorded": False, "one-by-one": True}[arrivals],
+        seed=seed,
+    )
+    question.check()
+    document = _answers(logs, question)
+    if as_json:
+        echo_json(document)
+    else:
+        for log in document["logs"]:
+            _print(log, shown)
+
+
+def _priorities(texts: tuple[str, ...]) -> list[tuple[str, int]]:
+    found = []
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        try:
+            if not equals or not name:
+                raise ValueError(text)
+            found.append((name, int(value)))
+        except ValueError:
+            raise BadInputError(
+                f"--priority is {text!r} but must be written as JOB=N with a whole number N"
+            ) from None
+    return found
+
+
+def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from spark_sched.experiments.whatif import answer, logs_under, read_log
+
+    logs = [log for path in paths for log in logs_under(path)]
+    answers, refused = [], []
+    with progress_bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
+        task = bar.add_task("", total=None)
+        for number, log in enumerate(logs, 1):
+            where = f"{log.name} ({number} of {len(logs)})" if len(logs) > 1 else log.name
+            read = 0
+
+            def reading(done: int, where: str = where) -> None:
+                nonlocal read
+                read += done
+                bar.update(task, description=f"{where}: reading, {read / 1e6:.0f} MB")
+
+            def running(arm: str, ended: int, where: str = where) -> None:
+                bar.update(task, description=f"{where}: {arm}, {ended} jobs")
+
+            try:
+                answers.append(answer(read_log(log, reading), question, running))
+            except BadInputError as error:
+                if len(logs) == 1:
+                    raise
+                # One log of many that cannot be used does not take the others' answers away.
+                refused.append({"log": str(log), "reason": str(error)})
+                bar.console.print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
+    if not answers:
+        raise BadInputError(f"none of {len(logs)} logs can be replayed; the first: {refused[0]['reason']}")
+    return {"logs": answers, "left_out": refused, "together": _together(answers)}
+
+
+def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """Jobs of all logs and the share of them that the replays got right."""
+    jobs = sum(log["replay"]["jobs"] for log in answers)
+    right = sum((log["replay"]["within_10_percent"] or 0.0) * log["replay"]["jobs"] for log in answers)
+    return {"logs": len(answers), "jobs": jobs, "within_10_percent": right / jobs if jobs else None}
+
+
+def _print(log: Mapping[str, Any], shown: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console() if sys.stdout.isatty() else Console(width=140)
+    title = f"{log['log']}: Spark {log['spark'] or '?'}, {log['executors']} executors, {log['slots']} slots"
+    console.print(title, markup=False, highlight=False, soft_wrap=True)
+    for line in log["answer"]:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    for note in log["notes"]:
+        console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
+    if shown:
+        table = Table(
+            caption="completion times in s" if log["jobs"] <= shown else f"the first {shown} jobs, s"
+        )
+        for heading in ("job", "priority", "really", *(arm["arm"] for arm in log["arms"])):
+            table.add_column(heading, justify="left" if heading == "job" else "right")
+        others = [{row["job"]: row for row in arm["jobs"]} for arm in log["arms"]]
+        for row in log["arms"][-1]["jobs"][:shown]:
+            times = [row["real_jct_s"], *(rows.get(row["job"], {}).get("jct_s") for rows in others)]
+            name = str(row["name"] or row["job"]).splitlines()[0][:48]
+            table.add_row(name, str(row["priority"]), *("–" if s is None else f"{s:.1f}" for s in times))
+        console.print(table)
+    console.print()
