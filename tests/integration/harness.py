@@ -13,10 +13,12 @@ from tests.integration.scenarios import MARKER
 ROOT = Path(__file__).parents[2]
 
 
-def run_scenario(name: str, master: str, *settings: str, timeout_s: float = 300.0) -> dict[str, Any]:
+def run_scenario(
+    name: str, master: str, *settings: str, timeout_s: float = 300.0, module: str = "scenarios"
+) -> dict[str, Any]:
     """The scenario's result; fails with the end of its log when it printed none."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.integration.scenarios", name, master, *settings],
+        [sys.executable, "-m", f"tests.integration.{module}", name, master, *settings],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -99,12 +99,13 @@ def properties(sc: SparkContext, **marks: str) -> Iterator[None]:
             sc.setLocalProperty(f"spark.sched.job.{name}", None)
 
 
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    for _ in range(600):
-        if condition():
-            return
+def wait_until(condition: Callable[[], bool], what: str, within_s: float = 120.0) -> None:
+    """Long enough for a busy machine: only a hang takes that long."""
+    until = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > until:
+            raise TimeoutError(what)
         time.sleep(0.05)
-    raise TimeoutError(what)
 
 
 def running_tasks(sc: SparkContext) -> int:
@@ -406,11 +407,33 @@ def recurring(spark: SparkSession) -> Result:
 def dynamic_allocation(spark: SparkSession) -> Result:
     """Executors come and go under a job that holds slots on idle ones."""
     sc = spark.sparkContext
-    with spark_sched.job(spark, "holder", priority=5, copies="never"):
-        rows = sc.parallelize(range(4), 4).map(sleeper(lambda p: 6.0 if p == 3 else 0.3)).collect()
+    rows: list[Any] = []
+
+    def holder() -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            rows.extend(sc.parallelize(range(4), 4).map(sleeper(lambda p: 12.0 if p == 3 else 0.3)).collect())
+
+    alive: list[int] = []
+
+    def one_left() -> bool:
+        alive.append(len(sc._jsc.sc().schedulerBackend().getExecutorIds().mkString(" ").split()))
+        return max(alive) > alive[-1] > 0
+
+    thread = InheritableThread(target=holder)
+    thread.start()
+    wait_until(lambda: counters(sc)["slots_held_now"] > 0, "slots were to be held")
+    wait_until(one_left, "an executor with nothing but held slots was to be removed")
+    held = counters(sc)["slots_held_now"]
+    thread.join()
     with background(sc, 8, 0.2) as starts:
         pass
-    return {"tasks": len(rows), "background_tasks": len(starts), "counters": settled(sc)}
+    return {
+        "tasks": len(rows),
+        "background_tasks": len(starts),
+        "executors": (max(alive), alive[-1]),
+        "held_after_removal": held,
+        "counters": settled(sc),
+    }
 
 
 def decommissioned(spark: SparkSession) -> Result:
@@ -529,7 +552,7 @@ def leave_running(spark: SparkSession) -> Result:
     return {"pid": counters(sc)["planner_pid"], "kill": True}
 
 
-def main(name: str, master: str, settings: list[str]) -> None:
+def main(name: str, master: str, settings: list[str], known: dict[str, Any]) -> None:
     spark = SparkSession.builder.config(
         map={
             **spark_sched.conf(master.removeprefix("spark-sched:")),
@@ -542,7 +565,7 @@ def main(name: str, master: str, settings: list[str]) -> None:
             **dict(setting.split("=", 1) for setting in settings),
         }
     ).getOrCreate()
-    result = globals()[name](spark)
+    result = known[name](spark)
     print(MARKER + json.dumps(result), flush=True)
     if result.get("kill"):
         jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
@@ -552,4 +575,4 @@ def main(name: str, master: str, settings: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(sys.argv[1], sys.argv[2], sys.argv[3:], globals())

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from spark_sched.experiments import plan
-from spark_sched.experiments.demo import EXIT_INTERRUPTED, run_demo
+from spark_sched.experiments.demo import run_demo
+from spark_sched.terminal import EXIT_INTERRUPTED
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +21,8 @@ pytestmark = pytest.mark.integration
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"
 STOCK, OURS = "local[4]", "spark-sched:local[4]"
-# More than a hundred programs take over twenty minutes; every fourth runs unless this variable is set.
-ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 4
+# More than a hundred programs take over twenty minutes; every sixth runs unless this variable is set.
+ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 6
 MODULES = ["pyspark.core.rdd", "pyspark.core.context", "pyspark.sql.dataframe", "pyspark.ml.clustering"]
 # They wait for a database or a Hive metastore, or read formats that the wheel has no files of.
 NEEDS_MORE = {
@@ -75,6 +76,28 @@ def wheel_like(folder: Path) -> Path:
     return folder
 
 
+NUMBER = re.compile(r"-?\d+\.\d+(?:[eE][-+]?\d+)?")
+# Numbers of other lengths move the borders of tables.
+BORDER = re.compile(r"[-+ ]+")
+
+
+def same_output(first: dict[str, Any], second: dict[str, Any]) -> bool:
+    """Whether two programs printed alike, but for the last digits of what sums in order of arrival."""
+    texts = [json.dumps(result, sort_keys=True) for result in (first, second)]
+    words = [BORDER.sub(" ", NUMBER.sub("#", text)) for text in texts]
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in texts]
+    return words[0] == words[1] and numbers[0] == pytest.approx(numbers[1], rel=1e-9, abs=1e-12)
+
+
+def test_outputs_are_the_same_but_for_last_digits_only() -> None:
+    first = {"status": 0, "out": "Scale: 1.5472326865488455\n+----+\n|1.25|\n+----+"}
+    second = {"status": 0, "out": "Scale: 1.547232686548846\n+---+\n|1.25|\n+---+"}
+    assert same_output(first, second)
+    assert not same_output(first, second | {"status": 1})
+    assert not same_output(first, {"status": 0, "out": first["out"].replace("1.25", "1.26")})
+    assert not same_output(first, {"status": 0, "out": first["out"].replace("Scale", "Skale")})
+
+
 @pytest.mark.slow
 def test_doctests_of_pyspark_end_as_they_do_on_the_stock_scheduler(
     attached_conf_dir: Path, tmp_path: Path
@@ -99,8 +122,8 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
     stock, ours = run_both("examples", names, attached_conf_dir, tmp_path)
     assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
-    different = [name for name in names if ours[name] != stock[name]]
-    # Some programs draw without a seed or sum floats in order of arrival: stock runs differ there as well.
+    different = [name for name in names if not same_output(ours[name], stock[name])]
+    # Some programs draw without a seed: stock runs differ there as well.
     folder = wheel_like(tmp_path / "again")
     again = run_all("examples", STOCK, different, attached_conf_dir, folder) if different else {}
-    assert [name for name in different if again[name] == stock[name]] == []
+    assert [name for name in different if same_output(again[name], stock[name])] == []

@@ -130,6 +130,8 @@ def test_executors_removed_by_dynamic_allocation_leave_nothing_behind() -> None:
     )
     nothing_leaked(result)
     assert (result["tasks"], result["background_tasks"]) == (4, 8)
+    assert result["executors"] == [2, 1]
+    assert result["held_after_removal"] <= 1
 
 
 def test_holds_leave_with_a_decommissioned_executor() -> None:

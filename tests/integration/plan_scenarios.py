@@ -1,0 +1,284 @@
+"""Applications whose plans the test writes itself: what the driver makes of start times, shares and pilots.
+
+Run like those of `scenarios`; there is no planner (``spark.sched.planner.enabled=false``).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from pyspark import InheritableThread, SparkContext, TaskContext
+from pyspark.sql import SparkSession
+
+import spark_sched
+from spark_sched.admissions import PlannerSilentError
+from tests.integration import scenarios
+from tests.integration.scenarios import Result, counters, running_tasks, settled, wait_until, warm_up
+
+Row = tuple[int, int, int, float]
+
+
+class Plans:
+    """Writes plans in the order of their numbers."""
+
+    def __init__(self, sc: SparkContext) -> None:
+        self._scheduler: Any = sc._jsc.sc().taskScheduler()
+        self._number = 0
+
+    def submit(self, *jobs: dict[str, Any], valid_ms: int = 60_000, **more: Any) -> int:
+        """Put a plan in force; its time in ms."""
+        self._number += 1
+        now_ms = int(time.time() * 1000)
+        version = self._scheduler.events().currentVersion()
+        entries = [
+            {"rank": rank, "priority": 0, "reservation": None, "reason": "a test", **entry}
+            for rank, entry in enumerate(jobs)
+        ]
+        plan = {
+            "schema": 1, "plan": self._number, "snapshot": version, "made_at_ms": now_ms,
+            "valid_for_ms": valid_ms, "policy": "test", "ordered": True, "jobs": entries, **more,
+        }  # fmt: skip
+        answer = self._scheduler.planOffered(json.dumps(plan))
+        if answer != "accepted":
+            raise AssertionError(answer)
+        return now_ms
+
+
+class Running:
+    """A job of one phase in a thread of its own; its key is known at once, its rows when it ended."""
+
+    def __init__(self, spark: SparkSession, name: str, tasks: int, body: Callable[[int], Row]) -> None:
+        self.rows: list[Row] = []
+        self.key = ""
+        self.error = ""
+        named = threading.Event()
+
+        def work() -> None:
+            try:
+                with spark_sched.job(spark, name) as job_id:
+                    self.key = f"mark-{job_id}"
+                    named.set()
+                    self.rows = spark.sparkContext.parallelize(range(tasks), tasks).map(body).collect()
+            except Exception as error:
+                self.error = str(error)
+
+        self._thread = InheritableThread(target=work)
+        self._thread.daemon = True
+        self._thread.start()
+        named.wait()
+
+    def join(self) -> list[Row]:
+        self._thread.join(120)
+        if self._thread.is_alive() or self.error:
+            raise AssertionError(self.error or f"{self.key} never ended")
+        return self.rows
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    @property
+    def first_ms(self) -> float:
+        return min(start for _, _, _, start in self.rows) * 1000
+
+
+def attempts(seconds: Callable[[int, int], float]) -> Callable[[int], Row]:
+    """A task body: (partition, attempt, stage, time of its start)."""
+
+    def body(partition: int) -> Row:
+        context = TaskContext.get()
+        started = time.time()
+        time.sleep(seconds(partition, context.attemptNumber()))
+        return partition, context.attemptNumber(), context.stageId(), started
+
+    return body
+
+
+def plan_followed(spark: SparkSession) -> Result:
+    """Four slots: an eviction for a planned job, a deferred and a new one that wait, a plan that runs out."""
+    sc = spark.sparkContext
+    plans = Plans(sc)
+    warm_up(sc, 4)
+    quick = attempts(lambda _p, _a: 0.3)
+    # 1. The victim has all slots; its first attempts would take a minute.
+    victim = Running(spark, "victim", 4, attempts(lambda _p, attempt: 60.0 if attempt == 0 else 0.2))
+    wait_until(lambda: running_tasks(sc) == 4, "the victim was to run")
+    planned = Running(spark, "planned", 4, attempts(lambda _p, _a: 1.5))
+    evicted_ms = plans.submit(
+        {"job": planned.key, "start_ms": 0, "share": {"0": 4}},
+        {"job": victim.key, "deferred": True, "evict": True},
+        new_jobs_wait=True,
+    )
+    new = Running(spark, "new", 2, quick)
+    planned_rows = planned.join()
+    time.sleep(0.5)  # all slots are free now, and nobody may take them
+    idle = running_tasks(sc)
+    evictions = counters(sc)["evictions"]
+    # 2. The victim goes on, the new job has a start of its own, of four tasks of another one may run.
+    shared = Running(spark, "shared", 4, quick)
+    at_ms = int(time.time() * 1000) + 2_500
+    plans.submit(
+        {"job": victim.key},
+        {"job": shared.key, "start_ms": 0, "share": {"0": 1}},
+        {"job": new.key, "start_ms": at_ms, "deferred": True},
+        new_jobs_wait=True,
+    )
+    victim_rows = victim.join()
+    new_rows = new.join()
+    shared_alive = shared.alive
+    # 3. A job without a start takes what nobody waits for.
+    last = Running(spark, "last", 4, quick)
+    plans.submit({"job": shared.key}, {"job": last.key, "deferred": True})
+    shared_rows, last_rows = shared.join(), last.join()
+    # 4. A plan that lets everybody wait, and no planner: its time runs out.
+    stuck = Running(spark, "stuck", 2, quick)
+    ends_ms = plans.submit({"job": "nobody"}, valid_ms=2_000, new_jobs_wait=True) + 2_000
+    stuck.join()
+    return {
+        "evictions": evictions,
+        "idle_while_evicted": idle,
+        "victim": sorted(row[:2] for row in victim_rows),
+        "victim_stage": _stage(sc, victim_rows[0][2]),
+        "planned_after_ms": planned.first_ms - evicted_ms,
+        "planned": len(planned_rows),
+        "new_late_ms": new.first_ms - at_ms,
+        "new": len(new_rows),
+        "shared_alive": shared_alive,
+        "shared": len(shared_rows),
+        "last": len(last_rows),
+        "stuck_late_ms": stuck.first_ms - ends_ms,
+        "counters": settled(sc),
+    }
+
+
+def _stage(sc: SparkContext, number: int) -> dict[str, int]:
+    info = sc.statusTracker().getStageInfo(number)
+    assert info is not None
+    return {"attempt": info.currentAttemptId, "failed_tasks": info.numFailedTasks}
+
+
+def pilots_first(spark: SparkSession) -> Result:
+    """Two pilots of twelve tasks beside another job: the others wait for them, and one pilot fails once."""
+    sc = spark.sparkContext
+    plans = Plans(sc)
+    warm_up(sc, 4)
+
+    def body(partition: int) -> Row:
+        context = TaskContext.get()
+        started = time.time()
+        time.sleep(1.2 if partition in (5, 9) else 0.2)
+        if partition == 9 and context.attemptNumber() == 0:
+            raise ValueError("on purpose")
+        return partition, context.attemptNumber(), context.stageId(), started
+
+    plans.submit({"job": "nobody"}, new_jobs_wait=True)
+    sampled = Running(spark, "sampled", 12, body)
+    other = Running(spark, "other", 12, attempts(lambda _p, _a: 0.4))
+    # Both must be there: slots that no other job can use would go to tasks that are no pilots.
+    wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "two jobs were to wait")
+    time.sleep(0.5)
+    plans.submit(
+        {"job": sampled.key, "pilots": {"phase": 0, "tasks": [5, 9]}},
+        {"job": other.key},
+        new_jobs_wait=True,
+    )
+    sampled_rows, other_rows = sampled.join(), other.join()
+    # Alone on the cluster: nobody else can use the slots, so all four are in use at once.
+    plans.submit({"job": "nobody"}, new_jobs_wait=True)
+    alone = Running(spark, "alone", 4, attempts(lambda _p, _a: 0.8))
+    time.sleep(0.3)
+    plans.submit({"job": alone.key, "pilots": {"phase": 0, "tasks": [3]}}, new_jobs_wait=True)
+    alone_rows = alone.join()
+    return {
+        "by_start": [row[0] for row in sorted(sampled_rows, key=lambda row: row[3])],
+        "pilots_started": max(row[3] for row in sampled_rows if row[0] == 5),
+        "others_started": min(row[3] for row in sampled_rows if row[0] not in (5, 9)),
+        "partitions": sorted(row[0] for row in sampled_rows),
+        "other": len(other_rows),
+        "silent": _silence(spark),
+        "alone_spread_s": max(row[3] for row in alone_rows) - min(row[3] for row in alone_rows),
+        "counters": settled(sc),
+    }
+
+
+def _silence(spark: SparkSession) -> str:
+    """What one hears who asks where no planner is."""
+    try:
+        return str(spark_sched.admission(spark, "nightly", tasks=4, timeout_s=0.2))
+    except PlannerSilentError as error:
+        return str(error)
+
+
+def sigma_killed(spark: SparkSession) -> Result:
+    """kill -9 of a 3Sigma planner in the middle of its cycles, while jobs come and wait for its plans."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    # The first planner of a machine compiles its loops.
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    sums: list[int] = []
+    killed = []
+    for number in range(6):
+        threads = []
+        for tenant in range(3):
+
+            def work(tenant: int = tenant) -> None:
+                deadline = "2 min" if tenant == 0 else None
+                with spark_sched.job(spark, f"tenant-{tenant}", deadline=deadline):
+                    rows = sc.parallelize(range(40), 4).map(lambda x: (time.sleep(0.01), (x % 4, x))[1])
+                    sums.append(sum(v for _, v in rows.reduceByKey(lambda a, b: a + b, 4).collect()))
+
+            threads.append(InheritableThread(target=work))
+            threads[-1].start()
+        time.sleep(0.15 * number)
+        pid = counters(sc)["planner_pid"]
+        if pid > 0:
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+        for thread in threads:
+            thread.join(60)
+        if any(thread.is_alive() for thread in threads):
+            raise AssertionError("a job is stuck")
+        wait_until(
+            lambda pid=pid: counters(sc)["planner_pid"] not in (pid, -1), "the planner did not come back"
+        )
+    before = counters(sc)["plans_accepted"]
+    wait_until(lambda: counters(sc)["plans_accepted"] > before, "no plan after the last kill")
+    return {"sums": sums, "killed": len(killed), "counters": settled(sc)}
+
+
+def recurring_slo(spark: SparkSession) -> Result:
+    """3Sigma learns a job from three runs of it, and says what becomes of a fourth."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    # The first planner of a machine compiles its loops.
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    first = spark_sched.admission(spark, "nightly", tasks=4, deadline="5 min")
+    for _ in range(3):
+        with spark_sched.job(spark, "nightly", deadline="2 min"):
+            sc.parallelize(range(4), 4).map(lambda p: time.sleep(1.0)).collect()
+    wait_until(
+        lambda: "3 runs" in spark_sched.admission(spark, "nightly", tasks=4).runtime_source,
+        "three runs were to be learned",
+    )
+    told = spark_sched.admission(spark, "nightly", tasks=4, deadline="5 min")
+    late = spark_sched.admission(spark, "nightly", tasks=4, deadline=0.01)
+    return {
+        "first": str(first),
+        "told": str(told),
+        "probabilities": [told.probability, late.probability],
+        "start_s": told.start_s,
+        "runtime_s": told.runtime_s,
+        "earliest_deadline_s": told.earliest_deadline_s,
+        "counters": settled(sc),
+    }
+
+
+if __name__ == "__main__":
+    scenarios.main(sys.argv[1], sys.argv[2], sys.argv[3:], globals())

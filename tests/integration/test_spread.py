@@ -1,0 +1,77 @@
+"""``spark-sched simulate --on MASTER``: the same bytes as without it, and Ctrl-C leaves nothing."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from spark_sched.cluster import LocalCluster
+
+pytestmark = pytest.mark.integration
+
+EXPERIMENT = """
+name = "spread"
+seeds = [1, 2, 3]
+[cluster]
+nodes = 4
+slots = 2
+[[workload]]
+name = "front"
+jobs = {jobs}
+gap = "5s"
+priority = 5
+phases = [{{ tasks = 6, mean = "2s", alpha = 1.6 }}, {{ tasks = 6, mean = "1s", alpha = 1.6 }}]
+[[workload]]
+name = "back"
+jobs = {jobs}
+gap = "2s"
+phases = [{{ tasks = 8, mean = "3s", alpha = 1.3 }}]
+[[arm]]
+policy = "reservation"
+predictor = "history"
+[[arm]]
+policy = "priority"
+"""
+
+
+def command(folder: Path, jobs: int, *options: str) -> list[str]:
+    file = folder / "experiment.toml"
+    file.write_text(EXPERIMENT.format(jobs=jobs))
+    return [sys.executable, "-m", "spark_sched", "simulate", str(file), *options]
+
+
+def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path) -> None:
+    def run(name: str, *options: str) -> tuple[str, dict[str, bytes]]:
+        out = tmp_path / name
+        full = command(tmp_path, 30, "--json", "--jobs", "2", "--out", str(out), *options)
+        done = subprocess.run(full, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
+
+    here = run("here")
+    assert list(here[1]) == ["jobs.parquet", "report.html", "results.json", "tasks.parquet"]
+    assert run("local", "--on", "local[2]") == here
+    with LocalCluster(workers=2, cores_per_worker=1, memory="1g", start_timeout_s=300) as cluster:
+        assert cluster.master_url.startswith("spark://")
+        assert run("cluster", "--on", cluster.master_url) == here
+
+
+def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    full = command(tmp_path, 20_000, "--on", "local[2]", "--out", str(out))
+    running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    deadline_s = time.monotonic() + 120
+    children = f"/proc/{running.pid}/task/{running.pid}/children"
+    while time.monotonic() < deadline_s and not Path(children).read_text().strip():
+        time.sleep(0.2)  # until its driver JVM is there
+    time.sleep(8)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=120)
+    assert running.returncode == 130, said
+    assert "interrupted" in said
+    assert not out.exists() or not any(out.iterdir())
