@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,3 +63,10 @@ def publish(document: dict[str, Any], lines: list[str], json_output: bool) -> No
     for line in lines:
         click.echo(line)
     click.echo(f"basis: {document['runs']} runs; {basis_line(full)}")
+
+
+def interval(found: Mapping[str, Any], digits: int = 1) -> str:
+    """``" (95 %: low to high)"``, empty where there is none."""
+    if found["low"] is None:
+        return ""
+    return f" (95 %: {found['low']:.{digits}f} to {found['high']:.{digits}f})"

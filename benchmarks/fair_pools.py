@@ -21,9 +21,9 @@ from _common import application, local_properties, publish, stderr, workspace
 from spark_sched import bridge
 from spark_sched.experiments.arms import Arm, Mark, PhasesJob
 from spark_sched.experiments.plots import lines_svg
-from spark_sched.experiments.report import write_atomically
 from spark_sched.experiments.statistics import paired_ratios, spread
 from spark_sched.experiments.timeline import Timeline, read_timeline
+from spark_sched.files import write_whole
 
 PHASES = 3
 STEP_S = 0.25
@@ -125,7 +125,7 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
     }
     if svg is not None:
         titled = {f"job-1 under {name}": series for name, series in first.items()}
-        write_atomically(svg, lines_svg(titled, "seconds", "share of the slots"))
+        write_whole(svg, lines_svg(titled, "seconds", "share of the slots"))
     lines = [
         f"{name}: job-1 {np.mean(document['job_1_jct_s'][name]):.1f} s with {np.mean(shares[name]):.0%} of "
         f"the slots on average (fair: 50%), job-2 {np.mean(document['job_2_jct_s'][name]):.1f} s"

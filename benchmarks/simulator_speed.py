@@ -18,6 +18,7 @@ import random
 import time
 import tracemalloc
 from collections import deque
+from collections.abc import Iterator
 
 from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, simulate, uniform_nodes
 
@@ -39,14 +40,20 @@ class Task:
 
 def workload(tasks: int, slots: int, load: float = 0.8, per_job: int = 50, seed: int = 1) -> list[JobSpec]:
     """Jobs of one phase with exponential task times of 10 s on average; Poisson arrivals."""
+    return list(arrivals(tasks, slots, load, per_job, seed))
+
+
+def arrivals(
+    tasks: int, slots: int, load: float = 0.8, per_job: int = 50, seed: int = 1
+) -> Iterator[JobSpec]:
+    """The same, made as the clock gets there."""
     rng = random.Random(seed)
     gap_ms = per_job * 10_000 / (load * slots)
-    at_ms, jobs = 0.0, []
+    at_ms = 0.0
     for number in range(tasks // per_job):
         at_ms += rng.expovariate(1.0 / gap_ms)
         durations = [max(1, round(rng.expovariate(1e-4))) for _ in range(per_job)]
-        jobs.append(JobSpec(f"job-{number}", round(at_ms), (PhaseSpec(durations),)))
-    return jobs
+        yield JobSpec(f"job-{number}", round(at_ms), (PhaseSpec(durations),))
 
 
 class Happening:
@@ -154,8 +161,10 @@ def main() -> None:
     print("\ncost per task by nodes (load 0.8, the same number of tasks):")
     for nodes in (1_000, 3_000, 10_000):
         wide = workload(given.tasks, slots=4 * nodes)
-        seconds = min(simulator(wide, nodes, "fifo")[0] for _ in range(given.rounds))
-        loop = min(minimal_loop(wide, 4 * nodes)[0] for _ in range(given.rounds))
+        pairs = [
+            (simulator(wide, nodes, "fifo")[0], minimal_loop(wide, 4 * nodes)[0]) for _ in range(given.rounds)
+        ]
+        seconds, loop = (min(times) for times in zip(*pairs, strict=True))
         print(
             f"{nodes:8} nodes   fifo {seconds / given.tasks * 1e6:6.1f} us"
             f"   minimal loop {loop / given.tasks * 1e6:6.1f} us"
@@ -173,14 +182,19 @@ def main() -> None:
         seconds, _ = simulator(few, 100, policy, **options)
         print(f"{policy:32} {20_000 / seconds:10,.0f} tasks/s")
 
-    print("\npeak memory of a run (workload not counted):")
-    for tasks in (given.tasks // 4, given.tasks):
-        some = workload(tasks, slots=400)
+    print("\nmemory of a run (jobs made as the clock gets there, no rows of attempts):")
+    for tasks in (given.tasks // 8, given.tasks // 4, given.tasks // 2):
         tracemalloc.start()
-        simulator(some, 100, "fifo")
-        _, peak = tracemalloc.get_traced_memory()
+        result = simulate(
+            ClusterSpec(uniform_nodes(100, 4)), arrivals(tasks, slots=400), "fifo", keep_tasks=False
+        )
+        kept, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        print(f"{tasks:8} tasks {peak / 1e6:8.2f} MB, of which results {tasks / 50 * 250 / 1e6:.2f} MB or so")
+        assert result.unfinished == 0
+        print(
+            f"{tasks:8} tasks   results {kept / 1e6:6.2f} MB = {kept / (tasks / 50):4.0f} bytes a job"
+            f"   beside them at most {(peak - kept) / 1e6:5.2f} MB"
+        )
 
 
 if __name__ == "__main__":

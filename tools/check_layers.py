@@ -16,10 +16,12 @@ PACKAGE = "spark_sched"
 
 # Each part and the parts directly below it; it may import those and everything below them.
 BELOW: Mapping[str, tuple[str, ...]] = {
+    "compiled": (),
     "errors": (),
     "units": (),
     "files": ("errors",),
-    "config": ("errors", "files", "units"),
+    "terminal": (),
+    "config": ("compiled", "errors", "files", "units"),
     "events": ("config",),
     "state": ("events",),
     "predict": ("state",),
@@ -30,13 +32,14 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "bridge": ("config",),
     "cluster": ("bridge",),
     "session": ("bridge",),
+    "admissions": ("session",),
     "workloads": ("cluster", "session", "traces"),
-    "experiments": ("runtime", "sim", "workloads"),
+    "experiments": ("runtime", "sim", "terminal", "workloads"),
     "cli": ("experiments",),
     "__main__": ("cli",),
 }
 # What the package itself exports lazily, and where that is.
-EXPORTS = {"job": "session", "conf": "bridge"}
+EXPORTS = {"admission": "admissions", "job": "session", "conf": "bridge"}
 
 
 def reachable(part: str, below: Mapping[str, tuple[str, ...]] = BELOW) -> set[str]:

@@ -1,0 +1,141 @@
+"""One standalone cluster with a warm application per scheduler, for benchmarks that compare them live."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import click
+import numpy as np
+from _common import local_properties, stderr
+
+from spark_sched import bridge
+from spark_sched.cluster import LocalCluster
+from spark_sched.experiments.arms import Arm, ArmError, PhasesJob, PhasesResult
+
+LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+#: Stock Spark's two modes; every other name is a policy of spark_sched.
+STOCK = ("fifo", "fair")
+
+
+@contextlib.contextmanager
+def arms(
+    names: tuple[str, ...], cores: int, directory: Path, settings: Mapping[str, Mapping[str, str]]
+) -> Iterator[dict[str, Arm]]:
+    """Applications by name, each with an executor of ``cores`` slots on one cluster.
+
+    ``settings`` are further properties of an application, by its name.
+    """
+    with contextlib.ExitStack() as stack:
+        cluster = stack.enter_context(LocalCluster(1, cores * len(names), f"{len(names)}g"))
+        base = {
+            **local_properties(directory),
+            "spark.eventLog.enabled": "false",
+            "spark.cores.max": str(cores),
+            "spark.executor.cores": str(cores),
+            "spark.executor.memory": "512m",
+            "spark.driver.memory": "512m",
+            "spark.sql.shuffle.partitions": "4",
+            # A dozen JVMs start for some minutes of sleeping tasks: less compiling, fewer threads.
+            "spark.driver.extraJavaOptions": LIGHT_JVM,
+            "spark.executor.extraJavaOptions": LIGHT_JVM,
+        }
+        found = {}
+        for name in names:
+            if name in STOCK:
+                given = {**base, "spark.master": cluster.master_url, "spark.scheduler.mode": name.upper()}
+            else:
+                more = {"spark.sched.planner.policy": name, "spark.sched.planner.interval": "100ms"}
+                given = dict(bridge.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
+            found[name] = Arm(name, given, directory)
+            stack.callback(found[name].kill)
+            found[name].launch()
+        for arm in found.values():
+            arm.wait_ready()
+        yield found
+
+
+def warm_up(running: Mapping[str, Arm], jobs: list[PhasesJob], limit_s: float = 300.0) -> None:
+    """Run the jobs on each application, and again until its planner's plans are in force.
+
+    A planner may take minutes to start on a busy machine (compiling its loops the first time), and until then
+    its application runs by the configured order: to measure that would be to measure FIFO.
+
+    Raises ArmError for a planner that never came.
+    """
+    for name, arm in running.items():
+        began_s = time.monotonic()
+        done = run_jobs(name, arm, jobs)
+        while name not in STOCK and not done.counters.get("plans_accepted"):
+            if time.monotonic() - began_s > limit_s:
+                raise ArmError(f"the planner of {name} made no plan within {limit_s:g} s")
+            done = run_jobs(name, arm, jobs)
+        stderr.print(f"{name} is warm", highlight=False)
+
+
+def run_jobs(name: str, arm: Arm, jobs: list[PhasesJob]) -> PhasesResult:
+    """Run jobs side by side; under stock FAIR each has a pool of its own, or they would be FIFO in one."""
+    if name == "fair":
+        jobs = [
+            PhasesJob(job.phases, job.mark, f"job-{n}", job.delay_s, job.sql_rows)
+            for n, job in enumerate(jobs)
+        ]
+    return arm.phases(jobs)
+
+
+def run_round(
+    running: Mapping[str, Arm], names: list[str], jobs: list[PhasesJob], *, together: bool
+) -> dict[str, PhasesResult]:
+    """The same jobs on each application, one after the other, or on all at once.
+
+    At once the machine's noise is the same for all, and each disturbs the others alike.
+    """
+    if not together:
+        return {name: run_jobs(name, running[name], jobs) for name in names}
+    with ThreadPoolExecutor(len(names)) as pool:
+        done = pool.map(lambda name: run_jobs(name, running[name], jobs), names)
+        return dict(zip(names, done, strict=True))
+
+
+def live_options(runs: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that all live comparisons have; ``runs`` is the default of ``--runs``."""
+    options = [
+        click.option("--runs", default=runs, show_default=True, help="Paired runs."),
+        click.option("--cores", default=8, show_default=True, help="Slots of each application."),
+        click.option("--minutes", default=0.0, help="Begin no further run after so long; 0: no limit."),
+        click.option("--together", is_flag=True, help="Run all schedulers side by side instead of in turn."),
+        click.option("--seed", default=0, show_default=True),
+        click.option("--json", "json_output", is_flag=True),
+    ]
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def paired_runs(
+    running: Mapping[str, Arm],
+    jobs_of: Callable[[int], list[PhasesJob]],
+    rng: np.random.Generator,
+    *,
+    runs: int,
+    minutes: float,
+    together: bool,
+) -> Iterator[tuple[int, list[PhasesJob], dict[str, PhasesResult]]]:
+    """Each run's number, its jobs, and what became of them on each application.
+
+    In turn, the applications go in random order. ``jobs_of`` gives a run's jobs by its number.
+    """
+    began_s = time.monotonic()
+    for run in range(runs):
+        if run and minutes and time.monotonic() - began_s > 60.0 * minutes:
+            return
+        jobs = jobs_of(run)
+        order = [str(name) for name in rng.permutation(list(running))]
+        yield run, jobs, run_round(running, order, jobs, together=together)

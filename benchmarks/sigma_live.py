@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""Deadlines under 3Sigma on real Spark: ten recurring jobs of varying runtime beside best-effort load.
+
+    python benchmarks/sigma_live.py [--runs N] [--json]
+
+One standalone cluster, one warm application per scheduler: stock Spark in FIFO and in FAIR mode (a pool for
+each job), and spark_sched under ``prio`` and ``3sigma``. In each run all of them get the same jobs at the
+same times, in random order. Each of the ten SLO jobs comes once: some tasks that sleep. Its runtime is drawn
+around the job's own median; its deadline lies 20 to 80 % of the runtime, and an allowance for what Spark
+itself takes, behind the earliest possible end. Best-effort jobs come in between; together it is more than the
+slots can do.
+
+3Sigma's history is what the same distributions gave for runs before (``--history`` of each job).
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from _common import interval, publish, stderr, workspace
+from _live import arms, live_options, paired_runs, warm_up
+
+from spark_sched.experiments.arms import Mark, PhasesJob, PhasesResult
+from spark_sched.experiments.statistics import spread
+from spark_sched.predict import JobAttributes, lesson
+from spark_sched.runtime.runtimes import StoredRuntimes
+
+USER = "benchmark"
+ARMS = ("fifo", "fair", "prio", "3sigma")
+SPREAD = 0.4  # of the logarithm of a recurring job's runtimes
+SLACKS = (0.2, 0.4, 0.6, 0.8)
+BEST_EFFORT = 10
+#: Spark's own time for a job that nobody disturbs, on a shared machine.
+ALLOWANCE_S = 1.5
+
+
+@dataclass(frozen=True)
+class Recurring:
+    """A recurring job: its name, its slots, and the median of its runtimes in s."""
+
+    name: str
+    tasks: int
+    median_s: float
+
+    def runtime_s(self, rng: np.random.Generator) -> float:
+        return float(self.median_s * np.exp(SPREAD * rng.standard_normal()))
+
+
+def recurring(rng: np.random.Generator) -> list[Recurring]:
+    """Ten SLO jobs and one kind of best-effort job, the last."""
+    jobs = [
+        Recurring(f"slo-{n}", int(rng.choice([2, 3, 4, 6])), float(median_s))
+        for n, median_s in enumerate(rng.permutation(np.linspace(1.5, 5.0, 10)))
+    ]
+    return [*jobs, Recurring("best-effort", 4, 4.0)]
+
+
+def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) -> list[PhasesJob]:
+    """The SLO jobs in the order of ``kinds``, then the best-effort ones."""
+    jobs = []
+    best_effort = kinds[-1]
+    for kind in [*kinds[:-1], *[best_effort] * BEST_EFFORT]:
+        runtime_s = kind.runtime_s(rng)
+        ms = [int(1000 * runtime_s * share) for share in [1.0, *rng.uniform(0.7, 1.0, kind.tasks - 1)]]
+        deadline = None
+        if kind is not best_effort:
+            deadline = runtime_s * (1.0 + float(rng.choice(SLACKS))) + ALLOWANCE_S
+        mark = Mark(kind.name, 0, 0.0, "never", deadline, USER)
+        jobs.append(PhasesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s))))
+    return jobs
+
+
+def write_history(path: Path, kinds: list[Recurring], runs: int, rng: np.random.Generator) -> None:
+    """What a planner would have learned from earlier runs."""
+    store = StoredRuntimes(str(path), logging.getLogger("benchmark"))
+    sigma = store.load()
+    for number in range(runs):
+        for kind in kinds:
+            at_s = 1_700_000_000.0 + 3_600.0 * number
+            job = JobAttributes(at_s, USER, kind.name, priority=0, slots=kind.tasks)
+            submission = sigma.submit(job)
+            found = lesson(submission, kind.runtime_s(rng) + 0.3, sigma.predict(submission))
+            store.save(sigma, [found])
+    store.close()
+
+
+def measured(done: PhasesResult, jobs: list[PhasesJob]) -> dict[str, Any]:
+    slo, best_effort = [], []
+    for jct_s, job in zip(done.jct_s, jobs, strict=True):
+        if job.mark is not None and job.mark.deadline is not None:
+            slo.append((jct_s, job.mark.deadline))
+        else:
+            best_effort.append(jct_s)
+    return {
+        "missed": sum(jct_s > deadline for jct_s, deadline in slo),
+        "of": len(slo),
+        "late_s": [round(jct_s - deadline, 2) for jct_s, deadline in slo],
+        "best_effort_s": float(np.mean(best_effort)),
+        "plans": done.counters.get("plans_accepted", 0),
+        "evictions": done.counters.get("evictions", 0),
+        "fallbacks": done.counters.get("plan_fallbacks", 0),
+    }
+
+
+@click.command()
+@live_options(runs=10)
+@click.option("--horizon", default=22.0, show_default=True, help="Seconds within which a run's jobs come.")
+@click.option("--history", default=20, show_default=True, help="Earlier runs of each job that 3Sigma knows.")
+def main(
+    runs: int,
+    cores: int,
+    horizon: float,
+    history: int,
+    minutes: float,
+    together: bool,
+    seed: int,
+    json_output: bool,
+) -> None:
+    """Deadlines missed under FIFO, FAIR, Prio and 3Sigma on a standalone cluster."""
+    rng = np.random.default_rng(seed)
+    kinds = recurring(np.random.default_rng(0))
+    rows: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
+    with workspace() as directory:
+        store = directory / "history.db"
+        write_history(store, kinds, history, rng)
+        settings = {
+            "3sigma": {
+                "spark.sched.history.path": str(store),
+                # Runtimes are seconds here, not minutes.
+                "spark.sched.planner.firstSlot": "1s",
+                "spark.sched.planner.window": "10min",
+            }
+        }
+        with arms(ARMS, cores, directory, settings) as running:
+            warm = one_run(kinds, 3.0, np.random.default_rng([seed, 1 << 20]))
+            warm_up(running, warm)
+            for run, jobs, done in paired_runs(
+                running,
+                lambda run: one_run(kinds, horizon, np.random.default_rng([seed, run])),
+                rng,
+                runs=runs,
+                minutes=minutes,
+                together=together,
+            ):
+                for name in ARMS:
+                    rows[name].append(measured(done[name], jobs))
+                told = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
+                stderr.print(f"run {run + 1} of {runs}: deadlines missed: {told}", highlight=False)
+    shares = {name: [100.0 * row["missed"] / row["of"] for row in rows[name]] for name in ARMS}
+    document: dict[str, Any] = {
+        "benchmark": "sigma_live",
+        "runs": len(rows["3sigma"]),
+        "seed": seed,
+        "sizes": {
+            "slots": cores, "slo_jobs": 10, "best_effort_jobs": BEST_EFFORT, "horizon_s": horizon,
+            "history_runs": history, "allowance_s": ALLOWANCE_S, "together": together,
+        },
+        "missed_percent": {name: spread(shares[name], rng).as_json() for name in ARMS},
+        "missed_percent_less_under_3sigma": {
+            name: spread(np.subtract(shares[name], shares["3sigma"]).tolist(), rng).as_json()
+            for name in ARMS
+            if name != "3sigma"
+        },
+        "best_effort_s": {
+            name: spread([row["best_effort_s"] for row in rows[name]], rng).as_json() for name in ARMS
+        },
+        "rows": rows,
+    }  # fmt: skip
+    lines = []
+    for name in ARMS:
+        missed, late = document["missed_percent"][name], document["best_effort_s"][name]
+        line = f"{name}: {missed['mean']:.1f} % of deadlines missed{interval(missed)}"
+        line += f", best-effort jobs take {late['mean']:.1f} s"
+        if name != "3sigma":
+            less = document["missed_percent_less_under_3sigma"][name]
+            line += f"; 3sigma misses {less['mean']:.1f} points fewer{interval(less)}"
+        lines.append(line)
+    publish(document, lines, json_output)
+
+
+if __name__ == "__main__":
+    main()
