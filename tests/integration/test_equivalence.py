@@ -21,8 +21,9 @@ pytestmark = pytest.mark.integration
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"
 STOCK, OURS = "local[4]", "spark-sched:local[4]"
-# More than a hundred programs take over twenty minutes; every sixth runs unless this variable is set.
-ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 6
+# More than a hundred programs take over twenty minutes; every eighth runs unless this variable is set.
+ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 8
+MORE_STOCK_RUNS = 3
 MODULES = ["pyspark.core.rdd", "pyspark.core.context", "pyspark.sql.dataframe", "pyspark.ml.clustering"]
 # They wait for a database or a Hive metastore, or read formats that the wheel has no files of.
 NEEDS_MORE = {
@@ -30,8 +31,8 @@ NEEDS_MORE = {
     "status_api_demo.py",
     # Its partitions double with every step, which takes minutes of Python workers.
     "transitive_closure.py",
-    # Draws points without a seed.
-    "pi.py",
+    # They draw without a seed. K-means then has so few ends that stock's runs may agree by chance.
+    "pi.py", "mllib/kmeans.py", "mllib/k_means_example.py",
 }  # fmt: skip
 
 
@@ -123,7 +124,11 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
     assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
     different = [name for name in names if not same_output(ours[name], stock[name])]
-    # Some programs draw without a seed: stock runs differ there as well.
-    folder = wheel_like(tmp_path / "again")
-    again = run_all("examples", STOCK, different, attached_conf_dir, folder) if different else {}
-    assert [name for name in different if same_output(again[name], stock[name])] == []
+    # Others that draw without a seed are found by it: stock runs differ there as well, sooner or later.
+    for number in range(MORE_STOCK_RUNS):
+        if not different:
+            break
+        folder = wheel_like(tmp_path / f"again-{number}")
+        again = run_all("examples", STOCK, different, attached_conf_dir, folder)
+        different = [name for name in different if same_output(again[name], stock[name])]
+    assert different == []
