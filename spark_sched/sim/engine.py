@@ -118,6 +118,7 @@ class Simulation:
             launch=self._launch,
             wake=self._wake_for_locality,
             replan=self._plan if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
+            spares=planner.new_jobs_wait,
         )
         self._unranked = 0  # rank of a job that the plan in force does not know
         self._armed_ms: int | None = None

@@ -8,9 +8,10 @@ from operator import attrgetter
 from spark_sched.sim.records import Attempt, PhaseRun
 from spark_sched.sim.waiting import WaitingPhases
 
-__all__ = ["Gates"]
+__all__ = ["Gates", "arrival_key"]
 
-_arrival = attrgetter("job.arrival", "part", "index")
+#: Of a phase: its job's arrival, then its place in the job.
+arrival_key = attrgetter("job.arrival", "part", "index")
 
 
 class Gates:
@@ -84,7 +85,7 @@ class Gates:
 
     def in_order(self) -> list[PhaseRun]:
         """The phases with tasks behind a gate, in the order of their jobs' arrival: who gets idle slots."""
-        return sorted(self._shut, key=_arrival)
+        return sorted(self._shut, key=arrival_key)
 
     def emptied(self, phase: PhaseRun) -> None:
         """None of its tasks waits behind the gate any more."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from spark_sched.sim.gates import Gates
+from spark_sched.sim.gates import Gates, arrival_key
 from spark_sched.sim.phases import fits_whole
 from spark_sched.sim.placement import NONE, Slots
 from spark_sched.sim.records import JobRun, PhaseRun
@@ -57,6 +57,7 @@ class Launcher:
         launch: starts an attempt of a task of a phase on a node.
         wake: asks for a round of launches at a time (ms), since a phase waits for a nearer slot until then.
         replan: makes a plan after each launch; None: plans last for the instant.
+        spares: plans may leave jobs without a start (``Policy.new_jobs_wait``).
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Launcher:
         launch: _Launch,
         wake: Callable[[int, PhaseRun], None],
         replan: Callable[[], None] | None,
+        spares: bool,
     ) -> None:
         self._slots = slots
         self._waiting = waiting
@@ -79,6 +81,7 @@ class Launcher:
         self._launch = launch
         self._wake = wake
         self._replan = replan
+        self._spares = spares
 
     def launch_all(self, now_ms: int) -> None:
         """Launch what the slots that are free at this instant allow."""
@@ -102,6 +105,8 @@ class Launcher:
                 self._launch(*due, copy=True)
         if self._gates:
             self._idle(now_ms)
+        if self._spares and slots.open_total > 0:
+            self._spare(now_ms)
         slots.opened.clear()
 
     def _by_queue(self, now_ms: int) -> None:
@@ -134,6 +139,23 @@ class Launcher:
                 self._launch(phase, behind.pop(), node)
             if not behind:
                 self._gates.emptied(phase)
+
+    def _spare(self, now_ms: int) -> None:
+        """Jobs that the plan has no start for take slots that nobody with a start waits for, by arrival, as
+        live: a job must end. Gangs wait for a start: they would keep their slots from all others."""
+        order = self._waiting.order
+        wanting = [phase for phase in order if phase.job.spare and not phase.spec.gang]
+        if not wanting:
+            return
+        kept = sum(len(phase.pending) for phase in order if phase.job.keeps)
+        for phase in sorted(wanting, key=arrival_key):
+            while phase.pending and self._slots.open_total > kept:
+                node = self._choose(phase, phase.pending, now_ms)
+                if node == NONE:
+                    break
+                self._launch(phase, phase.pending.pop(), node)
+            if not phase.pending:
+                self._waiting.remove(phase)
 
     def _choose(self, phase: PhaseRun, pending: list[int], now_ms: int) -> int:
         """The node for the last one of ``pending``, or NONE."""

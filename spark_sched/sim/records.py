@@ -131,9 +131,9 @@ class JobRun:
     """One active job with the rules in force for it and its sums so far."""
 
     __slots__ = (
-        "arrival", "copies", "copies_won", "deferred", "evictions", "first_launch_ms", "held", "key",
+        "arrival", "copies", "copies_won", "deferred", "evictions", "first_launch_ms", "held", "keeps", "key",
         "nonlocal_tasks", "outputs", "own_rule", "parents_left", "parts", "phases", "phases_left",
-        "pilots", "planned", "priority", "queue", "rank", "rule", "running_slots", "share", "spec",
+        "pilots", "planned", "priority", "queue", "rank", "rule", "running_slots", "share", "spare", "spec",
         "start_ms", "starts", "view", "wasted_ms", "work_ms",
     )  # fmt: skip
 
@@ -147,6 +147,8 @@ class JobRun:
         self.rank = UNRANKED
         self.planned: tuple[int, ReservationRule | None] | None = None
         self.deferred = False  # the plan wants none of its waiting tasks to start
+        self.keeps = True  # slots are kept for them from those that have no start
+        self.spare = False  # they have none, but may take what nobody keeps
         self.pilots: PilotSet | None = None
         self.queue: int | None = None
         self.share: dict[int, int] | None = None  # slots that it may still take, by partition

@@ -21,6 +21,8 @@ __all__ = [
     "PendingJob",
     "Place",
     "Worth",
+    "is_best_effort",
+    "is_gang",
     "partitions_of",
     "pending_jobs",
     "runtime_of",
@@ -39,6 +41,9 @@ ANY_RUNTIME = RuntimeDistribution.from_knots([1.0, 10.0, 60.0, 600.0, 3600.0], [
 @dataclass(frozen=True)
 class Worth:
     """What jobs are worth.
+
+    A gang that misses its deadline is worth nothing, as in the paper. Spark's jobs end all the same: past its
+    deadline one is a best-effort job.
 
     Attributes:
         slo: utility of an SLO job that meets its deadline.
@@ -79,12 +84,17 @@ class Worth:
         submit_s = job.started_ms / 1000.0
         if job.job_class is not None and job.job_class in self.by_class:
             return piecewise([(submit_s + t_s, value) for t_s, value in self.by_class[job.job_class]])
+        end_s = submit_s + self.horizon_s
+        unhurried = Utility((submit_s, end_s), (self.best_effort, self.floor * self.best_effort))
         if job.deadline_ms is None:
-            end_s = submit_s + self.horizon_s
-            return Utility((submit_s, end_s), (self.best_effort, self.floor * self.best_effort))
+            return unhurried
         deadline_s = job.deadline_ms / 1000.0
         if self.over_estimates == "never" or (self.over_estimates == "adaptive" and chance >= self.threshold):
-            return Utility((deadline_s, deadline_s), (self.slo, 0.0))
+            if is_gang(job):
+                return Utility((deadline_s, deadline_s), (self.slo, 0.0))
+            times_s = (deadline_s, deadline_s, max(deadline_s, end_s))
+            left, floor = min(self.slo, unhurried.at(deadline_s)), min(self.slo, unhurried.values[-1])
+            return Utility(times_s, (self.slo, left, floor))
         # Long enough that even the longest runtime, started at once, is worth something.
         return slo_with_decay(deadline_s, 2.0 * max(_window_s(job), longest_s, 1.0), self.slo)
 
@@ -185,21 +195,27 @@ def pending_jobs(
     for (view, runtime), slots, of_job, chance in zip(jobs, sizes, places, chances.tolist(), strict=True):
         made = tuple(Place(mask, slots, factor, next(rows)) for mask, factor in of_job)
         utility = worth.of(view, chance, float(runtime.t_s[-1]))
-        found.append(PendingJob(view, slots, _gang(view), runtime, utility, made) if made else None)
+        found.append(PendingJob(view, slots, is_gang(view), runtime, utility, made) if made else None)
     return found
 
 
 def _size(view: JobView, inside: _Inside) -> int:
     tasks = _tasks(view)
-    return tasks if _gang(view) else min(tasks, int(inside.slots(inside.everywhere)))
+    return tasks if is_gang(view) else min(tasks, int(inside.slots(inside.everywhere)))
 
 
 def _tasks(view: JobView) -> int:
     return max((phase.tasks - phase.finished for phase in view.phases), default=0)
 
 
-def _gang(view: JobView) -> bool:
+def is_gang(view: JobView) -> bool:
+    """Whether the job starts with all its slots or not at all."""
     return any(phase.barrier for phase in view.phases)
+
+
+def is_best_effort(view: JobView, now_ms: int) -> bool:
+    """Whether the job has no deadline, or has no more: see `Worth`."""
+    return view.deadline_ms is None or (view.deadline_ms < now_ms and not is_gang(view))
 
 
 class _Inside:

@@ -25,7 +25,12 @@ _GONE = 0.5
 
 
 def narrower(
-    waiting: Sequence[PendingJob], free: int, slots: Sequence[int], held: Sequence[Running], grid: Grid
+    waiting: Sequence[PendingJob],
+    free: int,
+    slots: Sequence[int],
+    held: Sequence[Running],
+    grid: Grid,
+    now_ms: int,
 ) -> list[tuple[int, Place]]:
     """Places of malleable SLO jobs on fewer slots than they can use, for starts now.
 
@@ -44,7 +49,7 @@ def narrower(
     urgent = sorted(
         (job.view.deadline_ms, number)
         for number, job in enumerate(waiting)
-        if job.view.deadline_ms is not None and not job.gang
+        if job.view.deadline_ms is not None and not job.gang and job.view.deadline_ms >= now_ms
     )
     numbers = [number for _, number in urgent[:_MOST_JOBS]]
     widest = max((waiting[number].slots for number in numbers), default=0)

@@ -19,6 +19,7 @@ from spark_sched.policies.sigma.jobs import (
     PendingJob,
     Place,
     Worth,
+    is_best_effort,
     partitions_of,
     pending_jobs,
     runtime_of,
@@ -138,7 +139,8 @@ class SigmaPolicy:
         places = [(number, place) for number, job in enumerate(waiting) for place in job.places]
         whole = len(places)
         free = int((capacity - busy).sum())
-        places += narrower(waiting, free, [int(job.slots.sum()) for job in running], held, self.options.grid)
+        used = [int(job.slots.sum()) for job in running]
+        places += narrower(waiting, free, used, held, self.options.grid, now_ms)
         which = np.fromiter((number for number, _ in places), np.int64, len(places))
         factors = np.fromiter((place.factor for _, place in places), float, len(places))
         worth = utilities(
@@ -283,7 +285,7 @@ class SigmaPolicy:
         held = []
         for r, job in enumerate(running):
             cost = None
-            if self.options.preempt and job.view.deadline_ms is None:
+            if self.options.preempt and is_best_effort(job.view, now_ms):
                 cost = self.options.worth.of(job.view, 1.0, 0.0).at(ends_s[r]) + lost[r]
             held.append(Running(job.slots, stays[r], cost))
         return held

@@ -117,6 +117,35 @@ def test_an_evicted_gang_loses_its_work_and_runs_again():
     assert found["victim"]["work_ms"] == 2 * 10_000
 
 
+def test_a_job_without_a_start_takes_what_nobody_with_a_start_waits_for():
+    def say(job, now):
+        if job.job == "planned":
+            return {"deferred": now < 5_000, "start_ms": 5_000}
+        return {"deferred": True}
+
+    def job(key: str, tasks: int) -> JobSpec:
+        return JobSpec(key, 0, (PhaseSpec([2_000] * tasks),))
+
+    policy = Scripted(say, again_ms=lambda now: 5_000 if now < 5_000 else None)
+    jobs = [job("first", 3), job("second", 3), gang("gang", 1, 1_000), job("planned", 3)]
+    found = rows(simulate(ClusterSpec(uniform_nodes(1, 8)), jobs, policy, until_ms=60_000))
+    # Three of the eight slots are kept for the planned job.
+    assert {key: found[key]["end_ms"] for key in ("first", "second", "planned")} == {
+        "first": 2_000, "second": 4_000, "planned": 7_000,
+    }  # fmt: skip
+    assert found["gang"]["end_ms"] is None
+
+
+def test_evicted_jobs_neither_take_nor_keep_spare_slots():
+    def say(job, now):
+        return {"deferred": True, "evict": job.job == "evicted"}
+
+    jobs = [JobSpec(key, 0, (PhaseSpec([1_000] * 2),)) for key in ("evicted", "spare")]
+    found = rows(simulate(ClusterSpec(uniform_nodes(1, 2)), jobs, Scripted(say), until_ms=60_000))
+    assert found["spare"]["end_ms"] == 1_000
+    assert found["evicted"]["end_ms"] is None
+
+
 def test_prio_evicts_the_latest_best_effort_jobs_for_a_deadline():
     jobs = [
         gang("old", 1, 60_000),

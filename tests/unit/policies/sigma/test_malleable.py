@@ -10,7 +10,7 @@ import pytest
 from spark_sched.config import validate
 from spark_sched.policies import Plan, PolicySettings, create
 from spark_sched.policies.sigma.grid import uniform
-from spark_sched.policies.sigma.jobs import Worth, pending_jobs
+from spark_sched.policies.sigma.jobs import Worth, is_best_effort, pending_jobs
 from spark_sched.policies.sigma.malleable import narrower, rounds
 from spark_sched.policies.sigma.problem import Running
 from spark_sched.predict import RuntimeDistribution
@@ -62,6 +62,35 @@ def test_a_gang_does_not():
     assert _ends_ms(True, [])["urgent"] is None
 
 
+def test_past_its_deadline_a_job_waits_like_best_effort_ones_and_gives_way_like_them():
+    """Ten seconds of work due in one second, beside a best-effort job; then somebody is in a hurry."""
+    jobs = [
+        _job("late", 0, 8, 10_000, 1_000, gang=False),
+        _job("best effort", 100, 8, 10_000, None, gang=False),
+        _job("urgent", 4_000, 8, 1_000, 6_000, gang=False),
+    ]
+    policy = create("point-perf-est", PolicySettings.from_config(SETTINGS))
+    oracle = Oracle()
+    planner = Planner(policy, oracle, np.random.default_rng(0), 200)
+    result = Simulation(ClusterSpec(uniform_nodes(1, 8)), oracle.watch(jobs), planner, SETTINGS).run()
+    ends_ms = {row["job"]: row["end_ms"] for row in result.rows()}
+    assert ends_ms["urgent"] == 5_000
+    assert all(end is not None for end in ends_ms.values())
+
+
+def test_late_jobs_are_worth_what_best_effort_jobs_are_but_gangs_nothing():
+    worth = Worth(horizon_s=100.0)
+    job, gang = _waiting(6, barrier=False)[0].view, _waiting(6, barrier=True)[0].view
+    after_s = (gang.deadline_ms + 1) / 1000.0
+    assert worth.of(gang, 1.0, 1.0).at(after_s) == 0.0
+    unhurried = worth.of(replace(job, deadline_ms=None), 1.0, 1.0)
+    assert worth.of(job, 1.0, 1.0).at(after_s) == pytest.approx(unhurried.at(after_s))
+    assert worth.of(job, 1.0, 1.0).at(200.0) == unhurried.at(200.0)
+    assert worth.of(job, 1.0, 1.0).at(job.deadline_ms / 1000.0) == worth.slo
+    assert is_best_effort(job, job.deadline_ms + 1) and not is_best_effort(job, job.deadline_ms)
+    assert not is_best_effort(gang, gang.deadline_ms + 1)
+
+
 GRID = uniform(6, 1_000)
 
 
@@ -72,7 +101,7 @@ def _running(slots: int, ends_at: int, cost: float | None = None) -> tuple[int, 
 
 
 def _narrower(jobs, free: int, *running: tuple[int, Running]):
-    return narrower(jobs, free, [slots for slots, _ in running], [kept for _, kept in running], GRID)
+    return narrower(jobs, free, [slots for slots, _ in running], [kept for _, kept in running], GRID, 0)
 
 
 @pytest.mark.parametrize(
