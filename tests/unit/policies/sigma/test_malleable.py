@@ -87,7 +87,8 @@ def test_late_jobs_are_worth_what_best_effort_jobs_are_but_gangs_nothing():
     assert worth.of(job, 1.0, 1.0).at(after_s) == pytest.approx(unhurried.at(after_s))
     assert worth.of(job, 1.0, 1.0).at(200.0) == unhurried.at(200.0)
     assert worth.of(job, 1.0, 1.0).at(job.deadline_ms / 1000.0) == worth.slo
-    assert is_best_effort(job, job.deadline_ms + 1) and not is_best_effort(job, job.deadline_ms)
+    assert is_best_effort(job, job.deadline_ms + 1)
+    assert not is_best_effort(job, job.deadline_ms)
     assert not is_best_effort(gang, gang.deadline_ms + 1)
 
 
