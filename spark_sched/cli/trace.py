@@ -209,7 +209,9 @@ def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> N
 @click.option("--programs", default=60, show_default=True, help="Recurring programs.")
 @click.option("--dag", is_flag=True, help="Jobs are chains of 2 to 5 phases (§6).")
 @click.option(
-    "--updated", default=0.0, show_default=True, help="Share of programs that change after history."
+    "--updated",
+    type=float,
+    help="Share of programs that change after history.  [default: 0.2 for google2011, else 0]",
 )
 @_JSON
 def generate_recurring(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from spark_sched.predict.distribution import RuntimeDistribution
 
-__all__ = ["Posterior", "normal_posterior", "pilots_needed", "posterior"]
+__all__ = ["USUAL_DOUBT", "Posterior", "normal_posterior", "pilots_needed", "posterior", "surprised"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+#: Chance that history tells nothing of a run, where nothing else is known of that.
+USUAL_DOUBT = 0.02
 #: Points of the grid over the logarithm of the mean task time.
 _POINTS = 160
-#: Chance that history tells nothing of this run: new code, other data.
-_SURPRISE = 0.02
-#: Such a run may be so many times as fast or slow as any before.
+#: A run that history tells nothing of may be so many times as fast or slow as any before.
 _FAR = math.log(1e3)
 #: Tasks of one phase differ by that much at least (standard deviation of logarithms).
 _LEAST_SPREAD = 0.01
@@ -91,12 +91,12 @@ def _steps(points: int) -> Floats:
 
 
 def posterior(
-    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], surprise: float = _SURPRISE
+    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], doubt: float = USUAL_DOUBT
 ) -> Posterior:
     """What to believe of a mean task time after pilots took ``pilots_s``.
 
-    The prior is history's distribution and, with probability ``surprise``, anything within a factor of 1000
-    of it. A task of a phase whose mean is x takes log-normally as long, with mean x and ``spread`` as the
+    The prior is history's distribution and, with probability ``doubt``, anything within a factor of 1000 of
+    it. A task of a phase whose mean is x takes log-normally as long, with mean x and ``spread`` as the
     standard deviation of its logarithm.
 
     Args:
@@ -104,6 +104,34 @@ def posterior(
         spread: >= 0.
         pilots_s: durations in seconds.
     """
+    edges, by_history, by_surprise = _masses(prior, spread, pilots_s)
+    mass = (1.0 - doubt) * by_history + doubt * by_surprise
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    total = float(mass.sum())
+    upto = np.cumsum(mass) / total
+    at = int(np.searchsorted(upto, 0.5))
+    before = float(upto[at - 1]) if at else 0.0
+    share = (0.5 - before) / max(float(upto[at]) - before, 1e-12)
+    mean = float((mass * middle).sum()) / total
+    variance = float((mass * (middle - mean) ** 2).sum()) / total
+    return Posterior(math.exp(float(edges[at] + share * (edges[at + 1] - edges[at]))), math.sqrt(variance))
+
+
+def surprised(prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], doubt: float) -> float:
+    """The chance that the run is like none before, after its pilots: Bayes' rule on ``doubt``.
+
+    Arguments as of `posterior`.
+    """
+    _, by_history, by_surprise = _masses(prior, spread, pilots_s)
+    new = doubt * float(by_surprise.sum())
+    return new / (new + (1.0 - doubt) * float(by_history.sum()))
+
+
+def _masses(
+    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float]
+) -> tuple[Floats, Floats, Floats]:
+    """Edges of cells of the logarithm of the mean, shape (n + 1,), and how probable each cell and the pilots
+    together are, up to one factor, if history tells of this run and if it does not, shape (n,)."""
     spread = max(spread, _LEAST_SPREAD)
     logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), 1e-3)) + 0.5 * spread**2
     first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), 1e-3)).tolist()
@@ -115,17 +143,11 @@ def posterior(
         if low >= high:
             low, high = float(logs.mean()) - reach, float(logs.mean()) + reach
     edges = low + (high - low) * _steps(_POINTS)
-    mass = np.diff(prior.cdf(np.exp(edges))) * (1.0 - surprise)
-    mass = mass + surprise / _POINTS * (high - low) / (last - first + 2.0 * _FAR)
-    middle = 0.5 * (edges[1:] + edges[:-1])
+    by_history = np.diff(prior.cdf(np.exp(edges)))
+    by_surprise = np.full(_POINTS, (high - low) / _POINTS / (last - first + 2.0 * _FAR))
     if logs.size:
+        middle = 0.5 * (edges[1:] + edges[:-1])
         exponent = -0.5 * logs.size * ((middle - logs.mean()) / spread) ** 2
-        mass = mass * np.exp(exponent - exponent.max())
-    total = float(mass.sum())
-    upto = np.cumsum(mass) / total
-    at = int(np.searchsorted(upto, 0.5))
-    before = float(upto[at - 1]) if at else 0.0
-    share = (0.5 - before) / max(float(upto[at]) - before, 1e-12)
-    mean = float((mass * middle).sum()) / total
-    variance = float((mass * (middle - mean) ** 2).sum()) / total
-    return Posterior(math.exp(float(edges[at] + share * (edges[at + 1] - edges[at]))), math.sqrt(variance))
+        likelihood = np.exp(exponent - exponent.max())
+        by_history, by_surprise = by_history * likelihood, by_surprise * likelihood
+    return edges, by_history, by_surprise

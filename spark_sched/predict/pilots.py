@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
+from spark_sched.predict.bayes import USUAL_DOUBT
 from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
 from spark_sched.predict.speeds import ExecutorSpeeds
@@ -35,6 +36,7 @@ class PhaseExpectation:
         spread: standard deviation of the logarithm of task times within one run; None: nothing is known.
         source: for people.
         calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
+        doubt: chance that this run is like none before: new code, other data.
     """
 
     tasks: int
@@ -42,6 +44,7 @@ class PhaseExpectation:
     spread: float | None = None
     source: str = "none"
     calibrated: RuntimeDistribution | None = None
+    doubt: float = USUAL_DOUBT
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,10 @@ class TaskForecast(Forecast):
     times: Mapping[int, PhaseTimes] = field(default_factory=lambda: _NO_TIMES)
     attained_ms: float = 0.0
     expected: tuple[PhaseExpectation, ...] = ()
+
+    def doubted(self, doubt: float) -> TaskForecast:
+        """The same with that chance that history does not hold for this run."""
+        return replace(self, expected=tuple(replace(each, doubt=doubt) for each in self.expected))
 
 
 class TaskPrior(Protocol):

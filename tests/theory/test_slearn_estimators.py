@@ -108,7 +108,7 @@ def test_the_predictors_posterior_is_the_normal_one_in_logarithms(spread: float,
     cdf = (cdf - cdf[0]) / (cdf[-1] - cdf[0])
     prior = RuntimeDistribution.from_knots(np.exp(math.log(60.0) + sigma0 * levels), cdf)
     pilots = np.exp(math.log(80.0) + spread * rng.standard_normal(m))
-    told = posterior(prior, spread, pilots.tolist(), surprise=0.0)
+    told = posterior(prior, spread, pilots.tolist(), doubt=0.0)
     logs = (np.log(pilots) + 0.5 * spread**2).tolist()
     mean, variance = normal_posterior(logs, spread**2, math.log(60.0), sigma0**2)
     assert math.log(told.task_s) == pytest.approx(mean, abs=0.02 * math.sqrt(variance) + 1e-3)

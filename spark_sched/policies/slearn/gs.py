@@ -12,6 +12,7 @@ from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
+from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import Sizing
@@ -53,6 +54,7 @@ class GenericScheduler:
         fixed_percent: a sampling ratio that never changes, instead.
         adaptive_thin: the thin limit follows the load from ``thin_limit`` 3 on (§7).
         thin_by_history: thin jobs of which history knows something are sized by it instead (§7).
+        doubts: whether history holds is checked by pilots now and then (§7).
     """
 
     #: Jobs start nothing before their pilots are chosen.
@@ -73,6 +75,7 @@ class GenericScheduler:
         fixed_percent: float | None = None,
         adaptive_thin: bool = False,
         thin_by_history: bool = False,
+        doubts: bool = False,
     ) -> None:
         self.name = name
         self._settings = settings
@@ -83,13 +86,16 @@ class GenericScheduler:
         self._fixed_percent = fixed_percent
         self._thin = AdaptiveThinLimit() if adaptive_thin else None
         self._thin_by_history = thin_by_history
+        self._doubts = Doubts() if doubts else None
         self._memory: Memory[GsMemory] = Memory()
         self._decided: tuple[int, Mapping[str, JobView], GsMemory] | None = None
 
     def decide(
         self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
     ) -> Plan:
-        before = self._memory.before(snapshot) or GsMemory(ratio=self._ratio, thin=self._thin)
+        before = self._memory.before(snapshot)
+        if before is None:
+            before = GsMemory(ratio=self._ratio, thin=self._thin, doubts=self._doubts)
         if (
             self._decided is not None
             and self._decided[0] == snapshot.version
@@ -108,7 +114,7 @@ class GenericScheduler:
                 thin = thin.ended(old.narrow, old.started_ms, now_ms)
         # 2. Every job's pilots and size.
         jobs: dict[str, JobMemory] = {}
-        percent = ratio.percent()
+        percent, doubts = ratio.percent(), before.doubts
         for key, job in snapshot.jobs.items():
             known = before.jobs.get(key) or JobMemory(job.started_ms)
             if known.narrow is not None:
@@ -116,13 +122,23 @@ class GenericScheduler:
             elif thin is not None and known.undecided:
                 thin, narrow = thin.came(job, now_ms)
                 known = replace(known, narrow=narrow)
-            jobs[key] = self._sized(known, job, forecasts.get(key, UNKNOWN), percent, rng)
+            forecast = forecasts.get(key, UNKNOWN)
+            if doubts is None or known.work_ms is not None or not isinstance(forecast, TaskForecast):
+                jobs[key] = self._sized(known, job, forecast, percent, rng)
+            else:
+                if key not in before.jobs:
+                    doubts = doubts.came(job)
+                forecast = forecast.doubted(doubts.of(job))
+                jobs[key] = self._sized(known, job, forecast, percent, rng)
+                told_ms = jobs[key].told_ms
+                if known.pilots is not None and told_ms and known.pilots.phase < len(forecast.expected):
+                    doubts = doubts.checked(job, forecast.expected[known.pilots.phase], told_ms)
             if known.percent is None and jobs[key].percent is not None:
                 ratio = ratio.next_job()
                 percent = ratio.percent()
-        after = GsMemory(jobs, ratio, thin)
-        self._memory.keep(after)
-        self._decided = snapshot.version, snapshot.jobs, after
+        memory = GsMemory(jobs, ratio, thin, doubts)
+        self._memory.keep(memory)
+        self._decided = snapshot.version, snapshot.jobs, memory
         # 3. Queues, and within them by arrival.
         return self._plan(snapshot, jobs, now_ms)
 
@@ -218,6 +234,7 @@ class GenericScheduler:
         """The job with its size, from the phase of that index, as far as anybody knows it."""
         prior = expected[index] if index < len(expected) else None
         task_ms = self._sizing.task_ms(told_ms, prior)
+        known = replace(known, told_ms=tuple(told_ms))
         if task_ms is None:
             unknown_ms = self._queues.threshold_ms(0)
             return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
@@ -228,7 +245,9 @@ class GenericScheduler:
         work_ms = task_ms * tasks
         counted = {index}
         # History's later phases, as far off as it was on this one (SLearn-DAG: d_s / d_h).
-        by_history = self._sizing.task_ms((), prior) if told_ms and prior is not None else None
+        # Doubted or not: what it says of one phase beside another still holds.
+        expected = tuple(replace(each, doubt=0.0) for each in expected)
+        by_history = self._sizing.task_ms((), expected[index]) if told_ms and prior is not None else None
         factor = task_ms / by_history if by_history else 1.0
         for other, each in enumerate(expected):
             if other != index:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
+from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.thin import AdaptiveThinLimit, NarrowJob
 
 __all__ = ["GsMemory", "JobMemory"]
@@ -26,6 +27,7 @@ class JobMemory:
         work_ms: its size in slot-ms; None: not known yet.
         counted: indices of the phases in that size.
         reason: how its size is known, for people.
+        told_ms: what the pilots took that its size follows from.
         narrow: what a thin limit that adapts is judged by; None: a wide job, or a fixed limit.
     """
 
@@ -38,6 +40,7 @@ class JobMemory:
     work_ms: float | None = None
     counted: frozenset[int] = frozenset()
     reason: str = ""
+    told_ms: tuple[float, ...] = ()
     narrow: NarrowJob | None = None
 
     @property
@@ -48,8 +51,10 @@ class JobMemory:
 
 @dataclass(frozen=True, slots=True)
 class GsMemory:
-    """All active jobs by key, the sampling ratio's record, and the thin limit's if that adapts."""
+    """All active jobs by key, the sampling ratio's record, the thin limit's if that adapts, and how far
+    history is doubted where it is asked."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)
     thin: AdaptiveThinLimit | None = None
+    doubts: Doubts | None = None

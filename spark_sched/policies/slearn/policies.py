@@ -37,11 +37,17 @@ class AdaptiveThinPolicy(GenericScheduler):
 
 
 class BayesPolicy(GenericScheduler):
-    """Sized by history and pilots together; thin jobs by history, where there is any."""
+    """Sized by history and pilots together, history checked now and then; thin jobs by history, where there
+    is any to be believed."""
 
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(
-            settings, BayesSizing(), name="slearn-bayes", thin_limit=THIN_LIMIT, thin_by_history=True
+            settings,
+            BayesSizing(),
+            name="slearn-bayes",
+            thin_limit=THIN_LIMIT,
+            thin_by_history=True,
+            doubts=True,
         )
 
 

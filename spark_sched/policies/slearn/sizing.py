@@ -18,6 +18,8 @@ __all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing"]
 SURE = 0.1
 #: History suffices when the job is in one queue with this probability: queues are all that sizes decide.
 SURE_QUEUE = 0.95
+#: History that is wrong more likely than not is not asked.
+HALF = 0.5
 
 Point = Callable[[RuntimeDistribution], float]
 
@@ -66,7 +68,7 @@ class PilotSizing:
 
 class BayesSizing:
     """History as the prior, pilots as the evidence (§7): no pilots where history is sure of the job's queue,
-    else the fewer the surer it is, as many as SLearn's at most.
+    else the fewer the surer it is, as many as SLearn's at most and where history is hardly to be believed.
 
     Args:
         queues: that the job's size decides between.
@@ -81,12 +83,18 @@ class BayesSizing:
         if expected is None or expected.calibrated is None or expected.spread is None:
             return most
         upto = expected.calibrated.cdf([edge / tasks for edge in self._edges_s]).tolist()
-        if max(high - low for low, high in pairwise((0.0, *upto, 1.0))) >= SURE_QUEUE:
+        in_one = max(high - low for low, high in pairwise((0.0, *upto, 1.0)))
+        if (1.0 - expected.doubt) * in_one >= SURE_QUEUE:
             return 0
+        if expected.doubt > HALF:
+            return most
         return max(1, pilots_needed(expected.calibrated, expected.spread, SURE, most))
 
     def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
         if expected is None or expected.calibrated is None or expected.spread is None:
             return sum(pilots_ms) / len(pilots_ms) if pilots_ms else None
-        told = posterior(expected.calibrated, expected.spread, [ms / 1000.0 for ms in pilots_ms])
+        if not pilots_ms and expected.doubt > HALF:
+            return None
+        seconds = [ms / 1000.0 for ms in pilots_ms]
+        told = posterior(expected.calibrated, expected.spread, seconds, expected.doubt)
         return 1000.0 * told.task_s

@@ -53,7 +53,7 @@ class Trace:
 
     like: str
     dag: bool = False
-    updated: float = 0.0
+    updated: float | None = None
     stretches: float = 0.5
 
 

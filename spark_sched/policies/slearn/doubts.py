@@ -1,0 +1,62 @@
+"""Whether history still holds for a recurring job: checked by its pilots, doubted again as time goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TypeAlias
+
+from spark_sched.predict.bayes import surprised
+from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.state import JobView
+
+__all__ = ["Doubts"]
+
+#: A recurring job: whose, and its name.
+_Recurs: TypeAlias = tuple[str | None, str | None]
+
+#: Chance that history does not hold for a recurring job whose pilots nobody has seen yet. History so far is
+#: what it was made of, so it cannot tell.
+_AT_FIRST = 0.1
+#: Chance that it ceases to hold from one run to the next.
+_CHANGES = 0.005
+#: Nobody is believed or doubted for good.
+_LEAST, _MOST = 0.002, 0.98
+#: Recurring jobs that are remembered, the latest ones.
+_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """The chance that history does not hold, by recurring job: a hidden state that pilots tell of, with a
+    change between any two runs that is as probable as the next. Immutable: each step gives a new one.
+
+    With a twentieth that is too much to do without pilots (`BayesSizing`) a job's history is checked by one
+    pilot the first time, and every tenth time or so after it held.
+    """
+
+    known: Mapping[_Recurs, float] = field(default_factory=dict)
+
+    def of(self, job: JobView) -> float:
+        """The doubt about this job's history."""
+        return self.known.get((job.user, job.name), _AT_FIRST)
+
+    def came(self, job: JobView) -> Doubts:
+        """A job came: what held for the last one may have changed."""
+        before = self.of(job)
+        return self._with(job, before + (1.0 - before) * _CHANGES)
+
+    def checked(self, job: JobView, expected: PhaseExpectation, pilots_ms: Sequence[float]) -> Doubts:
+        """Its pilots ended: Bayes' rule. Where history said nothing nothing is learned."""
+        if not pilots_ms or expected.calibrated is None or expected.spread is None:
+            return self
+        seconds = [ms / 1000.0 for ms in pilots_ms]
+        doubt = surprised(expected.calibrated, expected.spread, seconds, self.of(job))
+        return self._with(job, min(_MOST, max(_LEAST, doubt)))
+
+    def _with(self, job: JobView, doubt: float) -> Doubts:
+        recurs = (job.user, job.name)
+        known = {key: value for key, value in self.known.items() if key != recurs}
+        known[recurs] = doubt
+        return replace(self, known=dict(islice(known.items(), max(0, len(known) - _KEPT), None)))

@@ -1,0 +1,111 @@
+"""History that has not been seen to hold is checked by a pilot, and not believed after it failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from spark_sched.policies.slearn.doubts import Doubts
+from spark_sched.policies.slearn.sizing import SURE_QUEUE, BayesSizing
+from spark_sched.predict.bayes import surprised
+from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.state import JobView
+from tests.unit.policies.slearn.world import World
+
+#: 100 tasks of 45 to 55 s: well within the second queue.
+SURE = RuntimeDistribution.uniform_s(45.0, 55.0)
+EXPECTED = PhaseExpectation(100, SURE, 0.1, calibrated=SURE)
+
+
+def job(name: str = "n") -> JobView:
+    world = World()
+    world.job("a", 100, name)
+    return world.state.snapshot().jobs["a"]
+
+
+def pilots(doubts: Doubts, at: JobView) -> int:
+    return BayesSizing().pilots(100, replace(EXPECTED, doubt=doubts.of(at)), 3)
+
+
+def test_bayes_rule_weighs_history_against_anything():
+    assert surprised(SURE, 0.1, [50.0], 0.1) < 0.01
+    assert surprised(SURE, 0.1, [500.0], 0.1) > 0.99
+    assert surprised(SURE, 0.1, [], 0.1) == pytest.approx(0.1)
+    assert surprised(SURE, 0.1, [50.0], 0.0) == 0.0
+
+
+def test_the_first_job_of_a_kind_has_one_pilot_and_the_next_ones_none():
+    at, doubts = job(), Doubts().came(job())
+    assert pilots(doubts, at) == 1
+    doubts = doubts.checked(at, EXPECTED, [51_000.0])
+    taken = []
+    for _ in range(40):
+        doubts = doubts.came(at)
+        taken.append(pilots(doubts, at))
+        if taken[-1]:
+            doubts = doubts.checked(at, EXPECTED, [49_000.0])
+    # Some nine without, then one that looks again.
+    assert taken[:8] == [0] * 8
+    assert 2 <= sum(taken) <= 5
+    assert set(taken) == {0, 1}
+
+
+def test_history_that_failed_is_not_asked_until_it_holds_again():
+    at, sizing = job(), BayesSizing()
+    doubts = Doubts().came(at).checked(at, EXPECTED, [400_000.0])
+    assert pilots(doubts, at) == 3
+    told = replace(EXPECTED, doubt=doubts.of(at))
+    assert sizing.task_ms([], told) is None
+    assert sizing.task_ms([400_000.0], told) == pytest.approx(400_000.0, rel=0.05)
+    for _ in range(3):
+        doubts = doubts.came(at).checked(at, EXPECTED, [50_000.0, 51_000.0])
+    assert pilots(doubts, at) == 0
+
+
+def test_other_kinds_of_jobs_are_not_doubted_for_it():
+    doubts = Doubts().came(job()).checked(job(), EXPECTED, [400_000.0])
+    assert doubts.of(job("other")) == Doubts().of(job("other"))
+    assert 1.0 - doubts.of(job("other")) < SURE_QUEUE
+
+
+def test_pilots_of_a_job_without_history_tell_nothing():
+    doubts = Doubts()
+    assert doubts.checked(job(), PhaseExpectation(100), [400_000.0]) is doubts
+    assert doubts.checked(job(), EXPECTED, []) is doubts
+
+
+def test_no_more_than_the_latest_thousand_are_remembered():
+    doubts, first = Doubts(), job()
+    for number in range(1_200):
+        doubts = doubts.came(replace(first, name=f"n{number}"))
+    assert len(doubts.known) == 1_000
+    assert ("u", "n1199") in doubts.known
+    assert ("u", "n0") not in doubts.known
+
+
+def test_the_policy_stops_believing_a_history_whose_job_changed_for_good():
+    """Each run takes ten times as long as those before: after the first one no job is sized by history."""
+    world = World("slearn-bayes")
+    sized = []
+    for number in range(3):
+        key = f"j{number}"
+        world.job(key, 100)
+        told = _told(world)
+        chosen = next(entry for entry in told.jobs if entry.job == key).pilots
+        assert chosen is not None
+        for index in chosen.tasks:
+            world.run(key, index, 500_000)
+        told = _told(world)
+        sized.append((len(chosen.tasks), next(e for e in told.jobs if e.job == key).queue))
+    # 100 tasks of 500 s: the third queue, not the second as history has it.
+    assert sized == [(1, 2), (3, 2), (3, 2)]
+
+
+def _told(world: World):
+    snapshot = world.state.snapshot()
+    told = {
+        key: replace(world.times.forecast(view), expected=(EXPECTED,)) for key, view in snapshot.jobs.items()
+    }
+    return world.policy.decide(snapshot, told, 0, world.rng)
