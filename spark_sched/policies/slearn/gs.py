@@ -123,16 +123,14 @@ class GenericScheduler:
                 thin, narrow = thin.came(job, now_ms)
                 known = replace(known, narrow=narrow)
             forecast = forecasts.get(key, UNKNOWN)
-            if doubts is None or known.work_ms is not None or not isinstance(forecast, TaskForecast):
-                jobs[key] = self._sized(known, job, forecast, percent, rng)
-            else:
+            if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
                 if key not in before.jobs:
                     doubts = doubts.came(job)
                 forecast = forecast.doubted(doubts.of(job))
                 jobs[key] = self._sized(known, job, forecast, percent, rng)
-                told_ms = jobs[key].told_ms
-                if known.pilots is not None and told_ms and known.pilots.phase < len(forecast.expected):
-                    doubts = doubts.checked(job, forecast.expected[known.pilots.phase], told_ms)
+                doubts = _checked(doubts, job, forecast, known.pilots, jobs[key].told_ms)
+            else:
+                jobs[key] = self._sized(known, job, forecast, percent, rng)
             if known.percent is None and jobs[key].percent is not None:
                 ratio = ratio.next_job()
                 percent = ratio.percent()
@@ -321,3 +319,12 @@ class GenericScheduler:
             new_jobs_wait=True,
             queue_weights=self._queues.weights,
         )
+
+
+def _checked(
+    doubts: Doubts, job: JobView, forecast: TaskForecast, pilots: PilotSet | None, told_ms: Sequence[float]
+) -> Doubts:
+    """The doubts after what a job's pilots told, if they did."""
+    if pilots is None or pilots.phase >= len(forecast.expected):
+        return doubts
+    return doubts.checked(job, forecast.expected[pilots.phase], told_ms)
