@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.policies.slearn.adaptive import pilot_count
+from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing
@@ -194,6 +195,8 @@ class _AllPilots(BayesSizing):
         return pilot_count(tasks, percent)
 
 
+#: Those whose history is checked.
+_DOUBTING = ("bayes", "bayes-full")
 _SIZINGS: Mapping[str, Sizing] = {
     "slearn": PilotSizing(inverse_square_s),
     "3sigma": HistorySizing(inverse_square_s),
@@ -229,6 +232,7 @@ def score(
     known = TaskHistory()
     found: dict[str, dict[str, list[float]]] = {name: {"estimate_s": [], "pilots": []} for name in _SIZINGS}
     found["jobs"] = {"true_s": [], "width": []}
+    doubts = dict.fromkeys(_DOUBTING, Doubts())
     waiting: list[tuple[float, int, MeasuredJob, list[tuple[Submission, Prediction | None]]]] = []
     everyone = [(job, False) for job in history] + [(job, True) for job in jobs]
     for number, (job, counts) in enumerate(everyone):
@@ -243,7 +247,7 @@ def score(
             end_s = job.submit_s if job.end_s is None else max(job.end_s, job.submit_s)
             heapq.heappush(waiting, (end_s, number, job, asked))
         if counts and job.width >= THIN_LIMIT:
-            _score_job(found, known, job, phases, asked, rng)
+            _score_job(found, known, job, phases, asked, doubts, rng)
         elif not counts and number == len(history) - 1:
             while waiting and not learns:
                 _learn(known, *heapq.heappop(waiting)[2:])
@@ -265,6 +269,7 @@ def _score_job(
     job: MeasuredJob,
     phases: Sequence[PhaseTold],
     asked: Sequence[tuple[Submission, Prediction | None]],
+    doubts: dict[str, Doubts],
     rng: np.random.Generator,
 ) -> None:
     expected = [known.expectation(phase, told) for phase, (_, told) in zip(phases, asked, strict=True)]
@@ -273,9 +278,17 @@ def _score_job(
     order = rng.permutation(len(times_ms))[: pilot_count(len(times_ms), RATIO)].tolist()
     found["jobs"]["true_s"].append(job.work_s)
     found["jobs"]["width"].append(job.width)
+    recurs = phases[first].attributes.recurs
     for name, sizing in _SIZINGS.items():
-        count = min(len(order), sizing.pilots(len(times_ms), expected[first], RATIO))
-        task_ms = sizing.task_ms([times_ms[n] for n in order[:count]], expected[first])
+        prior = expected[first]
+        if name in doubts:
+            doubts[name] = doubts[name].came(recurs)
+            prior = replace(prior, doubt=doubts[name].of(recurs))
+        count = min(len(order), sizing.pilots(len(times_ms), prior, RATIO))
+        pilots_ms = [times_ms[n] for n in order[:count]]
+        if name in doubts:
+            doubts[name] = doubts[name].checked(recurs, prior, pilots_ms)
+        task_ms = sizing.task_ms(pilots_ms, prior)
         total_ms = math.nan
         if task_ms is not None:
             by_history = sizing.task_ms((), expected[first]) if count else None

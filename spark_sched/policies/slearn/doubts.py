@@ -9,12 +9,11 @@ from typing import TypeAlias
 
 from spark_sched.predict.bayes import surprised
 from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.state import JobView
 
-__all__ = ["Doubts"]
+__all__ = ["Doubts", "Recurs"]
 
 #: A recurring job: whose, and its name.
-_Recurs: TypeAlias = tuple[str | None, str | None]
+Recurs: TypeAlias = tuple[str | None, str | None]
 
 #: Chance that history does not hold for a recurring job whose pilots nobody has seen yet. History so far is
 #: what it was made of, so it cannot tell.
@@ -36,27 +35,26 @@ class Doubts:
     pilot the first time, and every tenth time or so after it held.
     """
 
-    known: Mapping[_Recurs, float] = field(default_factory=dict)
+    known: Mapping[Recurs, float] = field(default_factory=dict)
 
-    def of(self, job: JobView) -> float:
-        """The doubt about this job's history."""
-        return self.known.get((job.user, job.name), _AT_FIRST)
+    def of(self, recurs: Recurs) -> float:
+        """The doubt about such a job's history."""
+        return self.known.get(recurs, _AT_FIRST)
 
-    def came(self, job: JobView) -> Doubts:
-        """A job came: what held for the last one may have changed."""
-        before = self.of(job)
-        return self._with(job, before + (1.0 - before) * _CHANGES)
+    def came(self, recurs: Recurs) -> Doubts:
+        """Such a job came: what held for the last one may have changed."""
+        before = self.of(recurs)
+        return self._with(recurs, before + (1.0 - before) * _CHANGES)
 
-    def checked(self, job: JobView, expected: PhaseExpectation, pilots_ms: Sequence[float]) -> Doubts:
+    def checked(self, recurs: Recurs, expected: PhaseExpectation, pilots_ms: Sequence[float]) -> Doubts:
         """Its pilots ended: Bayes' rule. Where history said nothing nothing is learned."""
         if not pilots_ms or expected.calibrated is None or expected.spread is None:
             return self
         seconds = [ms / 1000.0 for ms in pilots_ms]
-        doubt = surprised(expected.calibrated, expected.spread, seconds, self.of(job))
-        return self._with(job, min(_MOST, max(_LEAST, doubt)))
+        doubt = surprised(expected.calibrated, expected.spread, seconds, self.of(recurs))
+        return self._with(recurs, min(_MOST, max(_LEAST, doubt)))
 
-    def _with(self, job: JobView, doubt: float) -> Doubts:
-        recurs = (job.user, job.name)
+    def _with(self, recurs: Recurs, doubt: float) -> Doubts:
         known = {key: value for key, value in self.known.items() if key != recurs}
         known[recurs] = doubt
         return replace(self, known=dict(islice(known.items(), max(0, len(known) - _KEPT), None)))

@@ -12,7 +12,7 @@ from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
-from spark_sched.policies.slearn.doubts import Doubts
+from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import Sizing
@@ -124,11 +124,12 @@ class GenericScheduler:
                 known = replace(known, narrow=narrow)
             forecast = forecasts.get(key, UNKNOWN)
             if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
+                recurs = (job.user, job.name)
                 if key not in before.jobs:
-                    doubts = doubts.came(job)
-                forecast = forecast.doubted(doubts.of(job))
+                    doubts = doubts.came(recurs)
+                forecast = forecast.doubted(doubts.of(recurs))
                 jobs[key] = self._sized(known, job, forecast, percent, rng)
-                doubts = _checked(doubts, job, forecast, known.pilots, jobs[key].told_ms)
+                doubts = _checked(doubts, recurs, forecast, known.pilots, jobs[key].told_ms)
             else:
                 jobs[key] = self._sized(known, job, forecast, percent, rng)
             if known.percent is None and jobs[key].percent is not None:
@@ -322,9 +323,9 @@ class GenericScheduler:
 
 
 def _checked(
-    doubts: Doubts, job: JobView, forecast: TaskForecast, pilots: PilotSet | None, told_ms: Sequence[float]
+    doubts: Doubts, recurs: Recurs, forecast: TaskForecast, pilots: PilotSet | None, told_ms: Sequence[float]
 ) -> Doubts:
     """The doubts after what a job's pilots told, if they did."""
     if pilots is None or pilots.phase >= len(forecast.expected):
         return doubts
-    return doubts.checked(job, forecast.expected[pilots.phase], told_ms)
+    return doubts.checked(recurs, forecast.expected[pilots.phase], told_ms)

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from spark_sched.policies.slearn.doubts import Doubts
+from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.sizing import SURE_QUEUE, BayesSizing
 from spark_sched.predict.bayes import surprised
 from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.state import JobView
 from tests.unit.policies.slearn.world import World
 
 #: 100 tasks of 45 to 55 s: well within the second queue.
@@ -19,13 +18,10 @@ SURE = RuntimeDistribution.uniform_s(45.0, 55.0)
 EXPECTED = PhaseExpectation(100, SURE, 0.1, calibrated=SURE)
 
 
-def job(name: str = "n") -> JobView:
-    world = World()
-    world.job("a", 100, name)
-    return world.state.snapshot().jobs["a"]
+AT = ("u", "n")
 
 
-def pilots(doubts: Doubts, at: JobView) -> int:
+def pilots(doubts: Doubts, at: Recurs = AT) -> int:
     return BayesSizing().pilots(100, replace(EXPECTED, doubt=doubts.of(at)), 3)
 
 
@@ -37,15 +33,15 @@ def test_bayes_rule_weighs_history_against_anything():
 
 
 def test_the_first_job_of_a_kind_has_one_pilot_and_the_next_ones_none():
-    at, doubts = job(), Doubts().came(job())
-    assert pilots(doubts, at) == 1
-    doubts = doubts.checked(at, EXPECTED, [51_000.0])
+    doubts = Doubts().came(AT)
+    assert pilots(doubts) == 1
+    doubts = doubts.checked(AT, EXPECTED, [51_000.0])
     taken = []
     for _ in range(40):
-        doubts = doubts.came(at)
-        taken.append(pilots(doubts, at))
+        doubts = doubts.came(AT)
+        taken.append(pilots(doubts))
         if taken[-1]:
-            doubts = doubts.checked(at, EXPECTED, [49_000.0])
+            doubts = doubts.checked(AT, EXPECTED, [49_000.0])
     # Some nine without, then one that looks again.
     assert taken[:8] == [0] * 8
     assert 2 <= sum(taken) <= 5
@@ -53,33 +49,33 @@ def test_the_first_job_of_a_kind_has_one_pilot_and_the_next_ones_none():
 
 
 def test_history_that_failed_is_not_asked_until_it_holds_again():
-    at, sizing = job(), BayesSizing()
-    doubts = Doubts().came(at).checked(at, EXPECTED, [400_000.0])
-    assert pilots(doubts, at) == 3
-    told = replace(EXPECTED, doubt=doubts.of(at))
+    sizing = BayesSizing()
+    doubts = Doubts().came(AT).checked(AT, EXPECTED, [400_000.0])
+    assert pilots(doubts) == 3
+    told = replace(EXPECTED, doubt=doubts.of(AT))
     assert sizing.task_ms([], told) is None
     assert sizing.task_ms([400_000.0], told) == pytest.approx(400_000.0, rel=0.05)
     for _ in range(3):
-        doubts = doubts.came(at).checked(at, EXPECTED, [50_000.0, 51_000.0])
-    assert pilots(doubts, at) == 0
+        doubts = doubts.came(AT).checked(AT, EXPECTED, [50_000.0, 51_000.0])
+    assert pilots(doubts) == 0
 
 
 def test_other_kinds_of_jobs_are_not_doubted_for_it():
-    doubts = Doubts().came(job()).checked(job(), EXPECTED, [400_000.0])
-    assert doubts.of(job("other")) == Doubts().of(job("other"))
-    assert 1.0 - doubts.of(job("other")) < SURE_QUEUE
+    doubts = Doubts().came(AT).checked(AT, EXPECTED, [400_000.0])
+    assert doubts.of(("u", "other")) == Doubts().of(AT)
+    assert 1.0 - doubts.of(("u", "other")) < SURE_QUEUE
 
 
 def test_pilots_of_a_job_without_history_tell_nothing():
     doubts = Doubts()
-    assert doubts.checked(job(), PhaseExpectation(100), [400_000.0]) is doubts
-    assert doubts.checked(job(), EXPECTED, []) is doubts
+    assert doubts.checked(AT, PhaseExpectation(100), [400_000.0]) is doubts
+    assert doubts.checked(AT, EXPECTED, []) is doubts
 
 
 def test_no_more_than_the_latest_thousand_are_remembered():
-    doubts, first = Doubts(), job()
+    doubts = Doubts()
     for number in range(1_200):
-        doubts = doubts.came(replace(first, name=f"n{number}"))
+        doubts = doubts.came(("u", f"n{number}"))
     assert len(doubts.known) == 1_000
     assert ("u", "n1199") in doubts.known
     assert ("u", "n0") not in doubts.known
