@@ -14,17 +14,22 @@ ROOT = Path(__file__).parents[2]
 
 
 def run_scenario(
-    name: str, master: str, *settings: str, timeout_s: float = 300.0, module: str = "scenarios"
+    name: str, master: str, *settings: str, timeout_s: float = 600.0, module: str = "scenarios"
 ) -> dict[str, Any]:
     """The scenario's result; fails with the end of its log when it printed none."""
-    done = subprocess.run(
-        [sys.executable, "-m", f"tests.integration.{module}", name, master, *settings],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", f"tests.integration.{module}", name, master, *settings],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        log = late.stderr.decode(errors="replace") if isinstance(late.stderr, bytes) else str(late.stderr)
+        why = f"{name} on {master} was not over after {timeout_s:g} s"
+        raise AssertionError(f"{why}:\n{log[-6000:]}") from None
     for line in done.stdout.splitlines():
         if line.startswith(MARKER):
             result: dict[str, Any] = json.loads(line.removeprefix(MARKER))

@@ -235,6 +235,7 @@ def sigma_killed(spark: SparkSession) -> Result:
                     sums.append(sum(v for _, v in rows.reduceByKey(lambda a, b: a + b, 4).collect()))
 
             threads.append(InheritableThread(target=work))
+            threads[-1].daemon = True  # one that is stuck must not keep this process
             threads[-1].start()
         time.sleep(0.15 * number)
         pid = counters(sc)["planner_pid"]

@@ -20,6 +20,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private var dropped = 0L
   private var sent = 0L
   private var nudged = false
+  private var planner = 0L // numbers them: one that died may still wait in `poll`, and must take nothing from the next
 
   def offer(event: Event): Unit = lock.synchronized {
     version += 1
@@ -36,8 +37,9 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
   }
 
-  /** A new planner knows nothing. */
+  /** A new planner knows nothing. Polls that wait are the old one's: they end with nothing. */
   def restart(): Unit = lock.synchronized {
+    planner += 1
     events.clear()
     resetDue = true
     lock.notifyAll()
@@ -52,7 +54,8 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them. */
   def poll(maxEvents: Int, timeoutMs: Long): Batch = {
     val deadline = nowMs() + timeoutMs
-    val reset = lock.synchronized {
+    val (asker, reset) = lock.synchronized {
+      val asker = planner
       var left = timeoutMs
       while (events.isEmpty && !resetDue && !nudged && left > 0) {
         lock.wait(left)
@@ -60,26 +63,29 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
       }
       // One batch of many events costs the planner far less than many of one.
       if (!resetDue && !nudged && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
-      nudged = false
-      resetDue
+      if (asker == planner) nudged = false
+      (asker, resetDue)
     }
     if (reset) withState { state =>
-      lock.synchronized {
+      lock.synchronized(if (asker != planner) nothing else {
         events.clear()
         resetDue = false
         sent += state.size
         Batch(version, reset = true, dropped, nowMs(), state)
-      }
+      })
     } else {
-      val (taken, last, lost) = lock.synchronized {
+      val batch = lock.synchronized(if (asker != planner) nothing else {
         val taken = mutable.ArrayBuffer.empty[Event]
         while (taken.size < maxEvents && events.nonEmpty) taken += events.dequeue()
         sent += taken.size
-        (taken, version - events.size, dropped)
-      }
-      Batch(last, reset = false, lost, nowMs(), Folding.shortTasks(taken))
+        Batch(version - events.size, reset = false, dropped, nowMs(), taken.toSeq)
+      })
+      batch.copy(events = Folding.shortTasks(batch.events))
     }
   }
+
+  /** For a planner that is no more. */
+  private def nothing: Batch = Batch(version, reset = false, dropped, nowMs(), Nil)
 
   def sentCount: Long = lock.synchronized(sent)
   def droppedCount: Long = lock.synchronized(dropped)

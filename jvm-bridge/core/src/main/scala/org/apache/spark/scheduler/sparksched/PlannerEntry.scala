@@ -7,8 +7,9 @@ import schedcore.Batch
 final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   @volatile private[sparksched] var lastHeardMs = 0L
 
-  /** Every `spark.sched.*` setting as one JSON object. */
+  /** Every `spark.sched.*` setting as one JSON object. The first that a planner asks for: so it introduces itself. */
   def config(): String = {
+    scheduler.plannerStarted()
     val node = new ObjectMapper().createObjectNode()
     scheduler.conf.getAllWithPrefix("spark.sched.").foreach { case (k, v) => node.put("spark.sched." + k, v) }
     heard(node.toString)

@@ -37,12 +37,7 @@ private[spark] final class SchedTaskScheduler(
   val plans = new PlanBook
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
-    settings.planner, new PlannerEntry(this), context.appName,
-    () => {
-      events.restart()
-      questions.plannerStarted()
-      synchronized(plans.plannerStarted())
-    })
+    settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
 
   private var offersRefused = 0L
   private var evictions = 0L
@@ -282,6 +277,16 @@ private[spark] final class SchedTaskScheduler(
   }
 
   // ---- plans and counters ------------------------------------------------------------------------------------
+
+  /**
+   * Whoever asks from now on is a new planner, which knows nothing. Called when its process is launched and when it
+   * introduces itself: what the one before had asked may arrive in between, after its death.
+   */
+  def plannerStarted(): Unit = {
+    events.restart()
+    questions.plannerStarted()
+    synchronized(plans.plannerStarted())
+  }
 
   def planOffered(json: String): String = synchronized {
     // What a reservation or the plan before refused, a changed priority or a freed slot may allow.
