@@ -21,6 +21,8 @@ __all__ = ["FIGURE_12"]
 _NODES = 12_583
 _POLICIES = ("point-real-est", "3sigma")
 _LOAD = 0.95
+#: Jobs per hour.
+_RATES = (2000, 3000, 4000)
 
 
 def run(*, policy: str, seed: int, hours: float, rate: int) -> dict[str, Any]:
@@ -30,17 +32,13 @@ def run(*, policy: str, seed: int, hours: float, rate: int) -> dict[str, Any]:
     return e2e.run(policy=policy, seed=seed, hours=hours, load=_LOAD, nodes=_NODES, wider=wider)
 
 
-def _rates(scale: Scale) -> tuple[int, ...]:
-    return (2000,) if scale.quick else (2000, 3000, 4000)
-
-
 def _run(scale: Scale, policy: str, rate: int) -> Run:
     hours = 0.25 if scale.quick else 5.0
     return run_of(run, hours * rate / 500, policy=policy, seed=scale.seeds[0], hours=hours, rate=rate)
 
 
 def _runs(scale: Scale) -> list[Run]:
-    return [_run(scale, policy, rate) for rate in _rates(scale) for policy in _POLICIES]
+    return [_run(scale, policy, rate) for rate in _RATES for policy in _POLICIES]
 
 
 def _build(scale: Scale, results: Results) -> Figure:
@@ -48,7 +46,7 @@ def _build(scale: Scale, results: Results) -> Figure:
     values: list[Value] = []
     series: dict[str, list[tuple[float | str, float]]] = {}
     for policy in _POLICIES:
-        for rate in _rates(scale):
+        for rate in _RATES:
             found = results[_run(scale, policy, rate)]
             lookup = found["lookup_ms"] or {}
             cycle, solve = found["cycle_cpu_ms"], found.get("solve_cpu_ms", {})
