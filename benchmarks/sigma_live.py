@@ -11,11 +11,16 @@ itself takes, behind the earliest possible end. Best-effort jobs come in between
 than the slots can do: the scheduler chooses who is to miss (``--horizon 22``: two thirds of what they can).
 
 3Sigma's history is what the same distributions gave for runs before (``--history`` of each job).
+
+Beside what was missed live stands what the simulator misses with the same jobs, policies and history (3Sigma,
+table 2); there nothing but tasks takes time. ``--simulated`` runs that side alone, in seconds.
 """
 
 from __future__ import annotations
 
 import logging
+import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,16 +32,21 @@ from _live import arms, live_options, paired_runs, warm_up
 
 from spark_sched.experiments.arms import Mark, PhasesJob, PhasesResult
 from spark_sched.experiments.statistics import spread
-from spark_sched.predict import JobAttributes, lesson
+from spark_sched.predict import JobAttributes, RuntimeHistory, lesson
 from spark_sched.runtime.runtimes import StoredRuntimes
+from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, simulate, uniform_nodes
 
 USER = "benchmark"
 ARMS = ("fifo", "fair", "prio", "3sigma")
 SPREAD = 0.4  # of the logarithm of a recurring job's runtimes
 SLACKS = (0.2, 0.4, 0.6, 0.8)
-BEST_EFFORT = 10
+SLO_JOBS, BEST_EFFORT = 10, 10
 #: Spark's own time for a job that nobody disturbs, on a shared machine.
 ALLOWANCE_S = 1.5
+#: Runtimes are seconds here, not minutes.
+WINDOW = {"spark.sched.planner.firstSlot": "1s", "spark.sched.planner.window": "10min"}
+#: As live.
+PLAN_EVERY_MS = 100
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ def recurring(rng: np.random.Generator) -> list[Recurring]:
     """Ten SLO jobs and one kind of best-effort job, the last."""
     jobs = [
         Recurring(f"slo-{n}", int(rng.choice([2, 3, 4, 6])), float(median_s))
-        for n, median_s in enumerate(rng.permutation(np.linspace(1.5, 5.0, 10)))
+        for n, median_s in enumerate(rng.permutation(np.linspace(1.5, 5.0, SLO_JOBS)))
     ]
     return [*jobs, Recurring("best-effort", 4, 4.0)]
 
@@ -89,6 +99,43 @@ def write_history(path: Path, kinds: list[Recurring], runs: int, rng: np.random.
     store.close()
 
 
+def simulated_missed(jobs: list[PhasesJob], arm: str, cores: int, history: Path) -> int:
+    """Deadlines that the simulator misses with these jobs."""
+    specs = []
+    for number, job in enumerate(jobs):
+        assert job.mark is not None
+        at_ms, deadline_s = round(1000 * job.delay_s), job.mark.deadline
+        specs.append(
+            JobSpec(
+                f"job-{number}",
+                at_ms,
+                tuple(PhaseSpec(tuple(ms)) for ms, _ in job.phases),
+                name=job.mark.name,
+                user=USER,
+                deadline_ms=None if deadline_s is None else at_ms + round(1000 * deadline_s),
+                copies=False,
+            )
+        )
+    specs.sort(key=lambda spec: spec.submit_ms)
+    with tempfile.TemporaryDirectory() as folder:
+        # It learns as it goes; the next run is to know no more than this one.
+        store = StoredRuntimes(shutil.copy(history, folder), logging.getLogger("benchmark"))
+        result = simulate(
+            ClusterSpec(uniform_nodes(1, cores)),
+            specs,
+            arm,
+            settings=WINDOW,
+            predictor=RuntimeHistory(store=store),
+            plan_every_ms=0 if arm in ("fifo", "fair") else PLAN_EVERY_MS,
+            keep_tasks=False,
+        )
+        store.close()
+    return sum(
+        row["deadline_ms"] is not None and (row["end_ms"] is None or row["end_ms"] > row["deadline_ms"])
+        for row in result.rows()
+    )
+
+
 def measured(done: PhasesResult, jobs: list[PhasesJob]) -> dict[str, Any]:
     slo, best_effort = [], []
     for jct_s, job in zip(done.jct_s, jobs, strict=True):
@@ -110,11 +157,13 @@ def measured(done: PhasesResult, jobs: list[PhasesJob]) -> dict[str, Any]:
 @click.command()
 @live_options(runs=10)
 @click.option("--horizon", default=10.0, show_default=True, help="Seconds within which a run's jobs come.")
+@click.option("--simulated", is_flag=True, help="The simulator's side alone.")
 @click.option("--history", default=20, show_default=True, help="Earlier runs of each job that 3Sigma knows.")
 def main(
     runs: int,
     cores: int,
     horizon: float,
+    simulated: bool,
     history: int,
     minutes: float,
     together: bool,
@@ -125,62 +174,75 @@ def main(
     rng = np.random.default_rng(seed)
     kinds = recurring(np.random.default_rng(0))
     rows: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
+    missed: dict[str, list[float]] = {arm: [] for arm in ARMS}
+
+    def jobs_of(run: int) -> list[PhasesJob]:
+        return one_run(kinds, horizon, np.random.default_rng([seed, run]))
+
     with workspace() as directory:
-        store = directory / "history.db"
-        write_history(store, kinds, history, rng)
-        settings = {
-            "3sigma": {
-                "spark.sched.history.path": str(store),
-                # Runtimes are seconds here, not minutes.
-                "spark.sched.planner.firstSlot": "1s",
-                "spark.sched.planner.window": "10min",
-            }
-        }
-        with arms(ARMS, cores, directory, settings) as running:
-            warm = one_run(kinds, 3.0, np.random.default_rng([seed, 1 << 20]))
-            warm_up(running, warm)
-            for run, jobs, done in paired_runs(
-                running,
-                lambda run: one_run(kinds, horizon, np.random.default_rng([seed, run])),
-                rng,
-                runs=runs,
-                minutes=minutes,
-                together=together,
-            ):
-                for name in ARMS:
-                    rows[name].append(measured(done[name], jobs))
-                told = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
-                stderr.print(f"run {run + 1} of {runs}: deadlines missed: {told}", highlight=False)
-    shares = {name: [100.0 * row["missed"] / row["of"] for row in rows[name]] for name in ARMS}
+        before = directory / "before.db"
+        write_history(before, kinds, history, rng)
+        if not simulated:
+            store = shutil.copy(before, directory / "history.db")
+            settings = {"3sigma": {"spark.sched.history.path": str(store), **WINDOW}}
+            with arms(ARMS, cores, directory, settings) as running:
+                warm = one_run(kinds, 3.0, np.random.default_rng([seed, 1 << 20]))
+                warm_up(running, warm)
+                for run, jobs, done in paired_runs(
+                    running, jobs_of, rng, runs=runs, minutes=minutes, together=together
+                ):
+                    for name in ARMS:
+                        rows[name].append(measured(done[name], jobs))
+                    told = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
+                    stderr.print(f"run {run + 1} of {runs}: deadlines missed: {told}", highlight=False)
+        for run in range(runs if simulated else len(rows["3sigma"])):
+            for name in ARMS:
+                share = simulated_missed(jobs_of(run), name, cores, before) / SLO_JOBS
+                missed[name].append(100.0 * share)
     document: dict[str, Any] = {
         "benchmark": "sigma_live",
-        "runs": len(rows["3sigma"]),
+        "runs": len(missed["3sigma"]),
         "seed": seed,
         "sizes": {
-            "slots": cores, "slo_jobs": 10, "best_effort_jobs": BEST_EFFORT, "horizon_s": horizon,
+            "slots": cores, "slo_jobs": SLO_JOBS, "best_effort_jobs": BEST_EFFORT, "horizon_s": horizon,
             "history_runs": history, "allowance_s": ALLOWANCE_S, "together": together,
         },
-        "missed_percent": {name: spread(shares[name], rng).as_json() for name in ARMS},
-        "missed_percent_less_under_3sigma": {
-            name: spread(np.subtract(shares[name], shares["3sigma"]).tolist(), rng).as_json()
-            for name in ARMS
-            if name != "3sigma"
-        },
-        "best_effort_s": {
-            name: spread([row["best_effort_s"] for row in rows[name]], rng).as_json() for name in ARMS
-        },
+        "simulated_missed_percent": {name: spread(missed[name], rng).as_json() for name in ARMS},
+        "simulated_missed_percent_less_under_3sigma": _less(missed, rng),
         "rows": rows,
     }  # fmt: skip
     lines = []
-    for name in ARMS:
-        missed, late = document["missed_percent"][name], document["best_effort_s"][name]
-        line = f"{name}: {missed['mean']:.1f} % of deadlines missed{interval(missed)}"
-        line += f", best-effort jobs take {late['mean']:.1f} s"
-        if name != "3sigma":
-            less = document["missed_percent_less_under_3sigma"][name]
-            line += f"; 3sigma misses {less['mean']:.1f} points fewer{interval(less)}"
-        lines.append(line)
+    if not simulated:
+        shares = {name: [100.0 * row["missed"] / row["of"] for row in rows[name]] for name in ARMS}
+        best_effort_s = {name: [row["best_effort_s"] for row in rows[name]] for name in ARMS}
+        document |= {
+            "missed_percent": {name: spread(shares[name], rng).as_json() for name in ARMS},
+            "missed_percent_less_under_3sigma": _less(shares, rng),
+            "best_effort_s": {name: spread(best_effort_s[name], rng).as_json() for name in ARMS},
+        }
+        for name in ARMS:
+            late = f", best-effort jobs take {document['best_effort_s'][name]['mean']:.1f} s"
+            lines.append(f"live, {name}: {_told(document, '', name)}{late}")
+    lines += [f"simulated, {name}: {_told(document, 'simulated_', name)}" for name in ARMS]
     publish(document, lines, json_output)
+
+
+def _less(percent: dict[str, list[float]], rng: np.random.Generator) -> dict[str, Any]:
+    """How many points fewer 3Sigma misses than each of the others."""
+    return {
+        name: spread(np.subtract(percent[name], percent["3sigma"]).tolist(), rng).as_json()
+        for name in ARMS
+        if name != "3sigma"
+    }
+
+
+def _told(document: dict[str, Any], side: str, name: str) -> str:
+    missed = document[f"{side}missed_percent"][name]
+    line = f"{missed['mean']:.1f} % of deadlines missed{interval(missed)}"
+    if name != "3sigma":
+        less = document[f"{side}missed_percent_less_under_3sigma"][name]
+        line += f"; 3sigma misses {less['mean']:.1f} points fewer{interval(less)}"
+    return line
 
 
 if __name__ == "__main__":
