@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ Progress = Callable[[int], None]
 _BLOCK = 1 << 20
 #: A longer line is no row of any format here; without a limit a file without newlines would fill the memory.
 MAX_LINE_BYTES = 512 << 20
+
+#: A gzip file's size at its end and what was unpacked of it are of one file if they differ by so many bytes.
+_END_WITHIN = 2 << 20
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
@@ -70,8 +74,7 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
     Raises:
         Truncated: the compressed data has no end. All blocks before are sound.
         BadInputError: gzip data fails its checks. Asked before the first block is given out, since the check
-        sum
-            stands at the very end and rows of a damaged file would look like jobs.
+            sum stands at the very end and rows of a damaged file would look like jobs.
     """
     kind = compression(path)
     if kind == "gzip":
@@ -120,16 +123,31 @@ def _gunzip(file: BinaryIO, progress: Progress | None) -> Iterator[bytes]:
 
 
 def _check_gzip(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            for _ in _gunzip(file, None):
-                pass
-    except Truncated:
-        return
-    except zlib.error as error:
+    unpacked, why = 0, ""
+    with path.open("rb") as file:
+        try:
+            for block in _gunzip(file, None):
+                unpacked += len(block)
+        except Truncated:
+            if unpacked and _has_end(file, unpacked):
+                why = "its end is there, but the data runs past it"
+        except zlib.error as error:
+            why = str(error)
+    if why:
         raise BadInputError(
-            f"{path} is a damaged gzip file ({error}), so that none of its rows can be trusted: copy it again"
-        ) from None
+            f"{path} is a damaged gzip file ({why}), so that none of its rows can be trusted: copy it again"
+        )
+
+
+def _has_end(file: BinaryIO, unpacked: int) -> bool:
+    """Whether gzip data that seems cut has its end, which says how much the whole of it is: it is damaged.
+
+    What is unpacked past the damage is of about that size. A file that is cut ends in any four bytes: that
+    they say so, too, has a chance of a thousandth at most.
+    """
+    file.seek(-4, os.SEEK_END)
+    size = int.from_bytes(file.read(4), "little")
+    return abs(size - unpacked) <= min(4 * unpacked, _END_WITHIN)
 
 
 def _unzstd(path: Path, file: BinaryIO, progress: Progress | None) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 
 import pyarrow as pa
 import pytest
@@ -72,6 +73,28 @@ def test_a_gzip_file_that_fails_its_check_sum_is_refused_before_its_first_line(t
     data[-6] ^= 1
     path.write_bytes(bytes(data))
     with pytest.raises(BadInputError, match="damaged gzip file"):
+        next(lines(path, ReadReport()))
+
+
+def test_a_gzip_file_whose_damage_hides_its_end_is_refused_and_not_taken_for_cut(tmp_path):
+    def damaged(number: int) -> bytes:
+        """The last block says that another one follows, so that the check sum is read as that."""
+        data = bytearray(gzip.compress(TEXT[:60_000] + b"row %d" % number, compresslevel=0))
+        assert data[10] == 1  # one stored block, the last
+        data[10] = 0
+        return bytes(data)
+
+    def seems_cut(data: bytes) -> bool:
+        unpack = zlib.decompressobj(wbits=31)
+        try:
+            unpack.decompress(data)
+        except zlib.error:
+            return False
+        return not unpack.eof
+
+    path = tmp_path / "file.gz"
+    path.write_bytes(next(filter(seems_cut, map(damaged, range(1_000)))))
+    with pytest.raises(BadInputError, match="damaged gzip file .its end is there"):
         next(lines(path, ReadReport()))
 
 
