@@ -16,12 +16,11 @@ from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.doubts import Doubts
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing
+from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing, others_ms
 from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.pilots import PhaseExpectation
 from spark_sched.predict.points import inverse_square_s, median_s
-from spark_sched.predict.sigma import Prediction, Submission
-from spark_sched.predict.task_history import PhaseTold, TaskHistory
+from spark_sched.predict.task_history import PhaseTold, TaskHistory, Told
 from spark_sched.traces import TraceChunk
 
 __all__ = [
@@ -233,11 +232,11 @@ def score(
     found: dict[str, dict[str, list[float]]] = {name: {"estimate_s": [], "pilots": []} for name in _SIZINGS}
     found["jobs"] = {"true_s": [], "width": []}
     doubts = dict.fromkeys(_DOUBTING, Doubts())
-    waiting: list[tuple[float, int, MeasuredJob, list[tuple[Submission, Prediction | None]]]] = []
+    waiting: list[tuple[float, int, list[Told], tuple[tuple[float, ...], ...]]] = []
     everyone = [(job, False) for job in history] + [(job, True) for job in jobs]
     for number, (job, counts) in enumerate(everyone):
         while waiting and waiting[0][0] <= job.submit_s:
-            _learn(known, *heapq.heappop(waiting)[2:])
+            known.learn_job(*heapq.heappop(waiting)[2:])
         phases = [
             PhaseTold(len(times), features(attributes))
             for times, attributes in zip(job.phases, job.attributes, strict=True)
@@ -245,22 +244,15 @@ def score(
         asked = [known.ask(phase) for phase in phases]
         if not counts or learns:
             end_s = job.submit_s if job.end_s is None else max(job.end_s, job.submit_s)
-            heapq.heappush(waiting, (end_s, number, job, asked))
+            heapq.heappush(waiting, (end_s, number, asked, job.phases))
         if counts and job.width >= THIN_LIMIT:
             _score_job(found, known, job, phases, asked, doubts, rng)
         elif not counts and number == len(history) - 1:
             while waiting and not learns:
-                _learn(known, *heapq.heappop(waiting)[2:])
+                known.learn_job(*heapq.heappop(waiting)[2:])
         if progress is not None and number % 500 == 0:
             progress(number, len(everyone))
     return found
-
-
-def _learn(
-    known: TaskHistory, job: MeasuredJob, asked: Sequence[tuple[Submission, Prediction | None]]
-) -> None:
-    for told, times in zip(asked, job.phases, strict=True):
-        known.learn(told[0].job, times, told)
 
 
 def _score_job(
@@ -268,7 +260,7 @@ def _score_job(
     known: TaskHistory,
     job: MeasuredJob,
     phases: Sequence[PhaseTold],
-    asked: Sequence[tuple[Submission, Prediction | None]],
+    asked: Sequence[Told],
     doubts: dict[str, Doubts],
     rng: np.random.Generator,
 ) -> None:
@@ -291,13 +283,8 @@ def _score_job(
         task_ms = sizing.task_ms(pilots_ms, prior)
         total_ms = math.nan
         if task_ms is not None:
-            by_history = sizing.task_ms((), expected[first]) if count else None
-            factor = task_ms / by_history if by_history else 1.0
             total_ms = task_ms * len(times_ms)
-            for n, each in enumerate(expected):
-                if n != first:
-                    later_ms = sizing.task_ms((), each)
-                    total_ms += each.tasks * (task_ms if later_ms is None else later_ms * factor)
+            total_ms += others_ms(sizing, expected, first, task_ms, sampled=count > 0)
         found[name]["estimate_s"].append(total_ms / 1000.0)
         found[name]["pilots"].append(float(count))
 

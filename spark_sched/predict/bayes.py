@@ -41,6 +41,15 @@ class Posterior:
     task_s: float
     sigma: float
 
+    @property
+    def harmonic_s(self) -> float:
+        """The harmonic mean E[1/x]^-1, in seconds, as far as the belief is log-normal.
+
+        Work that is done first counts by how many jobs it finishes, one over size: where sizes only order
+        jobs, a size that is unsure is worth trying sooner than its median says.
+        """
+        return self.task_s * math.exp(-0.5 * self.sigma**2)
+
     def within(self, factor: float) -> float:
         """Chance that the truth is within that factor (> 1), as far as the belief is log-normal."""
         if self.sigma <= 0.0:

@@ -37,6 +37,8 @@ class PhaseExpectation:
         source: for people.
         calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
         doubt: chance that this run is like none before: new code, other data.
+        alike: by what power of the factor that history is off by on the job's sampled phase it is off on this
+            one: 1 as in SLearn-DAG, 0 where the one tells nothing of the other.
     """
 
     tasks: int
@@ -45,6 +47,7 @@ class PhaseExpectation:
     source: str = "none"
     calibrated: RuntimeDistribution | None = None
     doubt: float = USUAL_DOUBT
+    alike: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

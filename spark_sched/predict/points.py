@@ -7,11 +7,9 @@ import math
 import numpy as np
 
 from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.histogram import LEAST_S
 
 __all__ = ["inverse_square_s", "median_s"]
-
-#: Nothing is faster: a runtime of 0 would have infinite utility.
-_LEAST_S = 1e-3
 
 
 def median_s(runtime: RuntimeDistribution) -> float:
@@ -25,7 +23,8 @@ def inverse_square_s(runtime: RuntimeDistribution) -> float:
 
     Between two knots a < b mass is spread evenly and ∫ t⁻² dt / (b - a) = 1 / (ab); at a jump it is 1 / t².
     """
-    t = np.maximum(runtime.t_s, _LEAST_S)
+    # A runtime of 0 would have infinite utility.
+    t = np.maximum(runtime.t_s, LEAST_S)
     mass = np.diff(runtime.p, prepend=0.0)
     before = np.concatenate((t[:1], t[:-1]))
     return 1.0 / math.sqrt(float(np.sum(mass / (before * t))))

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from spark_sched.events import JobStarted, PhaseStarted
 from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.forecast import Forecast
+from spark_sched.predict.histogram import LEAST_S
+from spark_sched.predict.likeness import Likeness
 from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.points import median_s
 from spark_sched.predict.sigma import Prediction, SigmaPredict, Submission
 
-__all__ = ["PhaseTold", "Spreads", "TaskHistory", "log_spread"]
+__all__ = ["PhaseTold", "Spreads", "TaskHistory", "Told", "log_spread"]
 
 #: Phases of which one job's spread is learned count as so many: a stranger's spread is everyone's.
 _SPREAD_DOUBT = 2.0
@@ -22,7 +26,10 @@ _FIRST_SPREAD = math.log(1.3)
 _SPREAD_KEEPS = 0.95
 _ALL_KEEPS = 0.999
 #: Spreads below are as good as none.
-_LEAST_SPREAD = 0.001
+LEAST_SPREAD = 0.001
+
+#: What was submitted and predicted for a phase when its job came.
+Told: TypeAlias = tuple[Submission, Prediction | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class Spreads:
 
     def add(self, job: JobAttributes, spread: float) -> None:
         """Take in one phase's spread, >= 0."""
-        value = math.log(max(spread, _LEAST_SPREAD))
+        value = math.log(max(spread, LEAST_SPREAD))
         total, weight = self._sums.get(job.recurs, (0.0, 0.0))
         self._sums[job.recurs] = total * _SPREAD_KEEPS + value, weight * _SPREAD_KEEPS + 1.0
         total, weight = self._all
@@ -65,18 +72,23 @@ def log_spread(tasks_s: Sequence[float]) -> float | None:
     """The standard deviation of the logarithm of task times (each above 0); None for fewer than two."""
     if len(tasks_s) < 2:
         return None
-    logs = [math.log(max(1e-3, value)) for value in tasks_s]
+    logs = [math.log(max(LEAST_S, value)) for value in tasks_s]
     mean = sum(logs) / len(logs)
     return math.sqrt(sum((value - mean) ** 2 for value in logs) / (len(logs) - 1))
 
 
+def _log_error(mean_s: float, expected_s: float) -> float:
+    return math.log(max(LEAST_S, mean_s) / max(LEAST_S, expected_s))
+
+
 @dataclass(slots=True)
 class _Known:
-    """One phase of an active job: what was submitted and told."""
+    """One phase of an active job: what was submitted and told, and what its tasks took on average."""
 
     submission: Submission
     told: Prediction | None
     tasks: int
+    mean_s: float | None = None
 
 
 class TaskHistory:
@@ -99,17 +111,20 @@ class TaskHistory:
     ) -> None:
         self.sigma = SigmaPredict() if sigma is None else sigma
         self.spreads = Spreads()
+        self.likeness = Likeness()
         self._told = told
         self._learns = learns
         self._jobs: dict[str, dict[int, _Known]] = {}
         self._started: dict[str, JobStarted] = {}
         self._cache: dict[str, tuple[PhaseExpectation, ...]] = {}
+        # Mean task times by phase that were expected of a job before its first phase ended.
+        self._first_s: dict[str, dict[int, float]] = {}
 
     def learn(
         self,
         attributes: JobAttributes,
         tasks_s: Sequence[float],
-        told: tuple[Submission, Prediction | None] | None = None,
+        told: Told | None = None,
     ) -> None:
         """Take in a phase that ended, by all its task times in seconds.
 
@@ -124,9 +139,32 @@ class TaskHistory:
         if spread is not None:
             self.spreads.add(attributes, spread)
 
-    def ask(self, phase: PhaseTold) -> tuple[Submission, Prediction | None]:
-        """What is submitted and predicted for a phase now."""
-        submission = self.sigma.submit(phase.attributes)
+    def learn_job(self, told: Sequence[Told], phases: Sequence[Sequence[float]]) -> None:
+        """Take in a job that ended: what was submitted and predicted for each of its phases when it came, and
+        their task times in seconds."""
+        for each, tasks_s in zip(told, phases, strict=True):
+            self.learn(each[0].job, tasks_s, each)
+        if len(told) > 1:
+            self.compare(told, phases)
+
+    def compare(self, told: Sequence[Told], phases: Sequence[Sequence[float]]) -> None:
+        """Take in how far off history was on a job's first phase beside its others, by what was predicted of
+        all of them when the job came."""
+        self._alike(
+            [
+                (submission.job, _log_error(sum(tasks_s) / len(tasks_s), median_s(prediction.runtime)))
+                for (submission, prediction), tasks_s in zip(told, phases, strict=True)
+                if prediction is not None and tasks_s
+            ]
+        )
+
+    def _alike(self, errors: Sequence[tuple[JobAttributes, float]]) -> None:
+        for attributes, error in errors[1:]:
+            self.likeness.add(attributes, errors[0][1], error)
+
+    def ask(self, phase: PhaseTold, earlier: Submission | None = None) -> Told:
+        """What is submitted and predicted for a phase now; ``earlier``: what was submitted for it before."""
+        submission = self.sigma.submit(phase.attributes, earlier)
         return submission, self.sigma.predict(submission)
 
     def expectation(self, phase: PhaseTold, prediction: Prediction | None) -> PhaseExpectation:
@@ -135,7 +173,12 @@ class TaskHistory:
         if prediction is None:
             return PhaseExpectation(phase.tasks, None, spread)
         return PhaseExpectation(
-            phase.tasks, prediction.history, spread, prediction.source, prediction.runtime
+            phase.tasks,
+            prediction.history,
+            spread,
+            prediction.source,
+            prediction.runtime,
+            alike=self.likeness.expect(phase.attributes),
         )
 
     # ---- as a TaskPrior ----
@@ -158,9 +201,18 @@ class TaskHistory:
         if self._learns and known is not None:
             seconds = [ms / 1000.0 for ms in tasks_ms]
             self.learn(known.submission.job, seconds, (known.submission, known.told))
+            known.mean_s = sum(seconds) / len(seconds) if seconds else None
 
     def job_ended(self, job: str) -> None:
-        self._jobs.pop(job, None)
+        phases, expected_s = self._jobs.pop(job, {}), self._first_s.pop(job, {})
+        if self._learns:
+            self._alike(
+                [
+                    (known.submission.job, _log_error(known.mean_s, expected_s[index]))
+                    for index, known in sorted(phases.items())
+                    if known.mean_s is not None and index in expected_s
+                ]
+            )
         self._started.pop(job, None)
         self._cache.pop(job, None)
 
@@ -168,6 +220,7 @@ class TaskHistory:
         self._jobs.clear()
         self._started.clear()
         self._cache.clear()
+        self._first_s.clear()
 
     def expected(self, job: str, forecast: Forecast) -> tuple[PhaseExpectation, ...]:
         phases = self._jobs.get(job)
@@ -188,6 +241,13 @@ class TaskHistory:
                 phase = self._live(self._started[job], index, tasks)
                 features = self.sigma.submit(phase.attributes)
                 found.append(self.expectation(phase, self.sigma.predict(features)))
+        if len(found) > 1 and all(known.mean_s is None for known in phases.values()):
+            # What is said of all phases at once: a phase that ends teaches something about the next one.
+            self._first_s[job] = {
+                index: median_s(each.calibrated)
+                for index, each in enumerate(found)
+                if each.calibrated is not None
+            }
         self._cache[job] = tuple(found)
         return self._cache[job]
 

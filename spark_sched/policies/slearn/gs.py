@@ -15,7 +15,7 @@ from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.policies.slearn.sizing import Sizing
+from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.pilots import PhaseExpectation, PhaseTimes, TaskForecast
@@ -241,26 +241,15 @@ class GenericScheduler:
         tasks = prior.tasks if prior is not None else max(1, len(told_ms))
         if phase is not None:
             tasks = phase.tasks
-        work_ms = task_ms * tasks
-        counted = {index}
-        # History's later phases, as far off as it was on this one (SLearn-DAG: d_s / d_h).
-        # Doubted or not: what it says of one phase beside another still holds.
-        expected = tuple(replace(each, doubt=0.0) for each in expected)
-        by_history = self._sizing.task_ms((), expected[index]) if told_ms and prior is not None else None
-        factor = task_ms / by_history if by_history else 1.0
-        for other, each in enumerate(expected):
-            if other != index:
-                later_ms = self._sizing.task_ms((), each)
-                work_ms += each.tasks * (task_ms if later_ms is None else later_ms * factor)
-                counted.add(other)
+        others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(told_ms))
         by = f"{len(told_ms)} pilots" if told_ms else "history"
         return self._with_new_phases(
             replace(
                 known,
                 pilots=None,
                 task_ms=task_ms,
-                work_ms=work_ms,
-                counted=frozenset(counted),
+                work_ms=task_ms * tasks + others,
+                counted=frozenset({index, *range(len(expected))}),
                 reason=f"tasks of {task_ms:.0f} ms by {by}",
             ),
             job,

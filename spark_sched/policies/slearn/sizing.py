@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Protocol
 
@@ -12,7 +13,7 @@ from spark_sched.predict.bayes import pilots_needed, posterior
 from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.predict.pilots import PhaseExpectation
 
-__all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing"]
+__all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing", "others_ms"]
 
 #: Pilots are enough when the logarithm of the mean has this standard deviation: a tenth more or less.
 SURE = 0.1
@@ -35,6 +36,11 @@ class Sizing(Protocol):
         """Mean task time in ms, from what the pilots took and what history says; None: nobody knows."""
         ...
 
+    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+        """Mean task time in ms of a phase without pilots, where the job's sampled phase took ``factor`` times
+        what history says; None: nobody knows."""
+        ...
+
 
 class HistorySizing:
     """History alone, by one number of its distribution: 3Sigma and Point-Est."""
@@ -50,6 +56,10 @@ class HistorySizing:
             return None
         return 1000.0 * self._point(expected.task_s)
 
+    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+        by_history = self.task_ms((), expected)
+        return None if by_history is None else by_history * factor
+
 
 class PilotSizing:
     """Pilots alone: their mean (§5.1.2). History answers only where every pilot was lost."""
@@ -64,6 +74,9 @@ class PilotSizing:
         if pilots_ms:
             return sum(pilots_ms) / len(pilots_ms)
         return self._history.task_ms((), expected)
+
+    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+        return self._history.later_ms(expected, factor)
 
 
 class BayesSizing:
@@ -96,5 +109,33 @@ class BayesSizing:
         if not pilots_ms and expected.doubt > HALF:
             return None
         seconds = [ms / 1000.0 for ms in pilots_ms]
-        told = posterior(expected.calibrated, expected.spread, seconds, expected.doubt)
-        return 1000.0 * told.task_s
+        return 1000.0 * posterior(expected.calibrated, expected.spread, seconds, expected.doubt).harmonic_s
+
+    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+        if expected.calibrated is None or expected.spread is None:
+            return None
+        # The median: of a sum of phases the harmonic mean is more than the sum of theirs.
+        told = posterior(expected.calibrated, expected.spread, (), expected.doubt)
+        return float(1000.0 * told.task_s * factor**expected.alike)
+
+
+def others_ms(
+    sizing: Sizing, expected: Sequence[PhaseExpectation], index: int, task_ms: float, *, sampled: bool
+) -> float:
+    """Work of all phases of a job but one, in slot-milliseconds (SLearn-DAG, §6).
+
+    Args:
+        expected: what history says of each phase.
+        index: the phase that is known to take ``task_ms`` a task.
+        sampled: by pilots, which may tell that history is off: by d_s / d_h.
+    """
+    # Doubted or not: what it says of one phase beside another still holds.
+    expected = [replace(each, doubt=0.0) for each in expected]
+    by_history = sizing.later_ms(expected[index], 1.0) if sampled and index < len(expected) else None
+    factor = task_ms / by_history if by_history else 1.0
+    work_ms = 0.0
+    for other, each in enumerate(expected):
+        if other != index:
+            later_ms = sizing.later_ms(each, factor)
+            work_ms += each.tasks * (task_ms if later_ms is None else later_ms)
+    return work_ms

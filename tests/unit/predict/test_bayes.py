@@ -112,3 +112,13 @@ def test_a_spread_needs_two_tasks():
     assert log_spread([3.0]) is None
     assert log_spread([3.0, 3.0]) == 0.0
     assert log_spread([1.0, math.e]) == pytest.approx(math.sqrt(0.5))
+
+
+def test_an_unsure_size_leans_to_the_small_side_but_not_as_a_part_of_a_sum():
+    prior = expects(RuntimeDistribution.uniform_s(10.0, 190.0))
+    alone_ms, part_ms = BayesSizing().task_ms((), prior), BayesSizing().later_ms(prior, 1.0)
+    assert part_ms == pytest.approx(100_000.0, rel=0.05)
+    assert alone_ms is not None
+    assert alone_ms < 0.95 * part_ms
+    sure = expects(RuntimeDistribution.normal_s(100.0, 1.0))
+    assert BayesSizing().task_ms([100_000.0] * 9, sure) == pytest.approx(100_000.0, rel=0.03)
