@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.model import Chart, Results, Run, Scale, Value, run_of
 from spark_sched.experiments.reproduce.slearn import runs
 from spark_sched.experiments.reproduce.slearn.workload import Trace
 from spark_sched.experiments.statistics import spread
@@ -21,6 +21,8 @@ __all__ = [
     "UNCHANGED",
     "Trace",
     "accuracy_run",
+    "beside_paper",
+    "by_trace",
     "jct_run",
     "jct_runs",
     "mean_value",
@@ -84,6 +86,34 @@ def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float
     told = spread(known, np.random.default_rng(0))
     ci = None if told.low is None or told.high is None else (round(told.low, 3), round(told.high, 3))
     return Value(name, unit, paper, round(told.mean, 3), ci, told.runs)
+
+
+def beside_paper(
+    title: str, x_label: str, y_label: str, values: Sequence[Value], at: Mapping[str, float | str]
+) -> Chart:
+    """Ours and the paper's of the values named in ``at``, at the place given there: bars over words, lines
+    over numbers."""
+    known = {value.name: value for value in values}
+    kind = "bars" if any(isinstance(place, str) for place in at.values()) else "lines"
+    # Ours in the same colour in both kinds.
+    series: dict[str, list[tuple[float | str, float]]]
+    series = {"ours": [], "paper": []} if kind == "bars" else {"paper": [], "ours": []}
+    for name, place in at.items():
+        for who, number in (("ours", known[name].ours), ("paper", known[name].paper)):
+            if number is not None:
+                series[who].append((place, number))
+    return Chart(title, x_label, y_label, {who: points for who, points in series.items() if points}, kind)
+
+
+def by_trace(
+    x_label: str,
+    y_label: str,
+    values: Sequence[Value],
+    at: Callable[[str], Mapping[str, float | str]],
+    traces: Iterable[str] = TRACES,
+) -> list[Chart]:
+    """`beside_paper` for each trace; ``at`` names a trace's values."""
+    return [beside_paper(TITLES[like], x_label, y_label, values, at(like)) for like in traces]
 
 
 def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:

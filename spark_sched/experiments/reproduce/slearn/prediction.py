@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.model import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.model import Chart, Figure, FigureSpec, Results, Run, Scale, Value
 from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,
     UNCHANGED,
     Trace,
     accuracy_run,
+    by_trace,
     mean_value,
     rows_of,
 )
@@ -43,11 +44,17 @@ def _each(
 
 
 def _figure(
-    identity: str, title: str, notes: str, make: Callable[[Scale, Results], list[Value]], more: bool = False
+    identity: str,
+    title: str,
+    notes: str,
+    make: Callable[[Scale, Results], list[Value]],
+    *,
+    more: bool = False,
+    draw: Callable[[Sequence[Value]], Sequence[Chart]] = lambda values: (),
 ) -> FigureSpec:
     def build(scale: Scale, results: Results) -> Figure:
         values = make(scale, results)
-        return Figure(identity, title, rows_of(values), values, notes)
+        return Figure(identity, title, rows_of(values), values, notes, draw(values))
 
     return FigureSpec(identity, title, _runs_with_changes if more else _runs, build)
 
@@ -160,6 +167,17 @@ def _figure_2(scale: Scale, results: Results) -> list[Value]:
     return values
 
 
+def _draw_2(values: Sequence[Value]) -> list[Chart]:
+    names = {"slearn": "SLearn", "3sigma": "3Sigma", "point-est": "Point-Est", "bayes": "Bayes"}
+    return by_trace(
+        "",
+        "median error, %",
+        values,
+        lambda like: {f"{like}_{name}_p50": label for name, label in names.items()},
+        (*TRACES, "mix"),
+    )
+
+
 FIGURE_2 = _figure(
     "fig2",
     "Error of predicted job sizes, wide jobs",
@@ -169,6 +187,7 @@ FIGURE_2 = _figure(
     "paper's text and tables differ on SLearn's P50.",
     _figure_2,
     more=True,
+    draw=_draw_2,
 )
 
 _TABLE_7 = {"2sigma": (89.09, 73.84), "google2011": (86.45, 76.20), "google2019": (73.96, 58.07)}

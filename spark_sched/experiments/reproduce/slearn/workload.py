@@ -70,16 +70,22 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     Args:
         learns: goes on to learn while the jobs run; the paper trains once.
     """
-    told = {
-        job.key: [
-            PhaseTold(len(times), paper_features(attributes))
-            for times, attributes in zip(job.phases, job.attributes, strict=True)
-        ]
-        for job in workload.jobs
-    }
+    told = {job.key: _phases(job) for job in workload.jobs}
     history = TaskHistory(told=told, learns=learns)
     for job in workload.history:
-        for attributes, times in zip(job.attributes, job.phases, strict=True):
-            phase = PhaseTold(len(times), paper_features(attributes))
-            history.learn(phase.attributes, times, history.ask(phase))
+        phases = _phases(job)
+        asked = [history.ask(phase) for phase in phases]
+        if len(phases) > 1:
+            history.compare(asked, job.phases)
+        # One after the other: each phase is a job of the history trace (§6).
+        for phase, (submission, _), times in zip(phases, asked, job.phases, strict=True):
+            history.learn(phase.attributes, times, history.ask(phase, submission))
     return history
+
+
+def _phases(job: MeasuredJob) -> list[PhaseTold]:
+    """What 3Sigma is told of a job's phases."""
+    return [
+        PhaseTold(len(times), paper_features(attributes))
+        for times, attributes in zip(job.phases, job.attributes, strict=True)
+    ]
