@@ -264,7 +264,7 @@ def executor_killed(spark: SparkSession) -> Result:
     def die_once(partition: int) -> tuple[int, int]:
         time.sleep(0.3 if partition < 2 else 1.5)
         if partition == 3 and TaskContext.get().attemptNumber() == 0:
-            os.kill(_executor_pid(), signal.SIGKILL)
+            os.kill(executor_pid(), signal.SIGKILL)
         return partition, partition
 
     with background(sc, 12, 0.3) as starts, spark_sched.job(spark, "survivor", priority=10):
@@ -274,7 +274,7 @@ def executor_killed(spark: SparkSession) -> Result:
     return {"sums": sums, "again": again, "background_tasks": len(starts), "counters": settled(sc)}
 
 
-def _executor_pid() -> int:
+def executor_pid() -> int:
     """The JVM above this Python worker: worker → daemon → executor."""
     pid = os.getpid()
     while True:
@@ -355,7 +355,7 @@ def stage_retry(spark: SparkSession) -> Result:
 
 def _kill_executor_once() -> None:
     if TaskContext.get().attemptNumber() == 0:
-        os.kill(_executor_pid(), signal.SIGKILL)
+        os.kill(executor_pid(), signal.SIGKILL)
 
 
 def fair_pools(spark: SparkSession) -> Result:
