@@ -19,6 +19,7 @@ from spark_sched.experiments.arms import Arm, ArmError, PhasesJob, PhasesResult
 LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: Stock Spark's two modes; every other name is a policy of spark_sched.
 STOCK = ("fifo", "fair")
+PLAN_EVERY_MS = 100
 
 
 @contextlib.contextmanager
@@ -48,7 +49,10 @@ def arms(
             if name in STOCK:
                 given = {**base, "spark.master": cluster.master_url, "spark.scheduler.mode": name.upper()}
             else:
-                more = {"spark.sched.planner.policy": name, "spark.sched.planner.interval": "100ms"}
+                more = {
+                    "spark.sched.planner.policy": name,
+                    "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
+                }
                 given = dict(bridge.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
             found[name] = Arm(name, given, directory)
             stack.callback(found[name].kill)

@@ -28,7 +28,7 @@ from typing import Any
 import click
 import numpy as np
 from _common import interval, publish, stderr, workspace
-from _live import arms, live_options, paired_runs, warm_up
+from _live import PLAN_EVERY_MS, STOCK, arms, live_options, paired_runs, warm_up
 
 from spark_sched.experiments.arms import Mark, PhasesJob, PhasesResult
 from spark_sched.experiments.statistics import spread
@@ -45,8 +45,6 @@ SLO_JOBS, BEST_EFFORT = 10, 10
 ALLOWANCE_S = 1.5
 #: Runtimes are seconds here, not minutes.
 WINDOW = {"spark.sched.planner.firstSlot": "1s", "spark.sched.planner.window": "10min"}
-#: As live.
-PLAN_EVERY_MS = 100
 
 
 @dataclass(frozen=True)
@@ -126,7 +124,7 @@ def simulated_missed(jobs: list[PhasesJob], arm: str, cores: int, history: Path)
             arm,
             settings=WINDOW,
             predictor=RuntimeHistory(store=store),
-            plan_every_ms=0 if arm in ("fifo", "fair") else PLAN_EVERY_MS,
+            plan_every_ms=0 if arm in STOCK else PLAN_EVERY_MS,
             keep_tasks=False,
         )
         store.close()
