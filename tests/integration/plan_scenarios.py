@@ -9,9 +9,11 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark import InheritableThread, SparkContext, TaskContext
@@ -169,43 +171,51 @@ def pilots_first(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     plans = Plans(sc)
     warm_up(sc, 4)
+    with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as name:
+        started, here = Path(name) / "started", Path(name)
 
-    def body(partition: int) -> Row:
-        context = TaskContext.get()
-        started = time.time()
-        time.sleep(1.2 if partition in (5, 9) else 0.2)
-        if partition == 9 and context.attemptNumber() == 0:
-            raise ValueError("on purpose")
-        return partition, context.attemptNumber(), context.stageId(), started
+        def body(partition: int) -> Row:
+            attempt = TaskContext.get().attemptNumber()
+            if attempt == 0:
+                with started.open("a") as order:
+                    order.write(f"{partition}\n")
+            time.sleep(1.2 if partition in (5, 9) else 0.2)
+            if partition == 9 and attempt == 0:
+                raise ValueError("on purpose")
+            return partition, attempt, TaskContext.get().stageId(), time.time()
 
-    plans.submit({"job": "nobody"}, new_jobs_wait=True)
-    sampled = Running(spark, "sampled", 12, body)
-    other = Running(spark, "other", 12, attempts(lambda _p, _a: 0.4))
-    # Both must be there: slots that no other job can use would go to tasks that are no pilots.
-    wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "two jobs were to wait")
-    time.sleep(0.5)
-    plans.submit(
-        {"job": sampled.key, "pilots": {"phase": 0, "tasks": [5, 9]}},
-        {"job": other.key},
-        new_jobs_wait=True,
-    )
-    sampled_rows, other_rows = sampled.join(), other.join()
-    # Alone on the cluster: nobody else can use the slots, so all four are in use at once.
-    plans.submit({"job": "nobody"}, new_jobs_wait=True)
-    alone = Running(spark, "alone", 4, attempts(lambda _p, _a: 0.8))
-    time.sleep(0.3)
-    plans.submit({"job": alone.key, "pilots": {"phase": 0, "tasks": [3]}}, new_jobs_wait=True)
-    alone_rows = alone.join()
-    return {
-        "by_start": [row[0] for row in sorted(sampled_rows, key=lambda row: row[3])],
-        "pilots_started": max(row[3] for row in sampled_rows if row[0] == 5),
-        "others_started": min(row[3] for row in sampled_rows if row[0] not in (5, 9)),
-        "partitions": sorted(row[0] for row in sampled_rows),
-        "other": len(other_rows),
-        "silent": _silence(spark),
-        "alone_spread_s": max(row[3] for row in alone_rows) - min(row[3] for row in alone_rows),
-        "counters": settled(sc),
-    }
+        plans.submit({"job": "nobody"}, new_jobs_wait=True)
+        sampled = Running(spark, "sampled", 12, body)
+        other = Running(spark, "other", 12, attempts(lambda _p, _a: 0.4))
+        # Both must be there: slots that no other job can use would go to tasks that are no pilots.
+        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "two jobs were to wait")
+        plans.submit(
+            {"job": sampled.key, "pilots": {"phase": 0, "tasks": [5, 9]}},
+            {"job": other.key},
+            new_jobs_wait=True,
+        )
+        sampled_rows, other_rows = sampled.join(), other.join()
+        # Alone on the cluster: nobody else can use the slots, so all four are in use at once.
+        plans.submit({"job": "nobody"}, new_jobs_wait=True)
+        alone = Running(spark, "alone", 4, lambda partition: _meets(partition, here, 4))
+        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 1, "a job was to wait")
+        plans.submit({"job": alone.key, "pilots": {"phase": 0, "tasks": [3]}}, new_jobs_wait=True)
+        alone_rows = alone.join()
+        return {
+            "by_first_start": [int(line) for line in started.read_text().split()],
+            "partitions": sorted(row[0] for row in sampled_rows),
+            "other": len(other_rows),
+            "silent": _silence(spark),
+            "alone": sorted(row[0] for row in alone_rows),
+            "counters": settled(sc),
+        }
+
+
+def _meets(partition: int, here: Path, tasks: int) -> Row:
+    """A task that needs all the tasks of its phase to run at the same time."""
+    (here / f"met-{partition}").touch()
+    wait_until(lambda: len(list(here.glob("met-*"))) == tasks, "the others did not run beside it")
+    return partition, TaskContext.get().attemptNumber(), TaskContext.get().stageId(), time.time()
 
 
 def _silence(spark: SparkSession) -> str:
