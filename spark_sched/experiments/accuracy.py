@@ -15,6 +15,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.predict.features import JobAttributes
+from spark_sched.predict.histogram import LEAST_S
 from spark_sched.predict.sigma import Prediction, SigmaPredict, Submission
 from spark_sched.traces import TraceChunk
 
@@ -184,7 +185,7 @@ def _score(scores: _Scores, runtime_s: float, told: Prediction | None, baseline_
         low95, low80, high80, high95 = distribution.quantile([0.025, 0.1, 0.9, 0.975]).tolist()
         scores.inside[kind, 80] += low80 <= runtime_s <= high80
         scores.inside[kind, 95] += low95 <= runtime_s <= high95
-        scores.widths[kind].append(high80 / max(low80, 1e-3))
+        scores.widths[kind].append(high80 / max(low80, LEAST_S))
 
 
 def _summary(scores: _Scores) -> dict[str, Any]:

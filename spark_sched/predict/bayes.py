@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.histogram import LEAST_S
 
 __all__ = ["USUAL_DOUBT", "Posterior", "normal_posterior", "pilots_needed", "posterior", "surprised"]
 
@@ -77,7 +78,7 @@ def normal_posterior(
 
 def prior_sigma(prior: RuntimeDistribution) -> float:
     """How unsure a prior is: standard deviation of the logarithm, from its 5 % and 95 % quantiles."""
-    low, high = np.maximum(prior.quantile([0.05, 0.95]), 1e-3).tolist()
+    low, high = np.maximum(prior.quantile([0.05, 0.95]), LEAST_S).tolist()
     return math.log(high / low) / (2.0 * _P95)
 
 
@@ -142,8 +143,8 @@ def _masses(
     """Edges of cells of the logarithm of the mean, shape (n + 1,), and how probable each cell and the pilots
     together are, up to one factor, if history tells of this run and if it does not, shape (n,)."""
     spread = max(spread, _LEAST_SPREAD)
-    logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), 1e-3)) + 0.5 * spread**2
-    first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), 1e-3)).tolist()
+    logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), LEAST_S)) + 0.5 * spread**2
+    first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), LEAST_S)).tolist()
     low, high = first - _FAR, last + _FAR
     if logs.size:
         # Where the pilots leave nothing of the belief no point is worth its time.

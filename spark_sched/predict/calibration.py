@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.histogram import LEAST_S
 
 __all__ = ["Calibration", "Place", "place_of"]
 
@@ -60,9 +61,9 @@ class Place:
 def place_of(given: RuntimeDistribution, runtime_s: float) -> Place:
     """The place of a runtime in an uncalibrated distribution."""
     if runtime_s < given.min_s:
-        return Place(-1, 0.0, 0.0, given.min_s / max(runtime_s, 1e-3) - 1.0)
+        return Place(-1, 0.0, 0.0, given.min_s / max(runtime_s, LEAST_S) - 1.0)
     if runtime_s > given.max_s:
-        return Place(1, 1.0, 1.0, runtime_s / max(given.max_s, 1e-3) - 1.0)
+        return Place(1, 1.0, 1.0, runtime_s / max(given.max_s, LEAST_S) - 1.0)
     high = float(given.cdf(runtime_s))
     first = int(np.searchsorted(given.t_s, runtime_s, side="left"))
     if given.t_s[first] == runtime_s:

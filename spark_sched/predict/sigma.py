@@ -14,6 +14,7 @@ from spark_sched.predict.calibration import Calibration, Place, place_of
 from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.predict.experts import EXPERTS, FeatureHistory
 from spark_sched.predict.features import JobAttributes, feature_values
+from spark_sched.predict.histogram import LEAST_S
 
 __all__ = ["Lesson", "Prediction", "SigmaPredict", "Submission", "lesson", "likeliest_within", "most_agreed"]
 
@@ -258,7 +259,7 @@ def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> 
     """The point c with the greatest P(c / factor <= T <= c * factor): it is off by more than the factor
     least often. Of points that do as well, the one nearest to ``prefer_s`` by ratio."""
     first, last = np.searchsorted(d.p, (0.01, 0.99))
-    low, high = max(1e-3, float(d.t_s[max(first - 1, 0)])), float(d.t_s[min(last, d.t_s.size - 1)])
+    low, high = max(LEAST_S, float(d.t_s[max(first - 1, 0)])), float(d.t_s[min(last, d.t_s.size - 1)])
     if high <= low:
         return high
     points = low * (high / low) ** _STEPS
@@ -268,7 +269,7 @@ def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> 
     good = points[chance >= chance.max() - _AS_GOOD]
     if good.size == 1:
         return float(good[0])
-    return float(good[np.argmin(np.abs(np.log(good / max(prefer_s, 1e-3))))])
+    return float(good[np.argmin(np.abs(np.log(good / max(prefer_s, LEAST_S))))])
 
 
 def most_agreed(own_s: float, guesses: Sequence[tuple[float, tuple[float, ...]]]) -> float:
@@ -286,7 +287,7 @@ def most_agreed(own_s: float, guesses: Sequence[tuple[float, tuple[float, ...]]]
     weights = [weight for nmae, of in guesses for weight in [1.0 / max(nmae, _LEAST_NMAE) ** 2] * len(of)]
     weights.append(_OWN_WEIGHT * max(weights))
     points_s = np.array([*(guess for _, of in guesses for guess in of), own_s])
-    octaves = np.log2(np.maximum(points_s, 1e-3))
+    octaves = np.log2(np.maximum(points_s, LEAST_S))
     apart = (octaves[:, np.newaxis] - octaves) / _NEAR_OCTAVES
     support = np.exp(-0.5 * apart * apart) @ np.array(weights)
     return float(points_s[np.argmax(support)])
