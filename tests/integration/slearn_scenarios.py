@@ -45,6 +45,9 @@ def pilots_live(spark: SparkSession) -> Result:
         jobs = [Running(spark, f"wide-{n}", WIDTH, attempts(lambda _p, _a: TASK_S)) for n in range(6)]
         # All must be there: slots that no other job can use would go to tasks that are no pilots.
         wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 7, "six jobs were to wait")
+        # The first plan from now on may have been made before the last of them came, the second one not.
+        known = counters(sc)["plans_accepted"] + 2
+        wait_until(lambda: counters(sc)["plans_accepted"] >= known, "no plan with all jobs came")
         all_here.touch()
         by_start = [sorted(job.join(), key=lambda row: row[3]) for job in jobs]
         busy.join()
