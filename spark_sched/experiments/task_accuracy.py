@@ -8,6 +8,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -200,8 +201,9 @@ _SIZINGS: Mapping[str, Sizing] = {
     "slearn": PilotSizing(inverse_square_s),
     "3sigma": HistorySizing(inverse_square_s),
     "point-est": HistorySizing(median_s),
-    "bayes": BayesSizing(),
-    "bayes-full": _AllPilots(),
+    # The likeliest sizes: the policy's lean to the small side, for the sake of short jobs.
+    "bayes": BayesSizing(point=attrgetter("task_s")),
+    "bayes-full": _AllPilots(point=attrgetter("task_s")),
 }
 
 

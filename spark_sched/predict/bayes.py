@@ -116,8 +116,11 @@ def posterior(
     """
     edges, by_history, by_surprise = _masses(prior, spread, pilots_s)
     mass = (1.0 - doubt) * by_history + doubt * by_surprise
-    middle = 0.5 * (edges[1:] + edges[:-1])
     total = float(mass.sum())
+    if total <= 0.0:
+        # Without a doubt, and yet history has no chance for such pilots.
+        mass, total = by_surprise, float(by_surprise.sum())
+    middle = 0.5 * (edges[1:] + edges[:-1])
     upto = np.cumsum(mass) / total
     at = int(np.searchsorted(upto, 0.5))
     before = float(upto[at - 1]) if at else 0.0

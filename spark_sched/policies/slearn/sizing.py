@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import attrgetter
 from typing import Protocol
 
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.predict.bayes import pilots_needed, posterior
+from spark_sched.predict.bayes import Posterior, pilots_needed, posterior
 from spark_sched.predict.distribution import RuntimeDistribution
 from spark_sched.predict.pilots import PhaseExpectation
 
@@ -85,9 +86,13 @@ class BayesSizing:
 
     Args:
         queues: that the job's size decides between.
+        point: of what is believed of a phase, in seconds; by default the one to order jobs by.
     """
 
-    def __init__(self, queues: Queues | None = None) -> None:
+    def __init__(
+        self, queues: Queues | None = None, point: Callable[[Posterior], float] = attrgetter("harmonic_s")
+    ) -> None:
+        self._point = point
         queues = Queues() if queues is None else queues
         self._edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
 
@@ -109,7 +114,8 @@ class BayesSizing:
         if not pilots_ms and expected.doubt > HALF:
             return None
         seconds = [ms / 1000.0 for ms in pilots_ms]
-        return 1000.0 * posterior(expected.calibrated, expected.spread, seconds, expected.doubt).harmonic_s
+        told = posterior(expected.calibrated, expected.spread, seconds, expected.doubt)
+        return 1000.0 * self._point(told)
 
     def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
         if expected.calibrated is None or expected.spread is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -122,3 +124,17 @@ def test_an_unsure_size_leans_to_the_small_side_but_not_as_a_part_of_a_sum():
     assert alone_ms < 0.95 * part_ms
     sure = expects(RuntimeDistribution.normal_s(100.0, 1.0))
     assert BayesSizing().task_ms([100_000.0] * 9, sure) == pytest.approx(100_000.0, rel=0.03)
+
+
+def test_a_doubt_leans_what_jobs_are_ordered_by_but_not_the_likeliest_size():
+    prior = replace(expects(RuntimeDistribution.normal_s(100.0, 1.0)), doubt=0.1)
+    likeliest = BayesSizing(point=attrgetter("task_s"))
+    assert likeliest.task_ms((), prior) == pytest.approx(100_000.0, rel=0.03)
+    by_order_ms = BayesSizing().task_ms((), prior)
+    assert by_order_ms is not None
+    assert by_order_ms < 80_000.0
+
+
+def test_pilots_that_history_leaves_no_chance_are_believed_even_where_nobody_doubts_it():
+    found = posterior(RuntimeDistribution.uniform_s(10.0, 20.0), 0.05, [1000.0, 1000.0], doubt=0.0)
+    assert found.task_s == pytest.approx(1000.0, rel=0.01)
