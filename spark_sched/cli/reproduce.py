@@ -34,7 +34,15 @@ _DEFAULT_OUT = Path("spark-sched-reproduce")
     "--runs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Seeds per simulated figure, instead of 3 (1 with --quick).",
+    help="Seeds per simulated figure.  [default: 3, 5 or 10 by paper; with --quick 1]",
+)
+@click.option(
+    "--first-seed",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="The seeds are this one and those that follow it: figures on others than ours.",
 )
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per processor]"
@@ -48,6 +56,7 @@ def command(
     quick: bool,
     out: Path | None,
     runs: int | None,
+    first_seed: int,
     workers: int | None,
     as_json: bool,
 ) -> None:
@@ -65,6 +74,7 @@ def command(
       spark-sched reproduce slot-reservation --quick
       spark-sched reproduce slot-reservation fig10 fig17 --json
       spark-sched reproduce slot-reservation --out results
+      spark-sched reproduce slearn fig5 --runs 5 --first-seed 51
     """
     with needing("reproduce"):
         import jinja2  # noqa: F401
@@ -77,7 +87,7 @@ def command(
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         _, found, document = reproduce(
-            Request(paper, figures, quick, folder, runs, cpus if workers is None else workers)
+            Request(paper, figures, quick, folder, runs, first_seed, cpus if workers is None else workers)
         )
     except KeyboardInterrupt:
         kept = f", finished runs are kept in {folder / 'runs'}" if folder else ""

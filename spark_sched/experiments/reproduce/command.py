@@ -27,7 +27,7 @@ class Request:
     """What to reproduce, as the command line gives it.
 
     ``out`` is None where nothing is to be written or kept; ``runs`` is the number of seeds, None for the
-    paper's own; ``workers`` is the number of processes.
+    paper's own, from ``first_seed`` on; ``workers`` is the number of processes.
     """
 
     paper: str
@@ -35,6 +35,7 @@ class Request:
     quick: bool = False
     out: Path | None = None
     runs: int | None = None
+    first_seed: int = 1
     workers: int = 1
 
 
@@ -48,8 +49,8 @@ def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
     paper = registry.load(request.paper)
     chosen = registry.choose(paper, request.figures)
     scale = paper.scale(request.quick)
-    if request.runs is not None:
-        scale = Scale(scale.quick, tuple(range(1, request.runs + 1)))
+    seeds = len(scale.seeds) if request.runs is None else request.runs
+    scale = Scale(scale.quick, tuple(range(request.first_seed, request.first_seed + seeds)))
     store = None
     if request.out is not None:
         _check_folder(request.out)

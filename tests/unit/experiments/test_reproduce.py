@@ -209,6 +209,21 @@ def test_without_json_there_are_tables_and_a_report(
     assert (tmp_path / "spark-sched-reproduce" / "report.html").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "seeds"),
+    [
+        ((), "Seeds 1, 2, 3."),
+        (("--runs", "2", "--first-seed", "51"), "Seeds 51, 52."),
+        (("--quick", "--first-seed", "7"), "Seed 7."),
+    ],
+)
+def test_the_report_says_which_seeds_were_run(
+    toy: Paper, tmp_path: Path, options: tuple[str, ...], seeds: str
+) -> None:
+    assert call("toy", "--out", str(tmp_path), "--workers", "1", *options).exit_code == 0
+    assert seeds in (tmp_path / "report.html").read_text()
+
+
 def test_a_stop_leaves_no_report(toy: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = FigureSpec("fig1", "x", lambda scale: [run_of(fail, number=1)], toy.figures[0].build)
     monkeypatch.setattr(sys.modules["toy_paper"], "PAPER", Paper("toy", "A toy", (stopped,)))
