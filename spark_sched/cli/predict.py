@@ -227,9 +227,17 @@ def _print_tasks(tasks: dict[str, Any], what: str) -> None:
     console.print(table)
     quantiles = list(next(iter(tasks["predictors"].values()))["error_pct"])
     table = Table(
-        "error, % (figure 2)", *(name.upper() for name in quantiles), "right queue (table 7)", "pilots"
+        "error in %",
+        *(name.upper() for name in quantiles),
+        "queue",
+        "pilots",
+        "90 %",
+        caption="error: of job sizes, figure 2; queue: in the right one, table 7; 90 %: how often\n"
+        "the sampled phase's tasks took what they were said to take with that chance",
+        caption_justify="left",
     )
     for name, row in tasks["predictors"].items():
         errors = ["-" if row["error_pct"][q] is None else f"{row['error_pct'][q]:.1f}" for q in quantiles]
-        table.add_row(name, *errors, f"{row['right_queue_pct']:.1f} %", f"{row['mean_pilots']:.2f}")
+        held = "-" if row["held_90_pct"] is None else f"{row['held_90_pct']:.1f} %"
+        table.add_row(name, *errors, f"{row['right_queue_pct']:.1f} %", f"{row['mean_pilots']:.2f}", held)
     console.print(table)

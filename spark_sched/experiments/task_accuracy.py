@@ -227,11 +227,14 @@ def score(
         features: what history is looked up by.
 
     Returns:
-        By predictor: ``estimate_s`` and ``pilots`` in the order of ``true_s``; ``jobs`` has ``true_s``,
-        ``width``. An estimate that nobody could make is NaN.
+        By predictor: ``estimate_s`` and ``pilots`` in the order of ``true_s``; ``held``, whether the first
+        wide phase's mean task time lay where it was said to be with a chance of 90 %, for jobs of which
+        that was said; ``jobs`` has ``true_s``, ``width``. An estimate that nobody could make is NaN.
     """
     known = TaskHistory()
-    found: dict[str, dict[str, list[float]]] = {name: {"estimate_s": [], "pilots": []} for name in _SIZINGS}
+    found: dict[str, dict[str, list[float]]] = {
+        name: {"estimate_s": [], "pilots": [], "held": []} for name in _SIZINGS
+    }
     found["jobs"] = {"true_s": [], "width": []}
     doubts = dict.fromkeys(_DOUBTING, Doubts())
     waiting: list[tuple[float, int, list[Told], tuple[tuple[float, ...], ...]]] = []
@@ -289,6 +292,10 @@ def _score_job(
             total_ms += others_ms(sizing, expected, first, task_ms, sampled=count > 0)
         found[name]["estimate_s"].append(total_ms / 1000.0)
         found[name]["pilots"].append(float(count))
+        reach_ms = sizing.reach_ms(pilots_ms, prior)
+        if reach_ms is not None:
+            mean_ms = sum(times_ms) / len(times_ms)
+            found[name]["held"].append(float(reach_ms[0] <= mean_ms <= reach_ms[1]))
 
 
 def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dict[str, Any]]:
@@ -315,6 +322,9 @@ def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
             "right_queue_pct": round(100.0 * float(np.mean(good)), 2) if good else None,
             "answered_pct": round(100.0 * float(answered.mean()), 2) if error.size else None,
             "mean_pilots": round(float(np.mean(found[name]["pilots"])), 2) if error.size else None,
+            "held_90_pct": round(100.0 * float(np.mean(found[name]["held"])), 2)
+            if found[name]["held"]
+            else None,
         }
     return told
 

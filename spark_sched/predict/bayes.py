@@ -28,6 +28,8 @@ _FAR = math.log(1e3)
 #: Tasks of one phase differ by that much at least (standard deviation of logarithms).
 _LEAST_SPREAD = 0.01
 _P95 = NormalDist().inv_cdf(0.95)
+#: Where the integral over spreads is taken, in standard deviations, and what each place weighs.
+_AT, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,14 @@ class Posterior:
 
     Attributes:
         task_s: its median, in seconds.
-        sigma: standard deviation of its logarithm: how sure that is.
+        sigma: standard deviation of its logarithm.
+        low_s, high_s: where it is with a chance of 90 %, in seconds: how sure that is.
     """
 
     task_s: float
     sigma: float
+    low_s: float
+    high_s: float
 
     @property
     def harmonic_s(self) -> float:
@@ -50,12 +55,6 @@ class Posterior:
         jobs, a size that is unsure is worth trying sooner than its median says.
         """
         return self.task_s * math.exp(-0.5 * self.sigma**2)
-
-    def within(self, factor: float) -> float:
-        """Chance that the truth is within that factor (> 1), as far as the belief is log-normal."""
-        if self.sigma <= 0.0:
-            return 1.0
-        return 2.0 * NormalDist().cdf(math.log(factor) / self.sigma) - 1.0
 
 
 def normal_posterior(
@@ -101,7 +100,11 @@ def _steps(points: int) -> Floats:
 
 
 def posterior(
-    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], doubt: float = USUAL_DOUBT
+    prior: RuntimeDistribution,
+    spread: float,
+    pilots_s: Sequence[float],
+    doubt: float = USUAL_DOUBT,
+    spread_sigma: float = 0.0,
 ) -> Posterior:
     """What to believe of a mean task time after pilots took ``pilots_s``.
 
@@ -113,21 +116,21 @@ def posterior(
         prior: of the mean, in seconds.
         spread: >= 0.
         pilots_s: durations in seconds.
+        spread_sigma: standard deviation of the logarithm of ``spread`` itself, where phases of one kind
+            differ in theirs. It makes wide what is believed more than it moves its middle.
     """
-    edges, by_history, by_surprise = _masses(prior, spread, pilots_s)
+    edges, by_history, by_surprise = _masses(prior, spread, pilots_s, spread_sigma)
     mass = (1.0 - doubt) * by_history + doubt * by_surprise
     total = float(mass.sum())
     if total <= 0.0:
         # Without a doubt, and yet history has no chance for such pilots.
         mass, total = by_surprise, float(by_surprise.sum())
     middle = 0.5 * (edges[1:] + edges[:-1])
-    upto = np.cumsum(mass) / total
-    at = int(np.searchsorted(upto, 0.5))
-    before = float(upto[at - 1]) if at else 0.0
-    share = (0.5 - before) / max(float(upto[at]) - before, 1e-12)
     mean = float((mass * middle).sum()) / total
     variance = float((mass * (middle - mean) ** 2).sum()) / total
-    return Posterior(math.exp(float(edges[at] + share * (edges[at + 1] - edges[at]))), math.sqrt(variance))
+    upto = np.concatenate(([0.0], np.cumsum(mass) / total))
+    low_s, task_s, high_s = np.exp(np.interp((0.05, 0.5, 0.95), upto, edges)).tolist()
+    return Posterior(task_s, math.sqrt(variance), low_s, high_s)
 
 
 def surprised(prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], doubt: float) -> float:
@@ -135,32 +138,50 @@ def surprised(prior: RuntimeDistribution, spread: float, pilots_s: Sequence[floa
 
     Arguments as of `posterior`.
     """
-    _, by_history, by_surprise = _masses(prior, spread, pilots_s)
+    _, by_history, by_surprise = _masses(prior, spread, pilots_s, 0.0)
     new = doubt * float(by_surprise.sum())
     return new / (new + (1.0 - doubt) * float(by_history.sum()))
 
 
 def _masses(
-    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float]
+    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], spread_sigma: float
 ) -> tuple[Floats, Floats, Floats]:
     """Edges of cells of the logarithm of the mean, shape (n + 1,), and how probable each cell and the pilots
     together are, up to one factor, if history tells of this run and if it does not, shape (n,)."""
-    spread = max(spread, _LEAST_SPREAD)
-    logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), LEAST_S)) + 0.5 * spread**2
+    logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), LEAST_S))
+    spreads, weights = _spreads(spread, spread_sigma, logs)
     first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), LEAST_S)).tolist()
     low, high = first - _FAR, last + _FAR
     if logs.size:
         # Where the pilots leave nothing of the belief no point is worth its time.
-        reach = 8.0 * spread / math.sqrt(logs.size) + 1e-3
-        low, high = max(low, float(logs.mean()) - reach), min(high, float(logs.mean()) + reach)
+        means = float(logs.mean()) + 0.5 * spreads**2
+        reach = 8.0 * spreads / math.sqrt(logs.size) + 1e-3
+        least, most = float((means - reach).min()), float((means + reach).max())
+        low, high = max(low, least), min(high, most)
         if low >= high:
-            low, high = float(logs.mean()) - reach, float(logs.mean()) + reach
-    edges = low + (high - low) * _steps(_POINTS)
+            low, high = least, most
+    # Fine enough for the least spread beside the largest one.
+    points = _POINTS * spreads.size
+    edges = low + (high - low) * _steps(points)
     by_history = np.diff(prior.cdf(np.exp(edges)))
-    by_surprise = np.full(_POINTS, (high - low) / _POINTS / (last - first + 2.0 * _FAR))
+    by_surprise = np.full(points, (high - low) / points / (last - first + 2.0 * _FAR))
     if logs.size:
         middle = 0.5 * (edges[1:] + edges[:-1])
-        exponent = -0.5 * logs.size * ((middle - logs.mean()) / spread) ** 2
-        likelihood = np.exp(exponent - exponent.max())
+        exponent = -0.5 * logs.size * ((middle[:, None] - means) / spreads) ** 2
+        likelihood = np.exp(exponent - exponent.max()) @ weights
         by_history, by_surprise = by_history * likelihood, by_surprise * likelihood
     return edges, by_history, by_surprise
+
+
+def _spreads(spread: float, sigma: float, logs: Floats) -> tuple[Floats, Floats]:
+    """Spreads that a phase may have and what each weighs after tasks whose times have these logarithms, up to
+    one factor, both of shape (k,)."""
+    if sigma <= 0.0 or not logs.size:
+        return np.array([max(spread, _LEAST_SPREAD)]), np.ones(1)
+    spreads = np.maximum(spread * np.exp(sigma * _AT), _LEAST_SPREAD)
+    squares = float(((logs - logs.mean()) ** 2).sum())
+    # s^-n of the tasks' densities: one of them is that of their mean.
+    likelihood = -logs.size * np.log(spreads) - 0.5 * squares / spreads**2
+    weights = _WEIGHTS * np.exp(likelihood - likelihood.max())
+    counts = weights > 1e-6 * weights.max()
+    return spreads[counts], weights[counts]

@@ -242,7 +242,9 @@ class GenericScheduler:
         if phase is not None:
             tasks = phase.tasks
         others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(told_ms))
-        by = f"{len(told_ms)} pilots" if told_ms else "history"
+        by = f"{len(told_ms)} pilot{'s' * (len(told_ms) > 1)}" if told_ms else "history"
+        reach_ms = self._sizing.reach_ms(told_ms, prior)
+        sure = "" if reach_ms is None else ", 90 % sure of {:.0f} to {:.0f} ms".format(*reach_ms)
         return self._with_new_phases(
             replace(
                 known,
@@ -250,7 +252,7 @@ class GenericScheduler:
                 task_ms=task_ms,
                 work_ms=task_ms * tasks + others,
                 counted=frozenset({index, *range(len(expected))}),
-                reason=f"tasks of {task_ms:.0f} ms by {by}",
+                reason=f"tasks of {task_ms:.0f} ms by {by}{sure}",
             ),
             job,
         )

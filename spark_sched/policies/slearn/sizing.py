@@ -37,6 +37,13 @@ class Sizing(Protocol):
         """Mean task time in ms, from what the pilots took and what history says; None: nobody knows."""
         ...
 
+    def reach_ms(
+        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+    ) -> tuple[float, float] | None:
+        """Between what the mean task time in ms is with a chance of 90 %: how sure that is; None: it does not
+        say."""
+        ...
+
     def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
         """Mean task time in ms of a phase without pilots, where the job's sampled phase took ``factor`` times
         what history says; None: nobody knows."""
@@ -57,6 +64,14 @@ class HistorySizing:
             return None
         return 1000.0 * self._point(expected.task_s)
 
+    def reach_ms(
+        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+    ) -> tuple[float, float] | None:
+        if expected is None or expected.calibrated is None:
+            return None
+        low_s, high_s = expected.calibrated.quantile([0.05, 0.95]).tolist()
+        return 1000.0 * low_s, 1000.0 * high_s
+
     def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
         by_history = self.task_ms((), expected)
         return None if by_history is None else by_history * factor
@@ -75,6 +90,11 @@ class PilotSizing:
         if pilots_ms:
             return sum(pilots_ms) / len(pilots_ms)
         return self._history.task_ms((), expected)
+
+    def reach_ms(
+        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+    ) -> tuple[float, float] | None:
+        return None
 
     def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
         return self._history.later_ms(expected, factor)
@@ -109,20 +129,34 @@ class BayesSizing:
         return max(1, pilots_needed(expected.calibrated, expected.spread, SURE, most))
 
     def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
-        if expected is None or expected.calibrated is None or expected.spread is None:
+        told = _belief(pilots_ms, expected)
+        if told is None:
             return sum(pilots_ms) / len(pilots_ms) if pilots_ms else None
-        if not pilots_ms and expected.doubt > HALF:
-            return None
-        seconds = [ms / 1000.0 for ms in pilots_ms]
-        told = posterior(expected.calibrated, expected.spread, seconds, expected.doubt)
         return 1000.0 * self._point(told)
 
+    def reach_ms(
+        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+    ) -> tuple[float, float] | None:
+        told = None if expected is None else _belief(pilots_ms, expected, expected.spread_sigma)
+        return None if told is None else (1000.0 * told.low_s, 1000.0 * told.high_s)
+
     def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
-        if expected.calibrated is None or expected.spread is None:
-            return None
+        told = _belief((), expected)
         # The median: of a sum of phases the harmonic mean is more than the sum of theirs.
-        told = posterior(expected.calibrated, expected.spread, (), expected.doubt)
-        return float(1000.0 * told.task_s * factor**expected.alike)
+        return None if told is None else 1000.0 * told.task_s * factor**expected.alike
+
+
+def _belief(
+    pilots_ms: Sequence[float], expected: PhaseExpectation | None, spread_sigma: float = 0.0
+) -> Posterior | None:
+    """What to believe of a phase's mean task time; None: history says nothing of it, or nothing that can be
+    believed without pilots."""
+    if expected is None or expected.calibrated is None or expected.spread is None:
+        return None
+    if not pilots_ms and expected.doubt > HALF:
+        return None
+    seconds = [ms / 1000.0 for ms in pilots_ms]
+    return posterior(expected.calibrated, expected.spread, seconds, expected.doubt, spread_sigma)
 
 
 def others_ms(

@@ -42,7 +42,9 @@ def test_without_pilots_it_is_history_and_pilots_make_it_surer():
     after = posterior(prior, 0.2, [80.0, 90.0])
     assert before.task_s == pytest.approx(median_s(prior), rel=0.05)
     assert after.sigma < before.sigma
-    assert after.within(1.5) > before.within(1.5)
+    assert before.low_s == pytest.approx(55.0, rel=0.1)
+    assert before.high_s == pytest.approx(145.0, rel=0.1)
+    assert before.low_s < after.low_s < after.task_s < after.high_s < before.high_s
 
 
 def test_a_history_of_one_constant_is_a_point():
@@ -108,6 +110,42 @@ def test_spreads_are_each_names_own_and_everyones_for_a_stranger():
         spreads.add(JobAttributes(user="v", name="c"), 0.1)
     assert spreads.expect(known) == pytest.approx(0.5, rel=0.1)
     assert 0.1 < spreads.expect(stranger) < 0.5
+
+
+def test_how_far_phases_differ_in_their_spread_is_learned():
+    spreads = Spreads()
+    even, uneven = JobAttributes(user="u", name="even"), JobAttributes(user="u", name="uneven")
+    for number in range(50):
+        spreads.add(even, 0.2)
+        spreads.add(uneven, 0.2 * (2.0 if number % 2 else 0.5))
+    assert spreads.sigma(even) < 0.3
+    assert spreads.sigma(uneven) == pytest.approx(math.log(2.0), rel=0.3)
+
+
+def test_where_phases_differ_in_their_spread_the_interval_is_wider_and_the_pilots_tell_which():
+    prior = RuntimeDistribution.uniform_s(1.0, 1000.0)
+    sure, unsure = posterior(prior, 0.2, [100.0]), posterior(prior, 0.2, [100.0], spread_sigma=1.0)
+    assert unsure.high_s / unsure.low_s > 2.0 * sure.high_s / sure.low_s
+    alike = posterior(prior, 0.2, [100.0, 101.0, 99.0, 100.0], spread_sigma=1.0)
+    unlike = posterior(prior, 0.2, [50.0, 200.0, 80.0, 125.0], spread_sigma=1.0)
+    assert alike.task_s == pytest.approx(100.0, rel=0.01)
+    assert alike.high_s / alike.low_s < 1.1
+    assert unlike.high_s / unlike.low_s > 1.5
+
+
+@pytest.mark.parametrize("pilots", [1, 4])
+def test_nine_intervals_in_ten_hold_where_phases_differ_in_their_spread(pilots: int):
+    rng = np.random.default_rng(5)
+    prior = RuntimeDistribution.uniform_s(50.0, 150.0)
+    runs, held = 1500, 0
+    for mean_s, spread in zip(
+        rng.uniform(50.0, 150.0, runs), 0.2 * np.exp(0.7 * rng.normal(size=runs)), strict=True
+    ):
+        tasks_s = mean_s * np.exp(spread * rng.normal(size=pilots) - 0.5 * spread**2)
+        told = posterior(prior, 0.2, tasks_s.tolist(), spread_sigma=0.7)
+        held += told.low_s <= mean_s <= told.high_s
+    # Three standard errors either way.
+    assert held / runs == pytest.approx(0.9, abs=3.0 * math.sqrt(0.09 / runs))
 
 
 def test_a_spread_needs_two_tasks():

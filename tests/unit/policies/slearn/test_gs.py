@@ -207,7 +207,7 @@ def test_history_sizes_a_job_at_once():
         world = World(policy, history())
         world.job("a", 4)
         assert world.of("a").pilots is None
-        assert "tasks of 1000 ms by history" in world.of("a").reason
+        assert "tasks of 1000 ms by history, 90 % sure of " in world.of("a").reason
 
 
 def test_point_est_takes_the_median_and_3sigma_the_inverse_squares_mean():
