@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,13 @@ _PROGRAM_TIMEOUT_S = 300
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Loopback only, whatever this machine's name resolves to."""
+    """The same wherever and however the tests are started."""
+    # Loopback only, whatever this machine's name resolves to.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # A shell has what it starts in the background ignore Ctrl-C, and programs that tests start inherit that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
