@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spark_sched.predict.fading import FadingSums
 from spark_sched.predict.features import JobAttributes
 
 __all__ = ["Likeness"]
@@ -9,8 +10,6 @@ __all__ = ["Likeness"]
 #: Squared log-errors (factors of e) whose weight a phase needs before its own record counts as much as
 #: everyone's, and everyone's as much as the paper's assumption.
 _CAUTION = 1.0
-_KEEPS = 0.95
-_ALL_KEEPS = 0.999
 
 
 class Likeness:
@@ -22,24 +21,16 @@ class Likeness:
     """
 
     def __init__(self) -> None:
-        self._sums: dict[tuple[str | None, str | None], tuple[float, float]] = {}
-        self._all = (0.0, 0.0)
+        self._sums = FadingSums()
 
     def add(self, later: JobAttributes, first_error: float, later_error: float) -> None:
         """Take in what one job's later phase took over what history had said, and its first phase, both as
         logarithms."""
-        product, square = first_error * later_error, first_error * first_error
-        self._sums[later.recurs] = _faded(self._sums.get(later.recurs, (0.0, 0.0)), _KEEPS, product, square)
-        self._all = _faded(self._all, _ALL_KEEPS, product, square)
+        self._sums.add(later, first_error * later_error, first_error * first_error)
 
     def expect(self, later: JobAttributes) -> float:
         """The slope to expect of such a phase: everyone's where it has little of its own."""
-        everyone = _slope(self._all, 1.0)
-        return _slope(self._sums.get(later.recurs, (0.0, 0.0)), everyone)
-
-
-def _faded(sums: tuple[float, float], keeps: float, product: float, square: float) -> tuple[float, float]:
-    return sums[0] * keeps + product, sums[1] * keeps + square
+        return _slope(self._sums.of(later), _slope(self._sums.everyone, 1.0))
 
 
 def _slope(sums: tuple[float, float], otherwise: float) -> float:

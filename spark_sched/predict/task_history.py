@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from spark_sched.events import JobStarted, PhaseStarted
+from spark_sched.predict.fading import FadingSums
 from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.forecast import Forecast
 from spark_sched.predict.histogram import LEAST_S
@@ -24,11 +25,8 @@ _SPREAD_DOUBT = 2.0
 _FIRST_SPREAD = math.log(1.3)
 #: How far spreads are from what is expected while no phase has ended: a factor of two either way.
 _FIRST_SIGMA = math.log(2.0)
-#: Share of a spread's record that a new phase replaces in the long run.
-_SPREAD_KEEPS = 0.95
-_ALL_KEEPS = 0.999
 #: Spreads below are as good as none.
-LEAST_SPREAD = 0.001
+_LEAST_SPREAD = 0.001
 
 #: What was submitted and predicted for a phase when its job came.
 Told: TypeAlias = tuple[Submission, Prediction | None]
@@ -52,45 +50,28 @@ class Spreads:
     mean over phases, as a few phases with a straggler say nothing of most."""
 
     def __init__(self) -> None:
-        self._logs = _FadingMeans(math.log(_FIRST_SPREAD))
-        self._squares = _FadingMeans(_FIRST_SIGMA**2)
+        self._logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
+        self._squares = FadingSums((_FIRST_SIGMA**2, 1.0))
 
     def add(self, job: JobAttributes, spread: float) -> None:
         """Take in one phase's spread, >= 0."""
-        value = math.log(max(spread, LEAST_SPREAD))
-        self._squares.add(job, (value - self._logs.expect(job)) ** 2)
+        value = math.log(max(spread, _LEAST_SPREAD))
+        self._squares.add(job, (value - _mean(self._logs, job)) ** 2)
         self._logs.add(job, value)
 
     def expect(self, job: JobAttributes) -> float:
-        """The spread to expect of a phase of this job."""
-        return math.exp(self._logs.expect(job))
+        """The spread to expect of a phase of this job: its own past's, everyone's where it has little."""
+        return math.exp(_mean(self._logs, job))
 
     def sigma(self, job: JobAttributes) -> float:
         """How far such phases' spreads are from that: the root of the mean square, in logarithms."""
-        return math.sqrt(self._squares.expect(job))
+        return math.sqrt(_mean(self._squares, job))
 
 
-class _FadingMeans:
-    """Means of what is seen, by recurring name: its own past's, everyone's where it has little.
-
-    Args:
-        first: to expect while nothing has been seen.
-    """
-
-    def __init__(self, first: float) -> None:
-        self._sums: dict[tuple[str | None, str | None], tuple[float, float]] = {}
-        self._all = (first, 1.0)
-
-    def add(self, job: JobAttributes, value: float) -> None:
-        total, weight = self._sums.get(job.recurs, (0.0, 0.0))
-        self._sums[job.recurs] = total * _SPREAD_KEEPS + value, weight * _SPREAD_KEEPS + 1.0
-        total, weight = self._all
-        self._all = total * _ALL_KEEPS + value, weight * _ALL_KEEPS + 1.0
-
-    def expect(self, job: JobAttributes) -> float:
-        total, weight = self._all
-        mine, runs = self._sums.get(job.recurs, (0.0, 0.0))
-        return (mine + _SPREAD_DOUBT * total / weight) / (runs + _SPREAD_DOUBT)
+def _mean(sums: FadingSums, job: JobAttributes) -> float:
+    total, weight = sums.everyone
+    mine, runs = sums.of(job)
+    return (mine + _SPREAD_DOUBT * total / weight) / (runs + _SPREAD_DOUBT)
 
 
 def log_spread(tasks_s: Sequence[float]) -> float | None:
