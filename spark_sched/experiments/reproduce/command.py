@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.machine import basis, basis_line
 from spark_sched.experiments.reproduce import registry
-from spark_sched.experiments.reproduce.model import Figure, Paper, Run, Scale, document
+from spark_sched.experiments.reproduce.model import Figure, Paper, Run, document
 from spark_sched.experiments.reproduce.runner import Store, execute
 from spark_sched.files import write_whole
 from spark_sched.terminal import progress_bar
@@ -48,9 +48,7 @@ def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
     """
     paper = registry.load(request.paper)
     chosen = registry.choose(paper, request.figures)
-    scale = paper.scale(request.quick)
-    seeds = len(scale.seeds) if request.runs is None else request.runs
-    scale = Scale(scale.quick, tuple(range(request.first_seed, request.first_seed + seeds)))
+    scale = paper.scale(request.quick, request.runs, request.first_seed)
     store = None
     if request.out is not None:
         _check_folder(request.out)

@@ -114,16 +114,18 @@ class FigureSpec:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper's figures in its own order; ``seeds`` are those of a full and of a quick reproduction."""
+    """A paper's figures in its own order; ``runs``: seeds of a full reproduction, a quick one has one."""
 
     name: str
     title: str
     figures: Sequence[FigureSpec]
-    seeds: tuple[int, ...] = (1, 2, 3)
-    quick_seeds: tuple[int, ...] = (1,)
+    runs: int = 3
 
-    def scale(self, quick: bool) -> Scale:
-        return Scale(quick, self.quick_seeds if quick else self.seeds)
+    def scale(self, quick: bool, runs: int | None = None, first_seed: int = 1) -> Scale:
+        """``runs`` seeds, None for the paper's own number, from ``first_seed`` on."""
+        if runs is None:
+            runs = 1 if quick else self.runs
+        return Scale(quick, tuple(range(first_seed, first_seed + runs)))
 
 
 def document(paper: str, figures: Sequence[Figure]) -> dict[str, Any]:

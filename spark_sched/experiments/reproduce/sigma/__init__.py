@@ -24,5 +24,5 @@ PAPER = Paper(
         FIGURE_12,
         TABLE_2,
     ),
-    seeds=(1, 2, 3, 4, 5),
+    runs=5,
 )
