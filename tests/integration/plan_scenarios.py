@@ -95,12 +95,17 @@ def attempts(seconds: Callable[[int, int], float]) -> Callable[[int], Row]:
     """A task body: (partition, attempt, stage, time of its start)."""
 
     def body(partition: int) -> Row:
-        context = TaskContext.get()
-        started = time.time()
-        time.sleep(seconds(partition, context.attemptNumber()))
-        return partition, context.attemptNumber(), context.stageId(), started
+        told = this_attempt(partition)
+        time.sleep(seconds(partition, told[1]))
+        return told
 
     return body
+
+
+def this_attempt(partition: int) -> Row:
+    """The running task's row: (partition, attempt, stage, now)."""
+    context = TaskContext.get()
+    return partition, context.attemptNumber(), context.stageId(), time.time()
 
 
 def plan_followed(spark: SparkSession) -> Result:
@@ -182,7 +187,7 @@ def pilots_first(spark: SparkSession) -> Result:
             time.sleep(1.2 if partition in (5, 9) else 0.2)
             if partition == 9 and attempt == 0:
                 raise ValueError("on purpose")
-            return partition, attempt, TaskContext.get().stageId(), time.time()
+            return this_attempt(partition)
 
         plans.submit({"job": "nobody"}, new_jobs_wait=True)
         sampled = Running(spark, "sampled", 12, body)
@@ -215,7 +220,7 @@ def _meets(partition: int, here: Path, tasks: int) -> Row:
     """A task that needs all the tasks of its phase to run at the same time."""
     (here / f"met-{partition}").touch()
     wait_until(lambda: len(list(here.glob("met-*"))) == tasks, "the others did not run beside it")
-    return partition, TaskContext.get().attemptNumber(), TaskContext.get().stageId(), time.time()
+    return this_attempt(partition)
 
 
 def _silence(spark: SparkSession) -> str:

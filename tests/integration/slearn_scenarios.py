@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 import spark_sched
 from tests.integration import scenarios
-from tests.integration.plan_scenarios import Row, Running, attempts
+from tests.integration.plan_scenarios import Row, Running, attempts, this_attempt
 from tests.integration.scenarios import (
     Result,
     counters,
@@ -89,17 +89,12 @@ def pilots_lost(spark: SparkSession) -> Result:
     }
 
 
-def _row(partition: int) -> Row:
-    context = TaskContext.get()
-    return partition, context.attemptNumber(), context.stageId(), time.time()
-
-
 def _first_fails(partition: int) -> Row:
     """The first attempt of every task fails, its pilots' too."""
     time.sleep(0.1)
     if TaskContext.get().attemptNumber() == 0:
         raise ValueError("on purpose")
-    return _row(partition)
+    return this_attempt(partition)
 
 
 def _first_kills(partition: int, died: Path) -> Row:
@@ -108,17 +103,13 @@ def _first_kills(partition: int, died: Path) -> Row:
     try:
         died.touch(exist_ok=False)
     except FileExistsError:
-        return _row(partition)
+        return this_attempt(partition)
     os.kill(executor_pid(), signal.SIGKILL)
     raise AssertionError("unreachable")
 
 
 def _until(path: Path) -> float:
-    """Waits until there is such a file, a minute at most; nothing is left to wait for then."""
-    for _ in range(600):
-        if path.exists():
-            break
-        time.sleep(0.1)
+    wait_until(path.exists, "the cluster was to stay full no longer")
     return 0.0
 
 
