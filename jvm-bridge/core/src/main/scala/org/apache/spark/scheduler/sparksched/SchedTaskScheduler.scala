@@ -25,7 +25,7 @@ private[spark] final class SchedTaskScheduler(
   private def nowMs: Long = systemClock.getTimeMillis()
 
   // TaskSchedulerImpl asks for the pool only after construction.
-  override val rootPool: Pool = new RankedPool(schedulingMode, rank)
+  override val rootPool: Pool = new RankedPool(schedulingMode, round.rank(_))
 
   val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized {
     slotNews.forget()
@@ -35,6 +35,7 @@ private[spark] final class SchedTaskScheduler(
   private val ledger = new Ledger(slotNews)
   private val registry: Registry = new Registry(settings, ledger, events, context.sparkUser)
   val plans = new PlanBook
+  private val round = new OfferRound(this, registry, ledger, () => rootPool.getSortedTaskSetQueue)
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
@@ -99,57 +100,18 @@ private[spark] final class SchedTaskScheduler(
         registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
         if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
       }
-      roundMs = now
-      spareWanted = false
-      queueLoads = plans.queueLoads(registry.runningByJob)
-      val first = super.resourceOffers(offers, isAllFreeResources)
-      val tasks = if (spareWanted) first ++ spareOffers(offers, first) else first
+      val tasks = round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
       slotNews.tell()
       if (checkInvariants) check()
       rearm()
       tasks
     }
 
-  // Within one round of offers: its time, whether anybody would take spare slots, and how many the plan leaves of them.
-  private var roundMs = 0L
-  private var spareWanted = false
-  private var sparing = false
-  private var spareSlots = 0
-  private var queueLoads = IndexedSeq.empty[Double]
-
   /** Whether the present offers are of what was left over. */
-  def givesSpare: Boolean = sparing
-
-  /** A second go at what nobody took, for those that come after all others. */
-  private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Seq[Seq[TaskDescription]]): Seq[Seq[TaskDescription]] = {
-    val byExecutor = taken.flatten.groupBy(_.executorId)
-    val left = offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
-    val idle = left.iterator.map(o => SparkLine.slots(o, this) - ledger.heldOn(o.executorId)).filter(_ > 0).sum
-    val kept = rootPool.getSortedTaskSetQueue.iterator.collect {
-      case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, roundMs)) => m.waitingTasks
-    }.sum
-    spareSlots = idle - kept
-    sparing = true
-    try super.resourceOffers(left, isAllFreeResources = false)
-    finally sparing = false
-  }
-
-  private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
+  def givesSpare: Boolean = round.givesSpare
 
   /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
-  def mayStart(manager: SchedTaskSetManager): Boolean = {
-    val start = if (plans.starts.active) plans.starts.of(manager.job, roundMs) else Start.Now
-    start match {
-      case Start.Now if sparing || !manager.pilotsFirst => true
-      case Start.Now =>
-        spareWanted = true
-        manager.idlePilots.nonEmpty
-      case Start.Spare =>
-        spareWanted = true
-        sparing && spareSlots > 0
-      case Start.Planned | Start.Evicted => false
-    }
-  }
+  def mayStart(manager: SchedTaskSetManager): Boolean = round.mayStart(manager)
 
   /** The last pilot of a phase is over: its other tasks may take the idle slots of all executors. */
   def pilotsOver(): Unit = if (backend != null) backend.reviveOffers()
@@ -167,21 +129,6 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  private def rank(manager: TaskSetManager): RankedPool.Rank = manager match {
-    case ours: SchedTaskSetManager =>
-      val priority = -registry.priority(ours.job)
-      // Of what is left over, those that may take nothing else come last, in the order of their arrival.
-      if (sparing) (priority, if (comesLast(ours)) 1.0 else 0.0, 0, registry.arrival(ours.job))
-      else {
-        val queue = if (queueLoads.isEmpty) None else plans.queue(ours.job).filter(_ < queueLoads.size)
-        queue.fold((priority, 0.0, 0, plans.rank(ours.job)))(q => (priority, queueLoads(q), q, plans.rank(ours.job)))
-      }
-    case _ => (0, 0.0, 0, 0)
-  }
-
-  private def comesLast(manager: SchedTaskSetManager): Boolean =
-    manager.pilotsFirst || (plans.starts.active && plans.starts.of(manager.job, roundMs) == Start.Spare)
-
   def mayLaunch(job: String, executor: String, alreadyTaken: Int): Boolean = {
     val may = ledger.mayLaunch(job, executor, alreadyTaken)
     if (!may) offersRefused += 1
@@ -191,7 +138,7 @@ private[spark] final class SchedTaskScheduler(
   // ---- tasks -------------------------------------------------------------------------------------------------
 
   def taskLaunched(job: String, phase: String, info: TaskInfo): Unit = {
-    if (sparing && plans.starts.active && plans.starts.of(job, roundMs) == Start.Spare) spareSlots -= 1
+    round.launched(job)
     registry.taskLaunched(job, phase, info.taskId, info.index, info.executorId, info.speculative, info.launchTime)
     plans.starts.launched(job, events.currentVersion)
   }
