@@ -118,9 +118,9 @@ class Simulation:
             launch=self._launch,
             wake=self._wake_for_locality,
             replan=self._plan if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
-            spares=planner.new_jobs_wait,
         )
         self._unranked = 0  # rank of a job that the plan in force does not know
+        self._new_jobs_wait = False  # whether such a job waits for the next plan: without a plan none does
         self._armed_ms: int | None = None
         self._plan_at_ms = -1
         self._again_ms: int | None = None  # the plan in force wants another one then
@@ -144,6 +144,9 @@ class Simulation:
         heap, slots, changes = self._heap, self._slots, self._planner.mask
         pop = heapq.heappop
         self._arrive()
+        if self._planner.every_ms and heap and heap[0][0] > 0:
+            # As live: a plan is in force when the first job comes.
+            self._plan()
         instants = 0
         while heap:
             now = heap[0][0]
@@ -261,7 +264,7 @@ class Simulation:
         job.parts[spec.phases[0].part] = self._parts
         self._parts += 1
         job.rank = self._unranked
-        job.deferred = self._planner.new_jobs_wait
+        job.deferred = self._new_jobs_wait
         self._jobs[spec.key] = job
         self._new[spec.key] = job
         self._changed |= planning.ARRIVALS
@@ -441,6 +444,7 @@ class Simulation:
         plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now)
         ordered = plan.ordered and not one_by_one
         self._unranked = UNRANKED if ordered else 0
+        self._new_jobs_wait = plan.new_jobs_wait
         for job in planning.put_in_force(
             plan, jobs, ordered=plan.ordered, by_arrival=one_by_one, enabled=self._enabled
         ):

@@ -57,7 +57,6 @@ class Launcher:
         launch: starts an attempt of a task of a phase on a node.
         wake: asks for a round of launches at a time (ms), since a phase waits for a nearer slot until then.
         replan: makes a plan after each launch; None: plans last for the instant.
-        spares: plans may leave jobs without a start (``Policy.new_jobs_wait``).
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class Launcher:
         launch: _Launch,
         wake: Callable[[int, PhaseRun], None],
         replan: Callable[[], None] | None,
-        spares: bool,
     ) -> None:
         self._slots = slots
         self._waiting = waiting
@@ -81,7 +79,6 @@ class Launcher:
         self._launch = launch
         self._wake = wake
         self._replan = replan
-        self._spares = spares
 
     def launch_all(self, now_ms: int) -> None:
         """Launch what the slots that are free at this instant allow."""
@@ -105,7 +102,7 @@ class Launcher:
                 self._launch(*due, copy=True)
         if self._gates:
             self._idle(now_ms)
-        if self._spares and slots.open_total > 0:
+        if slots.open_total > 0:
             self._spare(now_ms)
         slots.opened.clear()
 

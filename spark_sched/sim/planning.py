@@ -73,8 +73,6 @@ class Planner:
         self.mask = _MASKS[changes_with]
         #: Jobs are decided on one by one, when they come.
         self.one_by_one = changes_with == "arrival"
-        #: Jobs start nothing before a plan knows them.
-        self.new_jobs_wait: bool = getattr(policy, "new_jobs_wait", False)
         self.plans = 0
         self._rng = rng
 

@@ -53,7 +53,6 @@ class Evicting:
     """A policy whose jobs are killed now and then on top: any attempt may be lost, pilots above all."""
 
     changes_with = "gates"
-    new_jobs_wait = True
     task_times = True
 
     def __init__(self, name: str, odds: float) -> None:

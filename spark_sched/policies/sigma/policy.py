@@ -98,7 +98,6 @@ class SigmaPolicy:
     """
 
     changes_with = "phases"
-    new_jobs_wait = True
 
     def __init__(
         self,

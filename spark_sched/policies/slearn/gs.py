@@ -57,8 +57,6 @@ class GenericScheduler:
         doubts: whether history holds is checked by pilots now and then (§7).
     """
 
-    #: Jobs start nothing before their pilots are chosen.
-    new_jobs_wait = True
     #: It wants `TaskForecast`s.
     task_times = True
     changes_with = "gates"
@@ -308,7 +306,7 @@ class GenericScheduler:
             snapshot,
             now_ms,
             entries,
-            new_jobs_wait=True,
+            new_jobs_wait=True,  # nothing starts before its pilots are chosen
             queue_weights=self._queues.weights,
         )
 

@@ -19,7 +19,6 @@ class Scripted:
 
     name = "scripted"
     changes_with = "gates"
-    new_jobs_wait = True
 
     def __init__(
         self, say: Callable[[JobView, int], Mapping[str, Any]], weights: tuple[float, ...] = ()

@@ -22,14 +22,14 @@ def gang(key: str, slots: int, runtime_ms: int, at: int = 0, **marks: object) ->
 
 
 class Scripted:
-    """Plans what a function of (job, now) says; jobs it does not know wait."""
+    """Plans what a function of (job, now) says; another function of now tells whether unknown jobs wait."""
 
     name = "scripted"
     changes_with = "phases"
-    new_jobs_wait = True
 
-    def __init__(self, say, again_ms=None) -> None:
+    def __init__(self, say, again_ms=None, new_jobs_wait=lambda now: True) -> None:
         self._say = say
+        self._new_jobs_wait = new_jobs_wait
         self._again_ms = again_ms
         self.planned_at: list[int] = []
 
@@ -42,7 +42,10 @@ class Scripted:
             for rank, (key, job) in enumerate(snapshot.jobs.items())
         )
         again = None if self._again_ms is None else self._again_ms(now_ms)
-        return Plan(snapshot.version, now_ms, 10_000, self.name, True, entries, again_ms=again)
+        return Plan(
+            snapshot.version, now_ms, 10_000, self.name, True, entries, again_ms=again,
+            new_jobs_wait=self._new_jobs_wait(now_ms),
+        )  # fmt: skip
 
 
 def rows(result) -> dict[str, dict]:
@@ -75,6 +78,20 @@ def test_a_new_job_waits_for_the_plan_that_knows_it():
         ClusterSpec(uniform_nodes(2, 1)), [gang("a", 1, 100, at=500)], policy, plan_every_ms=2_000
     )
     assert rows(result)["a"]["first_launch_ms"] == 2_000
+
+
+def test_each_plan_says_anew_whether_jobs_that_it_does_not_know_wait():
+    policy = Scripted(lambda job, now: {}, new_jobs_wait=lambda now: now >= 2_000)
+    jobs = [gang("early", 1, 100, at=500), gang("late", 1, 100, at=2_500)]
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, policy, plan_every_ms=2_000))
+    assert found["early"]["first_launch_ms"] == 500
+    assert found["late"]["first_launch_ms"] == 4_000
+
+
+def test_what_a_plan_leaves_without_a_start_takes_spare_slots_whoever_waits_for_plans():
+    policy = Scripted(lambda job, now: {"deferred": True}, new_jobs_wait=lambda now: False)
+    jobs = [JobSpec("a", 0, (PhaseSpec([1_000]),))]
+    assert rows(simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, policy))["a"]["end_ms"] == 1_000
 
 
 @pytest.mark.parametrize("share", [{0: 1, 2: 2}, {1: 3}])

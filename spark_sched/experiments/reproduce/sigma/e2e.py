@@ -250,7 +250,6 @@ class _Noting:
             self._inner._clock_s = time.process_time
         self.name = name
         self.changes_with = getattr(self._inner, "changes_with", "tasks")
-        self.new_jobs_wait = getattr(self._inner, "new_jobs_wait", False)
         self._cycle_ms: list[float] = []
         self._solve_ms: list[float] = []
         self._pending: list[int] = []
