@@ -164,6 +164,6 @@ def descend(
             direction, norm = slope, float((slope * slope).sum())
         if norm <= 1e-18:
             break
-        gap = max(answer.bound - value, 1e-3 * abs(value), 1e-12)
-        price = np.maximum(0.0, price - length * gap / norm * direction * scale)
+        distance = max(answer.bound - value, 1e-3 * abs(value), 1e-12)
+        price = np.maximum(0.0, price - length * distance / norm * direction * scale)
     return best_price, best, steps
