@@ -14,10 +14,12 @@ Kind = Literal["local", "local-cluster", "spark", "yarn", "k8s"]
 # Nine digits are enough for anybody and fit the JVM's int.
 _COUNT = r"(?:\*|0*[1-9]\d{0,8})"
 _POSITIVE = r"\s*0*[1-9]\d{0,8}\s*"
+# Spark runs an application whose tasks may not fail once, and one whose workers are still to come.
+_ANY = r"\s*0*\d{1,9}\s*"
 _HOST_PORT = r"[^:/,\s\[\]]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}"
 _FORMS: dict[Kind, re.Pattern[str]] = {
-    "local": re.compile(rf"local(?:\[{_COUNT}(?:\s*,\s*0*[1-9]\d{{0,8}})?\])?", re.ASCII),
-    "local-cluster": re.compile(rf"local-cluster\[{_POSITIVE},{_POSITIVE},{_POSITIVE}\]", re.ASCII),
+    "local": re.compile(rf"local(?:\[{_COUNT}(?:\s*,{_ANY})?\])?", re.ASCII),
+    "local-cluster": re.compile(rf"local-cluster\[{_ANY},{_POSITIVE},{_POSITIVE}\]", re.ASCII),
     "spark": re.compile(rf"spark://(?:{_HOST_PORT})(?:,(?:{_HOST_PORT}))*", re.ASCII),
     "yarn": re.compile("yarn"),
     "k8s": re.compile(r"k8s://\S+"),

@@ -35,7 +35,7 @@ print(json.dumps({{
 spark.stop()
 """
 _SUMS = [[0, 166833], [1, 166167], [2, 166500]]
-_MASTERS = ["local[2]", "local[*]", "local[2,3]", "local-cluster[2,1,1024]"]
+_MASTERS = ["local[2]", "local[*]", "local[2,0]", "local-cluster[2,1,1024]"]
 _QUIET = {"spark.ui.enabled": "false"}
 
 
@@ -152,6 +152,27 @@ def test_the_jvm_refuses_what_python_did_not_see(run, program, tmp_path, propert
     assert refused.stderr.startswith("error: ")
     assert key.rpartition(".")[2] in refused.stderr
     assert refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("master", "task_cpus", "sentence"),
+    [
+        pytest.param("local[2]", 3, "has to be >= the number of cpus per task = 3", id="threads"),
+        pytest.param(
+            "local-cluster[1,2,1024]", 3, "has to be >= the number of cpus", id="cores of an executor"
+        ),
+        pytest.param(
+            "yarn", 1, "neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set", id="a cluster nobody named"
+        ),
+    ],
+)
+def test_what_would_wait_without_end_is_refused(run, program, tmp_path, master, task_cpus, sentence):
+    properties = tmp_path / "wide.conf"
+    settings = {**conf(master), **_QUIET, "spark.task.cpus": str(task_cpus)}
+    properties.write_text(format_properties(settings))
+    outcome = run("spark-submit", "--properties-file", properties, program)
+    assert outcome.status != 0
+    assert sentence in outcome.output
 
 
 def test_doctor_runs_a_job_and_finds_nothing_wrong(run):

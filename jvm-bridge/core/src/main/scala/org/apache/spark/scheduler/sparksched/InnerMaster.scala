@@ -26,9 +26,10 @@ private[sparksched] object InnerMaster {
   def parse(inner: String): Either[String, InnerMaster] = inner match {
     case "local" => Right(Local(1, 1))
     case LocalN(n) => threads(inner, n).map(Local(_, 1))
-    case LocalNF(n, failures) => for (t <- threads(inner, n); f <- positive(inner, failures)) yield Local(t, f)
+    case LocalNF(n, failures) => for (t <- threads(inner, n); f <- count(inner, failures)) yield Local(t, f)
     case Cluster(w, c, m) =>
-      for (workers <- positive(inner, w); cores <- positive(inner, c); mib <- positive(inner, m)) yield LocalCluster(workers, cores, mib)
+      // An application without workers starts, and waits for what its first job needs.
+      for (workers <- count(inner, w); cores <- positive(inner, c); mib <- positive(inner, m)) yield LocalCluster(workers, cores, mib)
     case SparkUrl(hosts) => Right(Standalone(hosts.split(",").map("spark://" + _)))
     case "yarn" => Right(Other(inner))
     case k8s if k8s.startsWith("k8s://") => Right(Other(inner))
@@ -41,9 +42,9 @@ private[sparksched] object InnerMaster {
   private def threads(master: String, n: String): Either[String, Int] =
     if (n == "*") Right(Runtime.getRuntime.availableProcessors()) else positive(master, n)
 
-  private def positive(master: String, digits: String): Either[String, Int] = digits.toIntOption match {
-    case Some(0) => Left(s"The master '$master' has a zero where a positive number must stand.")
-    case Some(n) => Right(n)
-    case None => Left(s"The master '$master' has $digits where a number up to ${Int.MaxValue} must stand.")
-  }
+  private def positive(master: String, digits: String): Either[String, Int] =
+    count(master, digits).filterOrElse(_ > 0, s"The master '$master' has a zero where a positive number must stand.")
+
+  private def count(master: String, digits: String): Either[String, Int] =
+    digits.toIntOption.toRight(s"The master '$master' has $digits where a number up to ${Int.MaxValue} must stand.")
 }

@@ -7,7 +7,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.spark.{SparkContext, SparkException}
 import org.apache.spark.deploy.LocalSparkCluster
 import org.apache.spark.internal.config
-import org.apache.spark.resource.{ResourceProfile, ResourceProfileManager}
+import org.apache.spark.resource.{ResourceProfile, ResourceProfileManager, ResourceUtils}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend
 import org.apache.spark.scheduler.local.LocalSchedulerBackend
@@ -25,6 +25,7 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
       catch { case bad: BadSetting => throw new SparkException(bad.getMessage) }
     val master = inner(masterURL)
     becomeInner(context, masterURL.stripPrefix(InnerMaster.Prefix))
+    checkAsStock(context, master)
     master match {
       case InnerMaster.Local(_, maxFailures) => new SchedTaskScheduler(context, maxFailures, true, settings)
       case _ => new SchedTaskScheduler(context, context.conf.get(config.TASK_MAX_FAILURES), false, settings)
@@ -57,6 +58,29 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     val field = classOf[SparkContext].getDeclaredField("_resourceProfileManager")
     field.setAccessible(true)
     field.set(context, manager)
+  }
+
+  /** What Spark checks only for masters that it knows itself; without it the application would wait without end. */
+  private def checkAsStock(context: SparkContext, master: InnerMaster): Unit = master match {
+    case InnerMaster.Local(threads, _) => checkTasksFit(context, threads)
+    case cluster: InnerMaster.LocalCluster => checkTasksFit(context, cluster.coresPerWorker)
+    case InnerMaster.Other("yarn") => checkYarnIsConfigured()
+    case _ => // The cores of these executors are a setting, which Spark checks with the profile.
+  }
+
+  private def checkTasksFit(context: SparkContext, coresPerExecutor: Int): Unit = {
+    val conf = context.conf
+    if (!conf.get(config.Tests.SKIP_VALIDATE_CORES_TESTING))
+      ResourceUtils.validateTaskCpusLargeEnough(conf, coresPerExecutor, conf.get(config.CPUS_PER_TASK))
+    ResourceUtils.warnOnWastedResources(context.resourceProfileManager.defaultResourceProfile, conf, Some(coresPerExecutor))
+  }
+
+  /** spark-submit checks this where the master is YARN; ours it takes for a standalone cluster. */
+  private def checkYarnIsConfigured(): Unit = {
+    def onClassPath = Utils.getContextOrSparkClassLoader.getResource("yarn-site.xml") != null
+    if (!Seq("HADOOP_CONF_DIR", "YARN_CONF_DIR").exists(sys.env.contains) && !onClassPath) throw new SparkException(
+      "The master is 'yarn' but neither HADOOP_CONF_DIR nor YARN_CONF_DIR is set: point one of them at the directory " +
+        "with the cluster's yarn-site.xml.")
   }
 
   private def inner(masterURL: String): InnerMaster =

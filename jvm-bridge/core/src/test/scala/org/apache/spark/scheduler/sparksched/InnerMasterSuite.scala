@@ -35,9 +35,14 @@ final class InnerMasterSuite extends AnyFunSuite {
   }
 
   test("zero where a positive number must stand is refused") {
-    Seq("local[0]", "local[2,0]", "local-cluster[0,1,1024]", "local-cluster[1,0,1024]", "local-cluster[1,1,0]").foreach { m =>
+    Seq("local[0]", "local-cluster[1,0,1024]", "local-cluster[1,1,0]").foreach { m =>
       assert(parse(m) === Left(s"The master '$m' has a zero where a positive number must stand."))
     }
+  }
+
+  test("no retries and no workers are what Spark takes, too") {
+    assert(parse("local[2,0]") === Right(Local(2, 0)))
+    assert(parse("local-cluster[0,1,1024]") === Right(LocalCluster(0, 1, 1024)))
   }
 
   test("a number that no machine has is refused, not thrown") {
