@@ -53,6 +53,7 @@ class _Phase:
     job: str
     tasks: int
     pending: list[int]
+    slots_per_task: int
     done: set[int] = field(default_factory=set)
 
 
@@ -67,7 +68,7 @@ class Walk:
     slots: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, int] = field(default_factory=dict)
     phases: dict[str, _Phase] = field(default_factory=dict)
-    running: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    running: dict[int, tuple[str, int, str, int]] = field(default_factory=dict)
     numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -121,7 +122,7 @@ class Walk:
             self.do(op, executor=name, now_ms=self.now_ms)
             if op == "executor_removed":
                 del self.slots[name]
-                for task, (phase, index, executor) in list(self.running.items()):
+                for task, (phase, index, executor, _) in list(self.running.items()):
                     if executor == name:
                         del self.running[task]
                         self._again(phase, index)
@@ -154,7 +155,9 @@ class Walk:
         job = self._one(self.jobs)
         name = f"{self.numbers}.0"
         tasks = self.rng.randint(1, 6)
-        self.phases[name] = _Phase(job, tasks, list(range(tasks)))
+        slots_per_task = self.rng.choice((1, 1, 1, 1, 1, 2, 3))
+        self.phases[name] = _Phase(job, tasks, list(range(tasks)), slots_per_task)
+        wider = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
         self.do(
             "phase_started",
             job=job,
@@ -165,6 +168,7 @@ class Walk:
             last=self.rng.random() < 0.15,
             barrier=self.rng.random() < 0.1,
             now_ms=self.now_ms,
+            **wider,
         )
         self.jobs[job] += 1
 
@@ -180,7 +184,10 @@ class Walk:
         if waiting and free:
             name = self._one(waiting)
             executor = self._one(free)
-            may = self.do("may_launch", job=waiting[name].job, executor=executor, already_taken=0)
+            # A task that needs more than an executor has left takes what is left: needs are rounded up.
+            slots = waiting[name].slots_per_task
+            wider = {"slots": slots} if slots > 1 else {}
+            may = self.do("may_launch", job=waiting[name].job, executor=executor, already_taken=0, **wider)
             if may.answer:
                 self._launch(name, waiting[name].pending.pop(0), executor, copy=False)
 
@@ -197,7 +204,7 @@ class Walk:
     def end_task(self) -> None:
         if self.running:
             task = self._one(self.running)
-            phase, index, _ = self.running.pop(task)
+            phase, index, _, _ = self.running.pop(task)
             success = self.rng.random() < 0.9
             self.do("task_ended", task=task, success=success, now_ms=self.now_ms)
             p = self.phases.get(phase)
@@ -233,6 +240,7 @@ class Walk:
                 job=f"j{self.rng.randint(0, 5)}",
                 executor=executor,
                 already_taken=self.rng.randint(0, 2),
+                slots=self.rng.choice((1, 1, 1, 2)),
             )
 
     # ---- bookkeeping ----
@@ -241,11 +249,12 @@ class Walk:
         return self.rng.choice(list(options))
 
     def free_slots(self, executor: str) -> int:
-        return self.slots[executor] - sum(1 for _, _, e in self.running.values() if e == executor)
+        return self.slots[executor] - sum(n for _, _, e, n in self.running.values() if e == executor)
 
     def _launch(self, phase: str, index: int, executor: str, copy: bool) -> None:
         task = self.numbers
-        self.running[task] = (phase, index, executor)
+        taken = max(1, min(self.phases[phase].slots_per_task, self.free_slots(executor)))
+        self.running[task] = (phase, index, executor, taken)
         self.do(
             "task_launched",
             task=task,

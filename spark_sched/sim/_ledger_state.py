@@ -61,7 +61,7 @@ class Job:
         self.marked = marked
         self.rule = rule
         self.held = 0
-        self.running = 0  # distinct tasks: a copy beside its original is not counted
+        self.running = 0  # slots of distinct tasks: a copy beside its original is not counted
         self.peak_slots = 0
         self.deadline_ms = 0
         self.ended = False
@@ -79,7 +79,7 @@ class Job:
         """Slots that the job may have in all, held and running: no more than the widest of now and next."""
         now = after = 0
         for p in self.phases.values():
-            now += p.tasks
+            now += p.slots
             if not p.last:
                 n = p.expected_next()
                 after = max(after, p.same_again() if n is None else n)
@@ -99,7 +99,7 @@ class Job:
             if not p.last and p.past_threshold():
                 n = p.expected_next()
                 if n is not None:
-                    most = max(most, min(n - self.running - self.held, n - p.tasks - p.pre_reserved))
+                    most = max(most, min(n - self.running - self.held, n - p.slots - p.pre_reserved))
         return most
 
 
@@ -108,7 +108,8 @@ class Phase:
 
     __slots__ = (
         "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
-        "last_launch_ms", "pre_reserved", "scale_ms", "sum_log_ms", "tasks", "timed",
+        "last_launch_ms", "pre_reserved", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks",
+        "timed",
     )  # fmt: skip
 
     def __init__(
@@ -121,11 +122,14 @@ class Phase:
         last: bool,
         barrier: bool,
         start_ms: int,
+        slots_per_task: int,
     ) -> None:
         self.key = key
         self.job = job
         self.index = index
         self.tasks = tasks
+        self.slots_per_task = slots_per_task
+        self.slots = tasks * slots_per_task
         self.dag_next_tasks = dag_next_tasks
         self.last = last
         self.barrier = barrier
@@ -151,11 +155,12 @@ class Phase:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
 
     def expected_next(self) -> int | None:
-        """n: the tasks to hold slots for after this phase; None when nothing is known."""
+        """n: the slots to hold for what follows this phase; None when nothing is known."""
         j = self.job
         known = j.rule.phase_tasks
         in_step = self.index < len(known) and known[self.index] == self.tasks
-        later = known[self.index + 1 :] if in_step else ()
+        # Earlier runs tell tasks: those that follow are taken to need what these need.
+        later = [tasks * self.slots_per_task for tasks in known[self.index + 1 :]] if in_step else []
         n = self.dag_next_tasks
         if n is None and later:
             n = later[0]
@@ -171,7 +176,7 @@ class Phase:
         """With n unknown the paper expects m again; for a marked job the widest phase so far stands in for
         it."""
         j = self.job
-        return max(self.tasks, j.peak_slots) if j.rule.whole_job and j.marked else self.tasks
+        return max(self.slots, j.peak_slots) if j.rule.whole_job and j.marked else self.slots
 
     def stragglers(self, now_ms: int) -> list[Attempt]:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
@@ -180,7 +185,7 @@ class Phase:
         if not j.rule.copies or self.barrier or j.held == 0 or not self.pace_known():
             return []
         # Most calls end here: of tasks that all run at least this many have no copy.
-        if self.tasks - len(self.done) - len(self.copied) > j.held:
+        if (self.tasks - len(self.done) - len(self.copied)) * self.slots_per_task > j.held:
             return []
         running = self.running_tasks()
         # Tasks still waiting for a slot come before copies.
@@ -190,7 +195,7 @@ class Phase:
         uncopied = [
             a for a in self.attempts.values() if not a.copy and a.index not in done and a.index not in copied
         ]
-        if len(uncopied) > j.held:
+        if len(uncopied) * self.slots_per_task > j.held:
             return []
         age_ms = self.copy_age_ms()
         return [a for a in uncopied if a.launch_ms + age_ms <= now_ms]
@@ -239,10 +244,10 @@ class Phase:
 class Attempt:
     """One attempt of a task."""
 
-    __slots__ = ("copy", "executor", "index", "launch_ms", "phase", "task")
+    __slots__ = ("copy", "executor", "index", "launch_ms", "phase", "slots", "task")
 
     def __init__(
-        self, task: int, phase: Phase, index: int, executor: str, copy: bool, launch_ms: int
+        self, task: int, phase: Phase, index: int, executor: str, copy: bool, launch_ms: int, slots: int
     ) -> None:
         self.task = task
         self.phase = phase
@@ -250,6 +255,7 @@ class Attempt:
         self.executor = executor
         self.copy = copy
         self.launch_ms = launch_ms
+        self.slots = slots  # that it took of its executor
 
 
 def deadline_ms(isolation: float, t_m_ms: float, alpha: float, n_tasks: int) -> float:

@@ -34,7 +34,8 @@ class Decision(NamedTuple):
 
 
 class Ledger:
-    """Holds are counts per (executor, job): slots of one executor are interchangeable.
+    """Holds are counts per (executor, job): slots of one executor are interchangeable. A slot is what one
+    task of the executor's own kind needs; a task of a phase that needs more takes several of one executor.
 
     Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
     scheduled from here. Not thread safe.
@@ -154,6 +155,7 @@ class Ledger:
         last: bool,
         barrier: bool,
         now_ms: int,
+        slots_per_task: int = 1,
     ) -> None:
         """A phase's tasks are ready to be launched.
 
@@ -162,14 +164,15 @@ class Ledger:
             phase: key of the phase.
             index: place of the phase within its job, from 0.
             tasks: m, its number of tasks.
-            next_tasks: n, the tasks of the phase that follows in the DAG; None where that is unknown.
+            next_tasks: n, slots that the phase which follows in the DAG needs; None where that is unknown.
             last: nothing follows: the job ends with this phase.
             barrier: its tasks run all at once or not at all, so that none gets a copy.
             now_ms: the time.
+            slots_per_task: slots that each of the phase's tasks takes.
         """
         j = self._jobs.get(job)
         if j is not None:
-            p = Phase(phase, j, index, tasks, next_tasks, last, barrier, now_ms)
+            p = Phase(phase, j, index, tasks, next_tasks, last, barrier, now_ms, slots_per_task)
             self._phases[phase] = p
             j.phases[phase] = p
             j.overridden = 0  # From here on the phase's own tasks ask.
@@ -193,8 +196,8 @@ class Ledger:
 
     # ---- tasks ----
 
-    def may_launch(self, job: str, executor: str, already_taken: int = 0) -> bool:
-        """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take a slot of ``executor`` now?
+    def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
+        """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now?
 
         ``already_taken`` slots of it are promised to tasks of this offer round that the ledger has not heard
         of.
@@ -207,7 +210,8 @@ class Ledger:
         refused = sum(
             n for holder, n in e.held_by.items() if holder is not asker and holder.rule.priority >= priority
         )
-        return e.free - already_taken - refused > 0
+        # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
+        return e.free - already_taken - refused >= (slots if refused else 1)
 
     def task_launched(
         self, task: int, phase: str, index: int, executor: str, copy: bool, now_ms: int
@@ -217,26 +221,32 @@ class Ledger:
         if p is None:
             return
         j = p.job
-        self._attempts[task] = p.attempts[task] = Attempt(task, p, index, executor, copy, now_ms)
+        e = self._executors.get(executor)
+        slots = p.slots_per_task
+        if e is not None and slots > 1:
+            # Whole slots round a large task's need up: one that fits may seem to need more than is left.
+            slots = max(1, min(slots, e.free))
+        self._attempts[task] = p.attempts[task] = Attempt(task, p, index, executor, copy, now_ms, slots)
         if copy:
             p.copied.add(index)
             self.counters.copies_launched += 1
         else:
             p.last_launch_ms = now_ms
-            j.running += 1
+            j.running += slots
             j.peak_slots = max(j.peak_slots, j.running)
-        e = self._executors.get(executor)
         if e is not None:
-            if j in e.held_by:
+            used = 0
+            while used < slots and j in e.held_by:
                 self._unhold(e, j, "used", now_ms)
                 self.counters.holds_used += 1
-            e.free -= 1
+                used += 1
+            e.free -= slots
             self._drop_what_does_not_fit(e, now_ms)
         if j.held > 0:
             self._trim(j, now_ms)
 
     def task_ended(self, task: int, success: bool, now_ms: int) -> Decision:
-        """An attempt ended and its slot is free again: Algorithm 1, HANDLETASKCOMPLETION.
+        """An attempt ended and its slots are free again: Algorithm 1, HANDLETASKCOMPLETION.
 
         ``success`` is whether the attempt succeeded; a failed or killed one's task runs again unless it is
         done.
@@ -244,13 +254,13 @@ class Ledger:
         a = self._attempts.get(task)
         if a is None:
             return Decision(False, "unknown task")
-        # 1. The slot is free, the task's time is known.
+        # 1. The slots are free, the task's time is known.
         self._forget(a)
         p = a.phase
         j = p.job
         e = self._executors.get(a.executor)
         if e is not None:
-            e.free += 1
+            e.free += a.slots
         was_done = a.index in p.done
         if was_done:
             if a.index in p.copied:
@@ -259,16 +269,19 @@ class Ledger:
             p.finish(a.index, now_ms - a.launch_ms)
             if a.copy:
                 self.counters.copies_won += 1
-        # 2. Keep it or let it go.
+        # 2. Keep them or let them go.
         if p.key not in self._phases:
             decision = _after_phase(p, now_ms)
         elif success and not was_done:
             decision = self._on_completion(p, now_ms)
         else:
             decision = _keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
-        kept = decision.keep and self._hold(j, p, a.executor, now_ms)
+        wanted = self._slots_to_keep(a, success and not was_done) if decision.keep else 0
+        kept = 0
+        while kept < wanted and self._hold(j, p, a.executor, now_ms):
+            kept += 1
         # 3. What this job lets go may be what another one waits for.
-        if not kept:
+        for _ in range(kept, a.slots):
             self._offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
             self.phase_ended(p.key, now_ms)
@@ -391,13 +404,25 @@ class Ledger:
             return Decision(False, "no isolation")
         if p.last:  # lines 2-3
             return Decision(False, "last phase")
-        m = p.tasks
+        m = p.slots
         n = p.expected_next()
         self._refresh_demand(j, now_ms)
         j.refresh_deadline(now_ms)
-        if n is not None and m > n and len(p.done) <= m - n:  # lines 9-11
+        if n is not None and m > n and len(p.done) * p.slots_per_task <= m - n:  # lines 9-11
             return Decision(False, "fewer tasks next")
         return _room(j, now_ms, "next phase unknown" if n is None else "next phase")  # lines 6-8, 12-15
+
+    def _slots_to_keep(self, a: Attempt, completed: bool) -> int:
+        """How many of an ended attempt's slots its job keeps, if it keeps any."""
+        if a.slots == 1:
+            return 1
+        p = a.phase
+        most = min(a.slots, p.job.demand - p.job.running - p.job.held)
+        n = p.expected_next() if completed and p.key in self._phases else None
+        if n is not None and n < p.slots:
+            # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
+            most = min(most, len(p.done) * p.slots_per_task - (p.slots - n))
+        return most
 
     def _refresh_demand(self, j: Job, now_ms: int) -> None:
         if j.phases:
@@ -450,7 +475,7 @@ class Ledger:
         self._attempts.pop(a.task, None)
         a.phase.attempts.pop(a.task, None)
         if not a.copy:
-            a.phase.job.running -= 1
+            a.phase.job.running -= a.slots
 
     def _hold(self, j: Job, p: Phase | None, executor: str, now_ms: int) -> bool:
         e = self._executors.get(executor)

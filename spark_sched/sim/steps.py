@@ -38,6 +38,12 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "look": ("now_ms",),
 }
 
+#: Arguments that a step may leave out.
+_OPTIONAL: dict[str, tuple[str, ...]] = {
+    "phase_started": ("slots_per_task",),
+    "may_launch": ("slots",),
+}
+
 
 class Outcome(NamedTuple):
     """What one step did.
@@ -85,7 +91,7 @@ class StepRunner:
         missing = [name for name in names if name not in step]
         if missing:
             raise BadInputError(f"step {dict(step)!r} lacks {missing[0]}")
-        arguments = {name: step[name] for name in names}
+        arguments = {name: step[name] for name in (*names, *_OPTIONAL.get(op, ())) if name in step}
         if "rule" in arguments:
             rule = self._rules.get(arguments["rule"])
             if rule is None:

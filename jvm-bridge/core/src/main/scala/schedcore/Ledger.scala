@@ -11,7 +11,8 @@ trait LedgerListener {
 /**
  * Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" as a state machine.
  *
- * Slots of one executor are interchangeable, so holds are counts per (executor, job). The ledger knows nothing of
+ * Slots of one executor are interchangeable, so holds are counts per (executor, job). A slot is what one task of the
+ * executor's own kind needs; a task of a phase that needs more takes several of one executor. The ledger knows nothing of
  * Spark; time comes in with every call and nothing is ever scheduled from here. It is not thread safe: its owner
  * calls it under one lock (live: the TaskScheduler's).
  *
@@ -32,7 +33,7 @@ final class Ledger(listener: LedgerListener) {
 
   private final class Job(val key: String, val marked: Boolean, var rule: Rule) {
     var held = 0
-    var running = 0 // distinct tasks: a copy beside its original is not counted
+    var running = 0 // slots of distinct tasks: a copy beside its original is not counted
     var peakSlots = 0
     var deadlineMs = 0L
     var ended = false
@@ -46,7 +47,8 @@ final class Ledger(listener: LedgerListener) {
 
   private final class Phase(
       val key: String, val job: Job, val index: Int, val tasks: Int,
-      val dagNextTasks: Option[Int], val last: Boolean, val barrier: Boolean, startMs: Long) {
+      val dagNextTasks: Option[Int], val last: Boolean, val barrier: Boolean, startMs: Long, val slotsPerTask: Int) {
+    val slots: Int = tasks * slotsPerTask
     val done = new mutable.BitSet(tasks)
     val copied = mutable.BitSet.empty
     val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
@@ -68,7 +70,8 @@ final class Ledger(listener: LedgerListener) {
   }
 
   private final class Attempt(
-      val task: Long, val phase: Phase, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long)
+      val task: Long, val phase: Phase, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long,
+      val slots: Int)
 
   private val executors = mutable.LinkedHashMap.empty[String, Executor]
   private val jobs = mutable.LinkedHashMap.empty[String, Job]
@@ -144,14 +147,15 @@ final class Ledger(listener: LedgerListener) {
   /**
    * A phase's tasks are ready to be launched.
    *
-   * @param nextTasks tasks of the phase that follows in the DAG, where it is known
+   * @param nextTasks slots that the phase which follows in the DAG needs for its tasks, where it is known
    * @param last nothing follows: the job ends with this phase
+   * @param slotsPerTask slots that each of the phase's tasks takes
    */
   def phaseStarted(
       job: String, phase: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
-      nowMs: Long): Unit =
+      nowMs: Long, slotsPerTask: Int = 1): Unit =
     jobs.get(job).foreach { j =>
-      val p = new Phase(phase, j, index, tasks, nextTasks, last, barrier, nowMs)
+      val p = new Phase(phase, j, index, tasks, nextTasks, last, barrier, nowMs, slotsPerTask)
       phases(phase) = p
       j.phases(phase) = p
       j.overridden = 0 // From here on the phase's own tasks ask.
@@ -174,43 +178,54 @@ final class Ledger(listener: LedgerListener) {
 
   // ---- tasks -------------------------------------------------------------------------------------------------
 
-  /** Algorithm 1, TRYALLOCATETASK: may a task of `job` take a slot of `executor` now? */
-  def mayLaunch(job: String, executor: String, alreadyTaken: Int = 0): Boolean = executors.get(executor).forall { e =>
-    if (e.held == 0) true
-    else {
-      val asker = jobs.get(job)
-      val priority = asker.fold(Int.MinValue)(_.rule.priority)
-      var refused = 0
-      e.heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
-      e.free - alreadyTaken - refused > 0
+  /**
+   * Algorithm 1, TRYALLOCATETASK: may a task of `job` take `slots` of `executor` now?
+   *
+   * @param alreadyTaken slots promised in this round to tasks that the ledger has not heard of
+   */
+  def mayLaunch(job: String, executor: String, alreadyTaken: Int = 0, slots: Int = 1): Boolean =
+    executors.get(executor).forall { e =>
+      if (e.held == 0) true
+      else {
+        val asker = jobs.get(job)
+        val priority = asker.fold(Int.MinValue)(_.rule.priority)
+        var refused = 0
+        e.heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+        // Where nothing is held against it, a large task may take the rest of an executor: see taskLaunched.
+        e.free - alreadyTaken - refused >= (if (refused == 0) 1 else slots)
+      }
     }
-  }
 
   def taskLaunched(task: Long, phase: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
     phases.get(phase).foreach { p =>
       val j = p.job
-      val a = new Attempt(task, p, index, executor, copy, nowMs)
+      val at = executors.get(executor)
+      // Whole slots round a large task's need up: one that fits may seem to need more than is left.
+      val slots = at.fold(p.slotsPerTask)(e => math.max(1, math.min(p.slotsPerTask, e.free)))
+      val a = new Attempt(task, p, index, executor, copy, nowMs, slots)
       attempts(task) = a
       p.attempts(task) = a
       if (copy) { p.copied += index; counters.copiesLaunched += 1 }
       else {
         p.lastLaunchMs = nowMs
-        j.running += 1
+        j.running += slots
         j.peakSlots = math.max(j.peakSlots, j.running)
       }
-      executors.get(executor).foreach { e =>
-        if (e.heldBy.contains(j)) {
+      at.foreach { e =>
+        var used = 0
+        while (used < slots && e.heldBy.contains(j)) {
           unhold(e, j, "used", nowMs)
           counters.holdsUsed += 1
+          used += 1
         }
-        e.free -= 1
+        e.free -= slots
         dropWhatDoesNotFit(e, nowMs)
       }
       if (j.held > 0) trim(j, nowMs)
     }
 
   /**
-   * An attempt ended and its slot is free again: Algorithm 1, HANDLETASKCOMPLETION.
+   * An attempt ended and its slots are free again: Algorithm 1, HANDLETASKCOMPLETION.
    *
    * @param success whether the attempt succeeded; a failed or killed one's task runs again unless it is done
    */
@@ -220,7 +235,7 @@ final class Ledger(listener: LedgerListener) {
       forget(a)
       val p = a.phase
       val j = p.job
-      executors.get(a.executor).foreach(_.free += 1)
+      executors.get(a.executor).foreach(_.free += a.slots)
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
       val decision =
@@ -228,11 +243,13 @@ final class Ledger(listener: LedgerListener) {
         else if (success && !wasDone) onCompletion(p, nowMs)
         else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
         else keepUnlessLast(p, "retry", nowMs)
-      val kept = decision.keep && hold(j, Some(p), a.executor, nowMs)
-      if (!kept) offerToPreReservers(a.executor, nowMs)
+      val wanted = if (decision.keep) slotsToKeep(a, success && !wasDone) else 0
+      var kept = 0
+      while (kept < wanted && hold(j, Some(p), a.executor, nowMs)) kept += 1
+      for (_ <- kept until a.slots) offerToPreReservers(a.executor, nowMs)
       if (p.finished == p.tasks) phaseEnded(p.key, nowMs)
       preReserveIdle(j, nowMs)
-      if (decision.keep && !kept) Decision(keep = false, "executor gone") else decision
+      if (decision.keep && kept == 0) Decision(keep = false, "executor gone") else decision
   }
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
@@ -270,7 +287,7 @@ final class Ledger(listener: LedgerListener) {
       if (running == 0 || p.finished + running < p.tasks) Nil
       else {
         val uncopied = p.attempts.valuesIterator.filter(a => !a.copy && !p.done(a.index) && !p.copied(a.index)).toSeq
-        if (uncopied.size > j.held) Nil
+        if (uncopied.size * p.slotsPerTask > j.held) Nil
         else {
           val ageMs = p.copyAgeMs
           uncopied.filter(_.launchMs + ageMs <= nowMs)
@@ -347,14 +364,14 @@ final class Ledger(listener: LedgerListener) {
 
   private def onCompletion(p: Phase, nowMs: Long): Decision = {
     val j = p.job
-    val m = p.tasks
+    val m = p.slots
     if (!j.mayHold) Decision(keep = false, "no isolation")
     else if (p.last) Decision(keep = false, "last phase") // lines 2-3
     else {
       val n = expectedNext(p)
       refreshDemand(j, nowMs)
       refreshDeadline(j, nowMs)
-      if (n.exists(next => m > next && p.finished <= m - next)) Decision(keep = false, "fewer tasks next") // lines 9-11
+      if (n.exists(next => m > next && p.finished * p.slotsPerTask <= m - next)) Decision(keep = false, "fewer tasks next") // lines 9-11
       else room(j, nowMs, if (n.isEmpty) "next phase unknown" else "next phase") // lines 6-8, 12-15
     }
   }
@@ -373,12 +390,25 @@ final class Ledger(listener: LedgerListener) {
     else if (j.running + j.held >= j.demand) Decision(keep = false, "enough held")
     else Decision(keep = true, why)
 
-  /** n: the tasks to hold slots for after this phase; None when nothing is known. */
+  /** How many of an ended attempt's slots its job keeps, if it keeps any. */
+  private def slotsToKeep(a: Attempt, completed: Boolean): Int =
+    if (a.slots == 1) 1
+    else {
+      val p = a.phase
+      val most = math.min(a.slots, p.job.demand - p.job.running - p.job.held)
+      // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
+      if (completed && phases.contains(p.key)) expectedNext(p).filter(_ < p.slots).fold(most) { n =>
+        math.min(most, p.finished * p.slotsPerTask - (p.slots - n))
+      } else most
+    }
+
+  /** n: the slots to hold for what follows this phase; None when nothing is known. */
   private def expectedNext(p: Phase): Option[Int] = {
     val j = p.job
     val known = j.rule.phaseTasks
     val inStep = p.index < known.size && known(p.index) == p.tasks
-    val later = if (inStep) known.drop(p.index + 1) else IndexedSeq.empty
+    // Earlier runs tell tasks: those that follow are taken to need what these need.
+    val later = if (inStep) known.drop(p.index + 1).map(_ * p.slotsPerTask) else IndexedSeq.empty
     val next = p.dagNextTasks.orElse(later.headOption)
     if (!j.rule.wholeJob || !j.marked) next
     // What a marked job's next action needs is not in any DAG: the widest phase that earlier runs had from here on,
@@ -389,7 +419,7 @@ final class Ledger(listener: LedgerListener) {
 
   /** With n unknown the paper expects m again; what a marked job's next action needs is its widest phase so far. */
   private def sameAgain(p: Phase): Int =
-    if (p.job.rule.wholeJob && p.job.marked) math.max(p.tasks, p.job.peakSlots) else p.tasks
+    if (p.job.rule.wholeJob && p.job.marked) math.max(p.slots, p.job.peakSlots) else p.slots
 
   private def pastThreshold(p: Phase): Boolean = p.finished > p.job.rule.preReserveThreshold * p.tasks
 
@@ -398,7 +428,7 @@ final class Ledger(listener: LedgerListener) {
     var now = 0
     var next = 0
     j.phases.valuesIterator.foreach { p =>
-      now += p.tasks
+      now += p.slots
       next = math.max(next, if (p.last) 0 else expectedNext(p).getOrElse(sameAgain(p)))
     }
     j.demand = math.max(now, next)
@@ -465,7 +495,7 @@ final class Ledger(listener: LedgerListener) {
       var most = math.min(j.overridden, j.demand - j.running - j.held)
       j.phases.valuesIterator.foreach { p =>
         if (!p.last && pastThreshold(p)) expectedNext(p).foreach { n =>
-          most = math.max(most, math.min(n - j.running - j.held, n - p.tasks - p.preReserved))
+          most = math.max(most, math.min(n - j.running - j.held, n - p.slots - p.preReserved))
         }
       }
       most
@@ -503,7 +533,7 @@ final class Ledger(listener: LedgerListener) {
   private def forget(a: Attempt): Unit = {
     attempts -= a.task
     a.phase.attempts -= a.task
-    if (!a.copy) a.phase.job.running -= 1
+    if (!a.copy) a.phase.job.running -= a.slots
   }
 
   private def hold(j: Job, p: Option[Phase], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>

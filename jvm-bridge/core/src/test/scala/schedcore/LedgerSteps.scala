@@ -38,10 +38,11 @@ final class LedgerSteps(rules: Map[String, Rule]) {
       case "phase_started" =>
         ledger.phaseStarted(
           text("job"), text("phase"), int("index"), int("tasks"),
-          Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now)
+          Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
+          step.path("slots_per_task").asInt(1))
       case "phase_ended" => ledger.phaseEnded(text("phase"), now)
       case "may_launch" =>
-        outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken")))
+        outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))
       case "task_launched" =>
         ledger.taskLaunched(int("task"), text("phase"), int("index"), text("executor"), flag("copy"), now)
       case "task_ended" =>
