@@ -9,13 +9,13 @@ final class StartGateSuite extends AnyFunSuite with EitherValues {
   private val made = 1789000010000L
 
   private def gate(p: Plan = plan): StartGate = {
-    val g = new StartGate
+    val g = new StartGate(patienceMs = 400)
     g.put(Some(p))
     g
   }
 
   test("without a plan, or with one that plans no starts, everybody may start") {
-    val g = new StartGate
+    val g = new StartGate(patienceMs = 400)
     assert(!g.active && g.of("anybody", 0) === Start.Now)
     g.put(Some(Plan.parse(Protocol.text("examples/plan.json")).value))
     assert(!g.active && g.of("mark-7f3a", 0) === Start.Now && g.of("unknown", 0) === Start.Now)

@@ -4,15 +4,19 @@ import scala.collection.mutable
 
 import schedcore._
 
-/** The plan in force, if any, and what became of the others. Used under the scheduler's lock only. */
-private[sparksched] final class PlanBook {
+/**
+ * The plan in force, if any, and what became of the others. Used under the scheduler's lock only.
+ *
+ * @param patienceMs how long a job that no plan knows may be kept waiting
+ */
+private[sparksched] final class PlanBook(patienceMs: Long) {
   private var current: Option[Plan] = None
   private var newest = 0L
   private var accepted = 0L
   private var fallbacks = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Long]
   /** Who may start what under the plan in force. */
-  val starts = new StartGate
+  val starts = new StartGate(patienceMs)
 
   /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
   def plannerStarted(): Unit = newest = 0L

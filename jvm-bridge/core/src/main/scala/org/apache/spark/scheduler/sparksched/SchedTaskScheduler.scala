@@ -33,8 +33,9 @@ private[spark] final class SchedTaskScheduler(
   })
   private val slotNews: SlotNews = new SlotNews(events)
   private val ledger = new Ledger(slotNews)
-  private val registry: Registry = new Registry(settings, ledger, events, context.sparkUser)
-  val plans = new PlanBook
+  private val registry: Registry = new Registry(
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job))
+  val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
   private val round = new OfferRound(this, registry, ledger, () => rootPool.getSortedTaskSetQueue)
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
@@ -183,8 +184,8 @@ private[spark] final class SchedTaskScheduler(
   // ---- jobs --------------------------------------------------------------------------------------------------
 
   def sparkJobEnded(sparkJobId: Int): Unit = afterChange(registry.sparkJobEnded(sparkJobId, nowMs))
-  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded("sql-" + id, "ended", nowMs))
-  def endJob(id: String): Unit = afterChange(registry.jobEnded("mark-" + id, "ended", nowMs))
+  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded(JobMark.keyOfSql(id.toString), "ended", nowMs))
+  def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
 
   private def afterChange(change: => Unit): Unit = synchronized {
     val before = ledger.heldSlots
@@ -208,7 +209,9 @@ private[spark] final class SchedTaskScheduler(
   private def everySecond(): Unit = afterChange {
     val now = nowMs
     slotNews.tell()
+    registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
+    beingEvicted.filterInPlace(taskIdToTaskSetManager.containsKey(_)) // Some were lost with their executor.
     if (plans.expire(now)) {
       registry.applyPlan(plans, now)
       backend.reviveOffers() // Whom the plan let wait may start.
