@@ -552,8 +552,9 @@ def leave_running(spark: SparkSession) -> Result:
     return {"pid": counters(sc)["planner_pid"], "kill": True}
 
 
-def main(name: str, master: str, settings: list[str], known: dict[str, Any]) -> None:
-    spark = SparkSession.builder.config(
+def session(master: str, settings: list[str]) -> SparkSession:
+    """An attached session whose books are checked in every round of offers."""
+    return SparkSession.builder.config(
         map={
             **spark_sched.conf(master.removeprefix("spark-sched:")),
             "spark.master": master,
@@ -565,6 +566,10 @@ def main(name: str, master: str, settings: list[str], known: dict[str, Any]) -> 
             **dict(setting.split("=", 1) for setting in settings),
         }
     ).getOrCreate()
+
+
+def main(name: str, master: str, settings: list[str], known: dict[str, Any]) -> None:
+    spark = session(master, settings)
     result = known[name](spark)
     print(MARKER + json.dumps(result), flush=True)
     if result.get("kill"):

@@ -58,6 +58,9 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
   def pilots(job: String, phase: Int): IndexedSeq[Int] =
     forJob(job).flatMap(_.pilots).filter(_.phase == phase).fold(PlanBook.NoPilots)(_.tasks)
 
+  /** Whether jobs that the plan in force does not know wait for the next one. */
+  def newJobsWait: Boolean = current.exists(_.newJobsWait)
+
   def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
 
   /** Order among jobs of equal priority: the plan's, where it orders at all; jobs it does not know come last. */
