@@ -13,11 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.environment import QUICK_JAVA, clean_environment
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 SESSION_MASTER = "local[4]"
 _PROGRAM_TIMEOUT_S = 300
+_PROCESSES = 2  # of tests, on any machine: an integration test takes a core for itself and its Spark
+
+# How many examples Hypothesis tries: few while developing, more in CI (any value of CI counts).
+settings.register_profile("local", max_examples=20, deadline=None)
+settings.register_profile("full", max_examples=100, deadline=None)
+settings.load_profile("full" if os.environ.get("CI") else "local")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,9 +34,33 @@ def pytest_configure(config: pytest.Config) -> None:
     # Loopback only, whatever this machine's name resolves to.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
     # A shell has what it starts in the background ignore Ctrl-C, and programs that tests start inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Several processes for the suite; only this one for files or names that were asked for."""
+    chosen = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
+    return 0 if chosen else min(_PROCESSES, os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a Spark application run one after another in one process, Spark first."""
+    places: dict[object, int] = {}
+    for place, item in enumerate(items):
+        if mark := item.get_closest_marker("application"):
+            # xdist looks for the group after the last bracket of a test's name.
+            item.add_marker(pytest.mark.xdist_group(" ".join(mark.args).translate({91: "(", 93: ")"})))
+        places.setdefault(_group(item) or item, place)
+    # What lasts long must not start last, when the other process has nothing left to do.
+    items.sort(key=lambda item: (not item.get_closest_marker("integration"), places[_group(item) or item]))
+
+
+def _group(item: pytest.Item) -> str | None:
+    mark = item.get_closest_marker("xdist_group")
+    return mark.args[0] if mark else None
 
 
 @pytest.fixture(scope="session")
@@ -87,16 +120,11 @@ def run(tmp_path: Path) -> Run:
         environment: Mapping[str, str] | None = None,
         timeout_s: float = _PROGRAM_TIMEOUT_S,
     ) -> Outcome:
-        # A session of this process exports where its own driver listens; a program must start its own.
-        inherited = {
-            k: v for k, v in os.environ.items() if not k.startswith(("PYSPARK_GATEWAY", "SPARK_CONF"))
-        }
-        inherited["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{inherited.get('PATH', '')}"
         folder = tmp_path / "cwd"
         folder.mkdir(exist_ok=True)
         done = subprocess.run(
             [str(word) for word in command],
-            env={**inherited, **(environment or {})},
+            env={**clean_environment(), **(environment or {})},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,

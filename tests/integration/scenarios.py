@@ -1,7 +1,7 @@
-"""Small applications, each run in a process of its own under real Spark; each returns what a test asserts on.
+"""What small applications do on real Spark; each function returns what a test asserts on.
 
-``python -m tests.integration.scenarios NAME MASTER [KEY=VALUE …]`` prints the result as one JSON line. Task
-times are sleeps, and what is asserted are orders and counts, never durations.
+They run in the program `driver`, several in one application, so names of jobs differ between scenarios: the
+planner learns by name. Task times are sleeps, and what is asserted are orders and counts, never durations.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import random
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,17 +22,28 @@ from pyspark.sql import SparkSession
 import spark_sched
 import spark_sched.session
 
-MARKER = "SCENARIO "
 Result = dict[str, Any]
 
 
 # ---- what scenarios share ----
 
 
+_earlier: dict[str, int] = {}
+_NOT_COUNTED = ("slots_held_now", "planner_pid")  # they say what is, not how often
+
+
 def counters(sc: SparkContext) -> dict[str, int]:
+    """What was counted since the scenario began."""
     entry: Any = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
     found: dict[str, int] = json.loads(entry.counters(sc._jsc.sc()))
-    return found
+    return {name: n if name in _NOT_COUNTED else n - _earlier.get(name, 0) for name, n in found.items()}
+
+
+def counted_from(sc: SparkContext | None) -> None:
+    """Count from now on; None: from the start of the application."""
+    _earlier.clear()
+    if sc is not None:
+        _earlier.update(counters(sc))
 
 
 def attached(sc: SparkContext) -> bool:
@@ -550,34 +560,3 @@ def leave_running(spark: SparkSession) -> Result:
     warm_up(sc, 2)
     wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner never started")
     return {"pid": counters(sc)["planner_pid"], "kill": True}
-
-
-def session(master: str, settings: list[str]) -> SparkSession:
-    """An attached session whose books are checked in every round of offers."""
-    return SparkSession.builder.config(
-        map={
-            **spark_sched.conf(master.removeprefix("spark-sched:")),
-            "spark.master": master,
-            "spark.ui.enabled": "false",
-            # The status tracker that scenarios ask is to know of every task at once.
-            "spark.ui.liveUpdate.period": "0",
-            "spark.ui.showConsoleProgress": "false",
-            "spark.testing.schedInvariants": "true",
-            **dict(setting.split("=", 1) for setting in settings),
-        }
-    ).getOrCreate()
-
-
-def main(name: str, master: str, settings: list[str], known: dict[str, Any]) -> None:
-    spark = session(master, settings)
-    result = known[name](spark)
-    print(MARKER + json.dumps(result), flush=True)
-    if result.get("kill"):
-        jvm = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
-        os.kill(jvm, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], sys.argv[3:], globals())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +17,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import spark_sched
-from tests.integration import scenarios
 from tests.integration.plan_scenarios import Row, Running, attempts, this_attempt
 from tests.integration.scenarios import (
     Result,
@@ -131,7 +129,3 @@ def _query(spark: SparkSession, number: int) -> dict[str, Any]:
         "right": found == sum(2 * (i % keys) for i in range(rows)),
         "adaptive": "isFinalPlan=true" in grouped._jdf.queryExecution().executedPlan().toString(),
     }
-
-
-if __name__ == "__main__":
-    scenarios.main(sys.argv[1], sys.argv[2], sys.argv[3:], globals())

@@ -1,26 +1,20 @@
-"""The local cluster is real, and nothing of it outlives its owner, however that ends."""
+"""Nothing of a local cluster outlives its owner, however that ends.
 
-import os
+That applications run on each of its workers, and that its block leaves nothing, is told by the tests that use
+the fixture ``standalone``.
+"""
+
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from spark_sched.cluster import ClusterError, LocalCluster
+from tests.integration.processes import processes_naming, until
 
 pytestmark = pytest.mark.integration
-
-APPLICATION = """
-import os, sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.config(map=dict(a.split("=", 1) for a in sys.argv[1:])).getOrCreate()
-where = lambda _: [os.environ["SPARK_LOCAL_IP"]]
-print(sorted(set(spark.sparkContext.parallelize(range(4), 4).mapPartitions(where).collect())))
-spark.stop()
-"""
 
 OWNER = """
 import sys, time
@@ -30,51 +24,6 @@ cluster.start()
 print(cluster._supervisor.pid, cluster._directory, flush=True)
 time.sleep(600)
 """
-
-
-def processes_naming(text: str) -> list[int]:
-    """Process ids whose command line or working directory mentions ``text``."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (entry / "cmdline").read_bytes().decode(errors="replace")
-            if text in line or text in os.readlink(entry / "cwd"):
-                found.append(int(entry.name))
-        except OSError:
-            continue  # ended while being looked at
-    return found
-
-
-def until(condition, timeout_s: float = 60.0) -> bool:
-    deadline_s = time.monotonic() + timeout_s
-    while time.monotonic() < deadline_s:
-        if condition():
-            return True
-        time.sleep(0.1)
-    return False
-
-
-def test_an_application_runs_on_every_worker_and_nothing_is_left_afterwards():
-    with LocalCluster(workers=2, cores_per_worker=2, memory="1g") as cluster:
-        properties = {
-            **cluster.spark_conf(),
-            "spark.ui.enabled": "false",
-            "spark.executor.memory": "512m",
-            "spark.executor.cores": "2",
-        }
-        arguments = [f"{key}={value}" for key, value in properties.items()]
-        done = subprocess.run(
-            [sys.executable, "-c", APPLICATION, *arguments],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable},
-        )
-        directory = cluster._directory
-        hosts = [worker.host for worker in cluster.workers]
-    assert done.stdout.strip() == str(sorted(hosts)), done.stderr[-2000:]
-    assert not directory.exists()
-    assert until(lambda: not processes_naming(directory.name))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks processes up in /proc")

@@ -16,7 +16,8 @@ import pytest
 
 from tests.integration.harness import ROOT
 
-pytestmark = pytest.mark.integration
+# They run two Sparks themselves.
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("equivalence")]
 
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"

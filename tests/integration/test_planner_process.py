@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.integration.harness import run_scenario
+from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
 
@@ -16,13 +16,9 @@ LOCAL = "spark-sched:local[4]"
 
 
 @pytest.mark.slow
-def test_jobs_end_with_equal_results_however_often_the_planner_is_killed() -> None:
-    result = run_scenario(
-        "planner_killed",
-        LOCAL,
-        "spark.sched.planner.restartBackoff=100ms",
-        "spark.sched.planner.restartBackoffMax=1s",
-    )
+@on(LOCAL, "spark.sched.planner.restartBackoff=100ms", "spark.sched.planner.restartBackoffMax=1s")
+def test_jobs_end_with_equal_results_however_often_the_planner_is_killed(scenario: Scenario) -> None:
+    result = scenario("planner_killed")
     assert result["killed"] == 20
     assert result["sums"] == {f"tenant-{p}": sum(range(40)) for p in (1, 5, 9)}
     assert result["counters"]["planner_restarts"] >= 20
@@ -30,37 +26,38 @@ def test_jobs_end_with_equal_results_however_often_the_planner_is_killed() -> No
     assert result["counters"]["slots_held_now"] == 0
 
 
-def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out() -> None:
-    result = run_scenario(
-        "planner_stopped", LOCAL, "spark.sched.planner.planValidity=2s", "spark.sched.planner.stallTimeout=5s"
-    )
+@on(LOCAL, "spark.sched.planner.planValidity=2s", "spark.sched.planner.stallTimeout=5s")
+def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out(scenario: Scenario) -> None:
+    result = scenario("planner_stopped")
     assert result["total"] == sum(range(100))
     assert result["counters"]["plan_fallbacks"] >= 1
     assert result["counters"]["planner_stalls"] == 1
 
 
-def test_a_planner_that_refuses_its_settings_is_not_started_for_ever() -> None:
-    result = run_scenario(
-        "planner_refuses",
-        "spark-sched:local[2]",
-        "spark.sched.planner.policy=resrvation",
-        "spark.sched.planner.restartBackoff=100ms",
-    )
+@on(
+    "spark-sched:local[2]",
+    "spark.sched.planner.policy=resrvation",
+    "spark.sched.planner.restartBackoff=100ms",
+)
+def test_a_planner_that_refuses_its_settings_is_not_started_for_ever(scenario: Scenario) -> None:
+    result = scenario("planner_refuses")
     assert result["total"] == sum(range(100))
     assert result["counters"]["planner_starts"] == 1
     assert "is not started again" in result["log"]
 
 
-def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only() -> None:
-    result = run_scenario("planner_visible", "spark-sched:local[2]", "spark.log.level=DEBUG")
+@on("spark-sched:local[2]", "spark.log.level=DEBUG")
+def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only(scenario: Scenario) -> None:
+    result = scenario("planner_visible")
     secret = re.compile(r"\b[0-9a-f]{64}\b")
     assert "spark_sched.runtime.planner" in result["seen"]
     assert not secret.search(result["seen"])
     assert not secret.search(result["log"])
 
 
-def test_the_planner_leaves_with_a_driver_that_was_killed() -> None:
-    pid = run_scenario("leave_running", "spark-sched:local[2]")["pid"]
+@on("spark-sched:local[2]")
+def test_the_planner_leaves_with_a_driver_that_was_killed(scenario: Scenario) -> None:
+    pid = scenario("leave_running")["pid"]
     for _ in range(100):
         if not _alive(pid):
             return

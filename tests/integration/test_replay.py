@@ -13,7 +13,7 @@ from spark_sched.cluster import LocalCluster
 from spark_sched.experiments.whatif import Question, answer, read_log
 from tests.replay.record import SLOTS_PER_WORKER, WORKERS, record
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
 
 def test_fresh_runs_of_stock_spark_and_of_this_scheduler_are_replayed_within_ten_percent(

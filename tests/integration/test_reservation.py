@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.integration.harness import run_scenario
+from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
 
 LOCAL = "spark-sched:local[4]"
-CLUSTER = "spark-sched:local-cluster[2,2,1024]"
+EXECUTORS = "spark-sched:local-cluster[2,2,1024]"
+# Decommissioning is off by default; it changes nothing before an executor is told to leave.
+CLUSTER = (EXECUTORS, "spark.decommission.enabled=true")
 NO_COPIES = "spark.sched.copies.enabled=false"
+
+
+each_master = pytest.mark.parametrize(
+    "master", [pytest.param("local", marks=on(LOCAL)), pytest.param("local-cluster", marks=on(*CLUSTER))]
+)
 
 
 def nothing_leaked(result: dict[str, Any]) -> None:
@@ -20,72 +27,83 @@ def nothing_leaked(result: dict[str, Any]) -> None:
     assert result["counters"]["invariant_violations"] == 0
 
 
-@pytest.mark.parametrize("master", [LOCAL, CLUSTER])
-def test_no_background_task_gets_between_the_phases_and_actions_of_a_high_priority_job(master: str) -> None:
-    result = run_scenario("across_barriers", master)
+@each_master
+def test_no_background_task_gets_between_the_phases_and_actions_of_a_high_priority_job(
+    scenario: Scenario, master: str
+) -> None:
+    result = scenario("across_barriers")
     nothing_leaked(result)
     assert result["background_tasks"] == 16
     assert result["intruders"] == 0
 
 
-def test_the_same_job_on_the_stock_scheduler_does_lose_its_slots() -> None:
-    assert run_scenario("across_barriers", "local[4]")["intruders"] > 0
+@on("local[4]")
+def test_the_same_job_on_the_stock_scheduler_does_lose_its_slots(scenario: Scenario) -> None:
+    assert scenario("across_barriers")["intruders"] > 0
 
 
-def test_with_fewer_tasks_next_the_first_to_finish_give_their_slots_back() -> None:
-    result = run_scenario("fewer_next", LOCAL, NO_COPIES)
+@on(LOCAL, NO_COPIES)
+def test_with_fewer_tasks_next_the_first_to_finish_give_their_slots_back(scenario: Scenario) -> None:
+    result = scenario("fewer_next")
     nothing_leaked(result)
     assert result["total"] == 4
     assert result["counters"]["holds_total"] == 2
 
 
-def test_with_more_tasks_next_slots_of_others_are_taken_past_the_threshold() -> None:
-    result = run_scenario("more_next", LOCAL, NO_COPIES, "spark.sched.reservation.preReserveThreshold=0.4")
+@on(LOCAL, NO_COPIES, "spark.sched.reservation.preReserveThreshold=0.4")
+def test_with_more_tasks_next_slots_of_others_are_taken_past_the_threshold(scenario: Scenario) -> None:
+    result = scenario("more_next")
     nothing_leaked(result)
     assert result["total"] == 2
     assert result["background_tasks"] == 12
     assert 1 <= result["counters"]["prereserved_total"] <= 2
 
 
-def test_equal_and_lower_priorities_wait_and_a_higher_one_takes_held_slots() -> None:
-    result = run_scenario("priorities", LOCAL)
+@on(LOCAL)
+def test_equal_and_lower_priorities_wait_and_a_higher_one_takes_held_slots(scenario: Scenario) -> None:
+    result = scenario("priorities")
     nothing_leaked(result)
     assert result["before_straggler"] == ["higher"]
     assert result["counters"]["holds_overridden"] >= 1
     assert result["counters"]["offers_refused"] > 0
 
 
-def test_offers_are_revived_as_soon_as_a_reservation_expires() -> None:
-    result = run_scenario("expiry", LOCAL, "spark.sched.reservation.maxHold=1s")
+@on(LOCAL, "spark.sched.reservation.maxHold=1s")
+def test_offers_are_revived_as_soon_as_a_reservation_expires(scenario: Scenario) -> None:
+    result = scenario("expiry")
     nothing_leaked(result)
     assert result["counters"]["holds_expired"] == 3
     assert result["started_before_straggler"] == 3
 
 
-def test_cancelled_and_failed_jobs_leave_nothing_held() -> None:
-    result = run_scenario("cancelled", LOCAL)
+@on(LOCAL)
+def test_cancelled_and_failed_jobs_leave_nothing_held(scenario: Scenario) -> None:
+    result = scenario("cancelled")
     nothing_leaked(result)
     assert result["failures"] == 2
     assert result["background_tasks"] == 8
 
 
-def test_a_killed_executor_takes_its_holds_with_it_and_the_job_ends_well() -> None:
-    result = run_scenario("executor_killed", CLUSTER)
+@on(*CLUSTER)
+def test_a_killed_executor_takes_its_holds_with_it_and_the_job_ends_well(scenario: Scenario) -> None:
+    result = scenario("executor_killed")
     nothing_leaked(result)
     assert result["sums"] == [[p, p] for p in range(4)]
     assert result["again"] == sum(range(100))
     assert result["background_tasks"] == 12
 
 
-def test_a_stage_attempted_again_keeps_the_ledger_true() -> None:
-    result = run_scenario("stage_retry", CLUSTER)
+@on(*CLUSTER)
+def test_a_stage_attempted_again_keeps_the_ledger_true(scenario: Scenario) -> None:
+    result = scenario("stage_retry")
     nothing_leaked(result)
     assert result["same"]
     assert result["background_tasks"] == 8
 
 
-def test_barrier_phases_run_whole_beside_reservations_and_get_no_copies() -> None:
-    result = run_scenario("barrier", LOCAL, "spark.sched.copies.minSlowdown=0")
+@on(LOCAL, "spark.sched.copies.minSlowdown=0")
+def test_barrier_phases_run_whole_beside_reservations_and_get_no_copies(scenario: Scenario) -> None:
+    result = scenario("barrier")
     nothing_leaked(result)
     assert result["high"] == [0, 1, 2, 3] * 2
     assert result["low"] == [0, 1, 2, 3]
@@ -93,9 +111,11 @@ def test_barrier_phases_run_whole_beside_reservations_and_get_no_copies() -> Non
     assert result["background_tasks"] == 8
 
 
-@pytest.mark.parametrize("master", [LOCAL, CLUSTER])
-def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(master: str) -> None:
-    result = run_scenario("copies", master)
+@each_master
+def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(
+    scenario: Scenario, master: str
+) -> None:
+    result = scenario("copies")
     nothing_leaked(result)
     assert dict(result["copied"]) == {0: 0, 1: 0, 2: 0, 3: 1}
     assert (result["first"]["copies_launched"], result["first"]["copies_won"]) == (1, 1)
@@ -104,37 +124,39 @@ def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(master: 
     assert result["counters"]["copies_launched"] == 1
 
 
-def test_inside_a_fair_pool_a_job_keeps_its_share_across_barriers() -> None:
-    fair = "spark.scheduler.mode=FAIR"
-    result = run_scenario("fair_pools", LOCAL, fair)
+@on(LOCAL, "spark.scheduler.mode=FAIR")
+def test_inside_a_fair_pool_a_job_keeps_its_share_across_barriers(scenario: Scenario) -> None:
+    result = scenario("fair_pools")
     nothing_leaked(result)
     assert result["most_at_once"] <= 2
 
 
-def test_a_recurring_job_is_planned_by_what_its_earlier_run_had() -> None:
-    result = run_scenario("recurring", LOCAL, NO_COPIES, "spark.sched.planner.interval=50ms")
+@on(LOCAL, NO_COPIES, "spark.sched.planner.interval=50ms")
+def test_a_recurring_job_is_planned_by_what_its_earlier_run_had(scenario: Scenario) -> None:
+    result = scenario("recurring")
     nothing_leaked(result)
     # First run: what follows is unknown, so all four slots are kept at the barrier. Second run: two are.
     assert result["first"] > result["second"]
 
 
-def test_executors_removed_by_dynamic_allocation_leave_nothing_behind() -> None:
-    result = run_scenario(
-        "dynamic_allocation",
-        CLUSTER,
-        "spark.dynamicAllocation.enabled=true",
-        "spark.dynamicAllocation.shuffleTracking.enabled=true",
-        "spark.dynamicAllocation.executorIdleTimeout=1s",
-        "spark.dynamicAllocation.minExecutors=0",
-        "spark.executor.cores=2",
-    )
+@on(
+    EXECUTORS,
+    "spark.dynamicAllocation.enabled=true",
+    "spark.dynamicAllocation.shuffleTracking.enabled=true",
+    "spark.dynamicAllocation.executorIdleTimeout=1s",
+    "spark.dynamicAllocation.minExecutors=0",
+    "spark.executor.cores=2",
+)
+def test_executors_removed_by_dynamic_allocation_leave_nothing_behind(scenario: Scenario) -> None:
+    result = scenario("dynamic_allocation")
     nothing_leaked(result)
     assert (result["tasks"], result["background_tasks"]) == (4, 8)
     assert result["executors"] == [2, 1]
     assert result["held_after_removal"] <= 1
 
 
-def test_holds_leave_with_a_decommissioned_executor() -> None:
-    result = run_scenario("decommissioned", CLUSTER, "spark.decommission.enabled=true")
+@on(*CLUSTER)
+def test_holds_leave_with_a_decommissioned_executor(scenario: Scenario) -> None:
+    result = scenario("decommissioned")
     nothing_leaked(result)
     assert result["tasks"] == [0, 1, 2, 3]

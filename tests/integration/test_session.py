@@ -9,7 +9,8 @@ import pytest
 
 import spark_sched
 
-pytestmark = pytest.mark.integration
+# One process has the session.
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("session")]
 
 
 def counters(context):

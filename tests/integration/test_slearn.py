@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.harness import run_scenario
+from tests.integration.harness import Scenario, on
 
 pytestmark = pytest.mark.integration
 
@@ -12,8 +12,9 @@ pytestmark = pytest.mark.integration
 CLUSTER = ("spark-sched:local-cluster[2,2,1024]", "spark.sched.planner.policy=slearn")
 
 
-def test_one_random_task_of_each_wide_job_runs_before_its_others() -> None:
-    result = run_scenario("pilots_live", *CLUSTER, module="slearn_scenarios")
+@on(*CLUSTER)
+def test_one_random_task_of_each_wide_job_runs_before_its_others(scenario: Scenario) -> None:
+    result = scenario("pilots_live", module="slearn_scenarios")
     assert result["partitions"] == [list(range(8))] * 6
     # The last two pilots wait for slots; by then tasks of jobs that are sized may want all of them, or not.
     assert result["alone_at_first"] >= 4
@@ -22,14 +23,9 @@ def test_one_random_task_of_each_wide_job_runs_before_its_others() -> None:
 
 
 @pytest.mark.slow
-def test_every_task_runs_whatever_becomes_of_pilots_executors_and_planner() -> None:
-    result = run_scenario(
-        "pilots_lost",
-        *CLUSTER,
-        "spark.sched.planner.restartBackoff=100ms",
-        "spark.sched.planner.restartBackoffMax=1s",
-        module="slearn_scenarios",
-    )
+@on(*CLUSTER, "spark.sched.planner.restartBackoff=100ms", "spark.sched.planner.restartBackoffMax=1s")
+def test_every_task_runs_whatever_becomes_of_pilots_executors_and_planner(scenario: Scenario) -> None:
+    result = scenario("pilots_lost", module="slearn_scenarios")
     assert result["partitions"] == [list(range(8))] * 5
     assert min(result["failing_attempts"]) == 1
     assert result["executor_died"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from spark_sched.cluster import LocalCluster
+from tests.integration.processes import descendants_running, until
 
 pytestmark = pytest.mark.integration
 
@@ -45,7 +45,8 @@ def command(folder: Path, jobs: int, *options: str) -> list[str]:
     return [sys.executable, "-m", "spark_sched", "simulate", str(file), *options]
 
 
-def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("standalone")
+def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path, standalone: LocalCluster) -> None:
     def run(name: str, *options: str) -> tuple[str, dict[str, bytes]]:
         out = tmp_path / name
         full = command(tmp_path, 30, "--json", "--jobs", "2", "--out", str(out), *options)
@@ -56,20 +57,16 @@ def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path) -> None
     here = run("here")
     assert list(here[1]) == ["jobs.parquet", "report.html", "results.json", "tasks.parquet"]
     assert run("local", "--on", "local[2]") == here
-    with LocalCluster(workers=2, cores_per_worker=1, memory="1g", start_timeout_s=300) as cluster:
-        assert cluster.master_url.startswith("spark://")
-        assert run("cluster", "--on", cluster.master_url) == here
+    assert standalone.master_url.startswith("spark://")
+    assert run("cluster", "--on", standalone.master_url) == here
 
 
 def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     full = command(tmp_path, 20_000, "--on", "local[2]", "--out", str(out))
     running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline_s = time.monotonic() + 120
-    children = f"/proc/{running.pid}/task/{running.pid}/children"
-    while time.monotonic() < deadline_s and not Path(children).read_text().strip():
-        time.sleep(0.2)  # until its driver JVM is there
-    time.sleep(8)
+    # Python workers are there once its driver runs tasks.
+    assert until(lambda: descendants_running(running.pid, "pyspark.daemon"), 120)
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=120)
     assert running.returncode == 130, said

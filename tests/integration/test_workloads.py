@@ -14,13 +14,14 @@ from spark_sched.workloads.foreground import (
 )
 from spark_sched.workloads.storage import SlowStorage
 
-pytestmark = pytest.mark.integration
+# One process has the session.
+pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("session")]
 
 STORAGE = SlowStorage(partitions=4, min_read_s=0.0, max_read_s=0.02, seed=5)
 SIZE = ForegroundSize(STORAGE, passes=4, rows=25)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(spark_session: SparkSession):
     return {name: run(spark_session.sparkContext, SIZE) for name, run in WORKLOADS.items()}
 

@@ -8,7 +8,8 @@ import pytest
 
 from spark_sched.experiments.reproduce.sigma import e2e
 
-pytestmark = pytest.mark.slow
+# One process makes what both tests look at.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("3sigma")]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,44 @@
+"""Spark applications and clusters that several tests share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import pytest
+
+from spark_sched.cluster import LocalCluster
+from tests.integration.harness import Driver, Scenario
+from tests.integration.processes import processes_naming, until
+
+
+@pytest.fixture(scope="session")
+def driver() -> Iterator[Driver]:
+    """The driver program in which scenarios run."""
+    program = Driver()
+    yield program
+    program.stop()
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest, driver: Driver) -> Scenario:
+    """``scenario(name)`` runs it on the master and with the settings of the test's ``on(…)``."""
+    mark = request.node.get_closest_marker("application")
+    return functools.partial(_run, driver, mark.args)
+
+
+def _run(driver: Driver, where: tuple[str, ...], name: str, *settings: str, module: str = "scenarios"):
+    return driver.run(name, *where, *settings, module=module)
+
+
+@pytest.fixture(scope="session")
+def standalone() -> Iterator[LocalCluster]:
+    """A standalone cluster of two workers with two cores each, of which nothing is left afterwards.
+
+    Mark tests that use it ``xdist_group("standalone")``, so that there is one.
+    """
+    with LocalCluster(workers=2, cores_per_worker=2, memory="1g", start_timeout_s=300) as cluster:
+        directory = cluster._directory
+        yield cluster
+    assert not directory.exists()
+    assert until(lambda: not processes_naming(directory.name))

@@ -1,0 +1,104 @@
+"""A driver program that runs scenarios one after another, in one JVM.
+
+``python -m tests.integration.driver`` reads requests as lines of JSON (``module``, ``name``, ``master``,
+``settings``) and prints each result as one line of JSON after ``MARKER``. Scenarios that ask for the same
+master and settings share an application; others get one of their own, in the same JVM. A scenario that was
+run in an application before gets a new one: what the planner learned from it would change its plans.
+
+What fails ends the process: nobody knows what it left behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark import SparkConf, SparkContext
+from pyspark.cloudpickle import register_pickle_by_value
+from pyspark.sql import SparkSession
+
+import spark_sched
+from tests.environment import QUICK_JAVA
+from tests.integration import plan_scenarios, scenarios, slearn_scenarios
+
+MARKER = "SCENARIO "
+MODULES: dict[str, Any] = {
+    module.__name__.rpartition(".")[2]: module for module in (scenarios, plan_scenarios, slearn_scenarios)
+}
+
+
+@dataclass
+class Application:
+    """The one that runs now."""
+
+    wanted: tuple[str, tuple[str, ...]]
+    spark: SparkSession
+    done: set[str] = field(default_factory=set)
+
+    @classmethod
+    def start(cls, master: str, settings: tuple[str, ...]) -> Application:
+        session = SparkSession.builder.config(
+            map={
+                **spark_sched.conf(master.removeprefix("spark-sched:")),
+                "spark.master": master,
+                "spark.ui.enabled": "false",
+                "spark.log.level": "WARN",
+                "spark.executor.extraJavaOptions": QUICK_JAVA,
+                # The status tracker that scenarios ask is to know of every task at once.
+                "spark.ui.liveUpdate.period": "0",
+                "spark.ui.showConsoleProgress": "false",
+                "spark.testing.schedInvariants": "true",
+                **dict(setting.split("=", 1) for setting in settings),
+            }
+        ).getOrCreate()
+        return cls((master, settings), session)
+
+    def run(self, module: str, name: str) -> dict[str, Any]:
+        if self.done:
+            # An earlier scenario may have killed some; others come in their place.
+            scenarios.wait_until(lambda: _all_here(self.spark), "executors were to come back")
+        scenarios.counted_from(self.spark.sparkContext if self.done else None)
+        self.done.add(name)
+        result: dict[str, Any] = getattr(MODULES[module], name)(self.spark)
+        return result
+
+
+def _all_here(spark: SparkSession) -> bool:
+    """Whether a cluster on this machine has all of its executors."""
+    cluster = re.search(r"local-cluster\[(\d+),", spark.sparkContext.master)
+    backend: Any = spark.sparkContext._jsc.sc().schedulerBackend()
+    return cluster is None or int(backend.getExecutorIds().size()) == int(cluster[1])
+
+
+def main() -> None:
+    # Settings of a JVM's first application would be defaults of the later ones: it starts with none but this.
+    class_path = "spark.driver.extraClassPath"
+    plain = SparkConf(loadDefaults=False).set(class_path, spark_sched.conf()[class_path])
+    SparkContext._ensure_initialized(conf=plain)
+    for module in MODULES.values():
+        register_pickle_by_value(module)  # executors need not find the tests
+    running: Application | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        wanted = (request["master"], tuple(request["settings"]))
+        if running is not None and (running.wanted != wanted or request["name"] in running.done):
+            running.spark.stop()
+            running = None
+        running = running or Application.start(*wanted)
+        result = running.run(request["module"], request["name"])
+        print(MARKER + json.dumps(result), flush=True)
+        if result.get("kill"):
+            jvm = int(running.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+            os.kill(jvm, signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+    if running is not None:
+        running.spark.stop()
+
+
+if __name__ == "__main__":
+    main()
