@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -72,7 +72,6 @@ def decide(policy: Policy, world: tuple[Snapshot, dict[str, Forecast]], seed: in
 
 
 @every_policy
-@settings(deadline=None)
 @given(world=worlds())
 def test_the_same_seed_gives_the_same_bytes(
     policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
@@ -83,7 +82,6 @@ def test_the_same_seed_gives_the_same_bytes(
 
 
 @every_policy
-@settings(deadline=None)
 @given(world=worlds())
 def test_nothing_observed_is_changed(policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]) -> None:
     before = repr(world)
@@ -92,7 +90,6 @@ def test_nothing_observed_is_changed(policy: Policy, world: tuple[Snapshot, dict
 
 
 @every_policy
-@settings(deadline=None)
 @given(world=worlds())
 def test_every_active_job_is_ranked_exactly_once(
     policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
@@ -103,7 +100,6 @@ def test_every_active_job_is_ranked_exactly_once(
 
 
 @every_policy
-@settings(deadline=None)
 @given(world=worlds())
 def test_the_plan_is_valid_on_the_wire_and_gives_a_reason_for_each_job(
     policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ledger_walk import RULES, Walk, rules
 
@@ -24,7 +24,6 @@ def _walk(rng: random.Random, actions: int) -> Walk:
     return walk
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_the_invariants_hold_after_every_step(rng: random.Random, actions: int) -> None:
     walk = Walk(rng)
@@ -33,7 +32,6 @@ def test_the_invariants_hold_after_every_step(rng: random.Random, actions: int) 
         assert walk.runner.ledger.violations() == [], walk.steps
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_every_hold_ends(rng: random.Random, actions: int) -> None:
     """Nothing leaks: long after the last event all is free, without any help from jobs or executors."""
@@ -45,7 +43,6 @@ def test_every_hold_ends(rng: random.Random, actions: int) -> None:
     assert ledger.next_wake_ms(LONG_AFTER_MS) is None
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_a_job_that_ended_holds_nothing_and_gets_nothing(rng: random.Random, actions: int) -> None:
     walk = _walk(rng, actions)
@@ -58,7 +55,6 @@ def test_a_job_that_ended_holds_nothing_and_gets_nothing(rng: random.Random, act
         assert walk.runner.holds() == {}, walk.steps
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_the_idle_held_time_is_the_sum_over_the_holds(rng: random.Random, actions: int) -> None:
     walk = _walk(rng, actions)
@@ -80,7 +76,6 @@ def test_the_idle_held_time_is_the_sum_over_the_holds(rng: random.Random, action
     assert walk.runner.ledger.held_idle_ms(walk.now_ms) == total_ms
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_holds_and_their_ends_balance_for_every_reason(rng: random.Random, actions: int) -> None:
     walk = _walk(rng, actions)
@@ -94,7 +89,6 @@ def test_holds_and_their_ends_balance_for_every_reason(rng: random.Random, actio
     assert counters.holds_overridden == reasons.count("overridden")
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_a_refused_job_never_outranks_all_that_is_held(rng: random.Random, actions: int) -> None:
     """Algorithm 1, line 19: only holds of equal or higher priority keep a job from a free slot."""
@@ -150,7 +144,6 @@ def _anything(draw: st.DrawFn) -> list[dict[str, Any]]:
     return steps
 
 
-@settings(max_examples=150, deadline=None)
 @given(steps=_anything())
 def test_calls_in_any_order_raise_nothing(steps: list[dict[str, Any]]) -> None:
     """Spark's callbacks come late, twice and for things long gone; the scheduler must not fall over them."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.config import validate
@@ -75,7 +75,6 @@ class Evicting:
 
 
 @pytest.mark.parametrize("policy", ["slearn", "gs-las", "3sigma-tl"])
-@settings(max_examples=60, deadline=None)
 @given(jobs=workloads(), cluster=clusters(), odds=st.sampled_from([0.0, 0.3, 1.0]), seed=st.integers(0, 9))
 def test_every_task_of_every_job_runs_to_its_end_once(
     policy: str, jobs: list[JobSpec], cluster: ClusterSpec, odds: float, seed: int
@@ -99,7 +98,6 @@ def test_every_task_of_every_job_runs_to_its_end_once(
     assert done == wanted
 
 
-@settings(max_examples=60, deadline=None)
 @given(jobs=workloads(), seed=st.integers(0, 9))
 def test_no_slot_idles_while_a_task_that_could_run_waits(jobs: list[JobSpec], seed: int) -> None:
     """Work conservation: with pilots or without, as many tasks run at once as there are slots for."""

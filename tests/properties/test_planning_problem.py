@@ -125,7 +125,7 @@ def test_exact_solvers_find_what_enumeration_finds(name: str, package: str):
 
 
 @given(seed=st.integers(0, 10**6))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_our_plan_is_feasible_and_its_bound_holds(seed: int):
     small = Small(seed)
     problem = small.problem()

@@ -35,8 +35,6 @@ SAMPLES = {
 }
 
 fuzzed = settings(
-    max_examples=40,
-    deadline=None,
     # The file is written anew for each example.
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

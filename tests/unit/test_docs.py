@@ -65,3 +65,16 @@ def test_the_link_check_itself(tmp_path, link, broken):
     page = tmp_path / "page.md"
     page.write_text(f"# Here\n\n{link}\n")
     assert bool(list(check_links.broken_links(page))) is broken
+
+
+def test_ci_runs_every_test_that_the_readmes_command_leaves_out(root):
+    left_out = re.search(r'"-m", "([^"]*)"', (root / "pyproject.toml").read_text(encoding="utf-8"))[1]
+    ci = (root / ".ci" / "run").read_text(encoding="utf-8")
+    marks = re.findall(r'^pytest -m "([^"]*)"', ci, re.MULTILINE)
+    assert left_out == "not slow"
+    assert sorted(marks) == ["slow and alone", "slow and not alone"]
+
+
+def test_how_many_examples_hypothesis_tries_is_the_profiles_matter(root):
+    own = [path for path in (root / "tests").rglob("test_*.py") if "max_examples=" in path.read_text("utf-8")]
+    assert own == [root / "tests" / "unit" / "test_docs.py"]

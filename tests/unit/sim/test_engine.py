@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.config import validate
@@ -206,7 +206,6 @@ def specs(drawn: list[tuple[list[list[int]], int, int]]) -> list[JobSpec]:
     return made
 
 
-@settings(deadline=None, max_examples=60)
 @given(drawn=workloads, nodes=st.integers(1, 4), slots=st.integers(1, 2))
 def test_policies_see_what_live_code_would_make_of_the_same_events(
     drawn: list[tuple[list[list[int]], int, int]], nodes: int, slots: int
@@ -226,7 +225,6 @@ def test_policies_see_what_live_code_would_make_of_the_same_events(
     assert result.unfinished == 0
 
 
-@settings(deadline=None, max_examples=25)
 @given(drawn=workloads, policy=st.sampled_from(available()), every_ms=st.sampled_from([0, 200]))
 def test_every_task_succeeds_once_and_every_promise_of_the_ledger_holds(
     drawn: list[tuple[list[list[int]], int, int]], policy: str, every_ms: int
@@ -245,7 +243,6 @@ def test_every_task_succeeds_once_and_every_promise_of_the_ledger_holds(
 
 
 @pytest.mark.parametrize("policy", ["fifo", "priority", "reservation"])
-@settings(deadline=None, max_examples=20)
 @given(drawn=workloads)
 def test_showing_a_policy_each_job_once_changes_nothing_where_jobs_are_decided_on_one_by_one(
     policy: str, drawn: list[tuple[list[list[int]], int, int]]

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
@@ -45,7 +45,6 @@ def test_unions_of_partition_sets():
     assert closed_under_union([0b0001, 0b0010, 0b0100, 0b1000], 6) == (1, 2, 4, 8, 15)
 
 
-@settings(deadline=None)
 @given(
     demands=st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4)), max_size=4),
     free=st.lists(st.integers(0, 5), min_size=3, max_size=3),

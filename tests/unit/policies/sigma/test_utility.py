@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
@@ -81,7 +81,6 @@ def runtimes(draw: st.DrawFn) -> RuntimeDistribution:
     return RuntimeDistribution.from_samples_s(samples)
 
 
-@settings(deadline=None)
 @given(utility=utilities(), runtime=runtimes(), start=st.floats(-20, 120))
 def test_expected_utility_is_the_mean_over_quantiles(
     utility: Utility, runtime: RuntimeDistribution, start: float
@@ -92,7 +91,6 @@ def test_expected_utility_is_the_mean_over_quantiles(
     assert exact == pytest.approx(utility(start + draws).mean(), abs=2e-3 * (1 + utility.most))
 
 
-@settings(deadline=None)
 @given(utility=utilities(), runtime=runtimes())
 def test_starting_later_is_never_worth_more(utility: Utility, runtime: RuntimeDistribution):
     worth = expected_utility(utility, Knots(runtime), np.linspace(-20, 150, 40))
