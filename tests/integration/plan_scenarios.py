@@ -121,12 +121,12 @@ def plan_followed(spark: SparkSession) -> Result:
         {"job": victim.key, "deferred": True, "evict": True},
         new_jobs_wait=True,
     )
-    new = Running(spark, "new", 2, quick)
     planned_rows = planned.join()
     time.sleep(0.5)  # all slots are free now, and nobody may take them
     idle = running_tasks(sc)
     evictions = counters(sc)["evictions"]
     # 2. The victim goes on, the new job has a start of its own, of four tasks of another one may run.
+    new = Running(spark, "new", 2, quick)
     shared = Running(spark, "shared", 4, quick)
     at_ms = int(time.time() * 1000) + 2_500
     plans.submit(
@@ -142,9 +142,13 @@ def plan_followed(spark: SparkSession) -> Result:
     last = Running(spark, "last", 4, quick)
     plans.submit({"job": shared.key}, {"job": last.key, "deferred": True})
     shared_rows, last_rows = shared.join(), last.join()
-    # 4. A plan that lets everybody wait, and no planner: its time runs out.
+    # 4. A plan that knows nobody, and no planner: who is new waits for a while, though the plan goes on.
+    plans.submit({"job": "nobody"}, new_jobs_wait=True)
+    unknown_rows = Running(spark, "unknown", 2, quick).join()
+    # 5. A plan that lets a job wait for an hour, and no planner: its time runs out.
     stuck = Running(spark, "stuck", 2, quick)
-    ends_ms = plans.submit({"job": "nobody"}, valid_ms=2_000, new_jobs_wait=True) + 2_000
+    later_ms = int(time.time() * 1000) + 3_600_000
+    ends_ms = 2_000 + plans.submit({"job": stuck.key, "deferred": True, "start_ms": later_ms}, valid_ms=2_000)
     stuck.join()
     return {
         "evictions": evictions,
@@ -158,6 +162,7 @@ def plan_followed(spark: SparkSession) -> Result:
         "shared_alive": shared_alive,
         "shared": len(shared_rows),
         "last": len(last_rows),
+        "unknown": len(unknown_rows),
         "stuck_late_ms": stuck.first_ms - ends_ms,
         "counters": settled(sc),
     }

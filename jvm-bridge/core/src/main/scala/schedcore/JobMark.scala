@@ -47,6 +47,12 @@ object JobMark {
   private val SqlExecutionId = "spark.sql.execution.id"
   private val Tags = "spark.job.tags"
 
+  /** The key of the job that is marked with this id. */
+  def keyOf(id: String): String = "mark-" + id
+
+  /** The key of the job that is an unmarked SQL execution. */
+  def keyOfSql(execution: String): String = "sql-" + execution
+
   /** Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order. */
   def from(property: String => Option[String], sparkJobId: Int): JobMark = {
     val tags = property(Tags).toSeq.flatMap(_.split(',')).collect { case Tag(field, value) => field -> value }.toMap
@@ -60,10 +66,10 @@ object JobMark {
       value
     }
 
-    val (grouping, key) = mark("id").map(ByMark -> "mark-".concat(_))
+    val (grouping, key) = mark("id").map(ByMark -> keyOf(_))
       .orElse(mark("name").map(n => ByMark -> s"mark-name-$n"))
       .orElse(property(GroupId).map(g => ByGroup -> s"group-$g"))
-      .orElse(property(SqlExecutionId).map(id => BySqlExecution -> s"sql-$id"))
+      .orElse(property(SqlExecutionId).map(id => BySqlExecution -> keyOfSql(id)))
       .getOrElse(BySparkJob -> s"spark-$sparkJobId")
     JobMark(
       key,

@@ -113,6 +113,9 @@ final class Ledger(listener: LedgerListener) {
       attempts.valuesIterator.filter(_.executor == executor).toSeq.sortBy(_.task).foreach(forget)
     }
 
+  /** Free slots of `executor`, held ones included. */
+  def freeOn(executor: String): Int = executors.get(executor).fold(0)(_.free)
+
   def heldOn(executor: String): Int = executors.get(executor).fold(0)(_.held)
 
   /** (job, executor, slots, deadline) of every hold. */
@@ -187,14 +190,40 @@ final class Ledger(listener: LedgerListener) {
     executors.get(executor).forall { e =>
       if (e.held == 0) true
       else {
-        val asker = jobs.get(job)
-        val priority = asker.fold(Int.MinValue)(_.rule.priority)
-        var refused = 0
-        e.heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+        val refused = refusedOn(e, jobs.get(job))
         // Where nothing is held against it, a large task may take the rest of an executor: see taskLaunched.
         e.free - alreadyTaken - refused >= (if (refused == 0) 1 else slots)
       }
     }
+
+  private def refusedOn(e: Executor, asker: Option[Job]): Int = {
+    val priority = asker.fold(Int.MinValue)(_.rule.priority)
+    var refused = 0
+    e.heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+    refused
+  }
+
+  /** Free slots of `executor` that are held against tasks of `job`. */
+  def refusedOn(executor: String, job: String): Int = executors.get(executor).fold(0)(refusedOn(_, jobs.get(job)))
+
+  /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
+  def heldUpBy(job: String, slots: Int): Set[String] = {
+    val asker = jobs.get(job)
+    val free = executors.valuesIterator.map(e => math.max(e.free, 0)).sum
+    val refused = executors.valuesIterator.map(refusedOn(_, asker)).sum
+    if (free < slots || free - refused >= slots) Set.empty
+    else {
+      val priority = asker.fold(Int.MinValue)(_.rule.priority)
+      jobs.valuesIterator.filter(j => j.held > 0 && !asker.contains(j) && j.rule.priority >= priority).map(_.key).toSet
+    }
+  }
+
+  /** The job gives up what it holds, to nobody in particular. */
+  def giveWay(job: String, nowMs: Long): Unit = jobs.get(job).foreach { j =>
+    j.overridden = 0
+    counters.holdsGivenWay += j.held
+    executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) unhold(e, j, "gave_way", nowMs))
+  }
 
   def taskLaunched(task: Long, phase: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
     phases.get(phase).foreach { p =>
@@ -600,6 +629,7 @@ object Ledger {
     var holdsUsed = 0L
     var holdsExpired = 0L
     var holdsOverridden = 0L
+    var holdsGivenWay = 0L
     var preReserved = 0L
     var copiesLaunched = 0L
     var copiesWon = 0L

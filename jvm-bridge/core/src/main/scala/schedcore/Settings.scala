@@ -22,7 +22,11 @@ final case class PlannerSettings(
     startTimeoutMs: Long,
     stallTimeoutMs: Long,
     restartBackoffMs: Long,
-    restartBackoffMaxMs: Long)
+    restartBackoffMaxMs: Long,
+    intervalMs: Long) {
+  /** How long a new job may wait for its plan: an interval until the planner plans, and one until its plan is here. */
+  def patienceMs: Long = 2 * intervalMs
+}
 
 object Settings {
   private val Prefix = "spark.sched."
@@ -83,7 +87,7 @@ object Settings {
       copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
       wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job")
     // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
-    Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval, PlanValidity).foreach(read.millis)
+    Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlanValidity).foreach(read.millis)
     read.integer(Seed, 0, Int.MaxValue)
     Settings(
       read.flag(ReservationEnabled),
@@ -91,7 +95,8 @@ object Settings {
       defaults,
       PlannerSettings(
         read.flag(PlannerEnabled), read.text(PlannerPython), read.millis(PlannerStartTimeout),
-        read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax)),
+        read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),
+        read.millis(PlannerInterval)),
       read.integer(QueueCapacity, 16, 10000000))
   }
 

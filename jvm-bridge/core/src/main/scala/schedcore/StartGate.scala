@@ -22,14 +22,19 @@ object Start {
 /**
  * Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
  *
- * A plan's word counts as long as the plan does. Without a plan everybody may start, so a planner that is dead or does
- * not answer delays a job by one plan's validity at most. Used under its owner's lock only.
+ * A plan is obeyed as long as it is valid. Without a plan every job may start, so a planner that is dead or does not
+ * answer delays a job it has planned by one plan's validity at most. A job that the plan does not know waits for
+ * `patienceMs` at most, whatever the planner does. Used under its owner's lock only.
+ *
+ * @param patienceMs how long a job that no plan knows may be kept waiting
  */
-final class StartGate {
+final class StartGate(patienceMs: Long) {
   private var plan: Option[Plan] = None
   private var holdsBack = false
   // Launches that the plan in force cannot know of, as versions of the event that told of them, by job.
   private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
+  // Jobs that asked while no plan knew them, and when each first asked.
+  private val unknownSinceMs = mutable.HashMap.empty[String, Long]
 
   /** Whether any job may be told to wait. */
   def active: Boolean = holdsBack
@@ -46,13 +51,28 @@ final class StartGate {
         while (versions.headOption.exists(_ <= known)) versions.dequeue()
         versions.nonEmpty
       }
-    } else launches.clear()
+      unknownSinceMs.filterInPlace((job, _) => next.exists(!_.jobs.contains(job)))
+    } else {
+      launches.clear()
+      unknownSinceMs.clear()
+    }
   }
+
+  /** The job is over: nothing of it is remembered. */
+  def jobEnded(job: String): Unit = {
+    launches -= job
+    unknownSinceMs -= job
+  }
+
+  /** Jobs that anything is remembered of. */
+  def remembered: Int = (launches.keySet ++ unknownSinceMs.keySet).size
 
   def of(job: String, nowMs: Long): Start = plan match {
     case None => Start.Now
     case Some(p) => p.jobs.get(job) match {
-      case None => if (p.newJobsWait) Start.Planned else Start.Now
+      case None =>
+        val waits = p.newJobsWait && nowMs - unknownSinceMs.getOrElseUpdate(job, nowMs) < patienceMs
+        if (waits) Start.Planned else Start.Now
       case Some(entry) if entry.evict => Start.Evicted
       case Some(entry) if entry.deferred =>
         entry.startMs.fold[Start](Start.Spare)(at => if (nowMs >= at) Start.Now else Start.Planned)
@@ -70,5 +90,8 @@ final class StartGate {
   /** The next time at which a job that waits may start, for nothing else triggers an offer then. */
   def nextStartMs(nowMs: Long): Option[Long] =
     if (!holdsBack) None
-    else plan.iterator.flatMap(_.jobs.valuesIterator).filter(_.deferred).flatMap(_.startMs).filter(_ > nowMs).minOption
+    else {
+      val planned = plan.iterator.flatMap(_.jobs.valuesIterator).filter(_.deferred).flatMap(_.startMs)
+      (planned ++ unknownSinceMs.valuesIterator.map(_ + patienceMs)).filter(_ > nowMs).minOption
+    }
 }

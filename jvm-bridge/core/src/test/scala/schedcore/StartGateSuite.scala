@@ -9,13 +9,13 @@ final class StartGateSuite extends AnyFunSuite with EitherValues {
   private val made = 1789000010000L
 
   private def gate(p: Plan = plan): StartGate = {
-    val g = new StartGate
+    val g = new StartGate(patienceMs = 400)
     g.put(Some(p))
     g
   }
 
   test("without a plan, or with one that plans no starts, everybody may start") {
-    val g = new StartGate
+    val g = new StartGate(patienceMs = 400)
     assert(!g.active && g.of("anybody", 0) === Start.Now)
     g.put(Some(Plan.parse(Protocol.text("examples/plan.json")).value))
     assert(!g.active && g.of("mark-7f3a", 0) === Start.Now && g.of("unknown", 0) === Start.Now)
@@ -65,5 +65,22 @@ final class StartGateSuite extends AnyFunSuite with EitherValues {
     g.put(None)
     Seq("mark-later", "spark-7", "spark-5", "spark-99").foreach(job => assert(g.of(job, made) === Start.Now, job))
     assert(g.nextStartMs(made) === None)
+  }
+
+  test("a job that no plan knows waits for a while at most, however many plans come, and then the gate says so") {
+    val g = gate()
+    assert(g.of("spark-99", made) === Start.Planned)
+    assert(g.nextStartMs(made) === Some(made + 400))
+    g.put(Some(plan.copy(number = 2)))
+    assert(g.of("spark-99", made + 399) === Start.Planned)
+    assert(g.of("spark-99", made + 400) === Start.Now)
+    // A plan that knows it is obeyed; one that has forgotten it keeps it waiting for as long again at most.
+    g.put(Some(plan.copy(number = 3, jobs = plan.jobs + ("spark-99" -> plan.jobs("mark-later")))))
+    assert(g.of("spark-99", made + 500) === Start.Planned)
+    g.put(Some(plan.copy(number = 4)))
+    assert(g.of("spark-99", made + 600) === Start.Planned)
+    assert(g.of("spark-99", made + 1000) === Start.Now)
+    g.jobEnded("spark-99")
+    assert(g.remembered === 0)
   }
 }

@@ -1,19 +1,23 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{Ledger, Start}
+import schedcore.{GangCycle, Ledger, Start, WaitingGang}
+import scala.collection.mutable
 
 /**
  * One round of offers: who may start under the plan in force, in which order, and who takes what is left over.
  *
  * A round may offer twice: first to those with a start, then what nobody took to those that may only take spare slots.
- * Used under the scheduler's lock only.
+ * Barrier stages get an offer of their own, in their place in the order, of just the slots that they may have: Spark
+ * counts the slots of an offer to see whether all their tasks fit. Used under the scheduler's lock only.
  *
  * @param ledger says which slots are held
  * @param queue the task sets in the order in which they are offered slots
+ * @param idleSlots checks what a round left over, in tests
  */
 private[sparksched] final class OfferRound(
-    scheduler: SchedTaskScheduler, registry: Registry, ledger: Ledger, queue: () => Iterable[TaskSetManager]) {
+    scheduler: SchedTaskScheduler, registry: Registry, ledger: Ledger, queue: () => Iterable[TaskSetManager],
+    idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
 
   private val plans = scheduler.plans
@@ -22,31 +26,126 @@ private[sparksched] final class OfferRound(
   private var sparing = false
   private var spareSlots = 0
   private var queueLoads = IndexedSeq.empty[Double]
+  private var offered: Option[TaskSetManager => Boolean] = None
+  // Task sets that were refused held slots in this round, with the executor.
+  private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
+  // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
+  private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
+  private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
+
+  def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
+  def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
+
+  /** The task sets that the present offers are for; None: all. */
+  def only: Option[TaskSetManager => Boolean] = offered
 
   /** Whether the present offers are of what was left over. */
   def givesSpare: Boolean = sparing
 
-  /** @param place Spark's own round of offers */
+  /** @param place Spark's own round of offers; what it has launched is returned whatever happens here */
   def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
-    nowMs = atMs
-    spareWanted = false
-    queueLoads = plans.queueLoads(registry.runningByJob)
-    val first = place(offers, isAllFreeResources)
-    if (spareWanted) first ++ spareOffers(offers, first, place) else first
+    val apart = scheduler.failOpen("offers", false) {
+      nowMs = atMs
+      spareWanted = false
+      queueLoads = plans.queueLoads(registry.runningByJob)
+      refused.clear()
+      refusedByPlan.clear()
+      // Only what this scheduler refuses can make Spark's own count of slots wrong.
+      gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)
+    }
+    val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
+    if (spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
+    else first
+  }
+
+  /** One offer per waiting barrier stage and per run of other task sets between two of them. */
+  private def inTurn(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, place: Place): Placed = {
+    val inOrder = queue().toIndexedSeq
+    val joined = offers.exists(o => !scheduler.isExecutorAlive(o.executorId))
+    var placed: Placed = IndexedSeq.empty
+    turns(inOrder).zipWithIndex.foreach { case (turn, number) =>
+      val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
+        offered = Some(turn.toSet)
+        leftFor(turn, leftOf(offers, placed))
+      }
+      try placed ++= place(left, isAllFreeResources && number == 0)
+      finally offered = None
+      // Spark tells task sets of a new executor in the first offer that has it.
+      if (joined && number == 0) inOrder.filterNot(turn.contains).foreach(_.executorAdded())
+    }
+    placed
+  }
+
+  private def leftFor(turn: Seq[TaskSetManager], left: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = turn.head match {
+    case gang: SchedTaskSetManager if gang.waitsAsGang => openTo(gang, left)
+    case _ => left
+  }
+
+  private def turns(inOrder: IndexedSeq[TaskSetManager]): Seq[Seq[TaskSetManager]] = {
+    val turns = mutable.ArrayBuffer(mutable.ArrayBuffer.empty[TaskSetManager])
+    inOrder.foreach {
+      case gang: SchedTaskSetManager if gang.waitsAsGang =>
+        turns += mutable.ArrayBuffer[TaskSetManager](gang)
+        turns += mutable.ArrayBuffer.empty[TaskSetManager]
+      case other => turns.last += other
+    }
+    turns.iterator.filter(_.nonEmpty).map(_.toSeq).toSeq
+  }
+
+  /** The offers without the slots that are held against the gang; none where the plan lets it start nothing. */
+  private def openTo(gang: SchedTaskSetManager, offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] =
+    offers.map { o =>
+      val open = if (mayStart(gang)) SparkLine.slots(o, scheduler) - ledger.refusedOn(o.executorId, gang.job) else 0
+      SparkLine.atMost(o, open, scheduler)
+    }
+
+  private def leftOf(offers: IndexedSeq[WorkerOffer], taken: Placed): IndexedSeq[WorkerOffer] = {
+    val byExecutor = taken.flatten.groupBy(_.executorId)
+    offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
+  }
+
+  /** Whether a task of the task set may take a slot of the executor, beside `pending` ones that only it knows of. */
+  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean =
+    if (mayStart(manager)) {
+      val may = ledger.mayLaunch(manager.job, executor, pending)
+      if (!may) refused += manager -> executor
+      may
+    } else {
+      if (idleSlots.isDefined) refusedByPlan += manager -> executor
+      false
+    }
+
+  /** Whether a slot that was refused in this round, since it was held, is no longer held: it wants to be offered again. */
+  def offersAgain: Boolean =
+    refused.exists { case (m, executor) => m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor) && mayStart(m) && ledger.freeOn(executor) > 0 }
+
+  /** Lets the youngest of those jobs give way that hold slots and wait for each other's. Returns whether one did. */
+  def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
+    val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
+      WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.numTasks))
+    }.toSeq
+    val youngest = GangCycle.youngest(waiting)
+    youngest.foreach(ledger.giveWay(_, nowMs))
+    youngest.isDefined
   }
 
   /** A second go at what nobody took, for those that come after all others. */
-  private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed, place: Place): Placed = {
-    val byExecutor = taken.flatten.groupBy(_.executorId)
-    val left = offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
-    val idle = left.iterator.map(o => SparkLine.slots(o, scheduler) - ledger.heldOn(o.executorId)).filter(_ > 0).sum
-    val kept = queue().iterator.collect {
-      case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, nowMs)) => m.waitingTasks
-    }.sum
-    spareSlots = idle - kept
-    sparing = true
-    try place(left, false)
-    finally sparing = false
+  private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
+    val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
+      val left = leftOf(offers, taken)
+      val idle = left.iterator.map(o => SparkLine.slots(o, scheduler) - ledger.heldOn(o.executorId)).filter(_ > 0).sum
+      val kept = queue().iterator.collect {
+        case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, nowMs)) => m.waitingTasks
+      }.sum
+      spareSlots = idle - kept
+      left
+    }
+    if (left.isEmpty) Nil
+    else {
+      sparing = true
+      try place(left)
+      finally sparing = false
+    }
   }
 
   private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
@@ -61,7 +160,7 @@ private[sparksched] final class OfferRound(
         manager.idlePilots.nonEmpty
       case Start.Spare =>
         spareWanted = true
-        sparing && spareSlots > 0
+        sparing && spareSlots >= (if (manager.waitsAsGang) manager.numTasks else 1)
       case Start.Planned | Start.Evicted => false
     }
   }
@@ -73,12 +172,21 @@ private[sparksched] final class OfferRound(
     case ours: SchedTaskSetManager =>
       val priority = -registry.priority(ours.job)
       // Of what is left over, those that may take nothing else come last, in the order of their arrival.
-      if (sparing) (priority, if (comesLast(ours)) 1.0 else 0.0, 0, registry.arrival(ours.job))
+      if (sparing) RankedPool.Rank(priority, if (comesLast(ours)) 1.0 else 0.0, 0, registry.arrival(ours.job))
       else {
         val queue = if (queueLoads.isEmpty) None else plans.queue(ours.job).filter(_ < queueLoads.size)
-        queue.fold((priority, 0.0, 0, plans.rank(ours.job)))(q => (priority, queueLoads(q), q, plans.rank(ours.job)))
+        RankedPool.Rank(priority, queue.fold(0.0)(queueLoads), queue.getOrElse(0), plans.rank(ours.job))
       }
-    case _ => (0, 0.0, 0, 0)
+    case _ => RankedPool.Rank(0, 0.0, 0, 0)
+  }
+
+  /** What the checked round kept from somebody for no reason, in sentences. */
+  def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = {
+    val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (SparkLine.slots(o, scheduler) - ledger.heldOn(o.executorId)))
+      .filter(_._2 > 0).toMap
+    val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
+    val refused = waiting.filter(m => refusedByPlan.exists { case (who, executor) => (who eq m) && idleOn.contains(executor) })
+    idleSlots.toSeq.flatMap(_(idleOn.valuesIterator.sum, refused, waiting, nowMs))
   }
 
   private def comesLast(manager: SchedTaskSetManager): Boolean =

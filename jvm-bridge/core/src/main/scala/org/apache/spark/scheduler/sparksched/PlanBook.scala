@@ -4,15 +4,19 @@ import scala.collection.mutable
 
 import schedcore._
 
-/** The plan in force, if any, and what became of the others. Used under the scheduler's lock only. */
-private[sparksched] final class PlanBook {
+/**
+ * The plan in force, if any, and what became of the others. Used under the scheduler's lock only.
+ *
+ * @param patienceMs how long a job that no plan knows may be kept waiting
+ */
+private[sparksched] final class PlanBook(patienceMs: Long) {
   private var current: Option[Plan] = None
   private var newest = 0L
   private var accepted = 0L
   private var fallbacks = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Long]
   /** Who may start what under the plan in force. */
-  val starts = new StartGate
+  val starts = new StartGate(patienceMs)
 
   /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
   def plannerStarted(): Unit = newest = 0L
@@ -53,6 +57,9 @@ private[sparksched] final class PlanBook {
   /** The pilots of a phase of a job, by its index; the same object as long as the plan is. */
   def pilots(job: String, phase: Int): IndexedSeq[Int] =
     forJob(job).flatMap(_.pilots).filter(_.phase == phase).fold(PlanBook.NoPilots)(_.tasks)
+
+  /** Whether jobs that the plan in force does not know wait for the next one. */
+  def newJobsWait: Boolean = current.exists(_.newJobsWait)
 
   def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
 

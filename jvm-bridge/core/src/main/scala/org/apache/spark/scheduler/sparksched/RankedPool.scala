@@ -1,20 +1,43 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.scheduler.{Pool, TaskSetManager}
+import org.apache.spark.scheduler.{Pool, Schedulable, TaskSetManager}
 import org.apache.spark.scheduler.SchedulingMode.SchedulingMode
+import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
-/** Spark's own FIFO or FAIR order, stably sorted by `before`: equal task sets keep the order that Spark gave them. */
-private[sparksched] final class RankedPool(mode: SchedulingMode, rank: TaskSetManager => RankedPool.Rank)
+/**
+ * Spark's own FIFO or FAIR order, stably sorted by rank: equal task sets keep the order that Spark gave them.
+ *
+ * Among jobs of equal priority Spark's order of the pools stands, whatever the planner's policy: their weights and
+ * minimum shares are the administrator's. A plan orders the jobs of one pool.
+ *
+ * @param only the task sets to give at all; None: all
+ */
+private[sparksched] final class RankedPool(
+    mode: SchedulingMode, failOpen: FailOpen, rank: TaskSetManager => RankedPool.Rank,
+    only: () => Option[TaskSetManager => Boolean])
     extends Pool("", mode, 0, 0) {
 
   override def getSortedTaskSetQueue: ArrayBuffer[TaskSetManager] = {
     val stock = super.getSortedTaskSetQueue
-    if (stock.size < 2) stock else stock.sortBy(rank)
+    if (stock.isEmpty) stock
+    else failOpen("order", stock) {
+      val given = only().fold(stock)(stock.filter(_))
+      if (given.size < 2) given else ranked(given)
+    }
+  }
+
+  private def ranked(stock: ArrayBuffer[TaskSetManager]): ArrayBuffer[TaskSetManager] = {
+    val pools = mutable.HashMap.empty[Schedulable, Int]
+    stock.foreach(m => pools.getOrElseUpdate(m.parent, pools.size))
+    stock.sortBy { m =>
+      val r = rank(m)
+      (r.priority, pools(m.parent), r.queueLoad, r.queue, r.place)
+    }
   }
 }
 
 private[sparksched] object RankedPool {
   /** Lower is first: priority, then how loaded the job's queue is and which it is, then the job's place in it. */
-  type Rank = (Int, Double, Int, Int)
+  final case class Rank(priority: Int, queueLoad: Double, queue: Int, place: Int)
 }

@@ -11,19 +11,31 @@ import schedcore._
  * Used under the scheduler's lock only.
  *
  * @param applicationUser whose job an unmarked one is
+ * @param ended told of every job that is forgotten, by its key
  */
 private[sparksched] final class Registry(
-    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String) {
+    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit) {
 
   private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
     val phases = mutable.LinkedHashMap.empty[String, Event.PhaseStarted]
     val sparkJobs = mutable.HashSet.empty[Int]
-    val indexOfStage = mutable.HashMap.empty[Int, Int]
+    // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
+    private val indices = mutable.LinkedHashMap.empty[Int, Int]
+    private var stages = 0
+    def indexOf(stage: Int): Int = indices.getOrElse(stage, {
+      val index = stages
+      stages += 1
+      indices(stage) = index
+      if (indices.size > Registry.MostStages) indices -= indices.head._1
+      index
+    })
     var lastActiveMs = 0L
     // What a planner that comes later cannot see: since when the job runs.
     var begunMs: Option[Long] = None
     var succeeded = false
     var running = 0
+    /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
+    var closing: Option[String] = None
     def idle: Boolean = phases.isEmpty && sparkJobs.isEmpty
   }
 
@@ -31,6 +43,10 @@ private[sparksched] final class Registry(
   private val jobOfSparkJob = mutable.HashMap.empty[Int, String]
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
+  // Marks whose block is over. A thread that the block started may still submit work under them.
+  private val overMarks = mutable.LinkedHashSet.empty[String]
+  // Spark jobs that the DAG scheduler did not know a second ago.
+  private var missing = Set.empty[Int]
 
   private var arrivals = 0
 
@@ -51,7 +67,7 @@ private[sparksched] final class Registry(
 
   def executorRemoved(executor: String, reason: String, nowMs: Long): Unit = if (executors.contains(executor)) {
     executors -= executor
-    running.valuesIterator.filter(_.executor == executor).toSeq.foreach(t => ended(t, "lost", nowMs))
+    running.valuesIterator.filter(_.executor == executor).toSeq.foreach(t => attemptEnded(t, "lost", nowMs))
     ledger.executorRemoved(executor, nowMs)
     events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
   }
@@ -62,11 +78,12 @@ private[sparksched] final class Registry(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
       barrier: Boolean, property: String => Option[String], nowMs: Long): (String, Int) = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
+    if (overMarks(mark.key)) close(job, "ended", nowMs)
     job.lastActiveMs = nowMs
     job.sparkJobs += sparkJobId
     jobOfSparkJob(sparkJobId) = mark.key
     val stage = phase.takeWhile(_ != '.').toInt
-    val index = job.indexOfStage.getOrElseUpdate(stage, job.indexOfStage.size)
+    val index = job.indexOf(stage)
     val last = isLast(mark, job, outlook, property)
     val started =
       Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier)
@@ -95,13 +112,15 @@ private[sparksched] final class Registry(
       case JobMark.ByMark | JobMark.ByGroup => false
     })
 
+  /** Its last task is gone, by success or otherwise: nothing of it runs or waits. */
   def phaseEnded(jobKey: String, phase: String, completed: Boolean, nowMs: Long): Unit = {
+    ledger.phaseEnded(phase, nowMs)
+    events.offer(Event.PhaseEnded(nowMs, jobKey, phase, completed))
     jobs.get(jobKey).foreach { job =>
       job.phases -= phase
       job.lastActiveMs = nowMs
+      if (job.phases.isEmpty) job.closing.foreach(forget(job, _, nowMs))
     }
-    ledger.phaseEnded(phase, nowMs)
-    events.offer(Event.PhaseEnded(nowMs, jobKey, phase, completed))
   }
 
   def sparkJobEnded(sparkJobId: Int, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
@@ -112,9 +131,47 @@ private[sparksched] final class Registry(
     }
   }
 
-  def jobEnded(key: String, outcome: String, nowMs: Long): Unit = jobs.remove(key).foreach { _ =>
+  /** The owner of a mark says that its block is over. */
+  def markEnded(id: String, nowMs: Long): Unit = {
+    val key = JobMark.keyOf(id)
+    overMarks += key
+    if (overMarks.size > Registry.MostOverMarks) overMarks -= overMarks.head
+    jobEnded(key, "ended", nowMs)
+  }
+
+  /**
+   * Nobody waits for the job any more. Its task sets may: Spark cancels jobs, not stages, and another Spark job may
+   * need the stage that this one submitted. So what the job holds is released now, and the job is forgotten, by the
+   * planner too, only when its last task set is gone.
+   */
+  def jobEnded(key: String, outcome: String, nowMs: Long): Unit = jobs.get(key).foreach { job =>
+    if (job.phases.isEmpty) forget(job, outcome, nowMs) else close(job, outcome, nowMs)
+  }
+
+  private def close(job: Job, outcome: String, nowMs: Long): Unit = {
+    job.closing = Some(outcome)
+    ledger.ruleOf(job.mark.key).foreach(rule => ledger.ruleChanged(job.mark.key, rule.copy(isolation = 0.0), nowMs))
+  }
+
+  private def forget(job: Job, outcome: String, nowMs: Long): Unit = {
+    val key = job.mark.key
+    jobs -= key
+    jobOfSparkJob --= job.sparkJobs
     ledger.jobEnded(key, nowMs)
     events.offer(Event.JobEnded(nowMs, key, outcome))
+    ended(key)
+  }
+
+  /**
+   * Ends Spark jobs whose end nobody heard of: the listener bus drops events when it is overrun. A job must be missing
+   * twice in a row, since `known` is asked beside the thread that changes the answer.
+   *
+   * @param known whether the DAG scheduler has the Spark job
+   */
+  def endMissing(known: Int => Boolean, nowMs: Long): Unit = {
+    val gone = jobOfSparkJob.keysIterator.filterNot(known).toSet
+    (gone & missing).foreach(sparkJobEnded(_, nowMs))
+    missing = gone -- missing
   }
 
   /** Jobs that nobody ends by name and that have been idle for the gap are over. */
@@ -140,11 +197,11 @@ private[sparksched] final class Registry(
   }
 
   def taskEnded(task: Long, outcome: String, nowMs: Long): Unit = running.get(task).foreach { t =>
-    ended(t, outcome, nowMs)
+    attemptEnded(t, outcome, nowMs)
     ledger.taskEnded(task, outcome == "success", nowMs)
   }
 
-  private def ended(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
+  private def attemptEnded(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
     running -= t.task
     jobs.get(t.job).foreach { j =>
       j.running = math.max(0, j.running - 1)
@@ -170,7 +227,10 @@ private[sparksched] final class Registry(
   def priority(job: String): Int = ledger.ruleOf(job).fold(0)(_.priority)
 
   def applyPlan(plans: PlanBook, nowMs: Long): Unit =
-    jobs.valuesIterator.foreach(j => ledger.ruleChanged(j.mark.key, rule(j.mark, plans), nowMs))
+    jobs.valuesIterator.foreach { j =>
+      val planned = rule(j.mark, plans)
+      ledger.ruleChanged(j.mark.key, if (j.closing.isEmpty) planned else planned.copy(isolation = 0.0), nowMs)
+    }
 
   private def rule(mark: JobMark, plans: PlanBook): Rule = {
     val defaults = settings.defaults
@@ -190,4 +250,12 @@ private[sparksched] final class Registry(
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))
       }
+}
+
+private[sparksched] object Registry {
+  /** Far more than blocks end while a thread that one of them started can still be about to submit work. */
+  private val MostOverMarks = 10000
+
+  /** Stages of one job that may still be retried. */
+  private val MostStages = 1000
 }

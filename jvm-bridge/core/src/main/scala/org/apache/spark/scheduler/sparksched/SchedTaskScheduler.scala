@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{RejectedExecutionException, TimeUnit}
 
 import org.apache.spark.{SparkContext, TaskState}
 import org.apache.spark.TaskState.TaskState
@@ -24,8 +24,12 @@ private[spark] final class SchedTaskScheduler(
   private val systemClock = new SystemClock
   private def nowMs: Long = systemClock.getTimeMillis()
 
+  /** Every call of Spark's into this scheduler's own code goes through this. */
+  private[sparksched] val failOpen = new FailOpen(
+    context.conf.getOption("spark.testing.schedThrowAt"), () => putAside())
+
   // TaskSchedulerImpl asks for the pool only after construction.
-  override val rootPool: Pool = new RankedPool(schedulingMode, round.rank(_))
+  override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, round.rank(_), () => round.only)
 
   val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized {
     slotNews.forget()
@@ -33,9 +37,13 @@ private[spark] final class SchedTaskScheduler(
   })
   private val slotNews: SlotNews = new SlotNews(events)
   private val ledger = new Ledger(slotNews)
-  private val registry: Registry = new Registry(settings, ledger, events, context.sparkUser)
-  val plans = new PlanBook
-  private val round = new OfferRound(this, registry, ledger, () => rootPool.getSortedTaskSetQueue)
+  private val registry: Registry = new Registry(
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job))
+  val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
+  private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
+  private val round = new OfferRound(
+    this, registry, ledger, () => rootPool.getSortedTaskSetQueue,
+    Option.when(checkInvariants)(new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
@@ -44,7 +52,6 @@ private[spark] final class SchedTaskScheduler(
   private var evictions = 0L
   private val beingEvicted = mutable.HashSet.empty[Long]
   private var violations = 0L
-  private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
 
   // ---- life --------------------------------------------------------------------------------------------------
 
@@ -53,10 +60,12 @@ private[spark] final class SchedTaskScheduler(
 
   override def start(): Unit = {
     super.start()
-    context.listenerBus.addToManagementQueue(new JobEndListener(this))
-    SparkSched.register(context, this)
-    if (settings.planner.enabled) planner.start()
-    timer.scheduleWithFixedDelay(() => Utils.tryLogNonFatalError(everySecond()), 1, 1, TimeUnit.SECONDS)
+    failOpen("start", ()) {
+      context.listenerBus.addToManagementQueue(new JobEndListener(this))
+      SparkSched.register(context, this)
+      if (settings.planner.enabled) planner.start()
+      timer.scheduleWithFixedDelay(() => failOpen("timer", ())(everySecond()), 1, 1, TimeUnit.SECONDS)
+    }
   }
 
   override def stop(exitCode: Int): Unit = {
@@ -66,27 +75,47 @@ private[spark] final class SchedTaskScheduler(
     super.stop(exitCode)
   }
 
+  /** What is held and planned no longer counts: everybody may take every slot again. */
+  private def putAside(): Unit = {
+    Utils.tryLogNonFatalError(timer.shutdownNow())
+    val ending = new Thread(() => Utils.tryLogNonFatalError(planner.stop()), "spark-sched-planner-end")
+    ending.setDaemon(true)
+    ending.start()
+    reviveOffers()
+  }
+
+  /** There is no backend before `initialize`. */
+  private def reviveOffers(): Unit = if (backend != null) backend.reviveOffers()
+
   // ---- phases ------------------------------------------------------------------------------------------------
 
-  override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager =
-    new SchedTaskSetManager(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
+  override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager = {
+    val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
+    failOpen("task set", ())(synchronized(round.add(manager)))
+    manager
+  }
 
   /** Called in the DAGScheduler's event loop, by the new task set manager. @return the tenant's job and the phase's index in it */
-  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): (String, Int) = synchronized {
-    val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
-    val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
-    val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-    registry.phaseStarted(
-      JobMark.from(property, taskSet.priority), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
-      barrier, property, nowMs)
-  }
+  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): (String, Int) =
+    failOpen("task set", SchedTaskScheduler.NoJob)(synchronized {
+      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
+      val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
+      val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
+      registry.phaseStarted(
+        JobMark.from(property, taskSet.priority), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
+        barrier, property, nowMs)
+    })
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
     super.taskSetFinished(manager)
     manager match {
-      case ours: SchedTaskSetManager =>
+      case ours: SchedTaskSetManager => failOpen("task set finished", ()) {
+        round.remove(ours)
+        val before = ledger.heldSlots
         registry.phaseEnded(ours.job, ours.phase, ours.tasksSuccessful == ours.numTasks, nowMs)
+        if (ledger.heldSlots < before) reviveOffers()
         rearm()
+      }
       case _ =>
     }
   }
@@ -96,25 +125,36 @@ private[spark] final class SchedTaskScheduler(
   override def resourceOffers(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean): Seq[Seq[TaskDescription]] =
     synchronized {
       val now = nowMs
-      offers.foreach { o =>
-        registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
-        if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
+      failOpen("offers", ()) {
+        offers.foreach { o =>
+          registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
+          if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
+        }
       }
+      // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
       val tasks = round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
-      slotNews.tell()
-      if (checkInvariants) check()
-      rearm()
+      failOpen("offers over", ()) {
+        val gaveWay = round.breakGangCycles()
+        slotNews.tell()
+        if (checkInvariants) check(offers, tasks)
+        if (gaveWay || round.offersAgain) reviveOffers()
+        rearm()
+      }
       tasks
     }
 
   /** Whether the present offers are of what was left over. */
   def givesSpare: Boolean = round.givesSpare
 
-  /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
-  def mayStart(manager: SchedTaskSetManager): Boolean = round.mayStart(manager)
+  /** Whether a task of the task set may take a slot of the executor, beside `pending` ones that only it knows of. */
+  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = failOpen("slot", true) {
+    val may = round.mayTake(manager, executor, pending)
+    if (!may) offersRefused += 1
+    may
+  }
 
   /** The last pilot of a phase is over: its other tasks may take the idle slots of all executors. */
-  def pilotsOver(): Unit = if (backend != null) backend.reviveOffers()
+  def pilotsOver(): Unit = reviveOffers()
 
   private def isExcluded(o: WorkerOffer): Boolean =
     healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
@@ -122,22 +162,18 @@ private[spark] final class SchedTaskScheduler(
   /** Executors with held slots first, so that their owner takes those before it takes others. */
   override protected def shuffleOffers(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val shuffled = super.shuffleOffers(offers)
-    if (ledger.heldSlots == 0) shuffled
-    else {
-      val (holding, others) = shuffled.partition(o => ledger.heldOn(o.executorId) > 0)
-      holding ++ others
+    failOpen("order", shuffled) {
+      if (ledger.heldSlots == 0) shuffled
+      else {
+        val (holding, others) = shuffled.partition(o => ledger.heldOn(o.executorId) > 0)
+        holding ++ others
+      }
     }
-  }
-
-  def mayLaunch(job: String, executor: String, alreadyTaken: Int): Boolean = {
-    val may = ledger.mayLaunch(job, executor, alreadyTaken)
-    if (!may) offersRefused += 1
-    may
   }
 
   // ---- tasks -------------------------------------------------------------------------------------------------
 
-  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit = {
+  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit = failOpen("launch", ()) {
     round.launched(job)
     registry.taskLaunched(job, phase, info.taskId, info.index, info.executorId, info.speculative, info.launchTime)
     plans.starts.launched(job, events.currentVersion)
@@ -146,7 +182,7 @@ private[spark] final class SchedTaskScheduler(
   override def statusUpdate(tid: Long, state: TaskState, serializedData: ByteBuffer): Unit = synchronized {
     val manager = if (TaskState.isFinished(state)) taskIdToTaskSetManager.get(tid) else null
     super.statusUpdate(tid, state, serializedData)
-    if (manager != null) {
+    if (manager != null) failOpen("end of task", ()) {
       beingEvicted -= tid
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
@@ -156,12 +192,13 @@ private[spark] final class SchedTaskScheduler(
         case _ =>
       }
       // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
-      if (ledger.anyCopiesDue(now)) backend.reviveOffers()
+      if (ledger.anyCopiesDue(now)) reviveOffers()
       rearm()
     }
   }
 
-  def wantsCopies(phase: String): Boolean = ledger.heldSlots > 0 && ledger.wantsCopies(phase, nowMs)
+  def wantsCopies(phase: String): Boolean =
+    failOpen("copies", false)(ledger.heldSlots > 0 && ledger.wantsCopies(phase, nowMs))
   def pickCopy(phase: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0) None else ledger.pickCopy(phase, executor, nowMs)
   def taskUndone(phase: String, index: Int): Unit = ledger.taskUndone(phase, index)
@@ -172,35 +209,38 @@ private[spark] final class SchedTaskScheduler(
   override def executorLost(executorId: String, reason: ExecutorLossReason): Unit = synchronized {
     super.executorLost(executorId, reason)
     // A loss reported twice, or while the executor is only suspected, must find the ledger as empty as Spark's books.
-    if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs)
+    failOpen("executor", ())(if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs))
   }
 
   override def executorDecommission(executorId: String, decommissionInfo: ExecutorDecommissionInfo): Unit = synchronized {
     super.executorDecommission(executorId, decommissionInfo)
-    ledger.executorDraining(executorId, nowMs)
+    failOpen("executor", ())(ledger.executorDraining(executorId, nowMs))
   }
 
   // ---- jobs --------------------------------------------------------------------------------------------------
 
   def sparkJobEnded(sparkJobId: Int): Unit = afterChange(registry.sparkJobEnded(sparkJobId, nowMs))
-  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded("sql-" + id, "ended", nowMs))
-  def endJob(id: String): Unit = afterChange(registry.jobEnded("mark-" + id, "ended", nowMs))
+  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded(JobMark.keyOfSql(id.toString), "ended", nowMs))
+  def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
 
-  private def afterChange(change: => Unit): Unit = synchronized {
+  private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized {
     val before = ledger.heldSlots
     change
-    if (ledger.heldSlots < before && backend != null) backend.reviveOffers()
+    if (ledger.heldSlots < before) reviveOffers()
     rearm()
-  }
+  })
 
   // ---- time --------------------------------------------------------------------------------------------------
 
   /** Deadlines mostly move later: a timer that fires too early costs less than moving it each time. */
   private def rearm(): Unit = if (ledger.heldSlots > 0 || plans.starts.active) {
     val now = nowMs
-    (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now)).minOption.filter(at => at < armedMs && !timer.isShutdown).foreach { at =>
-      armedMs = at
-      timer.schedule((() => Utils.tryLogNonFatalError(wake(at))): Runnable, math.max(0L, at - now), TimeUnit.MILLISECONDS)
+    (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now)).minOption.filter(_ < armedMs).foreach { at =>
+      // After `stop` the timer takes nothing, and nothing needs to wake up.
+      try {
+        timer.schedule((() => failOpen("timer", ())(wake(at))): Runnable, math.max(0L, at - now), TimeUnit.MILLISECONDS)
+        armedMs = at
+      } catch { case _: RejectedExecutionException => }
     }
   }
 
@@ -208,10 +248,12 @@ private[spark] final class SchedTaskScheduler(
   private def everySecond(): Unit = afterChange {
     val now = nowMs
     slotNews.tell()
+    registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
+    beingEvicted.filterInPlace(taskIdToTaskSetManager.containsKey(_)) // Some were lost with their executor.
     if (plans.expire(now)) {
       registry.applyPlan(plans, now)
-      backend.reviveOffers() // Whom the plan let wait may start.
+      reviveOffers() // Whom the plan let wait may start.
     }
   }
 
@@ -219,7 +261,7 @@ private[spark] final class SchedTaskScheduler(
   private def wake(atMs: Long): Unit = synchronized {
     if (armedMs == atMs) armedMs = Long.MaxValue
     val now = nowMs
-    if (ledger.expire(now) || ledger.anyCopiesDue(now) || plans.starts.active) backend.reviveOffers()
+    if (ledger.expire(now) || ledger.anyCopiesDue(now) || plans.starts.active) reviveOffers()
     rearm()
   }
 
@@ -235,18 +277,18 @@ private[spark] final class SchedTaskScheduler(
     synchronized(plans.plannerStarted())
   }
 
-  def planOffered(json: String): String = synchronized {
+  def planOffered(json: String): String = failOpen("plan", "rejected: failed_open: Spark's own scheduling is in force")(synchronized {
     // What a reservation or the plan before refused, a changed priority or a freed slot may allow.
     val refusing = ledger.heldSlots > 0 || plans.starts.active
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
       plans.evicted.foreach(evict)
-      if (refusing || plans.starts.active) backend.reviveOffers()
+      if (refusing || plans.starts.active) reviveOffers()
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
-  }
+  })
 
   /**
    * Takes a job's slots for others. A killed task is no failure to Spark: it waits again, however often that happens.
@@ -260,12 +302,13 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  private def check(): Unit = ledger.violations().foreach { sentence =>
-    violations += 1
-    logError(s"spark_sched ledger: $sentence")
-  }
+  private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
+    (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>
+      violations += 1
+      logError(s"spark_sched invariant: $sentence")
+    }
 
-  def counters: Map[String, Long] = synchronized {
+  def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(synchronized {
     val c = ledger.counters
     val found = ledger.violations()
     Map(
@@ -282,18 +325,14 @@ private[spark] final class SchedTaskScheduler(
       "offers_refused" -> offersRefused,
       "evictions" -> evictions,
       "invariant_violations" -> (violations + found.size),
+      "holds_given_way" -> c.holdsGivenWay,
       "marks_ignored" -> registry.marksIgnored,
       "events_sent" -> events.sentCount,
       "events_dropped" -> events.droppedCount) ++ plans.counters ++ planner.counters
-  }
+  })
 }
 
-/** Spark says only on the listener bus that a job or a SQL execution is over. */
-private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener {
-  override def onJobEnd(end: SparkListenerJobEnd): Unit = scheduler.sparkJobEnded(end.jobId)
-
-  override def onOtherEvent(event: SparkListenerEvent): Unit = event match {
-    case end: org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd => scheduler.sqlExecutionEnded(end.executionId)
-    case _ =>
-  }
+private[sparksched] object SchedTaskScheduler {
+  /** Job and index of a phase that Spark's own scheduling applies to. */
+  private val NoJob = "" -> 0
 }

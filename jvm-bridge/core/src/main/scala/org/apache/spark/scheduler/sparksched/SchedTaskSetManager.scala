@@ -1,29 +1,32 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.TaskFailedReason
+import org.apache.spark.{SparkEnv, TaskFailedReason}
 import org.apache.spark.TaskState.TaskState
+import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
 import schedcore.PilotGate
 
-/**
- * One phase as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands.
- *
- * Spark's ID-aware logging for Structured Streaming is a private mixin of the stock scheduler and is not applied here.
- */
-private[sparksched] final class SchedTaskSetManager(
+/** One phase as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands. */
+private[sparksched] class SchedTaskSetManager(
     scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
     extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) {
+  import SchedTaskSetManager.Dequeued
+
+  private def failOpen: FailOpen = scheduler.failOpen
 
   val phase: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
   val (job: String, index: Int) = scheduler.phaseStarted(phase, taskSet, isBarrier)
   private val pilots = new PilotGate(numTasks)
 
-  protected def mayTake(executor: String): Boolean = scheduler.mayStart(this) && {
-    // Barrier tasks of the same round are launched together at its end; until then only we know of them.
-    val pending = if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
-    scheduler.mayLaunch(job, executor, pending)
-  }
+  protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, pendingOn(executor))
+
+  /** Barrier tasks of the same round are launched together at its end; until then only we know of them. */
+  private def pendingOn(executor: String): Int =
+    if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
+
+  /** Whether all tasks wait and must start together. */
+  def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks
 
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)
@@ -46,9 +49,9 @@ private[sparksched] final class SchedTaskSetManager(
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)
 
   /** An attempt of the task ended or was lost. */
-  def attemptOver(index: Int): Unit = if (pilots.ended(index)) scheduler.pilotsOver()
+  def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())
 
-  private def nextPilot(execId: String, host: String, maxLocality: TaskLocality.Value): Option[(Int, TaskLocality.Value, Boolean)] =
+  private def nextPilot(execId: String, host: String, maxLocality: TaskLocality.Value): Option[Dequeued] =
     idlePilots.iterator.filterNot(i => taskSetExcludelistHelperOpt.exists { h =>
       h.isNodeExcludedForTask(host, i) || h.isExecutorExcludedForTask(execId, i)
     }).map(i => (i, localityOf(i, execId, host), false)).find(found => TaskLocality.isAllowed(maxLocality, found._2))
@@ -73,30 +76,61 @@ private[sparksched] final class SchedTaskSetManager(
       execId: String,
       host: String,
       maxLocality: TaskLocality.Value,
-      speculative: Boolean): Option[(Int, TaskLocality.Value, Boolean)] = {
+      speculative: Boolean): Option[Dequeued] = {
+    val onlyPilots = !speculative && failOpen("pilots", false)(!scheduler.givesSpare && pilotsFirst)
     val stock =
-      if (!speculative && !scheduler.givesSpare && pilotsFirst) nextPilot(execId, host, maxLocality)
+      if (onlyPilots) failOpen("pilots", Option.empty[Dequeued])(nextPilot(execId, host, maxLocality))
       else super.dequeueTaskHelper(execId, host, maxLocality, speculative)
     if (stock.isDefined || !speculative || isBarrier) stock
-    else scheduler.pickCopy(phase, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
-      scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
-      (index, maxLocality, true)
-    }
+    else failOpen("copies", Option.empty[Dequeued])(nextCopy(execId, host))
   }
+
+  private def nextCopy(execId: String, host: String): Option[Dequeued] =
+    scheduler.pickCopy(phase, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
+      scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
+      (index, localityOf(index, execId, host), true)
+    }
 
   // ---- what the ledger cannot see from task states -------------------------------------------------------------
 
   override def handleFailedTask(tid: Long, state: TaskState, reason: TaskFailedReason): Unit = {
-    val info = taskInfos(tid)
-    // A task that ended well may still fail when its result cannot be fetched.
-    if (!info.finished && !successful(info.index)) scheduler.taskUndone(phase, info.index)
-    attemptOver(info.index) // Lost with its executor: no status update tells of it.
+    failOpen("task undone", ()) {
+      val info = taskInfos(tid)
+      // A task that ended well may still fail when its result cannot be fetched.
+      if (!info.finished && !successful(info.index)) scheduler.taskUndone(phase, info.index)
+      attemptOver(info.index) // Lost with its executor: no status update tells of it.
+    }
     super.handleFailedTask(tid, state, reason)
   }
 
   override def executorLost(execId: String, host: String, reason: ExecutorLossReason): Unit = {
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.
-    if (!isZombie) scheduler.doneTasks(phase).filterNot(successful(_)).toSeq.foreach(scheduler.taskUndone(phase, _))
+    failOpen("task undone", ()) {
+      if (!isZombie) scheduler.doneTasks(phase).filterNot(successful(_)).toSeq.foreach(scheduler.taskUndone(phase, _))
+    }
   }
+}
+
+private[sparksched] object SchedTaskSetManager {
+  /** Task index, its locality on the executor, and whether it is a copy. */
+  type Dequeued = (Int, TaskLocality.Value, Boolean)
+
+  /** Logs of streaming queries' task sets name query and batch, as with Spark's own task sets. */
+  def of(
+      scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker],
+      clock: Clock): SchedTaskSetManager =
+    if (Option(taskSet.properties).exists(_.getProperty(StructuredStreamingIdAwareSchedulerLogging.QUERY_ID_KEY) != null))
+      new SchedTaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock) with StreamingIdsInLog
+    else new SchedTaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock)
+}
+
+/** Asked on each line of the log, and by the constructors of the classes below it, so nothing is stored here. */
+private[sparksched] trait StreamingIdsInLog extends StructuredStreamingIdAwareSchedulerLogging { this: TaskSetManager =>
+  private def conf = SparkEnv.get.conf
+  override def properties: java.util.Properties = taskSet.properties
+  override protected def streamingIdAwareLoggingEnabled: Boolean =
+    conf.get(config.STREAMING_ID_AWARE_SCHEDULER_LOGGING_ENABLED)
+  override protected def streamingQueryIdLength: Int =
+    conf.get(config.STREAMING_ID_AWARE_SCHEDULER_LOGGING_QUERY_ID_LENGTH)
 }

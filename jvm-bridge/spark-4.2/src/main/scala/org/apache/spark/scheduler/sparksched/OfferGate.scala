@@ -28,4 +28,8 @@ private[sparksched] object SparkLine {
   /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
+
+  /** The offer with no more than so many slots. */
+  def atMost(offer: WorkerOffer, slots: Int, scheduler: TaskSchedulerImpl): WorkerOffer =
+    offer.copy(cores = offer.cores.min(slots.max(0) * scheduler.CPUS_PER_TASK))
 }

@@ -1,0 +1,43 @@
+package org.apache.spark.scheduler.sparksched
+
+import schedcore.JobPlan
+import scala.collection.mutable
+
+/**
+ * Checks the promise of the offer path: while a slot is free, not held and not planned away, some waiting task set may
+ * use it. For tests: it runs under `spark.testing.schedInvariants`, and says what it finds in the plan's own words, not
+ * by the gates that it judges. Used under the scheduler's lock only.
+ *
+ * @param patienceMs how long a plan that does not know a job may keep it waiting
+ */
+private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long) {
+  private val unknownSinceMs = mutable.HashMap.empty[SchedTaskSetManager, Long]
+
+  /**
+   * Sentences about task sets that were kept from idle slots for no reason.
+   *
+   * @param idle slots that are free and not held after the round
+   * @param refused task sets that were refused one of them for the plan's sake, and still have tasks waiting
+   * @param waiting all task sets with tasks that wait
+   */
+  def apply(
+      idle: Int, refused: Seq[SchedTaskSetManager], waiting: Seq[SchedTaskSetManager], nowMs: Long): Seq[String] = {
+    unknownSinceMs.filterInPlace((m, _) => refused.contains(m) && plans.forJob(m.job).isEmpty)
+    if (idle == 0) Nil
+    else refused.filterNot(plannedAway(_, waiting, nowMs)).map { m =>
+      s"$idle slots are idle and not held, but phase ${m.phase} of job ${m.job} may not use them for its ${m.waitingTasks} waiting tasks"
+    }
+  }
+
+  private def plannedAway(m: SchedTaskSetManager, waiting: Seq[SchedTaskSetManager], nowMs: Long): Boolean =
+    plans.forJob(m.job) match {
+      case None => plans.newJobsWait && nowMs - unknownSinceMs.getOrElseUpdate(m, nowMs) <= patienceMs
+      case Some(job) =>
+        job.evict || startsLater(job, nowMs) || m.pilotsFirst ||
+          // What is left over goes to others first, as long as there are others.
+          waiting.exists(other => other.job != m.job && plans.forJob(other.job).forall(!onlySpare(_)))
+    }
+
+  private def startsLater(job: JobPlan, nowMs: Long): Boolean = job.deferred && job.startMs.exists(_ > nowMs)
+  private def onlySpare(job: JobPlan): Boolean = job.evict || job.share.isDefined || (job.deferred && job.startMs.isEmpty)
+}

@@ -1,0 +1,84 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.scalatest.funsuite.AnyFunSuite
+import schedcore._
+import scala.collection.mutable
+
+/** What becomes of jobs whose end comes early, late, or never. */
+final class RegistrySuite extends AnyFunSuite {
+  private val unknown = DagOutlook(None, finalOfSparkJob = false, mapStageJob = false)
+
+  private final class World {
+    val settings: Settings = Settings.from(Map.empty)
+    val forgotten = mutable.ArrayBuffer.empty[String]
+    val queue = new EventQueue(1000, () => 0L, body => body(Nil))
+    queue.poll(1, 0) // From here on events are told one by one.
+    val ledger = new Ledger(new SlotNews(queue))
+    val registry = new Registry(settings, ledger, queue, "me", forgotten += _)
+    val plans = new PlanBook(400)
+    registry.offered("e", "h", 4, 0)
+
+    def phase(name: String, sparkJob: Int, marks: (String, String)*): String = {
+      val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
+      registry.phaseStarted(
+        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false, property, 0)._1
+    }
+    def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
+  }
+
+  test("a job whose Spark job ends while its stage is needed elsewhere closes, and ends with the stage") {
+    val w = new World
+    val job = w.phase("0.0", 1)
+    w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, 0)
+    w.registry.sparkJobEnded(1, 10)
+    assert(w.ended === Nil && w.registry.priority(job) === 0 && w.registry.arrival(job) === 1)
+    w.registry.taskEnded(7, "success", 20)
+    w.registry.phaseEnded(job, "0.0", completed = true, 20)
+    assert(w.ended === Seq(job) && w.forgotten === Seq(job))
+    assert(w.registry.arrival(job) === Int.MaxValue)
+  }
+
+  test("what a job holds is released when it begins to close, and no plan makes it hold again") {
+    val w = new World
+    val job = w.phase("0.0", 1, "id" -> "x", "priority" -> "5")
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, 0))
+    w.registry.taskEnded(10, "success", 10)
+    assert(w.ledger.heldBy(job) === 1)
+    w.registry.markEnded("x", 20)
+    assert(w.ledger.heldBy(job) === 0 && w.registry.priority(job) === 5)
+    w.registry.applyPlan(w.plans, 30)
+    w.registry.taskEnded(11, "success", 40)
+    assert(w.ledger.heldBy(job) === 0 && w.ledger.violations() === Nil)
+  }
+
+  test("a thread that outlives its block gives its work to a job that ends with that work") {
+    val w = new World
+    val job = w.phase("0.0", 1, "id" -> "x")
+    w.registry.phaseEnded(job, "0.0", completed = true, 10)
+    w.registry.markEnded("x", 20)
+    assert(w.ended === Seq(job))
+    assert(w.phase("1.0", 2, "id" -> "x") === job)
+    w.registry.phaseEnded(job, "1.0", completed = true, 30)
+    assert(w.ended === Seq(job))
+  }
+
+  test("a Spark job whose end nobody heard of is over when the DAG scheduler has missed it twice") {
+    val w = new World
+    val jobs = Seq(1, 2).map(n => w.phase(s"$n.0", n))
+    jobs.zip(Seq("1.0", "2.0")).foreach { case (job, phase) => w.registry.phaseEnded(job, phase, completed = true, 10) }
+    w.registry.endMissing(_ == 1, 1000)
+    assert(w.ended === Nil, "once may be chance")
+    w.registry.endMissing(_ == 1, 2000)
+    assert(w.ended === Seq(jobs(1)))
+  }
+
+  test("a stage's retry keeps its index, and a job of any length remembers the latest only") {
+    val w = new World
+    def index(phase: String): Int =
+      w.registry.phaseStarted(
+        JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, phase, "", 1, unknown, barrier = false, _ => None, 0)._2
+    assert((0 to 2000).map(n => index(s"$n.0")) === (0 to 2000))
+    assert(index("2000.1") === 2000 && index("1999.1") === 1999)
+    assert(index("0.1") === 2001, "too long ago to be retried")
+  }
+}
