@@ -37,7 +37,7 @@ def job(
     isolation: float | None = None,
     user: str | None = None,
     job_class: str | None = None,
-    copies: Literal["auto", "never"] = "auto",
+    copies: Literal["auto", "never"] | None = None,
 ) -> Iterator[str]:
     """Mark everything this thread submits inside the ``with`` block as one job.
 
@@ -58,7 +58,8 @@ def job(
     user, job_class
         Whose job it is, and of which class, for policies that tell them apart.
     copies
-        ``"never"`` if tasks write outside Spark's commit protocol, so that none may run twice.
+        ``"never"`` if tasks write outside Spark's commit protocol: none is copied or evicted. ``"auto"``
+        allows both for the micro-batches of a stream too, which are spared by default.
 
     Yields
     ------
@@ -112,7 +113,7 @@ def job_marks(
     isolation: float | None = None,
     user: str | None = None,
     job_class: str | None = None,
-    copies: str = "auto",
+    copies: str | None = None,
 ) -> dict[str, str]:
     """The marks as local properties, checked. ``now_ms`` is what a deadline counts from (epoch ms).
 

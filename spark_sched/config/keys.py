@@ -267,7 +267,9 @@ JOB_COPIES = ConfigKey(
     "spark.sched.job.copies",
     values.choice("auto", "never"),
     "",
-    "`never` for jobs whose tasks write outside Spark's commit protocol: no task of theirs runs twice.",
+    "`never` for jobs whose tasks write outside Spark's commit protocol: none of theirs is copied, evicted "
+    "or speculated, and only one that failed runs again. `auto` allows copies and evictions in micro-batches "
+    "of a stream too, which have none otherwise.",
     kind="job",
 )
 

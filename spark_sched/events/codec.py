@@ -41,7 +41,8 @@ class _Field(NamedTuple):
     legal: str
     allowed: Callable[[Any], bool] | None = None
     optional: bool = False
-    spared: bool = False  # left out rather than written as null
+    spared: bool = False  # left out rather than written with its default
+    default: Any = None  # of an absent field
 
 
 def _text(name: str, *, optional: bool = False, empty: bool = True, attribute: str = "") -> _Field:
@@ -106,6 +107,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("next_tasks", optional=True),
         _flag("last"),
         _flag("barrier"),
+        _flag("restartable")._replace(spared=True, default=True),
     ),
     PhaseEnded: (_TIME, _JOB, _PHASE, _flag("completed")),
     TaskLaunched: (_TIME, _JOB, _PHASE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),
@@ -194,7 +196,7 @@ def encode_event(event: Event) -> dict[str, Any]:
     """The event as a JSON object."""
     fields = _FIELDS[type(event)]
     values = {f.name: getattr(event, f.attribute) for f in fields}
-    spared = {f.name for f in fields if f.spared and values[f.name] is None}
+    spared = {f.name for f in fields if f.spared and values[f.name] == f.default}
     return {"type": event.type, **{name: value for name, value in values.items() if name not in spared}}
 
 
@@ -223,7 +225,7 @@ def _decode(item: Any, number: int) -> Event | str:
     cls, fields = found
     values: list[Any] = []
     for field in fields:
-        value = item.get(field.name)
+        value = item.get(field.name, field.default)
         # type(), not isinstance(): JSON's true is no number.
         if type(value) in field.types:
             if field.allowed is not None and not field.allowed(value):

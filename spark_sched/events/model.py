@@ -88,7 +88,7 @@ class PhaseStarted:
 
     ``index`` counts the job's phases from 0; a retried phase keeps its index and has another key.
     ``next_tasks`` is the size of the phase after it in the DAG where Spark knows it; ``last`` says that the
-    job ends with it.
+    job ends with it. ``restartable`` is false where the driver neither copies nor evicts its tasks.
     """
 
     type: ClassVar[str] = "phase_started"
@@ -101,6 +101,7 @@ class PhaseStarted:
     next_tasks: int | None
     last: bool
     barrier: bool
+    restartable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ class PrioPolicy:
     """SLO jobs in order of arrival, then best-effort jobs in order of arrival, as in schedulers like Borg.
 
     A waiting SLO job that does not fit gets the slots of best-effort jobs, the latest started first; they
-    lose their work and wait again. Deadlines beyond having one and runtimes are not looked at.
+    lose their work and wait again. Those that the driver would not evict go on. Deadlines beyond having one
+    and runtimes are not looked at.
     """
 
     name = "prio"
@@ -59,7 +60,7 @@ def _victims(snapshot: Snapshot) -> set[str]:
         for executor in snapshot.executors.values()
     )
     jobs = snapshot.jobs.values()
-    evictable = [job for job in jobs if job.deadline_ms is None and job.running_slots]
+    evictable = [job for job in jobs if job.deadline_ms is None and job.running_slots and job.evictable]
     # The latest started loses least; arrival decides between those of one moment.
     evictable.sort(key=lambda job: (_begun_ms(job), job.arrival))
     victims: set[str] = set()

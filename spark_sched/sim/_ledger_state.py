@@ -107,9 +107,8 @@ class Phase:
     """One phase's tasks and what its task times say so far."""
 
     __slots__ = (
-        "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
-        "last_launch_ms", "pre_reserved", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks",
-        "timed",
+        "attempts", "copied", "dag_next_tasks", "done", "index", "job", "key", "last", "last_launch_ms",
+        "pre_reserved", "restartable", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks", "timed",
     )  # fmt: skip
 
     def __init__(
@@ -120,7 +119,7 @@ class Phase:
         tasks: int,
         dag_next_tasks: int | None,
         last: bool,
-        barrier: bool,
+        restartable: bool,
         start_ms: int,
         slots_per_task: int,
     ) -> None:
@@ -132,7 +131,7 @@ class Phase:
         self.slots = tasks * slots_per_task
         self.dag_next_tasks = dag_next_tasks
         self.last = last
-        self.barrier = barrier
+        self.restartable = restartable
         self.done: set[int] = set()
         self.copied: set[int] = set()
         self.attempts: dict[int, Attempt] = {}
@@ -182,7 +181,7 @@ class Phase:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
         IV-C)."""
         j = self.job
-        if not j.rule.copies or self.barrier or j.held == 0 or not self.pace_known():
+        if not j.rule.copies or not self.restartable or j.held == 0 or not self.pace_known():
             return []
         # Most calls end here: of tasks that all run at least this many have no copy.
         if (self.tasks - len(self.done) - len(self.copied)) * self.slots_per_task > j.held:

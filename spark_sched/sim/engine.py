@@ -474,8 +474,8 @@ class Simulation:
                 self._push(at_ms, _PLAN, "again")
 
     def _evict(self, job: JobRun) -> None:
-        """Kill a job's running tasks for others; they wait again."""
-        for attempt in self._running(lambda a: a.phase.job is job):
+        """Kill a job's running tasks for others, as live those of restartable phases; they wait again."""
+        for attempt in self._running(lambda a: a.phase.job is job and a.phase.restartable):
             if attempt.alive:
                 self._evicted(attempt)
         self._changed = 0  # the plan knows

@@ -75,6 +75,7 @@ def _phase(row: Row, tasks: list[Row], earlier: list[PhaseSpec]) -> PhaseSpec | 
         delay_ms=_ms(row["delay_s"]) if row["delay_s"] and row["delay_s"] > 0.0 else 0,
         name=row["name"] or "",
         gang=bool(row["barrier"]),
+        restartable=not row["barrier"],
         memory=[memory] * len(durations) if memory else (),
     )
 

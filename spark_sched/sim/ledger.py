@@ -156,6 +156,7 @@ class Ledger:
         barrier: bool,
         now_ms: int,
         slots_per_task: int = 1,
+        restartable: bool = True,
     ) -> None:
         """A phase's tasks are ready to be launched.
 
@@ -169,10 +170,12 @@ class Ledger:
             barrier: its tasks run all at once or not at all, so that none gets a copy.
             now_ms: the time.
             slots_per_task: slots that each of the phase's tasks takes.
+            restartable: its tasks may get copies at all.
         """
         j = self._jobs.get(job)
         if j is not None:
-            p = Phase(phase, j, index, tasks, next_tasks, last, barrier, now_ms, slots_per_task)
+            runs_again = restartable and not barrier
+            p = Phase(phase, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
             self._phases[phase] = p
             j.phases[phase] = p
             j.overridden = 0  # From here on the phase's own tasks ask.
@@ -348,7 +351,7 @@ class Ledger:
             wakes.append(j.deadline_ms)
             if j.rule.copies:
                 for p in j.phases.values():
-                    if not p.barrier and p.pace_known():
+                    if p.restartable and p.pace_known():
                         age_ms = p.copy_age_ms()
                         wakes += [
                             a.launch_ms + age_ms

@@ -106,6 +106,10 @@ class PhaseRun:
         if self.min_ms is None or duration_ms < self.min_ms:
             self.min_ms = duration_ms
 
+    @property
+    def restartable(self) -> bool:
+        return self.spec.restartable and self.job.spec.copies
+
     def durations(self) -> DurationSummary:
         return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
 
@@ -123,6 +127,7 @@ class PhaseRun:
                 finished=self.finished,
                 durations=self.durations(),
                 running=tuple([attempt.running_task(names) for attempt in self.running.values()]),
+                restartable=self.restartable,
             )
         return self.view
 

@@ -195,4 +195,5 @@ class Reservations:
             phase.last,
             phase.spec.gang,
             now_ms,
+            restartable=phase.restartable,
         )

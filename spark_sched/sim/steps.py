@@ -40,7 +40,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "phase_started": ("slots_per_task",),
+    "phase_started": ("slots_per_task", "restartable"),
     "may_launch": ("slots",),
 }
 

@@ -107,6 +107,7 @@ class Story:
                     next_tasks=phase.next_tasks,
                     last=phase.last,
                     barrier=phase.spec.gang,
+                    restartable=phase.restartable,
                 )
             )
 

@@ -28,7 +28,8 @@ class PhaseSpec:
         parents: numbers of the phases that must end first; a parent stands before its children.
         delay_ms: from its last parent's end (or the job's submission) until its tasks wait for slots.
         name: what recurring runs call it; empty for a phase of no name.
-        gang: starts only with all its tasks at once (a barrier stage).
+        gang: starts only with all its tasks at once (a barrier stage, or a gang of the papers).
+        restartable: its running tasks may be copied and evicted; false for a barrier stage of Spark.
         copy_duration_ms: draws how long a copy of one of its tasks runs; None draws one of ``durations_ms``.
         memory: average memory of each task, in the unit of the nodes' memory (processor sharing only);
             empty: none.
@@ -53,6 +54,7 @@ class PhaseSpec:
     near_wait_ms: int = 0
     seen_on: Sequence[str] = ()
     copies_ms: Mapping[int, int] = field(default_factory=dict, compare=False)
+    restartable: bool = True
 
     @property
     def tasks(self) -> int:
@@ -67,7 +69,7 @@ class JobSpec:
         key: unique in the workload.
         deadline_ms: when it must have ended (a time, not a span); None for a best-effort job.
         isolation: isolation level P that the job asks for; None: the configured one.
-        copies: false for a job whose tasks must never run twice.
+        copies: false for a job whose tasks must never run twice: none is copied or evicted.
         marked: its owner named it; what follows one of its phases may be in no DAG (see ``dag_known``).
         dag_known: the scheduler knows how many tasks the next phase of the same part has and which phase is
             the last.

@@ -131,6 +131,7 @@ class PhaseRecord:
                 finished=len(self.done),
                 durations=self.durations(),
                 running=tuple(self.running.values()),
+                restartable=s.restartable,
             )
         return self._view
 

@@ -36,7 +36,11 @@ class RunningTask:
 
 @dataclass(frozen=True, slots=True)
 class PhaseView:
-    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``."""
+    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``.
+
+    ``restartable`` is false where the driver neither copies nor evicts its tasks: a barrier or pipelined
+    stage, a micro-batch of a stream, a job that forbids it.
+    """
 
     phase: str
     name: str
@@ -49,6 +53,7 @@ class PhaseView:
     finished: int
     durations: DurationSummary
     running: tuple[RunningTask, ...]
+    restartable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,11 @@ class JobView:
     @property
     def held_slots(self) -> int:
         return sum(self.held.values())
+
+    @property
+    def evictable(self) -> bool:
+        """Whether the driver would kill all that runs of it for others."""
+        return all(phase.restartable for phase in self.phases if phase.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import ExecutorAdded, JobStarted, PhaseStarted, SlotHeld, TaskLaunched
 from spark_sched.policies import Plan, Policy, PolicySettings, available, create
-from spark_sched.predict import Forecast
+from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import ClusterState, Snapshot
 
 SCHEMA = Draft202012Validator(
@@ -58,9 +58,12 @@ def worlds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Forecast]]:
     told = {}
     for n, job in enumerate(draw(st.lists(jobs, max_size=8, unique_by=lambda job: job.job))):
         state.apply(job)
-        state.apply(PhaseStarted(job.time_ms, job.job, f"{n}.0", "p", 0, 3, None, False, False))
-        state.apply(TaskLaunched(job.time_ms, job.job, f"{n}.0", n, 0, "e", False))
-        state.apply(SlotHeld(job.time_ms, job.job, f"{n}.0", "e", 10**6))
+        state.apply(
+            PhaseStarted(job.time_ms, job.job, f"{n}.0", "p", 0, 3, None, False, False, draw(st.booleans()))
+        )
+        if draw(st.booleans()):
+            state.apply(TaskLaunched(job.time_ms, job.job, f"{n}.0", n, 0, "e", False))
+            state.apply(SlotHeld(job.time_ms, job.job, f"{n}.0", "e", 10**6))
         if draw(st.booleans()):
             told[job.job] = draw(forecasts)
     state.version = 77
@@ -108,6 +111,42 @@ def test_the_plan_is_valid_on_the_wire_and_gives_a_reason_for_each_job(
     SCHEMA.validate(document)
     assert (document["snapshot"], document["made_at_ms"], document["policy"]) == (77, 5_000, policy.name)
     assert all(job["reason"] for job in document["jobs"])
+
+
+@every_policy
+@settings(deadline=None)
+@given(world=worlds())
+def test_nobody_is_evicted_whom_the_driver_would_not_evict(
+    policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
+) -> None:
+    plan = decide(policy, world)
+    assert all(world[0].jobs[entry.job].evictable for entry in plan.jobs if entry.evict)
+
+
+def full_cluster(*, restartable: bool) -> tuple[Snapshot, dict[str, Forecast]]:
+    """A best-effort job on all four slots, for ten minutes in all, and an SLO job that must start at once."""
+    state = ClusterState()
+    state.apply(ExecutorAdded(0, "e", "h", 4))
+    told = {}
+    for key, deadline_ms, runtime_s in (("runs", None, 600.0), ("waits", 20_000, 10.0)):
+        state.apply(JobStarted(0, key, key, None, 0, None, deadline_ms, None, True, True))
+        state.apply(PhaseStarted(0, key, f"{key}.0", "p", 0, 4, None, True, False, restartable))
+        told[key] = Forecast(runtime=RuntimeDistribution.point_s(runtime_s), runtime_point_s=runtime_s)
+    for task in range(4):
+        state.apply(TaskLaunched(0, "runs", "runs.0", task, task, "e", False))
+    return state.snapshot(), told
+
+
+@every_policy
+def test_a_full_cluster_that_may_not_be_evicted_is_waited_for(policy: Policy) -> None:
+    plan = decide(policy, full_cluster(restartable=False))
+    assert [entry.job for entry in plan.jobs if entry.evict] == []
+
+
+@pytest.mark.parametrize("name", ["prio", "3sigma"])
+def test_policies_that_preempt_do_so_where_the_driver_would(name: str) -> None:
+    plan = decide(create(name, DEFAULTS), full_cluster(restartable=True))
+    assert [entry.job for entry in plan.jobs if entry.evict] == ["runs"]
 
 
 @every_policy

@@ -245,3 +245,15 @@ def test_every_ready_properties_file_attaches_and_is_valid(root):
         wrapped = properties.pop("spark.master")
         assert wrapped.startswith("spark-sched:")
         assert conf(wrapped, properties)["spark.master"] == wrapped
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_a_stage_that_feeds_another_while_it_runs_is_told_from_others(spark_context, pipelined):
+    if spark_context.version < "4.3":
+        pytest.skip("pipelined stages came with Spark 4.3")
+    jvm = spark_context._jvm
+    scheduler = jvm.org.apache.spark.scheduler
+    tasks = spark_context._gateway.new_array(scheduler.Task, 0)
+    nothing = jvm.scala.Option.empty()
+    stage = scheduler.TaskSet(tasks, 1, 0, 1, jvm.java.util.Properties(), 0, nothing, pipelined)
+    assert scheduler.sparksched.SparkLine.isPipelined(stage) is pipelined

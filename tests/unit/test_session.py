@@ -62,8 +62,8 @@ def test_only_what_was_said_is_marked():
         "spark.sched.job.id": "j1",
         "spark.sched.job.name": "etl",
         "spark.sched.job.priority": "0",
-        "spark.sched.job.copies": "auto",
     }
+    assert _marks(copies="auto")["spark.sched.job.copies"] == "auto"
 
 
 @pytest.mark.parametrize("deadline", ["15 min", timedelta(minutes=15), 900, 900.0], ids=repr)
@@ -151,7 +151,7 @@ def test_each_block_is_a_job_of_its_own():
 def test_a_connect_session_carries_marks_as_tags_and_keeps_its_own():
     session = ConnectSession()
     with job(session, "outer", priority=10) as outer_id:
-        outer = {"sched:name=outer", "sched:priority=10", "sched:copies=auto", f"sched:id={outer_id}"}
+        outer = {"sched:name=outer", "sched:priority=10", f"sched:id={outer_id}"}
         assert session.tags == {"mine"} | outer
         with job(session, "inner"):
             assert "sched:name=outer" not in session.tags

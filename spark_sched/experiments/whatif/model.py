@@ -199,6 +199,7 @@ def _spec(job: _Job, turnaround: int, hosts: _Hosts, locality_wait_ms: int) -> J
                 max(0, phase.submit_ms - ready_ms) + phase.launch_ms,
                 phase.record.name or "",
                 gang=bool(phase.record.barrier),
+                restartable=not phase.record.barrier,
                 part=part,
                 near=hosts.near(phase.attempts),
                 near_wait_ms=locality_wait_ms,

@@ -48,7 +48,8 @@ class SigmaOptions:
     Attributes:
         worth: of jobs.
         point: plan with the point estimate as if it were certain (3SigmaNoDist, PointPerfEst, PointRealEst).
-        preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose.
+        preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose; those that
+            the driver would not evict keep their slots until their expected end.
         cycle_ms: the scheduler's cycle; also the unit of under-estimates (§4.2.1).
         grid: the plan-ahead window.
         again_ms: plan again after this even if nothing happens while jobs wait.
@@ -284,7 +285,7 @@ class SigmaPolicy:
         held = []
         for r, job in enumerate(running):
             cost = None
-            if self.options.preempt and is_best_effort(job.view, now_ms):
+            if self.options.preempt and job.view.evictable and is_best_effort(job.view, now_ms):
                 cost = self.options.worth.of(job.view, 1.0, 0.0).at(ends_s[r]) + lost[r]
             held.append(Running(job.slots, stays[r], cost))
         return held

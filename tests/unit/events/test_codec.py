@@ -12,6 +12,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.events import (
     EVENT_TYPES,
     JobStarted,
+    PhaseStarted,
     SlotFreed,
     TaskEnded,
     decode_batch,
@@ -60,6 +61,21 @@ def test_optional_marks_may_be_null_or_absent_alike() -> None:
     assert as_null == absent
     assert isinstance(as_null, JobStarted)
     assert as_null.isolation is None
+
+
+def test_a_phase_is_restartable_unless_it_says_otherwise() -> None:
+    phase = {
+        "type": "phase_started", "time_ms": 1, "job": "j", "phase": "1.0", "name": "n", "index": 0,
+        "tasks": 2, "next_tasks": None, "last": False, "barrier": False,
+    }  # fmt: skip
+    plain, once = decode_event(phase), decode_event(phase | {"restartable": False})
+    assert isinstance(plain, PhaseStarted)
+    assert isinstance(once, PhaseStarted)
+    assert (plain.restartable, once.restartable) == (True, False)
+    assert encode_event(plain) == phase
+    assert encode_event(once) == phase | {"restartable": False}
+    with pytest.raises(BadInputError, match="restartable must be true or false, not None"):
+        decode_event(phase | {"restartable": None})
 
 
 def test_unknown_event_types_are_skipped_and_counted() -> None:

@@ -200,6 +200,53 @@ def test_preemption_saves_a_deadline():
         assert found["be"]["evictions"] == 2, policy
 
 
+class Recorded:
+    """A policy whose plans can be looked at afterwards."""
+
+    def __init__(self, name: str) -> None:
+        self._policy = create(name, SETTINGS)
+        self.name = name
+        self.changes_with = self._policy.changes_with
+        self.new_jobs_wait = getattr(self._policy, "new_jobs_wait", False)
+        self.plans: list[Plan] = []
+
+    def decide(self, *arguments) -> Plan:
+        self.plans.append(self._policy.decide(*arguments))
+        return self.plans[-1]
+
+
+@pytest.mark.parametrize("policy", ["prio", "point-perf-est", "3sigma"])
+@pytest.mark.parametrize("marks", [{"barrier": True}, {"copies": False}], ids=["barrier", "never"])
+def test_an_slo_job_waits_for_the_end_of_what_may_not_be_evicted(policy: str, marks: dict[str, bool]):
+    phase = PhaseSpec([100_000] * 2, gang=True, restartable=not marks.get("barrier", False))
+    jobs = [
+        JobSpec("first", 0, (phase,), copies=marks.get("copies", True)),
+        JobSpec("slo", 10_000, (PhaseSpec([5_000] * 2),), deadline_ms=60_000),
+    ]
+    recorded = Recorded(policy)
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, recorded, predictor="oracle"))
+    assert found["first"]["evictions"] == 0
+    assert (found["first"]["end_ms"], found["slo"]["end_ms"]) == (100_000, 105_000)
+    entries = [entry for plan in recorded.plans for entry in plan.jobs]
+    assert not any(entry.evict for entry in entries)
+    # Policies that plan start times plan this one for the other job's end.
+    starts = {entry.start_ms for entry in entries if entry.job == "slo" and entry.deferred}
+    assert all(start_ms is None or start_ms >= 100_000 for start_ms in starts)
+    assert policy == "prio" or any(starts)
+
+
+def test_the_driver_and_the_simulator_evict_the_restartable_phases_of_a_job_alone():
+    phases = (PhaseSpec([10_000]), PhaseSpec([10_000], restartable=False))
+
+    def say(job, now):
+        return {"evict": now == 3_000, "deferred": now == 3_000}
+
+    policy = Scripted(say, again_ms=lambda now: 3_000 if now < 3_000 else 4_000 if now < 4_000 else None)
+    result = simulate(ClusterSpec(uniform_nodes(1, 2)), [JobSpec("a", 0, phases)], policy)
+    assert rows(result)["a"]["evictions"] == 1
+    assert sorted(result.tasks["outcome"]) == ["evicted", "success", "success"]
+
+
 def test_a_job_of_several_phases_is_not_held_up_between_them():
     chain = tuple(PhaseSpec([1_000, 1_000], (i - 1,) if i else ()) for i in range(3))
     found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), [JobSpec("a", 0, chain)], "3sigma"))

@@ -48,9 +48,10 @@ object Event {
     }
   }
 
+  /** @param restartable a task of it may run again for our own ends: as a copy, or after an eviction */
   final case class PhaseStarted(
       timeMs: Long, job: String, phase: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
-      last: Boolean, barrier: Boolean) extends Event("phase_started") {
+      last: Boolean, barrier: Boolean, restartable: Boolean = true) extends Event("phase_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("phase", phase)
@@ -60,6 +61,7 @@ object Event {
       nextTasks.fold(out.writeNullField("next_tasks"))(out.writeNumberField("next_tasks", _))
       out.writeBooleanField("last", last)
       out.writeBooleanField("barrier", barrier)
+      if (!restartable) out.writeBooleanField("restartable", false)
     }
   }
 

@@ -6,6 +6,9 @@ import scala.util.matching.Regex
  * What a Spark job's local properties and tags say about the tenant's job it belongs to.
  *
  * @param key names the job for the length of its life; opaque to all but this file
+ * @param copies whether its tasks may run again for our own ends, as copies or after evictions; those of a stream's
+ *               micro-batches only where the job asks for it
+ * @param runsOnce its owner forbids that any task of it runs twice, Spark's own speculation included
  * @param grouping what makes Spark jobs parts of this job
  * @param endsByCall its owner says when it is over; other jobs are over when they have been idle
  * @param warnings sentences about marks that could not be read and were ignored
@@ -21,7 +24,8 @@ final case class JobMark(
     copies: Boolean,
     grouping: JobMark.Grouping,
     endsByCall: Boolean,
-    warnings: Seq[String]) {
+    warnings: Seq[String],
+    runsOnce: Boolean = false) {
   def marked: Boolean = grouping == JobMark.ByMark
 }
 
@@ -47,6 +51,9 @@ object JobMark {
   private val SqlExecutionId = "spark.sql.execution.id"
   private val Tags = "spark.job.tags"
 
+  // Structured Streaming says in whose run a micro-batch is.
+  private val StreamingQuery = "sql.streaming.queryId"
+
   /** The key of the job that is marked with this id. */
   def keyOf(id: String): String = "mark-" + id
 
@@ -66,6 +73,7 @@ object JobMark {
       value
     }
 
+    val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
     val (grouping, key) = mark("id").map(ByMark -> keyOf(_))
       .orElse(mark("name").map(n => ByMark -> s"mark-name-$n"))
       .orElse(property(GroupId).map(g => ByGroup -> s"group-$g"))
@@ -79,10 +87,12 @@ object JobMark {
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1)),
       parsed("deadline", "milliseconds since 1970")(_.toLongOption),
       mark("class"),
-      parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto")).getOrElse(true),
+      // What a sink of a stream writes twice, no commit protocol need undo.
+      copies.getOrElse(property(StreamingQuery).isEmpty),
       grouping,
       // An id in a tag is a Connect client's, which has nothing to call.
       endsByCall = property(Prefix + "id").isDefined,
-      warnings.result())
+      warnings.result(),
+      runsOnce = copies.contains(false))
   }
 }

@@ -47,7 +47,7 @@ final class Ledger(listener: LedgerListener) {
 
   private final class Phase(
       val key: String, val job: Job, val index: Int, val tasks: Int,
-      val dagNextTasks: Option[Int], val last: Boolean, val barrier: Boolean, startMs: Long, val slotsPerTask: Int) {
+      val dagNextTasks: Option[Int], val last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int) {
     val slots: Int = tasks * slotsPerTask
     val done = new mutable.BitSet(tasks)
     val copied = mutable.BitSet.empty
@@ -152,13 +152,15 @@ final class Ledger(listener: LedgerListener) {
    *
    * @param nextTasks slots that the phase which follows in the DAG needs for its tasks, where it is known
    * @param last nothing follows: the job ends with this phase
+   * @param barrier its tasks run all at once or not at all, so that none gets a copy
    * @param slotsPerTask slots that each of the phase's tasks takes
+   * @param restartable its tasks may get copies at all
    */
   def phaseStarted(
       job: String, phase: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
-      nowMs: Long, slotsPerTask: Int = 1): Unit =
+      nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true): Unit =
     jobs.get(job).foreach { j =>
-      val p = new Phase(phase, j, index, tasks, nextTasks, last, barrier, nowMs, slotsPerTask)
+      val p = new Phase(phase, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
       phases(phase) = p
       j.phases(phase) = p
       j.overridden = 0 // From here on the phase's own tasks ask.
@@ -309,7 +311,7 @@ final class Ledger(listener: LedgerListener) {
 
   private def stragglers(p: Phase, nowMs: Long): Seq[Attempt] = {
     val j = p.job
-    if (!j.rule.copies || p.barrier || j.held == 0 || !p.paceKnown) Nil
+    if (!j.rule.copies || !p.restartable || j.held == 0 || !p.paceKnown) Nil
     else {
       val running = p.runningTasks
       // Tasks still waiting for a slot come before copies.
@@ -349,7 +351,7 @@ final class Ledger(listener: LedgerListener) {
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
           if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
-            if (!p.barrier && p.paceKnown) {
+            if (p.restartable && p.paceKnown) {
               val ageMs = p.copyAgeMs
               p.attempts.valuesIterator.foreach { a =>
                 val oldEnough = a.launchMs + ageMs

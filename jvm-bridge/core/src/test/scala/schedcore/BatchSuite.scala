@@ -24,7 +24,8 @@ final class BatchSuite extends AnyFunSuite {
       TaskLaunched(t + 120, "mark-7f3a", "4.0", 17, 0, "0", copy = false),
       TaskLaunched(t + 121, "mark-7f3a", "4.0", 18, 1, "1", copy = false),
       JobStarted(t + 200, mark("spark-3", "spark-3")),
-      PhaseStarted(t + 205, "spark-3", "5.0", "count at load.py:8", 0, 40, None, last = true, barrier = false),
+      PhaseStarted(
+        t + 205, "spark-3", "5.0", "count at load.py:8", 0, 40, None, last = true, barrier = false, restartable = false),
       TaskEnded(t + 1120, "mark-7f3a", "4.0", 17, 0, "0", 1000, "success", copy = false),
       SlotHeld(t + 1120, "mark-7f3a", "4.0", "0", t + 9000),
       SlotFreed(t + 1300, "mark-7f3a", "0", "used"),

@@ -32,7 +32,7 @@ final class JobMarkSuite extends AnyFunSuite {
       "spark.sched.job.class" -> "etl", "spark.sched.job.copies" -> "never", "spark.jobGroup.id" -> "other")
     assert(m === JobMark(
       "mark-7f3a", "kmeans", Some("ana"), 10, Some(0.9), Some(1789000900000L), Some("etl"), copies = false, JobMark.ByMark,
-      endsByCall = true, Nil))
+      endsByCall = true, Nil, runsOnce = true))
     assert(m.marked)
   }
 
@@ -49,6 +49,15 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(mark("spark.job.tags" -> "SparkConnect_OperationTag_User_u_Session_s_Tag_sched:priority=10").priority === 10)
     assert(mark("spark.job.tags" -> "spark-session-0f1e-thread-22-sched:priority=10").priority === 10)
     assert(mark("spark.job.tags" -> "sched:name=report").key === "mark-name-report")
+  }
+
+  test("tasks of a stream's micro-batches run again only where the job asks for it") {
+    val stream = "sql.streaming.queryId" -> "4c1f"
+    assert(!mark(stream).copies)
+    assert(!mark(stream).runsOnce)
+    assert(mark(stream, "spark.sched.job.copies" -> "auto").copies)
+    assert(mark("spark.sched.job.copies" -> "never").runsOnce)
+    assert(!mark("spark.sched.job.copies" -> "auto").runsOnce)
   }
 
   test("a local property wins over a tag") {

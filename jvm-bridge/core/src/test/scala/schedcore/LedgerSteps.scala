@@ -39,7 +39,7 @@ final class LedgerSteps(rules: Map[String, Rule]) {
         ledger.phaseStarted(
           text("job"), text("phase"), int("index"), int("tasks"),
           Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
-          step.path("slots_per_task").asInt(1))
+          step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true))
       case "phase_ended" => ledger.phaseEnded(text("phase"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))

@@ -5,6 +5,20 @@ import scala.collection.mutable
 import schedcore._
 
 /**
+ * A task set among the tenants' jobs.
+ *
+ * @param index place in its job
+ * @param restartable its tasks may run again for our own ends, as copies or after evictions
+ * @param runsOnce not even Spark's own speculation may run a task of it twice
+ */
+private[sparksched] final case class PhasePlace(job: String, index: Int, restartable: Boolean, runsOnce: Boolean)
+
+private[sparksched] object PhasePlace {
+  /** Of a task set that only Spark's own scheduling applies to. */
+  val None: PhasePlace = PhasePlace("", 0, restartable = false, runsOnce = false)
+}
+
+/**
  * The jobs, phases, tasks and executors of this application, by the project's words.
  *
  * Translates what Spark tells into calls on the ledger and events for the planner, so that both hear the same story.
@@ -76,7 +90,7 @@ private[sparksched] final class Registry(
 
   def phaseStarted(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, property: String => Option[String], nowMs: Long): (String, Int) = {
+      barrier: Boolean, restartable: Boolean, property: String => Option[String], nowMs: Long): PhasePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     job.lastActiveMs = nowMs
@@ -85,12 +99,14 @@ private[sparksched] final class Registry(
     val stage = phase.takeWhile(_ != '.').toInt
     val index = job.indexOf(stage)
     val last = isLast(mark, job, outlook, property)
+    // Whoever forbade it when the job began has not allowed it since.
+    val again = restartable && mark.copies && job.mark.copies
     val started =
-      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier)
+      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier, again)
     job.phases(phase) = started
-    ledger.phaseStarted(mark.key, phase, index, tasks, outlook.nextTasks, last, barrier, nowMs)
+    ledger.phaseStarted(mark.key, phase, index, tasks, outlook.nextTasks, last, barrier, nowMs, restartable = again)
     events.offer(started)
-    mark.key -> index
+    PhasePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
   }
 
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {

@@ -95,15 +95,15 @@ private[spark] final class SchedTaskScheduler(
     manager
   }
 
-  /** Called in the DAGScheduler's event loop, by the new task set manager. @return the tenant's job and the phase's index in it */
-  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): (String, Int) =
-    failOpen("task set", SchedTaskScheduler.NoJob)(synchronized {
+  /** Called in the DAGScheduler's event loop, by the new task set manager. */
+  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): PhasePlace =
+    failOpen("task set", PhasePlace.None)(synchronized {
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       registry.phaseStarted(
         JobMark.from(property, taskSet.priority), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
-        barrier, property, nowMs)
+        barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), property, nowMs)
     })
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
@@ -292,10 +292,15 @@ private[spark] final class SchedTaskScheduler(
 
   /**
    * Takes a job's slots for others. A killed task is no failure to Spark: it waits again, however often that happens.
-   * Barrier tasks stay: without one of them Spark fails the whole phase, and fails the job when that has happened often.
+   * Tasks of phases that are not restartable stay: without one of a barrier stage, for example, Spark fails the whole
+   * stage, and fails the job when that has happened often.
    */
   private def evict(job: String): Unit = registry.runningTasks(job).filterNot(beingEvicted).foreach { tid =>
-    if (Option(taskIdToTaskSetManager.get(tid)).exists(!_.isBarrier)) {
+    val mayStop = taskIdToTaskSetManager.get(tid) match {
+      case ours: SchedTaskSetManager => ours.place.restartable
+      case _ => false
+    }
+    if (mayStop) {
       beingEvicted += tid
       evictions += 1
       killTaskAttempt(tid, interruptThread = true, "evicted by the plan: others are worth more than it loses")
@@ -330,9 +335,4 @@ private[spark] final class SchedTaskScheduler(
       "events_sent" -> events.sentCount,
       "events_dropped" -> events.droppedCount) ++ plans.counters ++ planner.counters
   })
-}
-
-private[sparksched] object SchedTaskScheduler {
-  /** Job and index of a phase that Spark's own scheduling applies to. */
-  private val NoJob = "" -> 0
 }

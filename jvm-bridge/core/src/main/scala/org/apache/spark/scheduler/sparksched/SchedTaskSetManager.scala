@@ -16,7 +16,10 @@ private[sparksched] class SchedTaskSetManager(
   private def failOpen: FailOpen = scheduler.failOpen
 
   val phase: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
-  val (job: String, index: Int) = scheduler.phaseStarted(phase, taskSet, isBarrier)
+  val place: PhasePlace = scheduler.phaseStarted(phase, taskSet, isBarrier)
+  def job: String = place.job
+  // Its tasks must run beside those of other phases, or of each other, to end at all.
+  private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
 
   protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, pendingOn(executor))
@@ -36,9 +39,9 @@ private[sparksched] class SchedTaskSetManager(
 
   // ---- pilots ------------------------------------------------------------------------------------------------
 
-  /** Whether only this phase's pilots may start; a barrier's tasks start together or not at all. */
-  def pilotsFirst: Boolean = !isBarrier && {
-    pilots.put(scheduler.plans.pilots(job, index))
+  /** Whether only this phase's pilots may start; tasks that wait for each other have none. */
+  def pilotsFirst: Boolean = !concurrent && {
+    pilots.put(scheduler.plans.pilots(job, place.index))
     pilots.closed
   }
 
@@ -69,6 +72,10 @@ private[sparksched] class SchedTaskSetManager(
 
   // ---- copies ------------------------------------------------------------------------------------------------
 
+  /** Spark's own speculation is the application's choice, but for jobs that forbid that a task runs twice. */
+  override def checkSpeculatableTasks(minTimeToSpeculation: Long): Boolean =
+    !place.runsOnce && super.checkSpeculatableTasks(minTimeToSpeculation)
+
   override def isSchedulable: Boolean = super.isSchedulable || (!isZombie && scheduler.wantsCopies(phase))
 
   /** Stock speculation refuses the original's host, so copies on held slots are picked by the ledger instead. */
@@ -81,7 +88,7 @@ private[sparksched] class SchedTaskSetManager(
     val stock =
       if (onlyPilots) failOpen("pilots", Option.empty[Dequeued])(nextPilot(execId, host, maxLocality))
       else super.dequeueTaskHelper(execId, host, maxLocality, speculative)
-    if (stock.isDefined || !speculative || isBarrier) stock
+    if (stock.isDefined || !speculative || !place.restartable) stock
     else failOpen("copies", Option.empty[Dequeued])(nextCopy(execId, host))
   }
 

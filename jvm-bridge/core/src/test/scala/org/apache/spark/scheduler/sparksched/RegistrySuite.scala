@@ -21,7 +21,8 @@ final class RegistrySuite extends AnyFunSuite {
     def phase(name: String, sparkJob: Int, marks: (String, String)*): String = {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
       registry.phaseStarted(
-        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false, property, 0)._1
+        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false,
+        restartable = true, property, 0).job
     }
     def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
   }
@@ -76,7 +77,8 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     def index(phase: String): Int =
       w.registry.phaseStarted(
-        JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, phase, "", 1, unknown, barrier = false, _ => None, 0)._2
+        JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, phase, "", 1, unknown, barrier = false,
+        restartable = true, _ => None, 0).index
     assert((0 to 2000).map(n => index(s"$n.0")) === (0 to 2000))
     assert(index("2000.1") === 2000 && index("1999.1") === 1999)
     assert(index("0.1") === 2001, "too long ago to be retried")

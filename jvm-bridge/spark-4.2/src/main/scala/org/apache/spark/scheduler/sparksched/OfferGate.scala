@@ -25,6 +25,9 @@ private[sparksched] abstract class OfferGate(
 private[sparksched] object SparkLine {
   def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = offer.cores / scheduler.CPUS_PER_TASK
 
+  /** Stages that hand their output to others while they run came with Spark 4.3. */
+  def isPipelined(taskSet: TaskSet): Boolean = false
+
   /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)

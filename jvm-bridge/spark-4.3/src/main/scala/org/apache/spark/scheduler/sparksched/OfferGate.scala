@@ -31,6 +31,9 @@ private[sparksched] object SparkLine {
     (if (cpus == One) offer.cores else offer.cores / cpus).toInt
   }
 
+  /** Whether its output goes to another stage while it runs: no task of it can be run again by itself. */
+  def isPipelined(taskSet: TaskSet): Boolean = taskSet.isPipelined
+
   /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
