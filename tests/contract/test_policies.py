@@ -114,7 +114,6 @@ def test_the_plan_is_valid_on_the_wire_and_gives_a_reason_for_each_job(
 
 
 @every_policy
-@settings(deadline=None)
 @given(world=worlds())
 def test_nobody_is_evicted_whom_the_driver_would_not_evict(
     policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
