@@ -16,13 +16,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spark_sched.sim.ledger import Rule
+from spark_sched.sim.ledger import UNBOUNDED, IdleLimits, Rule
 from spark_sched.sim.steps import Outcome, StepRunner
 
 SEED = 20180702
 SEQUENCES = 220
 STEPS = 70
-OUT = Path(__file__).parents[1] / "protocol" / "golden" / "random.json.gz"
+OUT = Path(__file__).parents[1] / "protocol" / "golden"
 
 BASE = Rule(priority=0, copies=True, shape_weight=5.0, max_hold_ms=60_000, gap_ms=2_000)
 RULES: dict[str, dict[str, Any]] = {
@@ -39,12 +39,23 @@ RULES: dict[str, dict[str, Any]] = {
     "below": {"priority": -5, "isolation": 0.7},
 }
 
+# Jobs that mostly pause, under limits that are felt.
+IDLE_RULES: dict[str, dict[str, Any]] = {
+    "background": {"isolation": 0.0},
+    "unknown": {"priority": 10, "first_gap_ms": 1_000},
+    "equal": {"priority": 10, "first_gap_ms": 4_000, "gap_ms": 3_000},
+    "never_pauses": {"priority": 5, "first_gap_ms": 0},
+    "high": {"priority": 20, "first_gap_ms": 1_000, "isolation": 0.9},
+    "as_before": {"priority": 7},
+}
+IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
 
-def rules() -> dict[str, Rule]:
+
+def rules(named: dict[str, dict[str, Any]] = RULES) -> dict[str, Rule]:
     base = asdict(BASE)
     return {
         name: Rule(**{**base, **changes, "phase_tasks": tuple(changes.get("phase_tasks", ()))})
-        for name, changes in RULES.items()
+        for name, changes in named.items()
     }
 
 
@@ -62,7 +73,11 @@ class Walk:
     """A cluster and its jobs as the ledger's caller sees them; each ``step`` does one thing and notes it."""
 
     rng: random.Random
-    runner: StepRunner = field(default_factory=lambda: StepRunner(rules()))
+    rules: dict[str, dict[str, Any]] = field(default_factory=lambda: RULES)
+    limits: IdleLimits = UNBOUNDED
+    #: Holds expire when they should and not when somebody happens to ask.
+    punctual: bool = False
+    runner: StepRunner = field(init=False)
     now_ms: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)
     slots: dict[str, int] = field(default_factory=dict)
@@ -72,6 +87,7 @@ class Walk:
     numbers: int = 0
 
     def __post_init__(self) -> None:
+        self.runner = StepRunner(rules(self.rules), self.limits)
         for i in range(self.rng.randint(1, 4)):
             self.add_executor(f"e{i}")
         self.start_job()
@@ -90,13 +106,29 @@ class Walk:
         if self.numbers % 10 == 0 and "now_ms" in arguments:
             expect["holds"] = self.runner.holds()
             expect["deadlines"] = self.runner.deadlines()
+            if self.punctual:
+                expect["idle_cost_ms"] = self.runner.ledger.idle_cost_ms(self.now_ms)
+                expect["job_idle_costs_ms"] = {
+                    job: self.runner.ledger.idle_cost_ms(self.now_ms, job) for job in self.jobs
+                }
         self.steps.append({**step, "expect": expect} if expect else step)
         self.numbers += 1
         return outcome
 
     def step(self) -> None:
-        self.now_ms += self.rng.choice((0, 0, 1, 7, 50, 200, 300, 1000, 4000))
-        self.rng.choice(_ACTIONS)(self)
+        now_ms = self.now_ms + self.rng.choice((0, 0, 1, 7, 50, 200, 300, 1000, 4000))
+        if self.punctual:
+            self.wake_until(now_ms)
+        self.now_ms = now_ms
+        self.rng.choice(_IDLE_ACTIONS if self.punctual else _ACTIONS)(self)
+
+    def wake_until(self, end_ms: int) -> None:
+        while True:
+            wake_ms = self.do("next_wake", now_ms=self.now_ms).answer
+            if wake_ms is None or wake_ms > end_ms:
+                return
+            self.now_ms = max(self.now_ms, wake_ms)
+            self.do("expire", now_ms=self.now_ms)
 
     def end(self) -> None:
         """All there is to compare once more, then the end of time: nothing may stay held."""
@@ -136,11 +168,11 @@ class Walk:
     def start_job(self) -> None:
         key = f"j{self.rng.randint(0, 4)}"
         self.jobs.setdefault(key, 0)
-        self.do("job_started", job=key, marked=self.rng.random() < 0.5, rule=self._one(RULES))
+        self.do("job_started", job=key, marked=self.rng.random() < 0.5, rule=self._one(self.rules))
 
     def change_rule(self) -> None:
         if self.jobs:
-            self.do("rule_changed", job=self._one(self.jobs), rule=self._one(RULES), now_ms=self.now_ms)
+            self.do("rule_changed", job=self._one(self.jobs), rule=self._one(self.rules), now_ms=self.now_ms)
 
     def end_job(self) -> None:
         if self.jobs and self.rng.random() < 0.3:
@@ -298,35 +330,50 @@ _ACTIONS = (
     Walk.add_executor,
     Walk.lose_executor,
 )
+# A hold needs tasks that end, and a pause a phase that does.
+_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_phase] * 4, *_ACTIONS[-9:])
 
 
-def sequence(rng: random.Random, steps: int) -> Walk:
-    walk = Walk(rng)
+def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:
+    walk = Walk(rng, **more)
     while len(walk.steps) < steps:
         walk.step()
     walk.end()
     return walk
 
 
-def document() -> dict[str, Any]:
+def document(
+    first_seed: int, sequences: int, named: dict[str, dict[str, Any]], **more: Any
+) -> dict[str, Any]:
+    limits = {"idle_limits": asdict(more["limits"])} if "limits" in more else {}
     return {
         "about": "Generated by tools/ledger_walk.py; what is expected is what the Python ledger did.",
+        **limits,
         "base_rule": {**asdict(BASE), "phase_tasks": []},
-        "rules": RULES,
+        "rules": named,
         "sequences": [
             {
                 "title": f"random sequence {i}",
-                "source": f"seed {SEED + i}",
-                "steps": sequence(random.Random(SEED + i), STEPS).steps,
+                "source": f"seed {first_seed + i}",
+                "steps": sequence(random.Random(first_seed + i), STEPS, rules=named, **more).steps,
             }
-            for i in range(SEQUENCES)
+            for i in range(sequences)
         ],
     }
 
 
-if __name__ == "__main__":
-    text = json.dumps(document(), separators=(",", ":"))
-    part = OUT.with_suffix(".part")
+def write(name: str, content: dict[str, Any]) -> None:
+    out = OUT / name
+    text = json.dumps(content, separators=(",", ":"))
+    part = out.with_suffix(".part")
     part.write_bytes(gzip.compress(text.encode(), mtime=0))
-    os.replace(part, OUT)
-    print(f"{OUT}: {len(text)} characters, {OUT.stat().st_size} bytes")
+    os.replace(part, out)
+    print(f"{out}: {len(text)} characters, {out.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    write("random.json.gz", document(SEED, SEQUENCES, RULES))
+    write(
+        "random-idle.json.gz",
+        document(SEED + SEQUENCES, 120, IDLE_RULES, limits=IDLE_LIMITS, punctual=True),
+    )

@@ -66,7 +66,35 @@ RESERVATION_GAP = ConfigKey(
     "spark.sched.reservation.gap",
     values.time_ms(),
     "10s",
-    "How long slots stay held between two Spark jobs of one marked job, while the driver's own code runs.",
+    "Longest time that slots stay held between two actions of one job, while the driver's own code runs. A "
+    "job that nobody ends (a mark by name, a job group) is over when it has been idle for so long.",
+)
+RESERVATION_FIRST_GAP = ConfigKey(
+    "spark.sched.reservation.firstGap",
+    values.time_ms(),
+    "1s",
+    "How long slots stay held after an action of a job that neither paused before nor has a history. Later "
+    "it is twice the longest of the job's latest pauses, at least 500 ms and at most `gap`.",
+)
+RESERVATION_IDLE_SHARE = ConfigKey(
+    "spark.sched.reservation.idleShare",
+    values.number(0, 1),
+    "0.25",
+    "Share of all slots that one job may hold on average while it pauses between actions. What would cost "
+    "more is released early; 1 bounds nothing.",
+)
+LIMITS_IDLE_SHARE = ConfigKey(
+    "spark.sched.limits.idleShare",
+    values.number(0, 1),
+    "0.4",
+    "The same for all jobs of the application together: the lowest priority gives way first.",
+)
+LIMITS_IDLE_BURST = ConfigKey(
+    "spark.sched.limits.idleBurst",
+    values.time_ms(),
+    "5s",
+    "How far holding between actions may run ahead of either share: by as much as all slots held for this "
+    "long.",
 )
 RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",

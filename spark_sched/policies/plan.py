@@ -24,6 +24,7 @@ class ReservationRule:
         prereserve_threshold: R in [0, 1], the finished fraction past which slots of others are taken.
         phase_tasks: tasks of the job's phases by index, each at least 1; empty when unknown.
         copies: whether held idle slots may run copies of straggling tasks.
+        gap_ms: how long slots stay held after an action until the job's own pauses tell.
     """
 
     isolation: float
@@ -32,6 +33,7 @@ class ReservationRule:
     prereserve_threshold: float
     phase_tasks: tuple[int, ...]
     copies: bool
+    gap_ms: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,6 +43,7 @@ class ReservationRule:
             "prereserve_threshold": self.prereserve_threshold,
             "phase_tasks": list(self.phase_tasks),
             "copies": self.copies,
+            "gap_ms": self.gap_ms,
         }
 
 

@@ -27,6 +27,7 @@ class Forecast:
         runtime: how long the job runs from its first task on, in the places that it prefers; None: unknown.
         runtime_point_s: the one number to expect of it, for those who plan with one.
         runtime_source: for people: which feature, expert and how many runs it comes from.
+        gap_ms: its usual pause between two actions; 0: earlier runs had none.
     """
 
     phase_tasks: tuple[int, ...] = ()
@@ -38,6 +39,7 @@ class Forecast:
     runtime: RuntimeDistribution | None = None
     runtime_point_s: float | None = None
     runtime_source: str = "none"
+    gap_ms: int | None = None
 
 
 UNKNOWN = Forecast()

@@ -11,7 +11,7 @@ import statistics
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
 
-from spark_sched.events import Event, JobStarted, PhaseStarted
+from spark_sched.events import Event, JobStarted, PhaseEnded, PhaseStarted
 from spark_sched.predict.forecast import UNKNOWN, Forecast
 from spark_sched.predict.pareto import shape_from_sums
 from spark_sched.predict.runs import MAX_PHASES, NoStore, PhaseRun, Run, RunStore
@@ -21,6 +21,8 @@ __all__ = ["PhaseHistory"]
 
 #: Runs remembered per job name, and phase instances whose task times are pooled per phase name.
 RUNS_KEPT = 5
+#: Pauses between two actions kept of one run: the latest.
+GAPS_KEPT = 200
 #: Job names remembered at once; the one unused for longest goes first.
 NAMES_KEPT = 10_000
 
@@ -47,6 +49,29 @@ class _Active:
     name: str
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
     ended: dict[int, PhaseRun | None] = field(default_factory=dict)  # None: its last attempt did not complete
+    running: dict[str, bool] = field(default_factory=dict)  # by key: does the DAG know what follows?
+    paused_ms: int | None = None
+    gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+
+    def begin(self, event: PhaseStarted) -> None:
+        if not self.running and self.paused_ms is not None:
+            # 0 stands for no pause at all.
+            self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
+        self.paused_ms = None
+        self.running[event.phase] = event.next_tasks is not None
+        if event.index < MAX_PHASES:
+            # A retry runs only the tasks whose results were lost: the first attempt tells the width.
+            self.started.setdefault(event.index, event.tasks)
+
+    def end(self, event: PhaseEnded) -> None:
+        followed = self.running.pop(event.phase, True)
+        if not self.running and not followed:
+            self.paused_ms = event.time_ms
+
+    def usual_gap_ms(self) -> int:
+        """The length that nine of ten pauses do not exceed; 0 without any."""
+        ordered = sorted(self.gaps_ms)
+        return ordered[math.ceil(0.9 * len(ordered)) - 1] if ordered else 0
 
 
 class PhaseHistory:
@@ -87,9 +112,12 @@ class PhaseHistory:
                 self._name(event.name)
         elif isinstance(event, PhaseStarted):
             active = self._active.get(event.job)
-            if active is not None and event.index < MAX_PHASES:
-                # A retry runs only the tasks whose results were lost: the first attempt tells the width.
-                active.started.setdefault(event.index, event.tasks)
+            if active is not None:
+                active.begin(event)
+        elif isinstance(event, PhaseEnded):
+            active = self._active.get(event.job)
+            if active is not None:
+                active.end(event)
 
     def learn(self, summary: Summary) -> None:
         """Remember the task times of a phase that ended, and the run of a job that ended whole."""
@@ -122,6 +150,7 @@ class PhaseHistory:
             source="history",
             runs=len(agreeing),
             samples=samples,
+            gap_ms=_usual_gap_ms(agreeing),
         )
 
     def _learn_phase(self, summary: PhaseSummary) -> None:
@@ -145,7 +174,7 @@ class PhaseHistory:
         # A run with a phase that failed, or whose start was not seen, would promise too little.
         whole = [phase for phase in phases if phase is not None]
         if len(whole) == len(phases):
-            run = Run(summary.ended_ms, tuple(whole))
+            run = Run(summary.ended_ms, tuple(whole), active.usual_gap_ms())
             self._name(active.name).runs.append(run)
             self._store.save(active.name, run, self._runs_kept)
 
@@ -185,6 +214,12 @@ def _agrees(active: _Active, run: Run) -> bool:
         index < len(run.phases) and run.phases[index].tasks == tasks
         for index, tasks in active.started.items()
     )
+
+
+def _usual_gap_ms(runs: list[Run]) -> int | None:
+    """Half of the runs that tell had no longer one."""
+    known = [run.gap_ms for run in runs if run.gap_ms is not None]
+    return statistics.median_high(known) if known else None
 
 
 def _phase_name(job: JobView, active: _Active, latest: Run | None) -> str | None:

@@ -25,10 +25,17 @@ class PhaseRun:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One whole run of a job name; ``phases`` in the order of their index from 0."""
+    """One whole run of a job name.
+
+    Attributes:
+        ended_ms: ms since 1970.
+        phases: in the order of their index from 0.
+        gap_ms: its usual pause between two actions; 0: it had none; None: not known.
+    """
 
     ended_ms: int
     phases: tuple[PhaseRun, ...]
+    gap_ms: int | None = None
 
 
 class RunStore(Protocol):

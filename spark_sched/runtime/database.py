@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
-from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, create_engine, event
+from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, create_engine, event, inspect
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.schema import CreateColumn
 
 from spark_sched.errors import BadInputError
 
@@ -141,6 +142,7 @@ class Database:
                 connection.info["write"] = True
                 with connection.begin():
                     self._tables.create_all(connection)
+                    _add_missing_columns(connection, self._tables)
                     if sqlite:
                         connection.exec_driver_sql(f"PRAGMA user_version = {_LAYOUT}")
         except BaseException:
@@ -194,6 +196,16 @@ class Database:
         self._warned.add(sentence)
         # Without a log of one's own the sentence still has to be seen.
         (self._log or logging.getLogger("spark_sched")).warning("%s", sentence)
+
+
+def _add_missing_columns(connection: Connection, tables: MetaData) -> None:
+    """Files of earlier versions get the columns that came later, empty; those versions go on writing them."""
+    for table in tables.sorted_tables:
+        present = {column["name"] for column in inspect(connection).get_columns(table.name)}
+        for column in table.columns:
+            if column.name not in present:
+                definition = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -22,6 +22,7 @@ _RUNS = Table(
     Column("name", Text, nullable=False),
     Column("ended_ms", BigInteger, nullable=False),
     Column("phases", Text, nullable=False),
+    Column("gap_ms", BigInteger),  # came later: older databases get it when they are opened
     Index("runs_by_name", "name", "id"),
     sqlite_autoincrement=True,
 )
@@ -46,20 +47,21 @@ class StoredRuns:
         """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are left
         out."""
         query = (
-            select(_RUNS.c.ended_ms, _RUNS.c.phases)
+            select(_RUNS.c.ended_ms, _RUNS.c.phases, _RUNS.c.gap_ms)
             .where(_RUNS.c.name == name)
             .order_by(_RUNS.c.id.desc())
             .limit(limit)
         )
 
-        def read(db: Connection) -> list[tuple[int, str]]:
-            return [(row.ended_ms, row.phases) for row in db.execute(query)]
+        def read(db: Connection) -> list[tuple[int, str, int | None]]:
+            return [(row.ended_ms, row.phases, row.gap_ms) for row in db.execute(query)]
 
-        nothing: list[tuple[int, str]] = []
+        nothing: list[tuple[int, str, int | None]] = []
         runs = []
-        for ended_ms, phases in reversed(self._database.run(read, nothing)):
+        for ended_ms, phases, gap_ms in reversed(self._database.run(read, nothing)):
             try:
-                runs.append(Run(int(ended_ms), tuple(_phase(item) for item in json.loads(phases))))
+                parts = tuple(_phase(item) for item in json.loads(phases))
+                runs.append(Run(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
             except (TypeError, ValueError):
                 if name not in self._warned:
                     self._warned.add(name)
@@ -79,7 +81,7 @@ class StoredRuns:
         latest = select(_RUNS.c.id).where(of_name).order_by(_RUNS.c.id.desc()).limit(limit)
 
         def write(db: Connection) -> None:
-            db.execute(insert(_RUNS).values(name=name, ended_ms=run.ended_ms, phases=text))
+            db.execute(insert(_RUNS).values(name=name, ended_ms=run.ended_ms, phases=text, gap_ms=run.gap_ms))
             db.execute(delete(_RUNS).where(of_name, _RUNS.c.id.not_in(latest)))
 
         self._database.run(write, None, write=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from spark_sched.predict.pareto import shape_from_sums
+from spark_sched.sim._idle import Gaps, IdleBudget, IdleLimits
 from spark_sched.sim.rule import Rule
 
 __all__ = ["Attempt", "Counters", "Executor", "Job", "Phase", "deadline_ms", "round_half_up"]
@@ -19,6 +20,7 @@ class Counters:
     holds_used: int = 0
     holds_expired: int = 0
     holds_overridden: int = 0
+    holds_over_budget: int = 0
     pre_reserved: int = 0
     copies_launched: int = 0
     copies_won: int = 0
@@ -29,11 +31,12 @@ class Counters:
 class Executor:
     """Free and held slots of one executor; held ones are free too."""
 
-    __slots__ = ("draining", "free", "held", "held_by", "id")
+    __slots__ = ("draining", "free", "held", "held_by", "id", "slots")
 
     def __init__(self, id: str, free: int) -> None:
         self.id = id
         self.free = free
+        self.slots = free  # all that it ever had free at once
         self.draining = False
         self.held = 0
         self.held_by: dict[Job, int] = {}
@@ -43,10 +46,16 @@ class Job:
     """One job's rule, its active phases and its slots."""
 
     __slots__ = (
+        "after_action",
+        "budget",
         "deadline_ms",
         "demand",
         "ended",
+        "gaps",
         "held",
+        "idle",
+        "idle_end_ms",
+        "idle_since_ms",
         "key",
         "marked",
         "overridden",
@@ -56,7 +65,7 @@ class Job:
         "running",
     )
 
-    def __init__(self, key: str, marked: bool, rule: Rule) -> None:
+    def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits) -> None:
         self.key = key
         self.marked = marked
         self.rule = rule
@@ -70,6 +79,13 @@ class Job:
         self.demand = 0
         # Held slots that a higher priority took: the job takes them back as they are released.
         self.overridden = 0
+        # No phase is active while more may follow; after an action that is up to the driver's program.
+        self.idle = False
+        self.idle_since_ms = 0
+        self.idle_end_ms = 0
+        self.after_action = False
+        self.gaps = Gaps()
+        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
 
     @property
     def may_hold(self) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from spark_sched.sim._idle import FOREVER_MS, UNBOUNDED, Capacity, IdleBudget, IdleLimits
 from spark_sched.sim._ledger_state import Attempt, Counters, Executor, Job, Phase
 from spark_sched.sim.rule import Rule
 
-__all__ = ["Counters", "Decision", "Ledger", "LedgerListener", "Rule"]
+__all__ = ["UNBOUNDED", "Counters", "Decision", "IdleLimits", "Ledger", "LedgerListener", "Rule"]
 
 # Below any priority a job can have: what nobody declared yields to every reservation.
 _LOWEST_PRIORITY = -(2**31)
@@ -38,17 +39,19 @@ class Ledger:
     task of the executor's own kind needs; a task of a phase that needs more takes several of one executor.
 
     Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
-    scheduled from here. Not thread safe.
+    scheduled from here. Not thread safe. Between a job's actions slots stay held for its usual pause and
+    within a budget (``docs/adr/0016-idle-holds.md``).
 
     Invariants (:meth:`violations`): on each executor the held slots never exceed the free ones; a job that
     ended holds nothing; every hold has a finite deadline.
     """
 
     __slots__ = (
-        "_attempts", "_executors", "_held_now", "_held_since_ms", "_jobs", "_listener", "_phases", "counters",
+        "_attempts", "_budget", "_capacity", "_executors", "_held_now", "_held_since_ms", "_idle_held",
+        "_jobs", "_limits", "_listener", "_phases", "counters",
     )  # fmt: skip
 
-    def __init__(self, listener: LedgerListener) -> None:
+    def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED) -> None:
         self._listener = listener
         # Dictionaries iterate in insertion order, which decides ties here and in Scala alike.
         self._executors: dict[str, Executor] = {}
@@ -58,20 +61,27 @@ class Ledger:
         self.counters = Counters()
         self._held_now = 0
         self._held_since_ms = 0
+        self._limits = limits
+        self._capacity = Capacity()
+        self._budget = IdleBudget(limits.share, limits.burst_ms)
+        self._idle_held = 0  # by jobs without an active phase
 
     # ---- executors ----
 
     def executor_added(self, executor: str, slots: int) -> None:
         """A new executor with all its slots free; one that is known already stays as it is."""
         if executor not in self._executors:
-            self._executors[executor] = Executor(executor, slots)
+            self._new_executor(executor, slots)
 
     def observe_free(self, executor: str, free: int, now_ms: int) -> None:
         """Sets the free slots to what the cluster really offers; holds that no longer fit are dropped."""
         e = self._executors.get(executor)
         if e is None:
-            e = self._executors[executor] = Executor(executor, free)
+            e = self._new_executor(executor, free)
         e.free = free
+        if free > e.slots:
+            self._capacity.add(free - e.slots)
+            e.slots = free
         self._drop_what_does_not_fit(e, now_ms)
 
     def executor_draining(self, executor: str, now_ms: int) -> None:
@@ -93,8 +103,20 @@ class Ledger:
         if e is not None:
             self._release_all_on(e, "executor_lost", now_ms)
             del self._executors[executor]
+            self._capacity.advance(now_ms)
+            self._capacity.add(-e.slots)
+            self._capacity.advance(now_ms)
+            for j in self._jobs.values():
+                if j.idle:
+                    self._settle_idle(j, now_ms)
+                    self._refresh_idle(j, now_ms)
             for a in [a for a in self._attempts.values() if a.executor == executor]:
                 self._forget(a)
+
+    def _new_executor(self, executor: str, slots: int) -> Executor:
+        self._capacity.add(slots)
+        e = self._executors[executor] = Executor(executor, slots)
+        return e
 
     def held_on(self, executor: str) -> int:
         """Held slots of the executor; 0 where it is unknown."""
@@ -118,7 +140,7 @@ class Ledger:
             rule: what holds for its reservations.
         """
         if job not in self._jobs:
-            self._jobs[job] = Job(job, marked, rule)
+            self._jobs[job] = Job(job, marked, rule, self._limits)
 
     def rule_of(self, job: str) -> Rule | None:
         """The job's rule; None where it is unknown."""
@@ -132,6 +154,8 @@ class Ledger:
             j.rule = rule
             if j.may_hold:
                 j.refresh_deadline(now_ms)
+                if j.idle and rule.first_gap_ms is not None:
+                    self._plan_idle(j, now_ms)
             else:
                 self._release_all_of(j, "disabled", now_ms)
 
@@ -174,6 +198,7 @@ class Ledger:
         """
         j = self._jobs.get(job)
         if j is not None:
+            self._end_idle(j, now_ms)
             runs_again = restartable and not barrier
             p = Phase(phase, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
             self._phases[phase] = p
@@ -194,8 +219,8 @@ class Ledger:
             j.refresh_deadline(now_ms)
         elif p.last:
             self._release_all_of(j, "released", now_ms)
-        elif j.held > 0:
-            j.deadline_ms = now_ms + j.rule.gap_ms
+        else:
+            self._begin_idle(j, p, now_ms)
 
     # ---- tasks ----
 
@@ -335,16 +360,19 @@ class Ledger:
         freed = False
         for j in self._jobs.values():
             if j.held > 0 and j.deadline_ms <= now_ms:
-                self.counters.holds_expired += j.held
-                self._release_all_of(j, "expired", now_ms)
+                if j.idle and j.deadline_ms < j.idle_end_ms:
+                    self._release_unaffordable(j, now_ms)
+                else:
+                    self.counters.holds_expired += j.held
+                    self._release_all_of(j, "expired", now_ms)
                 freed = True
-        return freed
+        return self._expire_budget(now_ms) or freed
 
     def next_wake_ms(self, now_ms: int) -> int | None:
         """When ``expire`` or ``any_copies_due`` should next be asked; None while nothing is held."""
         if self._held_now == 0:
             return None
-        wakes: list[int] = []
+        wakes = [self._budget_end_ms(now_ms)]
         for j in self._jobs.values():
             if j.held == 0:
                 continue
@@ -397,6 +425,9 @@ class Ledger:
                 found.append(f"job {j.key}: holds slots at isolation 0")
             if j.running < 0:
                 found.append(f"job {j.key}: {j.running} tasks run")
+        between = sum(j.held for j in self._jobs.values() if j.idle)
+        if between != self._idle_held:
+            found.append(f"{self._idle_held} slots held between actions but jobs say {between}")
         return found
 
     # ---- Algorithm 1 ----
@@ -439,6 +470,90 @@ class Ledger:
                 while surplus > 0 and j in e.held_by:
                     self._give_back(e, j, "trimmed", now_ms)
                     surplus -= 1
+
+    # ---- between a job's actions ----
+
+    def _begin_idle(self, j: Job, after: Phase, now_ms: int) -> None:
+        self._settle_idle(j, now_ms)
+        j.idle = True
+        j.idle_since_ms = now_ms
+        j.after_action = after.dag_next_tasks is None
+        self._idle_held += j.held
+        self._plan_idle(j, now_ms)
+
+    def _end_idle(self, j: Job, now_ms: int) -> None:
+        if j.idle:
+            self._settle_idle(j, now_ms)
+            if j.after_action:
+                j.gaps.add(max(0, now_ms - j.idle_since_ms))
+            self._idle_held -= j.held
+            j.idle = False
+
+    def _plan_idle(self, j: Job, now_ms: int) -> None:
+        self._settle_idle(j, now_ms)
+        # Without a rule for pauses what comes back later is kept as long as the phase's own slots were.
+        plain = j.rule.first_gap_ms is None and j.held == 0
+        j.idle_end_ms = j.deadline_ms if plain else j.idle_since_ms + self._idle_hold_ms(j, now_ms)
+        self._refresh_idle(j, now_ms)
+
+    def _idle_hold_ms(self, j: Job, now_ms: int) -> int:
+        first_ms = j.rule.first_gap_ms
+        if first_ms is None or not j.after_action:
+            return j.rule.gap_ms
+        learned_ms = j.gaps.hold_ms
+        usual_ms = min(j.rule.gap_ms, first_ms if learned_ms is None else learned_ms)
+        end_ms = min(
+            j.budget.end_ms(j.held, now_ms, self._capacity),
+            self._budget.end_ms(self._idle_held, now_ms, self._capacity),
+        )
+        # What would end before every one of the latest pauses did is of no use to anybody.
+        shortest_ms = j.gaps.shortest_ms
+        useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - j.idle_since_ms)
+        return 0 if useless else usual_ms
+
+    def _refresh_idle(self, j: Job, now_ms: int) -> None:
+        """The budget's end moves with the number of slots: they share what is left."""
+        j.deadline_ms = min(j.idle_end_ms, j.budget.end_ms(j.held, now_ms, self._capacity))
+
+    def _settle_idle(self, j: Job, now_ms: int) -> None:
+        self._settle_all(now_ms)
+        j.budget.settle(j.held if j.idle else 0, now_ms, self._capacity)
+
+    def _settle_all(self, now_ms: int) -> None:
+        self._capacity.advance(now_ms)
+        self._budget.settle(self._idle_held, now_ms, self._capacity)
+
+    def _budget_end_ms(self, now_ms: int) -> int:
+        if self._idle_held == 0:
+            return FOREVER_MS
+        self._settle_all(now_ms)
+        return self._budget.end_ms(self._idle_held, now_ms, self._capacity)
+
+    def _expire_budget(self, now_ms: int) -> bool:
+        """The lowest priority gives way first, of equals the latest to start."""
+        freed = False
+        while self._budget_end_ms(now_ms) <= now_ms:
+            idle = [j for j in self._jobs.values() if j.idle and j.held > 0]
+            self._release_unaffordable(min(reversed(idle), key=lambda j: j.rule.priority), now_ms)
+            freed = True
+        return freed
+
+    def _release_unaffordable(self, j: Job, now_ms: int) -> None:
+        j.idle_end_ms = now_ms
+        self.counters.holds_over_budget += j.held
+        self._release_all_of(j, "over_budget", now_ms)
+        j.deadline_ms = now_ms
+
+    def idle_cost_ms(self, now_ms: int, job: str | None = None) -> int:
+        """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""
+        if job is None:
+            self._settle_all(now_ms)
+            return self._budget.cost_ms
+        j = self._jobs.get(job)
+        if j is None:
+            return 0
+        self._settle_idle(j, now_ms)
+        return j.budget.cost_ms
 
     # ---- pre-reservation (Algorithm 1, lines 14-17) ----
 
@@ -485,16 +600,23 @@ class Ledger:
         if e is None or e.draining or e.free <= e.held:
             return False
         self._integrate(now_ms)
+        if j.idle:
+            self._settle_idle(j, now_ms)
         e.held += 1
         e.held_by[j] = e.held_by.get(j, 0) + 1
         j.held += 1
         self._held_now += 1
+        if j.idle:
+            self._idle_held += 1
+            self._refresh_idle(j, now_ms)
         self.counters.holds += 1
         self._listener.slot_held(j.key, "" if p is None else p.key, executor, j.deadline_ms, now_ms)
         return True
 
     def _unhold(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
         self._integrate(now_ms)
+        if j.idle:
+            self._settle_idle(j, now_ms)
         left = e.held_by[j] - 1
         if left == 0:
             del e.held_by[j]
@@ -503,6 +625,9 @@ class Ledger:
         e.held -= 1
         j.held -= 1
         self._held_now -= 1
+        if j.idle:
+            self._idle_held -= 1
+            self._refresh_idle(j, now_ms)
         self._listener.slot_freed(j.key, e.id, reason, now_ms)
 
     def _release_all_on(self, e: Executor, reason: str, now_ms: int) -> None:

@@ -24,13 +24,15 @@ class Rule:
         shape_weight: pseudo-observations behind ``shape``, >= 0.
         scale_ms: t_m known from earlier runs, used until the phase's first task ends; None where unknown.
         max_hold_ms: hard cap on the time from a phase's last launch to the end of its reservations.
-        gap_ms: how long slots stay held after a phase ended while no next one has started.
+        gap_ms: how long slots stay held at most after a phase ended while no next one has started.
         copies: whether held idle slots may run copies of the phase's last running tasks.
         copy_min_task_ms: tasks younger than this get no copy yet.
         copy_min_slowdown: nor does a task that ran less than this many times its phase's geometric mean task.
         whole_job: hold for the widest phase still expected of a marked job rather than for the next phase
             only.
         phase_tasks: tasks of each phase of the job in earlier runs, by index; empty when unknown.
+        first_gap_ms: how long slots stay held after an action before the job's own pauses tell; None: for
+            gap_ms, always.
     """
 
     priority: int = 0
@@ -46,6 +48,7 @@ class Rule:
     copy_min_slowdown: float = 1.5
     whole_job: bool = True
     phase_tasks: tuple[int, ...] = ()
+    first_gap_ms: int | None = None
 
     def __post_init__(self) -> None:
         _within("isolation", self.isolation, 0.0, 1.0)
@@ -56,6 +59,8 @@ class Rule:
             _within("scale_ms", self.scale_ms, 5e-324, 1e15)
         _within("max_hold_ms", self.max_hold_ms, 0, 2**53)
         _within("gap_ms", self.gap_ms, 0, 2**53)
+        if self.first_gap_ms is not None:
+            _within("first_gap_ms", self.first_gap_ms, 0, 2**53)
         _within("copy_min_task_ms", self.copy_min_task_ms, 0, 2**53)
         _within("copy_min_slowdown", self.copy_min_slowdown, 0.0, 1000.0)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.sim.ledger import Decision, Ledger
+from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
 from spark_sched.sim.rule import Rule
 
 __all__ = ["OPERATIONS", "Outcome", "StepRunner"]
@@ -65,12 +65,13 @@ class StepRunner:
 
     Args:
         rules: rules by the name that steps call them by.
+        limits: what holding between actions may cost.
     """
 
-    def __init__(self, rules: Mapping[str, Rule]) -> None:
+    def __init__(self, rules: Mapping[str, Rule], limits: IdleLimits = UNBOUNDED) -> None:
         self._rules = rules
         self._told: list[list[str | int]] = []
-        self.ledger = Ledger(self)
+        self.ledger = Ledger(self, limits)
 
     def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
         self._told.append(["held", job, phase, executor, deadline_ms])

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from ledger_walk import RULES, Walk, rules
+from ledger_walk import IDLE_LIMITS, IDLE_RULES, RULES, Walk, rules
 
 from spark_sched.sim.steps import OPERATIONS, StepRunner
 
@@ -102,6 +102,39 @@ def test_a_refused_job_never_outranks_all_that_is_held(rng: random.Random, actio
             above = [h for h in others if rule is None or _priority(ledger, h[0]) >= rule.priority]
             if not above and free > 0:
                 assert ledger.may_launch(job, executor)
+
+
+@settings(max_examples=150, deadline=None)
+@given(rng=SOURCES, actions=st.integers(0, 250))
+def test_holding_between_actions_costs_at_most_the_burst_and_the_share_in_any_interval(
+    rng: random.Random, actions: int
+) -> None:
+    walk = Walk(rng, rules=IDLE_RULES, limits=IDLE_LIMITS, punctual=True)
+    ledger = walk.runner.ledger
+    capacity_ms, most_slots, before_ms = 0, 0, walk.now_ms
+    # By job, and by None for all: the least that cost exceeded its share by, of all moments so far.
+    least: dict[str | None, float] = {}
+    for _ in range(actions):
+        slots = sum(walk.slots.values())
+        walk.step()
+        # Executors come and go at the end of a step.
+        capacity_ms += slots * (walk.now_ms - before_ms)
+        before_ms = walk.now_ms
+        most_slots = max(most_slots, slots, sum(walk.slots.values()))
+        for job in [None, *walk.jobs]:
+            share = IDLE_LIMITS.share if job is None else IDLE_LIMITS.job_share
+            ahead_ms = ledger.idle_cost_ms(walk.now_ms, job) - share * capacity_ms
+            least[job] = min(ahead_ms, least.get(job, ahead_ms))
+            assert ahead_ms - least[job] <= IDLE_LIMITS.burst_ms * most_slots + 1e-6, (job, walk.steps)
+        for job in [job for job in least if job is not None and job not in walk.jobs]:
+            del least[job]
+        assert ledger.violations() == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(rng=SOURCES, actions=ACTIONS)
+def test_without_limits_nothing_is_over_budget(rng: random.Random, actions: int) -> None:
+    assert _walk(rng, actions).runner.ledger.counters.holds_over_budget == 0
 
 
 def _priority(ledger: Any, job: str) -> int:

@@ -17,6 +17,9 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["ReservationPolicy"]
 
+#: As ``schedcore.Gaps.MinHoldMs``.
+_MIN_GAP_HOLD_MS = 500
+
 
 class ReservationPolicy:
     """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
@@ -69,8 +72,15 @@ class ReservationPolicy:
             prereserve_threshold=settings.prereserve_threshold,
             phase_tasks=forecast.phase_tasks,
             copies=settings.copies_enabled and job.copies,
+            gap_ms=_gap_hold_ms(forecast.gap_ms),
         )
         return rule, f"{whose} {isolation:g}; {_knowledge(forecast)}"
+
+
+def _gap_hold_ms(gap_ms: int | None) -> int | None:
+    """As the ledger holds by a job's own pauses: some too long costs little, some too short costs the
+    slots."""
+    return max(_MIN_GAP_HOLD_MS, 2 * gap_ms) if gap_ms else gap_ms
 
 
 def _knowledge(forecast: Forecast) -> str:

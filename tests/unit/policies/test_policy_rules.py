@@ -82,9 +82,20 @@ def test_what_is_known_of_the_phases_goes_with_the_rule() -> None:
     told = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40)}
     entry = only(plan("reservation", job("a", 2), told=told))
     assert entry.reservation == ReservationRule(1.0, 1.9, 120.0, 0.5, (4, 2), True)
+    assert entry.reservation.gap_ms is None
     assert entry.reason == (
         "priority 2: the configured isolation 1; 2 phases as in 3 earlier runs, task times from 40 tasks"
     )
+
+
+@pytest.mark.parametrize(("usual_ms", "held_ms"), [(None, None), (0, 0), (1, 500), (250, 500), (700, 1400)])
+def test_the_usual_pause_of_earlier_runs_says_how_long_to_hold_after_an_action(
+    usual_ms: int | None, held_ms: int | None
+) -> None:
+    told = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40, gap_ms=usual_ms)}
+    entry = only(plan("reservation", job("a", 2), told=told))
+    assert entry.reservation is not None
+    assert entry.reservation.gap_ms == held_ms
 
 
 @pytest.mark.parametrize(

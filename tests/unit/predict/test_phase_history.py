@@ -224,3 +224,40 @@ def test_asking_changes_nothing(driver: Driver) -> None:
     driver.run(4, 2)
     job = driver.start()
     assert driver.ask(job) == driver.ask(job)
+
+
+def paused(driver: Driver, *gaps_ms: int, next_tasks: int | None = None) -> str:
+    """A run of one-phase actions with these pauses between them."""
+    job, now_ms = driver.start(), 0
+    for index, gap_ms in enumerate((0, *gaps_ms)):
+        now_ms += gap_ms
+        driver.say(PhaseStarted(now_ms, job, f"{index}.0", f"p{index}", index, 4, next_tasks, False, False))
+        now_ms += 1_000
+        driver.say(PhaseEnded(now_ms, job, f"{index}.0", True))
+    return job
+
+
+def test_the_usual_pause_is_what_nine_of_ten_pauses_keep_within(driver: Driver) -> None:
+    driver.end(paused(driver, *[100, 30] * 9, 40_000, 90))
+    assert driver.ask(driver.start()).gap_ms == 100
+
+
+def test_runs_without_a_pause_say_so_and_the_middle_run_decides(driver: Driver) -> None:
+    for gaps_ms in ((), (300,), ()):
+        driver.end(paused(driver, *gaps_ms))
+    assert driver.ask(driver.start()).gap_ms == 0
+
+
+def test_what_the_dag_knows_to_follow_is_no_pause(driver: Driver) -> None:
+    driver.end(paused(driver, 200, 200, next_tasks=4))
+    assert driver.ask(driver.start()).gap_ms == 0
+
+
+def test_phases_that_overlap_have_no_pause_between_them(driver: Driver) -> None:
+    job = driver.start()
+    driver.begin(job, 0, 4)
+    driver.begin(job, 1, 4)
+    driver.finish(job, 0)
+    driver.say(PhaseEnded(700, job, "1.0", True))
+    driver.end(job)
+    assert driver.ask(driver.start()).gap_ms == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import os
@@ -45,6 +46,29 @@ def test_runs_are_there_after_reopening_oldest_first_and_only_the_latest(
     assert again.load("nightly", 3) == [run(n, 4, n + 1) for n in (2, 3, 4)]
     assert again.load("nightly", 1) == [run(4, 4, 5)]
     assert again.load("unheard of", 3) == []
+    assert logged.getvalue() == ""
+
+
+def test_the_usual_pause_is_kept_and_a_database_from_before_it_goes_on(
+    tmp_path: Path, logged: io.StringIO
+) -> None:
+    path = tmp_path / "history.db"
+    with contextlib.closing(sqlite3.connect(path)) as old, old:
+        old.execute(
+            "CREATE TABLE runs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, "
+            "ended_ms BIGINT NOT NULL, phases TEXT NOT NULL)"
+        )
+        old.execute(
+            """INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 1, '[["p", 2, 0, null, 0.0]]')"""
+        )
+    opened = open_runs(path, logged)
+    paused = Run(2, run(2, 4).phases, 180)
+    opened.save("nightly", paused, limit=5)
+    assert opened.load("nightly", 5) == [Run(1, (PhaseRun("p", 2, DurationSummary(0, None, 0.0)),)), paused]
+    # A version that does not know of pauses still writes its runs.
+    with contextlib.closing(sqlite3.connect(path)) as old, old:
+        old.execute("INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 3, '[]')")
+    assert [r.gap_ms for r in opened.load("nightly", 5)] == [None, 180, None]
     assert logged.getvalue() == ""
 
 

@@ -16,19 +16,22 @@ trait LedgerListener {
  * Spark; time comes in with every call and nothing is ever scheduled from here. It is not thread safe: its owner
  * calls it under one lock (live: the TaskScheduler's).
  *
+ * Between a job's actions slots stay held for its usual pause and within a budget: see `docs/adr/0016-idle-holds.md`.
+ *
  * Invariants (see [[violations]]): on each executor the held slots never exceed the free ones; a job that ended
  * holds nothing; every hold has a finite deadline.
  *
  * The simulator has the same state machine in Python (`spark_sched/sim/ledger.py`); golden sequences under
  * `protocol/golden/` bind the two. Iteration orders are insertion orders so that both decide alike.
  */
-final class Ledger(listener: LedgerListener) {
+final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded) {
   import Ledger._
 
   private final class Executor(val id: String, var free: Int) {
     var draining = false
     var held = 0
     val heldBy = mutable.LinkedHashMap.empty[Job, Int]
+    var slots: Int = free // all that it ever had free at once
   }
 
   private final class Job(val key: String, val marked: Boolean, var rule: Rule) {
@@ -42,6 +45,13 @@ final class Ledger(listener: LedgerListener) {
     var demand = 0
     // Held slots that a higher priority took: the job takes them back as they are released.
     var overridden = 0
+    // Since when no phase is active while more may follow; negative while one is.
+    var idleSinceMs = -1L
+    var idleEndMs = 0L
+    var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
+    val gaps = new Gaps
+    val budget = new IdleBudget(idle.jobShare, idle.burstMs)
+    def isIdle: Boolean = idleSinceMs >= 0
     def mayHold: Boolean = !ended && rule.isolation > 0.0
   }
 
@@ -81,16 +91,23 @@ final class Ledger(listener: LedgerListener) {
   val counters = new Counters
   private var heldNow = 0
   private var heldSinceMs = 0L
+  private val capacity = new Capacity
+  private val budget = new IdleBudget(idle.share, idle.burstMs)
+  private var idleHeld = 0 // by jobs without an active phase
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
   def executorAdded(executor: String, slots: Int): Unit =
-    executors.getOrElseUpdate(executor, new Executor(executor, slots))
+    executors.getOrElseUpdate(executor, newExecutor(executor, slots))
 
   /** Sets the free slots to what the cluster really offers; holds that no longer fit are dropped. */
   def observeFree(executor: String, free: Int, nowMs: Long): Unit = {
-    val e = executors.getOrElseUpdate(executor, new Executor(executor, free))
+    val e = executors.getOrElseUpdate(executor, newExecutor(executor, free))
     e.free = free
+    if (free > e.slots) {
+      capacity.add(free - e.slots)
+      e.slots = free
+    }
     dropWhatDoesNotFit(e, nowMs)
   }
 
@@ -110,11 +127,20 @@ final class Ledger(listener: LedgerListener) {
     executors.get(executor).foreach { e =>
       releaseAllOn(e, "executor_lost", nowMs)
       executors -= executor
+      capacity.advance(nowMs)
+      capacity.add(-e.slots)
+      capacity.advance(nowMs)
+      jobs.valuesIterator.filter(_.isIdle).foreach { j => settleIdle(j, nowMs); refreshIdle(j, nowMs) }
       attempts.valuesIterator.filter(_.executor == executor).toSeq.sortBy(_.task).foreach(forget)
     }
 
   /** Free slots of `executor`, held ones included. */
   def freeOn(executor: String): Int = executors.get(executor).fold(0)(_.free)
+
+  private def newExecutor(executor: String, slots: Int): Executor = {
+    capacity.add(slots)
+    new Executor(executor, slots)
+  }
 
   def heldOn(executor: String): Int = executors.get(executor).fold(0)(_.held)
 
@@ -135,7 +161,10 @@ final class Ledger(listener: LedgerListener) {
       if (j.rule != rule) {
         j.rule = rule
         if (!j.mayHold) releaseAllOf(j, "disabled", nowMs)
-        else refreshDeadline(j, nowMs)
+        else {
+          refreshDeadline(j, nowMs)
+          if (j.isIdle && rule.firstGapMs.isDefined) planIdle(j, nowMs)
+        }
       }
     }
 
@@ -160,6 +189,7 @@ final class Ledger(listener: LedgerListener) {
       job: String, phase: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true): Unit =
     jobs.get(job).foreach { j =>
+      endIdle(j, nowMs)
       val p = new Phase(phase, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
       phases(phase) = p
       j.phases(phase) = p
@@ -174,7 +204,7 @@ final class Ledger(listener: LedgerListener) {
     j.phases -= phase
     if (j.phases.isEmpty) {
       if (p.last) releaseAllOf(j, "released", nowMs)
-      else if (j.held > 0) j.deadlineMs = nowMs + j.rule.gapMs
+      else beginIdle(j, p, nowMs)
     } else {
       refreshDemand(j, nowMs)
       refreshDeadline(j, nowMs)
@@ -334,19 +364,22 @@ final class Ledger(listener: LedgerListener) {
     var any = false
     jobs.valuesIterator.foreach { j =>
       if (j.held > 0 && j.deadlineMs <= nowMs) {
-        counters.holdsExpired += j.held
-        releaseAllOf(j, "expired", nowMs)
+        if (j.isIdle && j.deadlineMs < j.idleEndMs) releaseUnaffordable(j, nowMs)
+        else {
+          counters.holdsExpired += j.held
+          releaseAllOf(j, "expired", nowMs)
+        }
         any = true
       }
     }
-    any
+    expireBudget(nowMs) || any
   }
 
   /** When `expire` or `anyCopiesDue` should next be asked; None while nothing is held. */
   def nextWakeMs(nowMs: Long): Option[Long] =
     if (heldNow == 0) None
     else {
-      var wake = Long.MaxValue
+      var wake = budgetEndMs(nowMs)
       jobs.valuesIterator.foreach { j =>
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
@@ -388,6 +421,8 @@ final class Ledger(listener: LedgerListener) {
       if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
       if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
     }
+    val between = jobs.valuesIterator.filter(_.isIdle).map(_.held).sum
+    if (between != idleHeld) found += s"$idleHeld slots held between actions but jobs say $between"
     found.toSeq
   }
 
@@ -517,6 +552,94 @@ final class Ledger(listener: LedgerListener) {
     counters.copiesWastedMs += nowMs - a.launchMs
   }
 
+  // ---- between a job's actions -----------------------------------------------------------------------------------
+
+  private def beginIdle(j: Job, after: Phase, nowMs: Long): Unit = {
+    settleIdle(j, nowMs)
+    j.idleSinceMs = nowMs
+    j.afterAction = after.dagNextTasks.isEmpty
+    idleHeld += j.held
+    planIdle(j, nowMs)
+  }
+
+  private def endIdle(j: Job, nowMs: Long): Unit = if (j.isIdle) {
+    settleIdle(j, nowMs)
+    if (j.afterAction) j.gaps.add(math.max(0L, nowMs - j.idleSinceMs))
+    idleHeld -= j.held
+    j.idleSinceMs = -1L
+  }
+
+  private def planIdle(j: Job, nowMs: Long): Unit = {
+    settleIdle(j, nowMs)
+    // Without a rule for pauses what comes back later is kept as long as the phase's own slots were.
+    val plain = j.rule.firstGapMs.isEmpty && j.held == 0
+    j.idleEndMs = if (plain) j.deadlineMs else j.idleSinceMs + idleHoldMs(j, nowMs)
+    refreshIdle(j, nowMs)
+  }
+
+  private def idleHoldMs(j: Job, nowMs: Long): Long = j.rule.firstGapMs match {
+    case Some(first) if j.afterAction =>
+      val usualMs = math.min(j.rule.gapMs, j.gaps.holdMs.getOrElse(first))
+      val endMs = math.min(j.budget.endMs(j.held, nowMs, capacity), budget.endMs(idleHeld, nowMs, capacity))
+      // What would end before every one of the latest pauses did is of no use to anybody.
+      if (j.gaps.shortestMs.exists(_ > math.min(usualMs, endMs - j.idleSinceMs))) 0L else usualMs
+    case _ => j.rule.gapMs
+  }
+
+  /** The budget's end moves with the number of slots: they share what is left. */
+  private def refreshIdle(j: Job, nowMs: Long): Unit =
+    j.deadlineMs = math.min(j.idleEndMs, j.budget.endMs(j.held, nowMs, capacity))
+
+  private def settleIdle(j: Job, nowMs: Long): Unit = {
+    settleAll(nowMs)
+    j.budget.settle(if (j.isIdle) j.held else 0, nowMs, capacity)
+  }
+
+  private def settleAll(nowMs: Long): Unit = {
+    capacity.advance(nowMs)
+    budget.settle(idleHeld, nowMs, capacity)
+  }
+
+  private def budgetEndMs(nowMs: Long): Long =
+    if (idleHeld == 0) Long.MaxValue
+    else {
+      settleAll(nowMs)
+      budget.endMs(idleHeld, nowMs, capacity)
+    }
+
+  /** The lowest priority gives way first, of equals the latest to start. */
+  private def expireBudget(nowMs: Long): Boolean = {
+    var any = false
+    while (budgetEndMs(nowMs) <= nowMs) {
+      var loser: Job = null
+      jobs.valuesIterator.foreach { j =>
+        if (j.isIdle && j.held > 0 && (loser == null || j.rule.priority <= loser.rule.priority)) loser = j
+      }
+      releaseUnaffordable(loser, nowMs)
+      any = true
+    }
+    any
+  }
+
+  private def releaseUnaffordable(j: Job, nowMs: Long): Unit = {
+    j.idleEndMs = nowMs
+    counters.holdsOverBudget += j.held
+    releaseAllOf(j, "over_budget", nowMs)
+    j.deadlineMs = nowMs
+  }
+
+  /** Slot time held between the job's actions so far; 0 where it is unknown. */
+  def idleCostMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L) { j =>
+    settleIdle(j, nowMs)
+    j.budget.costMs
+  }
+
+  /** The same of all jobs that ever were. */
+  def idleCostMs(nowMs: Long): Long = {
+    settleAll(nowMs)
+    budget.costMs
+  }
+
   // ---- pre-reservation (Algorithm 1, lines 14-17) --------------------------------------------------------------
 
   /** How many released slots the job wants beside its own. */
@@ -571,10 +694,12 @@ final class Ledger(listener: LedgerListener) {
     val fits = !e.draining && e.free > e.held
     if (fits) {
       integrate(nowMs)
+      if (j.isIdle) settleIdle(j, nowMs)
       e.held += 1
       e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
       j.held += 1
       heldNow += 1
+      if (j.isIdle) { idleHeld += 1; refreshIdle(j, nowMs) }
       counters.holds += 1
       listener.slotHeld(j.key, p.fold("")(_.key), executor, j.deadlineMs, nowMs)
     }
@@ -583,11 +708,13 @@ final class Ledger(listener: LedgerListener) {
 
   private def unhold(e: Executor, j: Job, reason: String, nowMs: Long): Unit = {
     integrate(nowMs)
+    if (j.isIdle) settleIdle(j, nowMs)
     val left = e.heldBy(j) - 1
     if (left == 0) e.heldBy -= j else e.heldBy(j) = left
     e.held -= 1
     j.held -= 1
     heldNow -= 1
+    if (j.isIdle) { idleHeld -= 1; refreshIdle(j, nowMs) }
     listener.slotFreed(j.key, e.id, reason, nowMs)
   }
 
@@ -632,6 +759,7 @@ object Ledger {
     var holdsExpired = 0L
     var holdsOverridden = 0L
     var holdsGivenWay = 0L
+    var holdsOverBudget = 0L
     var preReserved = 0L
     var copiesLaunched = 0L
     var copiesWon = 0L

@@ -10,6 +10,7 @@ final case class Pilots(phase: Int, tasks: IndexedSeq[Int])
 /**
  * What the planner wants for one job; an absent field means the configured default.
  *
+ * @param gapMs how long slots stay held after an action before the job's own pauses tell
  * @param reserves false where the plan has no reservation for the job: it holds nothing
  * @param startMs when it is planned to start; None: the plan has no start for it
  * @param deferred its waiting tasks do not start yet
@@ -28,6 +29,7 @@ final case class JobPlan(
     phaseTasks: IndexedSeq[Int],
     copies: Boolean,
     reserves: Boolean,
+    gapMs: Option[Long] = None,
     startMs: Option[Long] = None,
     deferred: Boolean = false,
     share: Option[Int] = None,
@@ -43,6 +45,7 @@ final case class JobPlan(
     scaleMs = scaleMs.orElse(own.scaleMs),
     preReserveThreshold = preReserveThreshold.getOrElse(own.preReserveThreshold),
     copies = own.copies && copies,
+    firstGapMs = gapMs.orElse(own.firstGapMs),
     phaseTasks = phaseTasks)
 }
 
@@ -99,6 +102,7 @@ object Plan {
       }.toIndexedSeq,
       rule.path("copies").asBoolean(true),
       reserves = rule.isObject,
+      gapMs = number(rule, "gap_ms", 0.0, 1e15).map(_.toLong),
       startMs = if (job.path("start_ms").isMissingNode) None else Some(long(job, "start_ms")),
       deferred = job.path("deferred").asBoolean(false),
       share = readShare(job.path("share")),

@@ -11,7 +11,8 @@ package schedcore
  * @param shapeWeight pseudo-observations behind `shape`
  * @param scaleMs t_m known from earlier runs, used until the phase's first task ends
  * @param maxHoldMs hard cap on the time from a phase's last launch to the end of its reservations
- * @param gapMs how long slots stay held after a phase ended while no next one has started
+ * @param gapMs how long slots stay held at most after a phase ended while no next one has started
+ * @param firstGapMs how long they stay held after an action before the job's own pauses tell; None: for gapMs, always
  * @param copies whether held idle slots may run copies of the phase's last running tasks
  * @param copyMinTaskMs tasks younger than this get no copy yet
  * @param copyMinSlowdown nor does a task that has run less than this many times its phase's typical (geometric mean) task
@@ -31,4 +32,5 @@ final case class Rule(
     copyMinTaskMs: Long,
     copyMinSlowdown: Double,
     wholeJob: Boolean,
-    phaseTasks: IndexedSeq[Int] = IndexedSeq.empty)
+    phaseTasks: IndexedSeq[Int] = IndexedSeq.empty,
+    firstGapMs: Option[Long] = None)

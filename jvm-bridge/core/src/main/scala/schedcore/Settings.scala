@@ -13,6 +13,7 @@ final case class Settings(
     reservationEnabled: Boolean,
     minPriority: Int,
     defaults: Rule,
+    idle: IdleLimits,
     planner: PlannerSettings,
     eventQueueCapacity: Int)
 
@@ -36,6 +37,10 @@ object Settings {
   val MinPriority = Key("spark.sched.reservation.minPriority", "1")
   val MaxHold = Key("spark.sched.reservation.maxHold", "10min")
   val Gap = Key("spark.sched.reservation.gap", "10s")
+  val FirstGap = Key("spark.sched.reservation.firstGap", "1s")
+  val IdleShare = Key("spark.sched.reservation.idleShare", "0.25")
+  val LimitsIdleShare = Key("spark.sched.limits.idleShare", "0.4")
+  val LimitsIdleBurst = Key("spark.sched.limits.idleBurst", "5s")
   val PreReserveThreshold = Key("spark.sched.reservation.preReserveThreshold", "0.5")
   val Alpha = Key("spark.sched.reservation.alpha", "1.6")
   val AlphaWeight = Key("spark.sched.reservation.alphaWeight", "5")
@@ -62,7 +67,8 @@ object Settings {
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
-    ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
+    ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
+    PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerSolver,
     PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
@@ -85,7 +91,10 @@ object Settings {
       copies = read.flag(CopiesEnabled),
       copyMinTaskMs = read.millis(CopiesMinTaskTime),
       copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
-      wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job")
+      wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job",
+      firstGapMs = Some(read.millis(FirstGap)))
+    val idle = IdleLimits(
+      read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))
     // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
     Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlanValidity).foreach(read.millis)
     read.integer(Seed, 0, Int.MaxValue)
@@ -93,6 +102,7 @@ object Settings {
       read.flag(ReservationEnabled),
       read.integer(MinPriority, Int.MinValue, Int.MaxValue),
       defaults,
+      idle,
       PlannerSettings(
         read.flag(PlannerEnabled), read.text(PlannerPython), read.millis(PlannerStartTimeout),
         read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),

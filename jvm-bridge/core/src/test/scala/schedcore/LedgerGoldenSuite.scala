@@ -7,8 +7,8 @@ import scala.jdk.CollectionConverters._
 /** Golden sequences: this ledger and the simulator's (tests/contract/test_ledger_golden.py) must decide alike. */
 final class LedgerGoldenSuite extends AnyFunSuite {
 
-  private def play(rules: Map[String, Rule], sequence: JsonNode): Unit = {
-    val steps = new LedgerSteps(rules)
+  private def play(document: JsonNode, sequence: JsonNode): Unit = {
+    val steps = new LedgerSteps(LedgerSteps.rules(document), LedgerSteps.limits(document))
     sequence.required("steps").elements().asScala.zipWithIndex.foreach { case (step, i) =>
       val outcome = steps.run(step)
       val where = s"step ${i + 1}: $step\n "
@@ -27,15 +27,13 @@ final class LedgerGoldenSuite extends AnyFunSuite {
   for {
     file <- Protocol.goldenByHand
     document = Protocol.read(file)
-    rules = LedgerSteps.rules(document)
     sequence <- document.required("sequences").elements().asScala
-  } test(s"${file.getFileName.toString.stripSuffix(".json")}: ${sequence.required("title").asText}") { play(rules, sequence) }
+  } test(s"${file.getFileName.toString.stripSuffix(".json")}: ${sequence.required("title").asText}") { play(document, sequence) }
 
-  test("the ledger decides as generated") {
-    val document = Protocol.read(Protocol.dir.resolve("golden/random.json.gz"))
-    val rules = LedgerSteps.rules(document)
+  for (file <- Protocol.goldenGenerated) test(s"the ledger decides as generated in ${file.getFileName}") {
+    val document = Protocol.read(file)
     val sequences = document.required("sequences").elements().asScala.toSeq
-    assert(sequences.size >= 200)
-    sequences.foreach { sequence => withClue(sequence.required("title").asText + ", ") { play(rules, sequence) } }
+    assert(sequences.size >= 100)
+    sequences.foreach { sequence => withClue(sequence.required("title").asText + ", ") { play(document, sequence) } }
   }
 }

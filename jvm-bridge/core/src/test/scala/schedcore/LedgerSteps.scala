@@ -6,7 +6,7 @@ import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
 /** Runs ledger operations written as data; `spark_sched/sim/steps.py` is its twin. */
-final class LedgerSteps(rules: Map[String, Rule]) {
+final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimits.Unbounded) {
   private val mapper = new ObjectMapper()
   private val told = mutable.ArrayBuffer.empty[JsonNode]
 
@@ -15,7 +15,7 @@ final class LedgerSteps(rules: Map[String, Rule]) {
       told += mapper.createArrayNode().add("held").add(job).add(phase).add(executor).add(deadlineMs)
     def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
       told += mapper.createArrayNode().add("freed").add(job).add(executor).add(reason)
-  })
+  }, limits)
 
   /** What the step did, under the names that `expect` uses. */
   def run(step: JsonNode): ObjectNode = {
@@ -68,10 +68,15 @@ final class LedgerSteps(rules: Map[String, Rule]) {
     val c = ledger.counters
     outcome.putObject("counters")
       .put("holds", c.holds).put("holds_used", c.holdsUsed).put("holds_expired", c.holdsExpired)
+      .put("holds_over_budget", c.holdsOverBudget)
       .put("holds_overridden", c.holdsOverridden).put("pre_reserved", c.preReserved)
       .put("copies_launched", c.copiesLaunched).put("copies_won", c.copiesWon)
       .put("copies_wasted_ms", c.copiesWastedMs).put("held_idle_slot_ms", c.heldIdleSlotMs)
-    if (step.has("now_ms")) outcome.put("held_idle_ms", ledger.heldIdleMs(now))
+    if (step.has("now_ms")) {
+      outcome.put("held_idle_ms", ledger.heldIdleMs(now)).put("idle_cost_ms", ledger.idleCostMs(now))
+      val costs = outcome.putObject("job_idle_costs_ms")
+      step.path("expect").path("job_idle_costs_ms").fieldNames.asScala.foreach(j => costs.put(j, ledger.idleCostMs(j, now)))
+    }
     // Through text and back, so that numbers are of one type as in a file.
     mapper.readTree(mapper.writeValueAsString(outcome)).asInstanceOf[ObjectNode]
   }
@@ -87,6 +92,11 @@ object LedgerSteps {
     }.toMap
   }
 
+  /** What holding between actions may cost; a file that does not say bounds nothing. */
+  def limits(document: JsonNode): IdleLimits = Option(document.get("idle_limits")).fold(IdleLimits.Unbounded) { l =>
+    IdleLimits(l.required("job_share").asDouble, l.required("share").asDouble, l.required("burst_ms").asLong)
+  }
+
   private def rule(fields: JsonNode): Rule = Rule(
     priority = fields.required("priority").asInt,
     isolation = fields.required("isolation").asDouble,
@@ -100,5 +110,7 @@ object LedgerSteps {
     copyMinTaskMs = fields.required("copy_min_task_ms").asLong,
     copyMinSlowdown = fields.required("copy_min_slowdown").asDouble,
     wholeJob = fields.required("whole_job").asBoolean,
-    phaseTasks = fields.required("phase_tasks").elements().asScala.map(_.asInt).toIndexedSeq)
+    phaseTasks = fields.required("phase_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
+    // Later than the others: a file without it means what it did before.
+    firstGapMs = Option(fields.get("first_gap_ms")).filterNot(_.isNull).map(_.asLong))
 }

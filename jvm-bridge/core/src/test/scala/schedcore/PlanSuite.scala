@@ -32,6 +32,7 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
     assert(fg.preReserveThreshold === 0.5)
     assert(fg.phaseTasks === Seq(2, 3, 3))
     assert(fg.copies)
+    assert(fg.firstGapMs === Some(1400))
     assert(parsed.jobs("spark-3").over(own).isolation === 0.0)
   }
 
@@ -43,6 +44,14 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
   test("null inside a reservation means the configured default") {
     val parsed = Plan.parse(plan("""{"isolation": null, "alpha": null, "t_m_ms": null, "phase_tasks": []}""")).value
     assert(parsed.jobs("a").over(own) === own.copy(priority = 3))
+  }
+
+  test("what earlier runs say of pauses goes before the configured first gap, which stands without it") {
+    val configured = own.copy(firstGapMs = Some(1000))
+    def first(rule: String) = Plan.parse(plan(rule)).value.jobs("a").over(configured).firstGapMs
+    assert(first("""{"gap_ms": 0}""") === Some(0))
+    assert(first("""{"gap_ms": null}""") === Some(1000))
+    assert(first("{}") === Some(1000))
   }
 
   test("a plan cannot give copies to a job that never wants any") {

@@ -20,9 +20,12 @@ object Protocol {
   def json(name: String): JsonNode = parse(text(name))
   def parse(text: String): JsonNode = mapper.readTree(text)
 
-  def goldenByHand: Seq[Path] = {
+  def goldenByHand: Seq[Path] = golden(".json")
+  def goldenGenerated: Seq[Path] = golden(".json.gz")
+
+  private def golden(ending: String): Seq[Path] = {
     val files = Files.list(dir.resolve("golden"))
-    try files.iterator().asScala.filter(_.toString.endsWith(".json")).toSeq.sorted
+    try files.iterator().asScala.filter(_.toString.endsWith(ending)).toSeq.sorted
     finally files.close()
   }
 

@@ -36,7 +36,7 @@ private[spark] final class SchedTaskScheduler(
     body(registry.state(nowMs))
   })
   private val slotNews: SlotNews = new SlotNews(events)
-  private val ledger = new Ledger(slotNews)
+  private val ledger = new Ledger(slotNews, settings.idle)
   private val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job))
   val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
@@ -323,6 +323,8 @@ private[spark] final class SchedTaskScheduler(
       "holds_expired" -> c.holdsExpired,
       "holds_overridden" -> c.holdsOverridden,
       "prereserved_total" -> c.preReserved,
+      "holds_over_budget" -> c.holdsOverBudget,
+      "held_between_slot_ms" -> ledger.idleCostMs(nowMs),
       "held_idle_slot_ms" -> ledger.heldIdleMs(nowMs),
       "copies_launched" -> c.copiesLaunched,
       "copies_won" -> c.copiesWon,
