@@ -104,7 +104,6 @@ def test_a_refused_job_never_outranks_all_that_is_held(rng: random.Random, actio
                 assert ledger.may_launch(job, executor)
 
 
-@settings(max_examples=150, deadline=None)
 @given(rng=SOURCES, actions=st.integers(0, 250))
 def test_holding_between_actions_costs_at_most_the_burst_and_the_share_in_any_interval(
     rng: random.Random, actions: int
@@ -131,7 +130,6 @@ def test_holding_between_actions_costs_at_most_the_burst_and_the_share_in_any_in
         assert ledger.violations() == []
 
 
-@settings(max_examples=60, deadline=None)
 @given(rng=SOURCES, actions=ACTIONS)
 def test_without_limits_nothing_is_over_budget(rng: random.Random, actions: int) -> None:
     assert _walk(rng, actions).runner.ledger.counters.holds_over_budget == 0
