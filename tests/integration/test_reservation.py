@@ -160,3 +160,25 @@ def test_holds_leave_with_a_decommissioned_executor(scenario: Scenario) -> None:
     result = scenario("decommissioned")
     nothing_leaked(result)
     assert result["tasks"] == [0, 1, 2, 3]
+
+
+@on(
+    LOCAL,
+    "spark.sched.reservation.gap=10min",
+    "spark.sched.reservation.firstGap=10min",
+    "spark.sched.reservation.idleShare=1",
+    "spark.sched.limits.idleShare=1",
+)
+def test_a_sql_session_that_drops_its_mark_frees_what_it_held(scenario: Scenario) -> None:
+    result = scenario("sql_mark")
+    nothing_leaked(result)
+    assert all(slots > 0 for slots in result["held"])
+    assert result["counters"]["holds_expired"] == 0
+
+
+@on(LOCAL, "spark.sched.reservation.gap=10min")
+def test_a_marked_query_that_nobody_ends_stalls_nobody(scenario: Scenario) -> None:
+    result = scenario("sql_mark_without_end")
+    nothing_leaked(result)
+    assert result["rows"] == 4
+    assert result["counters"]["holds_total"] > 0

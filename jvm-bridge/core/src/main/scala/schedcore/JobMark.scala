@@ -11,6 +11,7 @@ import scala.util.matching.Regex
  * @param runsOnce its owner forbids that any task of it runs twice, Spark's own speculation included
  * @param grouping what makes Spark jobs parts of this job
  * @param endsByCall its owner says when it is over; other jobs are over when they have been idle
+ * @param series a later job of the same series ends this one: the micro-batches of a streaming query
  * @param warnings sentences about marks that could not be read and were ignored
  */
 final case class JobMark(
@@ -25,7 +26,8 @@ final case class JobMark(
     grouping: JobMark.Grouping,
     endsByCall: Boolean,
     warnings: Seq[String],
-    runsOnce: Boolean = false) {
+    runsOnce: Boolean = false,
+    series: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
 }
 
@@ -33,6 +35,7 @@ object JobMark {
   sealed trait Grouping
   /** The owner named the job: more Spark jobs may follow any one of them. */
   case object ByMark extends Grouping
+  case object ByBatch extends Grouping
   case object ByGroup extends Grouping
   case object BySqlExecution extends Grouping
   case object BySparkJob extends Grouping
@@ -53,6 +56,13 @@ object JobMark {
 
   // Structured Streaming says in whose run a micro-batch is.
   private val StreamingQuery = "sql.streaming.queryId"
+  private val StreamingBatch = "streaming.sql.batchId"
+  // It describes its jobs by its name, if it has one, its ids and its batch.
+  private val Description = "spark.job.description"
+  private val StreamName: Regex = """(?s)(.+?)<br/>id = .*""".r
+
+  // Spark's Thrift server makes each statement a job group of its own.
+  private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
 
   /** The key of the job that is marked with this id. */
   def keyOf(id: String): String = "mark-" + id
@@ -60,9 +70,22 @@ object JobMark {
   /** The key of the job that is an unmarked SQL execution. */
   def keyOfSql(execution: String): String = "sql-" + execution
 
-  /** Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order. */
-  def from(property: String => Option[String], sparkJobId: Int): JobMark = {
+  /** The key of the job that is a micro-batch of a streaming query. */
+  def keyOfBatch(query: String, batch: String): String = s"${seriesOf(query)}-$batch"
+
+  /** The series of a streaming query's micro-batches. */
+  def seriesOf(query: String): String = "stream-" + query
+
+  /**
+   * Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order.
+   * A micro-batch of a streaming query is a job of its own with the marks that the query's thread inherited.
+   *
+   * @param userOfGroup whose a job group is, where a server said so
+   */
+  def from(
+      property: String => Option[String], sparkJobId: Int, userOfGroup: String => Option[String] = _ => None): JobMark = {
     val tags = property(Tags).toSeq.flatMap(_.split(',')).collect { case Tag(field, value) => field -> value }.toMap
+    val group = property(GroupId)
     val connectUser = property(Tags).toSeq.flatMap(_.split(',')).collectFirst { case ConnectUser(name) => name }
     val warnings = Seq.newBuilder[String]
     tags.keys.filterNot(Fields.contains).foreach(f => warnings += s"tag sched:$f is unknown")
@@ -74,15 +97,21 @@ object JobMark {
     }
 
     val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
-    val (grouping, key) = mark("id").map(ByMark -> keyOf(_))
-      .orElse(mark("name").map(n => ByMark -> s"mark-name-$n"))
-      .orElse(property(GroupId).map(g => ByGroup -> s"group-$g"))
+    val query = property(StreamingQuery).filter(_ => property(StreamingBatch).isDefined)
+    val byMark = mark("id").map(keyOf).orElse(mark("name").map(n => s"mark-name-$n")).map(ByMark -> _)
+    val byBatch = for (q <- query; batch <- property(StreamingBatch))
+      yield byMark.fold[Grouping](ByBatch)(_._1) -> keyOfBatch(q, batch)
+    val (grouping, key) = byBatch.orElse(byMark)
+      .orElse(group.map(g => ByGroup -> s"group-$g"))
       .orElse(property(SqlExecutionId).map(id => BySqlExecution -> keyOfSql(id)))
       .getOrElse(BySparkJob -> s"spark-$sparkJobId")
     JobMark(
       key,
-      mark("name").orElse(property(GroupId)).getOrElse(key),
-      mark("user").orElse(connectUser),
+      mark("name")
+        .orElse(query.map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
+        // Nothing can be learned of a name that never comes again.
+        .orElse(group.filterNot(RandomId.matches)).getOrElse(key),
+      mark("user").orElse(connectUser).orElse(group.flatMap(userOfGroup)),
       parsed("priority", "a whole number")(_.toIntOption).getOrElse(0),
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1)),
       parsed("deadline", "milliseconds since 1970")(_.toLongOption),
@@ -91,8 +120,9 @@ object JobMark {
       copies.getOrElse(property(StreamingQuery).isEmpty),
       grouping,
       // An id in a tag is a Connect client's, which has nothing to call.
-      endsByCall = property(Prefix + "id").isDefined,
+      endsByCall = property(Prefix + "id").isDefined && query.isEmpty,
       warnings.result(),
-      runsOnce = copies.contains(false))
+      runsOnce = copies.contains(false),
+      series = query.map(seriesOf))
   }
 }

@@ -83,4 +83,40 @@ final class JobMarkSuite extends AnyFunSuite {
   test("blank marks are no marks") {
     assert(mark("spark.sched.job.id" -> " ", "spark.sched.job.name" -> "").grouping === JobMark.BySparkJob)
   }
+
+  private val query = "3b5f0a52-6d0e-4d0a-9a55-0f3a4f9d2c11"
+  private val batch = Seq(
+    "sql.streaming.queryId" -> query, "streaming.sql.batchId" -> "4", "spark.jobGroup.id" -> "b6e9d1f0-0000-4a4a-8b8b-1f1f1f1f1f1f",
+    "spark.sql.execution.id" -> "9")
+
+  test("a micro-batch is a job of its own, named by its query so that the next one is expected to be alike") {
+    val unnamed = mark(batch :+ "spark.job.description" -> s"id = $query<br/>runId = b6e9<br/>batch = 4": _*)
+    assert(unnamed.key === s"stream-$query-4" && unnamed.name === query)
+    assert(unnamed.series === Some(s"stream-$query") && !unnamed.marked && !unnamed.endsByCall)
+    val named = mark(batch :+ "spark.job.description" -> s"clicks<br/>id = $query<br/>runId = b6e9<br/>batch = 4": _*)
+    assert(named.name === "clicks")
+  }
+
+  test("a micro-batch keeps the marks that its query inherited, but not the end of their block") {
+    val m = mark(batch ++ Seq("spark.sched.job.id" -> "7f", "spark.sched.job.name" -> "etl", "spark.sched.job.priority" -> "5"): _*)
+    assert(m.key === s"stream-$query-4" && m.name === "etl" && m.priority === 5)
+    assert(m.marked && !m.endsByCall)
+  }
+
+  test("a query's work before its first batch is the query's") {
+    assert(mark("sql.streaming.queryId" -> query, "spark.jobGroup.id" -> "run").key === "group-run")
+  }
+
+  test("a job group that is a random id means nothing to history") {
+    val m = mark("spark.jobGroup.id" -> query)
+    assert(m.key === s"group-$query" && m.name === m.key)
+  }
+
+  test("a statement's user is its session's, and a mark's before that") {
+    val group = Map("spark.jobGroup.id" -> query)
+    val users = Map(query -> "carol")
+    assert(JobMark.from(group.get, 7, users.get).user === Some("carol"))
+    assert(JobMark.from((group + ("spark.sched.job.user" -> "ana")).get, 7, users.get).user === Some("ana"))
+    assert(JobMark.from(Map.empty[String, String].get, 7, users.get).user === None)
+  }
 }

@@ -2,24 +2,66 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+import org.apache.spark.sql.sparksched.SqlSession
+import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
+import org.apache.spark.util.Utils
+import schedcore.JobMark
 
 /**
- * Spark says only on the listener bus that a job or a SQL execution is over. The bus drops events when it is overrun,
- * so nothing depends on these alone.
+ * Spark says only on the listener bus that a job, a SQL execution or a micro-batch is over. The bus drops events when it
+ * is overrun, so nothing depends on these alone.
  */
 private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener {
   override def onJobEnd(end: SparkListenerJobEnd): Unit = scheduler.sparkJobEnded(end.jobId)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     // By name first: a driver without Spark SQL has no such class to compare with, and the bus would not survive that.
-    if (event.getClass.getName == JobEndListener.SqlEnd) scheduler.sqlExecutionEnded(SqlExecution.idOf(event))
+    event.getClass.getName match {
+      case JobEndListener.SqlEnd => SqlEvents.executionEnded(event, scheduler)
+      case JobEndListener.BatchEnd => SqlEvents.batchEnded(event, scheduler)
+      case JobEndListener.StreamEnd => SqlEvents.streamEnded(event, scheduler)
+      case JobEndListener.ThriftStart => JobEndListener.statementStarted(event, scheduler)
+      case _ =>
+    }
 }
 
 private[sparksched] object JobEndListener {
   private val SqlEnd = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
+  private val BatchEnd = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
+  private val StreamEnd = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
+  private val ThriftStart = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
+
+  /** The Thrift server keeps the class to itself, but it is a case class. It runs a statement as a job group. */
+  private def statementStarted(event: Any, scheduler: SchedTaskScheduler): Unit = userOfGroup(event).foreach {
+    case (group, user) => scheduler.groupStarted(group, user)
+  }
+
+  /** The job group and the user of an event that has both, by the names of its fields. */
+  def userOfGroup(event: Any): Option[(String, String)] = event match {
+    case e: Product =>
+      val fields = e.productElementNames.zip(e.productIterator).toMap
+      fields.get("groupId").zip(fields.get("userName")).collect {
+        case (group: String, user: String) if group.nonEmpty && user.nonEmpty && user != "UNKNOWN" => group -> user
+      }
+    case _ => None
+  }
 }
 
 /** The only code that needs Spark SQL's classes. */
-private object SqlExecution {
-  def idOf(event: SparkListenerEvent): Long = event.asInstanceOf[SparkListenerSQLExecutionEnd].executionId
+private object SqlEvents {
+  def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
+    val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
+    scheduler.sqlExecutionEnded(end.executionId)
+    Utils.tryLogNonFatalError(SqlSession.of(end).foreach { case (session, setting) =>
+      scheduler.sqlSessionSeen(session, Some(JobMark.from(setting, -1)).filter(_.marked).map(_.key))
+    })
+  }
+
+  def batchEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
+    val progress = event.asInstanceOf[QueryProgressEvent].progress
+    scheduler.batchEnded(progress.id.toString, progress.batchId)
+  }
+
+  def streamEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit =
+    scheduler.streamEnded(event.asInstanceOf[QueryTerminatedEvent].id.toString)
 }

@@ -59,6 +59,10 @@ private[sparksched] final class Registry(
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
   // Marks whose block is over. A thread that the block started may still submit work under them.
   private val overMarks = mutable.LinkedHashSet.empty[String]
+  // The newest job of each series.
+  private val newest = mutable.HashMap.empty[String, String]
+  private val userOfGroup = mutable.LinkedHashMap.empty[String, String]
+  private val sqlMarks = new SqlMarks
   // Spark jobs that the DAG scheduler did not know a second ago.
   private var missing = Set.empty[Int]
 
@@ -113,6 +117,10 @@ private[sparksched] final class Registry(
     // History knows jobs by user and name: whom nobody named is who runs the application.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
     marksIgnored += mark.warnings.size
+    mark.series.foreach { series =>
+      seriesEnded(series, nowMs)
+      newest(series) = mark.key
+    }
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
@@ -125,7 +133,7 @@ private[sparksched] final class Registry(
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
       case JobMark.BySqlExecution => job.sparkJobs.size == 1 && !property("spark.job.tags").exists(_.contains("broadcast"))
-      case JobMark.ByMark | JobMark.ByGroup => false
+      case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 
   /** Its last task is gone, by success or otherwise: nothing of it runs or waits. */
@@ -155,6 +163,22 @@ private[sparksched] final class Registry(
     jobEnded(key, "ended", nowMs)
   }
 
+  /** Nothing of the series follows its newest job, or a newer one is about to. */
+  def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))
+
+  /** A statement of a SQL session is over: a mark that its settings had and have no more ends its job. */
+  def sqlSessionSeen(session: String, mark: Option[String], nowMs: Long): Unit =
+    sqlMarks.seen(session, mark).foreach(jobEnded(_, "ended", nowMs))
+
+  /** A server runs a job group for this user. */
+  def groupStarted(group: String, user: String): Unit = {
+    userOfGroup -= group
+    userOfGroup(group) = user
+    if (userOfGroup.size > Registry.MostGroups) userOfGroup -= userOfGroup.head._1
+  }
+
+  def groupUser(group: String): Option[String] = userOfGroup.get(group)
+
   /**
    * Nobody waits for the job any more. Its task sets may: Spark cancels jobs, not stages, and another Spark job may
    * need the stage that this one submitted. So what the job holds is released now, and the job is forgotten, by the
@@ -172,6 +196,7 @@ private[sparksched] final class Registry(
   private def forget(job: Job, outcome: String, nowMs: Long): Unit = {
     val key = job.mark.key
     jobs -= key
+    job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     jobOfSparkJob --= job.sparkJobs
     ledger.jobEnded(key, nowMs)
     events.offer(Event.JobEnded(nowMs, key, outcome))
@@ -271,6 +296,9 @@ private[sparksched] final class Registry(
 private[sparksched] object Registry {
   /** Far more than blocks end while a thread that one of them started can still be about to submit work. */
   private val MostOverMarks = 10000
+
+  /** Job groups of servers whose statements may still start Spark jobs. */
+  private val MostGroups = 10000
 
   /** Stages of one job that may still be retried. */
   private val MostStages = 1000

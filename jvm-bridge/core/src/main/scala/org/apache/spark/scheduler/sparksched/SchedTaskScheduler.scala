@@ -102,7 +102,7 @@ private[spark] final class SchedTaskScheduler(
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       registry.phaseStarted(
-        JobMark.from(property, taskSet.priority), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
+        JobMark.from(property, taskSet.priority, registry.groupUser), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
         barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), property, nowMs)
     })
 
@@ -221,6 +221,11 @@ private[spark] final class SchedTaskScheduler(
 
   def sparkJobEnded(sparkJobId: Int): Unit = afterChange(registry.sparkJobEnded(sparkJobId, nowMs))
   def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded(JobMark.keyOfSql(id.toString), "ended", nowMs))
+  def sqlSessionSeen(session: String, mark: Option[String]): Unit = afterChange(registry.sqlSessionSeen(session, mark, nowMs))
+  def batchEnded(query: String, batch: Long): Unit =
+    afterChange(registry.jobEnded(JobMark.keyOfBatch(query, batch.toString), "ended", nowMs))
+  def streamEnded(query: String): Unit = afterChange(registry.seriesEnded(JobMark.seriesOf(query), nowMs))
+  def groupStarted(group: String, user: String): Unit = afterChange(registry.groupStarted(group, user))
   def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized {

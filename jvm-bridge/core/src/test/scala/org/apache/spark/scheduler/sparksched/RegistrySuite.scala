@@ -83,4 +83,50 @@ final class RegistrySuite extends AnyFunSuite {
     assert(index("2000.1") === 2000 && index("1999.1") === 1999)
     assert(index("0.1") === 2001, "too long ago to be retried")
   }
+
+  test("a micro-batch ends when the next one starts, and the last one with its query") {
+    val w = new World
+    def batch(n: Int): String = {
+      val property = Map("sql.streaming.queryId" -> "q", "streaming.sql.batchId" -> n.toString).get(_)
+      val mark = JobMark.from(property, n)
+      val key = w.registry.phaseStarted(
+        mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, property, n * 100).job
+      w.registry.phaseEnded(key, s"$n.0", completed = true, n * 100 + 50)
+      w.registry.sparkJobEnded(n, n * 100 + 50)
+      key
+    }
+    val batches = (0 to 2).map(batch)
+    assert(batches.distinct.size === 3 && w.ended === batches.take(2))
+    w.registry.seriesEnded("stream-q", 400)
+    w.registry.seriesEnded("stream-q", 500)
+    assert(w.ended === batches.drop(2))
+  }
+
+  test("a session that drops its mark ends the job, and the name may come again") {
+    val w = new World
+    def statement(n: Int): String = {
+      val key = w.phase(s"$n.0", n, "name" -> "report", "priority" -> "5")
+      (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, 0))
+      (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
+      w.registry.phaseEnded(key, s"$n.0", completed = true, 10)
+      w.registry.sparkJobEnded(n, 10)
+      w.registry.sqlSessionSeen("s", Some(key), 10)
+      key
+    }
+    val key = statement(1)
+    assert(w.ledger.heldBy(key) === 2)
+    w.registry.sqlSessionSeen("s", None, 20)
+    assert(w.ended === Seq(key) && w.ledger.heldSlots === 0)
+    assert(statement(2) === key && w.ledger.heldBy(key) === 2)
+  }
+
+  test("the user of a server's job group is known by the names of its event's fields") {
+    final case class Start(id: String, sessionId: String, statement: String, groupId: String, startTime: Long, userName: String)
+    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
+    assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "UNKNOWN")) === None)
+    assert(JobEndListener.userOfGroup("else") === None)
+    val w = new World
+    w.registry.groupStarted("g", "carol")
+    assert(w.registry.groupUser("g") === Some("carol") && w.registry.groupUser("h") === None)
+  }
 }
