@@ -23,6 +23,9 @@ from spark_sched.state import Snapshot
 
 __all__ = ["UwfqPolicy", "VirtualTime"]
 
+#: Jobs of one user that have ended but are not over in the fluid system.
+_ENDED_KEPT = 1_000
+
 
 class _User:
     """A user with jobs left in the virtual system."""
@@ -41,6 +44,14 @@ class _User:
         other = _User(self.weight, self.start)
         other.time, other.jobs = self.time, list(self.jobs)
         return other
+
+    def drop_ended(self, keep: set[int]) -> None:
+        """Leave out what is too much of the jobs that are not to be kept."""
+        excess = len(self.jobs) - len(keep) - _ENDED_KEPT
+        if excess > 0:
+            ended = sorted(number for _, number, _ in self.jobs if number not in keep)
+            gone = set(ended[:excess])
+            self.jobs = [job for job in self.jobs if job[1] not in gone]
 
     def end(self) -> float:
         """Global virtual time at which its last job ends."""
@@ -97,7 +108,13 @@ class VirtualTime:
         return other
 
     def forget(self, keep: set[int]) -> None:
-        """Drop the deadlines of jobs that really ended."""
+        """Drop the deadlines of jobs that really ended.
+
+        Where work is overestimated they stay in the fluid system for longer and longer: of each user's only
+        the `_ENDED_KEPT` that came last do.
+        """
+        for user in self._users.values():
+            user.drop_ended(keep)
         self.deadlines = {number: at for number, at in self.deadlines.items() if number in keep}
 
     @staticmethod

@@ -6,9 +6,10 @@ from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, forecasts
 from spark_sched.predict.history import PhaseHistory
 from spark_sched.predict.runs import NoStore, PhaseRun, Run, RunStore
 from spark_sched.predict.runtimes import RuntimeHistory, RuntimeStore
-from spark_sched.predict.sigma import Lesson, Prediction, SigmaPredict, Submission, lesson
+from spark_sched.predict.sigma import LIVE_VALUES_KEPT, Lesson, Prediction, SigmaPredict, Submission, lesson
 
 __all__ = [
+    "LIVE_VALUES_KEPT",
     "UNKNOWN",
     "Forecast",
     "JobAttributes",

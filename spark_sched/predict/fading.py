@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from spark_sched.predict.features import JobAttributes
+from spark_sched.predict.recent import Recent
 
 __all__ = ["FadingSums"]
 
@@ -14,6 +15,8 @@ Sums: TypeAlias = tuple[float, float]
 #: What is left of a kind's sums, and of everyone's, when something more is added.
 _KEEPS = 0.95
 _ALL_KEEPS = 0.999
+#: Recurring jobs remembered, the latest ones.
+KINDS_KEPT = 10_000
 
 
 class FadingSums:
@@ -24,7 +27,7 @@ class FadingSums:
     """
 
     def __init__(self, everyone: Sums = (0.0, 0.0)) -> None:
-        self._of: dict[tuple[str | None, str | None], Sums] = {}
+        self._of: Recent[tuple[str | None, str | None], Sums] = Recent(KINDS_KEPT)
         #: Everyone's.
         self.everyone = everyone
 

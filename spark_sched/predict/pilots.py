@@ -67,6 +67,8 @@ class PhaseTimes:
     spoiled: frozenset[int]
 
 
+#: Phases of one job whose task times are kept: a stream is one job whose phases never end to come.
+PHASES_KEPT = 200
 _NO_TIMES: Mapping[int, PhaseTimes] = MappingProxyType({})
 
 
@@ -131,7 +133,7 @@ class _Job:
 
 class TaskTimes:
     """Adds task times to what another predictor forecasts. Deterministic; memory grows with the tasks of
-    active jobs.
+    active jobs, of each for its latest `PHASES_KEPT` phases.
 
     Args:
         others: asked for everything else; None: nothing else is known.
@@ -172,6 +174,8 @@ class TaskTimes:
             job = self._jobs.get(event.job)
             if job is not None:
                 job.phases[event.phase] = _Phase(event.index)
+                if len(job.phases) > PHASES_KEPT:
+                    del job.phases[next(iter(job.phases))]
                 job.told = None
                 if self._prior is not None:
                     self._prior.phase_started(event)

@@ -10,7 +10,7 @@ from typing import Protocol
 from spark_sched.events import Event, JobStarted, PhaseStarted, ShortTasks, TaskEnded, TaskLaunched
 from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
-from spark_sched.predict.sigma import Lesson, Prediction, SigmaPredict, Submission, lesson
+from spark_sched.predict.sigma import LIVE_VALUES_KEPT, Lesson, Prediction, SigmaPredict, Submission, lesson
 from spark_sched.state import JobSummary, JobView, Summary
 
 __all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
@@ -33,7 +33,7 @@ class NoRuntimeStore:
     """Keeps nothing."""
 
     def load(self) -> SigmaPredict:
-        return SigmaPredict()
+        return SigmaPredict(LIVE_VALUES_KEPT)
 
     def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
         for each in ended:

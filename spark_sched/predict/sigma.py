@@ -16,7 +16,16 @@ from spark_sched.predict.experts import EXPERTS, FeatureHistory
 from spark_sched.predict.features import JobAttributes, feature_values
 from spark_sched.predict.histogram import LEAST_S
 
-__all__ = ["Lesson", "Prediction", "SigmaPredict", "Submission", "lesson", "likeliest_within", "most_agreed"]
+__all__ = [
+    "LIVE_VALUES_KEPT",
+    "Lesson",
+    "Prediction",
+    "SigmaPredict",
+    "Submission",
+    "lesson",
+    "likeliest_within",
+    "most_agreed",
+]
 
 #: Candidates for the point estimate, equally spaced over the distribution's orders of magnitude.
 _CANDIDATES = 48
@@ -30,6 +39,8 @@ _OWN_WEIGHT = 3.0
 _LEAST_NMAE = 0.02
 #: Feature values remembered; beyond, those unused for longest go, a tenth at a time.
 VALUES_KEPT = 1_000_000
+#: The same for a planner, which shares its machine with a driver: some 70 MB.
+LIVE_VALUES_KEPT = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +220,13 @@ class SigmaPredict:
         """Take in the runtime of a job that finished; see `lesson` for the arguments."""
         self.take(lesson(submission, runtime_s, told))
 
-    def take(self, lesson: Lesson) -> None:
-        """Take in what an ended job teaches. The same lessons in the same order give the same state."""
+    def take(self, lesson: Lesson) -> Sequence[tuple[str, str]]:
+        """Take in what an ended job teaches. The same lessons in the same order give the same state.
+
+        Returns the feature values that were forgotten for it.
+        """
         if not (math.isfinite(lesson.runtime_s) and lesson.runtime_s >= 0.0):
-            return
+            return ()
         if lesson.place is not None:
             self.calibration.learn(lesson.place, lesson.samples, lesson.nmae)
         self.jobs += 1
@@ -225,8 +239,7 @@ class SigmaPredict:
                 self.calibration.learn_first(feature[0], guesses_s[0], lesson.runtime_s)
             known.add(lesson.runtime_s, guesses_s, self.calibration.doubt(feature[0]))
             self._used[feature] = self.jobs
-        if len(values) > self._values_kept:
-            self._forget()
+        return self._forget()
 
     def value_bytes(self, feature: tuple[str, str]) -> bytes | None:
         """The state of one (feature, value); None where it is not, or no more, remembered."""
@@ -248,11 +261,16 @@ class SigmaPredict:
         self.calibration = calibration
         self._values = histories
         self._used = dict.fromkeys(histories, 0)
+        self._forget()
 
-    def _forget(self) -> None:
-        goes = sorted(self._used, key=self._used.__getitem__)[: max(1, self._values_kept // 10)]
+    def _forget(self) -> Sequence[tuple[str, str]]:
+        excess = len(self._values) - self._values_kept
+        if excess <= 0:
+            return ()
+        goes = sorted(self._used, key=self._used.__getitem__)[: max(excess, self._values_kept // 10)]
         for feature in goes:
             del self._values[feature], self._used[feature]
+        return goes
 
 
 def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from spark_sched.predict.recent import Recent
+
 __all__ = ["ExecutorSpeeds"]
 
 #: Tasks of an executor before its speed is believed.
@@ -13,6 +15,8 @@ _LEAST_TASKS = 10
 _SURE = 4.0
 #: Share of an executor's record that a new task replaces in the long run.
 _KEEPS = 0.999
+#: Executors remembered: a phase that ends may tell of some that are gone.
+EXECUTORS_KEPT = 10_000
 
 
 class _Record:
@@ -28,7 +32,7 @@ class ExecutorSpeeds:
     """
 
     def __init__(self) -> None:
-        self._records: dict[str, _Record] = {}
+        self._records: Recent[str, _Record] = Recent(EXECUTORS_KEPT)
 
     def learn(self, tasks_ms: Mapping[int, int], ran_on: Mapping[int, str]) -> None:
         """Take in a phase that ended: durations and executors by task index."""

@@ -27,6 +27,8 @@ _FIRST_SPREAD = math.log(1.3)
 _FIRST_SIGMA = math.log(2.0)
 #: Spreads below are as good as none.
 _LEAST_SPREAD = 0.001
+#: Phases of a live job that are learned, from its first one on: those of a stream never end.
+PHASES_LEARNED = 200
 
 #: What was submitted and predicted for a phase when its job came.
 Told: TypeAlias = tuple[Submission, Prediction | None]
@@ -200,7 +202,7 @@ class TaskHistory:
 
     def phase_started(self, event: PhaseStarted) -> None:
         started = self._started.get(event.job)
-        if self._told is None and started is not None:
+        if self._told is None and started is not None and event.index < PHASES_LEARNED:
             self._keep(event.job, event.index, self._live(started, event.index, event.tasks))
 
     def phase_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:

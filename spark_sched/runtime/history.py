@@ -28,6 +28,10 @@ _RUNS = Table(
 )
 
 
+#: Names whose unreadable runs are told of.
+_WARNED_MOST = 1_000
+
+
 class StoredRuns:
     """A :class:`~spark_sched.predict.RunStore`: the latest runs of each job name.
 
@@ -63,7 +67,7 @@ class StoredRuns:
                 parts = tuple(_phase(item) for item in json.loads(phases))
                 runs.append(Run(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
             except (TypeError, ValueError):
-                if name not in self._warned:
+                if name not in self._warned and len(self._warned) < _WARNED_MOST:
                     self._warned.add(name)
                     self._log.warning(
                         "a run of %r in %s cannot be read and is left out", name, self._database.title

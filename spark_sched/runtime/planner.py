@@ -21,7 +21,16 @@ import numpy as np
 from spark_sched.config import Settings, keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import PolicySettings, create
-from spark_sched.predict import Forecast, PhaseHistory, Predictor, RunStore, RuntimeHistory, RuntimeStore
+from spark_sched.predict import (
+    LIVE_VALUES_KEPT,
+    Forecast,
+    PhaseHistory,
+    Predictor,
+    RunStore,
+    RuntimeHistory,
+    RuntimeStore,
+    SigmaPredict,
+)
 from spark_sched.predict.pilots import TaskTimes
 from spark_sched.predict.task_history import TaskHistory
 from spark_sched.runtime.handshake import Handshake, read_handshake, wait_for_end
@@ -51,7 +60,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     runtimes = RuntimeHistory(phases, _runtime_store(settings, log))
     predictor: Predictor = runtimes
     if getattr(policy, "task_times", False):
-        predictor = TaskTimes(runtimes, TaskHistory())
+        predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
 
     def answer(
         text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int

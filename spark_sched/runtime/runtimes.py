@@ -30,7 +30,7 @@ from sqlalchemy import (
     text,
 )
 
-from spark_sched.predict import Lesson, SigmaPredict
+from spark_sched.predict import LIVE_VALUES_KEPT, Lesson, SigmaPredict
 from spark_sched.predict.calibration import Calibration, Place
 from spark_sched.runtime.database import ROW_ID, Database
 
@@ -94,7 +94,7 @@ class StoredRuntimes:
 
     def load(self) -> SigmaPredict:
         """All that was kept."""
-        sigma = SigmaPredict()
+        sigma = SigmaPredict(LIVE_VALUES_KEPT)
         self._database.run(lambda db: self._load(db, sigma), None)
         self._maybe_checkpoint(sigma)
         return sigma
@@ -202,8 +202,7 @@ class StoredRuntimes:
                 except (TypeError, ValueError, KeyError, IndexError):
                     self._say(f"a job in {self.title} cannot be read and is left out")
                     continue
-                sigma.take(each)
-                self._changed.update(each.features)
+                self._changed.update(each.features, sigma.take(each))
             if len(rows) < _READ_AT_ONCE:
                 return
 

@@ -29,6 +29,8 @@ SAMPLING_QUEUE = 1
 THIN_LIMIT = 3
 #: Times that pilots are chosen for one phase before its job is sized without.
 _ROUNDS = 3
+#: Phases of a job that are known to be counted in its size: those of a stream never end.
+_COUNTED_KEPT = 1_000
 _NO_TIMES = PhaseTimes({}, frozenset())
 
 
@@ -263,10 +265,13 @@ class GenericScheduler:
         if not new:
             return known
         assert known.work_ms is not None
+        counted = known.counted | {phase.index for phase in new}
+        if len(counted) > 2 * _COUNTED_KEPT:
+            counted = frozenset(sorted(counted)[-_COUNTED_KEPT:])
         return replace(
             known,
             work_ms=known.work_ms + known.task_ms * sum(phase.tasks for phase in new),
-            counted=known.counted | {phase.index for phase in new},
+            counted=counted,
         )
 
     # ---- the plan ----

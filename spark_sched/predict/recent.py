@@ -1,0 +1,25 @@
+"""A mapping that does not grow for ever: what a process remembers that runs for months."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TypeVar
+
+__all__ = ["Recent"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Recent(OrderedDict[K, V]):
+    """At most ``most`` keys: beyond, the one that was set longest ago goes."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        if len(self) > self._most:
+            self.popitem(last=False)
