@@ -47,7 +47,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a Spark application run one after another in one process, Spark first."""
+    """Tests that share a Spark application run one after another, and those with Spark come first."""
     places: dict[object, int] = {}
     for place, item in enumerate(items):
         if mark := item.get_closest_marker("application"):
