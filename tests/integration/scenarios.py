@@ -399,6 +399,32 @@ def fair_pools(spark: SparkSession) -> Result:
     return {"most_at_once": most, "counters": settled(sc)}
 
 
+def pool_weights(spark: SparkSession) -> Result:
+    """Two pools of `conf/fairscheduler.xml` with more tasks than slots: how many of each start side by side."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    rows: dict[str, list[tuple[int, float, float]]] = {}
+
+    def fill(pool: str) -> None:
+        sc.setLocalProperty("spark.scheduler.pool", pool)
+        rows[pool] = sc.parallelize(range(24), 24).map(sleeper(lambda _: 0.5)).collect()
+
+    threads = [InheritableThread(target=fill, args=(pool,)) for pool in ("batch", "interactive")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # While both have tasks that wait; the first tasks of the first had all slots to themselves.
+    starts = {pool: sorted(start for _, start, _ in each) for pool, each in rows.items()}
+    begin = max(each[0] for each in starts.values()) + 0.1
+    end = min(each[-1] for each in starts.values())
+    return {
+        "started": {pool: sum(begin <= at <= end for at in each) for pool, each in starts.items()},
+        "counters": settled(sc),
+    }
+
+
 def recurring(spark: SparkSession) -> Result:
     """The same name twice: the second run's first plan knows the phases of the first."""
     sc = spark.sparkContext

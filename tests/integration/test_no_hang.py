@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from spark_sched.policies import available
 from tests.integration.harness import Scenario, on
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
+POOLS = Path(__file__).parents[2] / "conf" / "fairscheduler.xml"
 
 #: Cancelled or failed actions raise; the others give what they give on Spark's own scheduler.
 EXPECTED = {
@@ -42,3 +45,41 @@ def test_nobody_waits_for_ever_whatever_the_policy_and_whether_planners_live(
     assert result["counters"]["failed_open"] == 0
     # Neither a held slot's deadline nor a plan's end was waited for.
     assert result["counters"]["holds_expired"] == 0
+
+
+SEAMS = (
+    "start", "task set", "task set finished", "offers", "offers over", "order", "slot", "launch", "pilots",
+    "copies", "end of task", "task undone", "executor", "jobs", "timer", "plan", "counters",
+)  # fmt: skip
+
+
+def throwing_at(seam: str) -> pytest.MarkDecorator:
+    # A local master cannot lose an executor.
+    master = "spark-sched:local-cluster[2,2,1024]" if seam == "executor" else "spark-sched:local[4,2]"
+    return on(master, "spark.sched.planner.enabled=false", f"spark.testing.schedThrowAt={seam}")
+
+
+@pytest.mark.parametrize("seam", [pytest.param(seam, marks=throwing_at(seam)) for seam in SEAMS])
+def test_an_exception_of_ours_leaves_the_application_to_spark(scenario: Scenario, seam: str) -> None:
+    result = scenario("survives", module="fail_open_scenarios")
+    assert tuple(result["seams"]) == SEAMS
+    assert result["sums"] == [[0, 12], [1, 16]]
+    assert result["unmarked"] == 4950
+    assert result["whole"] == [1, 1, 1, 1]
+    assert result["failed_open"] == 1
+
+
+def with_pools(policy: str) -> pytest.MarkDecorator:
+    allocation = f"spark.scheduler.allocation.file={POOLS}"
+    planned = f"spark.sched.planner.policy={policy}"
+    return on("spark-sched:local[4]", "spark.scheduler.mode=FAIR", allocation, planned)
+
+
+@pytest.mark.parametrize(
+    "policy", [pytest.param(name, marks=with_pools(name)) for name in ("fair", "3sigma")]
+)
+def test_weights_and_minimum_shares_of_pools_count(scenario: Scenario, policy: str) -> None:
+    # A minimum share of two and a weight of four against one: three of four slots, as on stock Spark.
+    started = scenario("pool_weights")["started"]
+    assert started["batch"] > 0
+    assert started["interactive"] >= 2 * started["batch"]

@@ -53,8 +53,8 @@ private[sparksched] final class FailOpen(injected: Option[String], onFailure: ()
 
 private[sparksched] object FailOpen {
   /** Seams that tests throw at: every call from Spark's code into ours. */
-  val Seams: Seq[String] = Seq(
-    "start", "stop", "task set", "task set finished", "offers", "offers over", "order", "slot", "launch", "pilots", "copies", "end of task",
+  val Seams: Array[String] = Array(
+    "start", "task set", "task set finished", "offers", "offers over", "order", "slot", "launch", "pilots", "copies", "end of task",
     "task undone", "executor", "jobs", "timer", "plan", "counters")
 
   /** A missing class included: a driver may lack Spark SQL. */

@@ -60,9 +60,9 @@ private[spark] final class SchedTaskScheduler(
 
   override def start(): Unit = {
     super.start()
+    SparkSched.register(context, this)
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
-      SparkSched.register(context, this)
       if (settings.planner.enabled) planner.start()
       timer.scheduleWithFixedDelay(() => failOpen("timer", ())(everySecond()), 1, 1, TimeUnit.SECONDS)
     }
