@@ -400,7 +400,7 @@ def fair_pools(spark: SparkSession) -> Result:
 
 
 def pool_weights(spark: SparkSession) -> Result:
-    """Two pools of `conf/fairscheduler.xml` with more tasks than slots: how many of each start side by side."""
+    """Two pools of `conf/fairscheduler.xml` with more tasks than slots: how many of each start meanwhile."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)

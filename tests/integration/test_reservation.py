@@ -101,7 +101,7 @@ def test_a_stage_attempted_again_keeps_the_ledger_true(scenario: Scenario) -> No
     assert result["background_tasks"] == 8
 
 
-# With the second setting Spark aborts a job whose barrier phase gets fewer slots than its offer seemed to have.
+# By the second setting Spark aborts a job whose barrier phase gets fewer slots than its offer seems to have.
 @on(LOCAL, "spark.sched.copies.minSlowdown=0", "spark.locality.wait.legacyResetOnTaskLaunch=true")
 def test_barrier_phases_run_whole_beside_reservations_and_get_no_copies(scenario: Scenario) -> None:
     result = scenario("barrier")
