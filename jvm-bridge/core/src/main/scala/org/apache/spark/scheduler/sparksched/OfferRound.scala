@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.scheduler.{TaskDescription, TaskSetManager, WorkerOffer}
+import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
 import schedcore.{GangCycle, Ledger, Start, WaitingGang}
 import scala.collection.mutable
 
@@ -26,6 +26,7 @@ private[sparksched] final class OfferRound(
   private var sparing = false
   private var spareSlots = 0
   private var queueLoads = IndexedSeq.empty[Double]
+  private var owed: Option[SchedTaskSetManager] = None
   private var offered: Option[TaskSetManager => Boolean] = None
   // Task sets that were refused held slots in this round, with the executor.
   private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
@@ -48,6 +49,7 @@ private[sparksched] final class OfferRound(
       nowMs = atMs
       spareWanted = false
       queueLoads = plans.queueLoads(registry.runningByJob)
+      owed = owedByPools
       refused.clear()
       refusedByPlan.clear()
       // Only what this scheduler refuses can make Spark's own count of slots wrong.
@@ -148,12 +150,28 @@ private[sparksched] final class OfferRound(
     }
   }
 
+  /**
+   * Whom Spark's FAIR order of the pools gives the next slot, where the plan has no start for anybody of that pool.
+   *
+   * Weights and minimum shares are the administrator's, and a plan divides what each pool gets.
+   */
+  private def owedByPools: Option[SchedTaskSetManager] =
+    if (!plans.starts.active || scheduler.schedulingMode != SchedulingMode.FAIR) None
+    else {
+      val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
+      val first = waiting.headOption.toSeq.flatMap(head => waiting.filter(_.parent eq head.parent))
+      def starts(m: SchedTaskSetManager) = plans.starts.of(m.job, nowMs)
+      if (first.size == waiting.size || first.exists(starts(_) == Start.Now)) None
+      else first.find(starts(_) != Start.Evicted)
+    }
+
   private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
 
   /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
   def mayStart(manager: SchedTaskSetManager): Boolean = {
     val start = if (plans.starts.active) plans.starts.of(manager.job, nowMs) else Start.Now
     start match {
+      case Start.Spare | Start.Planned if owed.contains(manager) => true
       case Start.Now if sparing || !manager.pilotsFirst => true
       case Start.Now =>
         spareWanted = true
