@@ -7,6 +7,14 @@ from pathlib import Path
 
 from spark_sched.errors import BadInputError
 
+#: Mode of a file that is its owner's alone.
+PRIVATE = 0o600
+
+
+def create_private(path: Path) -> None:
+    """Make an empty file that nobody but its owner can read, unless there is a file already."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
+
 
 def write_whole(path: Path, text: str) -> None:
     """Write UTF-8 text beside ``path``, then move it there. Raises BadInputError if that cannot be done."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spark_sched.bridge.compiler import Build, compile_bridge, plan_build
+from spark_sched.bridge.trust import is_trusted, private_directory, seal
 from spark_sched.errors import BadInputError
 
 CACHE_DIR_VARIABLE = "SPARK_SCHED_CACHE_DIR"
@@ -29,7 +30,8 @@ def cache_dir() -> Path:
 def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Path:
     """Path of the bridge's jar for this Spark, compiling it first if no process has done so yet.
 
-    Safe when several processes call it at once: one compiles, the others wait for its jar.
+    Safe when several processes call it at once: one compiles, the others wait for its jar. A jar in the cache
+    that is not as it was compiled, or that another user could have changed, is compiled anew.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Pat
     Raises
     ------
     BadInputError
-        No Spark, no Java 17, a Spark line without a shim, or a cache directory that cannot be written.
+        No Spark, no Java 17, a Spark line without a shim, or a cache directory that cannot be written or that
+        others can write.
     BridgeError
         The compiler refused the sources; the message holds all it said.
     """
@@ -51,16 +54,18 @@ def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Pat
         return packaged
     directory = cache_dir()
     jar = directory / planned.jar_name
-    if jar.is_file():
-        return jar
+    elsewhere = f"set {CACHE_DIR_VARIABLE} to one of your own"
     import filelock
 
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        private_directory(directory, elsewhere, ours=CACHE_DIR_VARIABLE not in os.environ)
+        if is_trusted(jar):
+            return jar
         with filelock.FileLock(f"{jar}.lock", timeout=_LOCK_TIMEOUT_S):
-            if not jar.is_file():  # unless another process compiled it while this one waited
+            if not is_trusted(jar):  # unless another process compiled it while this one waited
                 with _progress(planned):
                     compile_bridge(planned, jar)
+                seal(jar)
     except filelock.Timeout:
         raise BadInputError(
             f"another process has held {jar}.lock for {_LOCK_TIMEOUT_S:.0f} s: end it, then try again"

@@ -236,10 +236,37 @@ EVENTS_PATH = ConfigKey(
 )
 HISTORY_PATH = ConfigKey(
     "spark.sched.history.path",
-    values.text("path"),
+    values.database(),
     "",
     "Where the runtimes of ended jobs and the phases of earlier runs are kept: a SQLite file, which several "
     "applications may share, or `postgresql://user@host/database`. Empty: in memory.",
+)
+HISTORY_PASSWORD = ConfigKey(
+    "spark.sched.history.password",
+    values.text("text"),
+    "",
+    "Password of the history's database. The driver takes it out of the application's configuration and "
+    "gives it to the planner alone. Empty: PostgreSQL's own ways, such as `~/.pgpass` and `PGPASSWORD`.",
+)
+LIMITS_MAX_PRIORITY = ConfigKey(
+    "spark.sched.limits.maxPriority",
+    values.whole(_INT_MIN, _INT_MAX, "priority"),
+    "2147483647",
+    "Highest priority that a mark gives a job; one above it is lowered to it, with a warning.",
+)
+LIMITS_MAX_ISOLATION = ConfigKey(
+    "spark.sched.limits.maxIsolation",
+    values.number(0, 1),
+    "1.0",
+    "Highest isolation level that a mark gives a job, likewise.",
+)
+LIMITS_MARKS = ConfigKey(
+    "spark.sched.limits.marks",
+    values.words("id", "name", "user", "priority", "deadline", "isolation", "class", "copies"),
+    "id,name,user,priority,deadline,isolation,class,copies",
+    "Marks that count; others are ignored with a warning. Whoever may run a query may mark it: leave out "
+    "`deadline` where policies prefer jobs that have one, `copies` as `never` keeps a job from eviction, "
+    "`user` where tenants must not speak for each other. With Spark Connect it is the authenticated one.",
 )
 SEED = ConfigKey(
     "spark.sched.seed",

@@ -35,8 +35,9 @@ def parse(key: ConfigKey[T], text: str) -> T:
     try:
         return key.value.parse(text.strip())
     except ValueError:
-        hint = key.value.hint(text.strip())
-        raise BadInputError(f"{key.name} is {text!r} but must be {key.value.wanted}{hint}") from None
+        value = key.value
+        hint = value.hint(text.strip())
+        raise BadInputError(f"{key.name} is {value.shown(text)} but must be {value.wanted}{hint}") from None
 
 
 def validate(properties: Mapping[str, str]) -> Settings:

@@ -30,12 +30,15 @@ class Value(Generic[T]):
         Text to value; raises ValueError for anything else.
     hint
         "did you mean" for a wrong text, with a leading space, or an empty string.
+    shown
+        What a sentence about a wrong text shows of it.
     """
 
     unit: str
     wanted: str
     parse: Callable[[str], T]
     hint: Callable[[str], str] = lambda text: ""
+    shown: Callable[[str], str] = repr
 
 
 def flag() -> Value[bool]:
@@ -88,6 +91,39 @@ def choice(*options: str) -> Value[str]:
 
     listed = " or ".join(options)
     return Value(listed, f"one of {', '.join(options)}", parse, lambda text: did_you_mean(text, options))
+
+
+def words(*options: str) -> Value[tuple[str, ...]]:
+    """Some of a few words, with commas between them."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        given = tuple(filter(None, (word.strip() for word in text.split(","))))
+        if not set(given) <= set(options):
+            raise ValueError(text)
+        return given
+
+    return Value("words", f"some of {', '.join(options)} with commas between them", parse)
+
+
+# The user's part of a URL, or a parameter that is called so.
+_PASSWORD = re.compile(
+    r"[a-z0-9+.-]+://(?:[^/?#]*:[^/?#]*@.*|.*[?&][^=&]*password=.*)", re.IGNORECASE | re.DOTALL
+)
+
+
+def database() -> Value[str]:
+    """A path, or a database's URL without a password."""
+
+    def parse(text: str) -> str:
+        if _PASSWORD.fullmatch(text):
+            raise ValueError(text)
+        return text
+
+    wanted = (
+        "a path or postgresql://user@host/database: a password in it would show in Spark's UI and event log, "
+        "so set spark.sched.history.password"
+    )
+    return Value("path", wanted, parse, shown=lambda _: "a URL with a password")
 
 
 def text(unit: str = "text", *, required: bool = False) -> Value[str]:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.schema import CreateColumn
 
 from spark_sched.errors import BadInputError
+from spark_sched.files import create_private
 
 __all__ = ["ROW_ID", "Database"]
 
@@ -35,19 +36,23 @@ class Database:
     """Runs transactions, one at a time. Not thread-safe.
 
     A SQLite file is kept in write-ahead mode: it stays whole through ``kill -9``, and several processes may
-    use it. A damaged one is set aside as ``<name>.corrupt-<n>``, never deleted, and a new one is begun.
+    use it. A new one is its owner's alone. A damaged one is set aside as ``<name>.corrupt-<n>``, never
+    deleted, and a new one is begun.
 
     Args:
         where: a path, or ``postgresql://user@host/name``.
         tables: made where they are missing.
         log: gets one sentence per kind of trouble. Without one trouble is raised.
+        password: of the database, where the URL has none.
     """
 
-    def __init__(self, where: str, tables: MetaData, log: logging.Logger | None) -> None:
+    def __init__(self, where: str, tables: MetaData, log: logging.Logger | None, password: str = "") -> None:
         self._path = None if "://" in where else Path(where)
         self._url = self._checked_url(where)
+        if password and self._path is None:
+            self._url = self._url.set(password=password)
         #: Without the password: for messages.
-        self.title = str(self._path or self._url.render_as_string(hide_password=True))
+        self.title = str(self._path or self._url.set(query={}).render_as_string(hide_password=True))
         self._tables = tables
         self._log = log
         self._warned: set[str] = set()
@@ -122,12 +127,14 @@ class Database:
             return
         # The lock keeps two processes from setting aside each other's new file.
         with FileLock(f"{self._path}.lock", timeout=_LOCK_S):
+            create_private(self._path)  # SQLite gives its log and its index the same mode
             try:
                 self._check_file(self._path)
             except sqlite3.DatabaseError as error:
                 if not _is_damage(error):
                     raise
                 self._set_aside(self._path, error)
+                create_private(self._path)
             self._engine = self._connected()
 
     def _connected(self) -> Engine:

@@ -40,12 +40,13 @@ class StoredRuns:
     Args:
         where: path of a SQLite file, or ``postgresql://…``.
         log: gets trouble in single sentences.
+        password: of the database, where the URL has none.
     """
 
-    def __init__(self, where: str, log: logging.Logger) -> None:
+    def __init__(self, where: str, log: logging.Logger, password: str = "") -> None:
         self._log = log
         self._warned: set[str] = set()
-        self._database = Database(where, _TABLES, log)
+        self._database = Database(where, _TABLES, log, password)
 
     def load(self, name: str, limit: int) -> Sequence[Run]:
         """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are left

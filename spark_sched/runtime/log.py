@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
-__all__ = ["Throttle", "make_log"]
+__all__ = ["Throttle", "blot_out", "make_log"]
 
 
 class _OneLine(logging.Formatter):
     def __init__(self, secret: str) -> None:
         super().__init__("%(levelname)s %(message)s")
-        self._secret = secret
+        self.secrets = [secret]
 
     def format(self, record: logging.LogRecord) -> str:
         text = " | ".join(super().format(record).splitlines())
-        return text.replace(self._secret, "***") if self._secret else text
+        for secret in filter(None, self.secrets):
+            text = text.replace(secret, "***")
+        return text
 
 
 def make_log(stream: TextIO, secret: str = "") -> logging.Logger:
@@ -25,6 +27,13 @@ def make_log(stream: TextIO, secret: str = "") -> logging.Logger:
     handler.setFormatter(_OneLine(secret))
     log.addHandler(handler)
     return log
+
+
+def blot_out(log: logging.Logger, secret: str) -> None:
+    """From now on the lines of `make_log`'s log show this no more."""
+    for handler in log.handlers:
+        if isinstance(handler.formatter, _OneLine):
+            handler.formatter.secrets.append(secret)
 
 
 class Throttle:

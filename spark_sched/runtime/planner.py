@@ -34,7 +34,7 @@ from spark_sched.predict import (
 from spark_sched.predict.pilots import TaskTimes
 from spark_sched.predict.task_history import TaskHistory
 from spark_sched.runtime.handshake import Handshake, read_handshake, wait_for_end
-from spark_sched.runtime.log import make_log
+from spark_sched.runtime.log import blot_out, make_log
 from spark_sched.runtime.loop import PlannerLoop
 from spark_sched.runtime.recorder import EventRecorder
 from spark_sched.runtime.transport import Driver, DriverLostError, Py4jDriver
@@ -50,6 +50,7 @@ EXIT_DRIVER_LOST = 4
 def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     """The loop as the driver's settings want it. Raises BadInputError for a wrong setting."""
     settings = _settings(driver)
+    blot_out(log, settings[keys.HISTORY_PASSWORD])
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
     phases = PhaseHistory(
         _run_store(settings, log),
@@ -166,7 +167,7 @@ def _run_store(settings: Settings, log: logging.Logger) -> RunStore | None:
     # SQLAlchemy is not imported by those who do not use it.
     from spark_sched.runtime.history import StoredRuns
 
-    return StoredRuns(where, log)
+    return StoredRuns(where, log, settings[keys.HISTORY_PASSWORD])
 
 
 def _runtime_store(settings: Settings, log: logging.Logger) -> RuntimeStore | None:
@@ -175,7 +176,7 @@ def _runtime_store(settings: Settings, log: logging.Logger) -> RuntimeStore | No
         return None
     from spark_sched.runtime.runtimes import StoredRuntimes
 
-    return StoredRuntimes(where, log)
+    return StoredRuntimes(where, log, settings[keys.HISTORY_PASSWORD])
 
 
 def _leave_with_the_driver(fd: int) -> None:

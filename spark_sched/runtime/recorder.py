@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Mapping
 from io import FileIO
 from typing import Any
 
+from spark_sched.files import PRIVATE
+
 __all__ = ["EventRecorder"]
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, PRIVATE)
 
 
 class EventRecorder:
     """Records raw events, those of unknown types too, and a line of its own where a reset began.
 
     One unbuffered write per batch: nothing is lost when the planner is killed, and lines of two applications
-    that share a file stay whole. A file that cannot be written costs one warning and the recording, never
-    the planner.
+    that share a file stay whole. A new file is its owner's alone. A file that cannot be written costs one
+    warning and the recording, never the planner.
     """
 
     def __init__(self, path: str, log: logging.Logger) -> None:
@@ -24,7 +31,7 @@ class EventRecorder:
         self._path = path
         self._file: FileIO | None = None
         try:
-            self._file = FileIO(path, "a")
+            self._file = FileIO(path, "a", opener=_private)
         except OSError as error:
             self._give_up(error)
 

@@ -77,11 +77,12 @@ class StoredRuntimes:
     Args:
         where: path of the file, or ``postgresql://…``.
         log: gets trouble in single sentences; None: trouble is raised (BadInputError).
+        password: of the database, where the URL has none.
     """
 
-    def __init__(self, where: str, log: logging.Logger | None) -> None:
+    def __init__(self, where: str, log: logging.Logger | None, password: str = "") -> None:
         self._log = log
-        self._database = Database(where, _TABLES, log)
+        self._database = Database(where, _TABLES, log, password)
         self._upto = 0
         self._changed: set[tuple[str, str]] = set()
         self._since_checkpoint = 0

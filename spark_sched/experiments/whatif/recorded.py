@@ -32,7 +32,12 @@ __all__ = [
 ]
 
 #: Settings of an attached application that say where it ran, not how it scheduled.
-_NOT_HOW = ("spark.sched.planner.python", "spark.sched.events.path", "spark.sched.history.path")
+_NOT_HOW = (
+    "spark.sched.planner.python",
+    "spark.sched.events.path",
+    "spark.sched.history.path",
+    "spark.sched.history.password",
+)
 _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 

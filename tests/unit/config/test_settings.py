@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from spark_sched.config import ALL, PREFIX, keys, validate
+from spark_sched.config import ALL, JOB_PREFIX, PREFIX, keys, validate
 from spark_sched.errors import BadInputError
 
 
@@ -85,3 +87,40 @@ def test_an_unknown_key_says_which_one_was_meant(name, meant):
 def test_an_unknown_key_like_no_other_gets_no_guess():
     with pytest.raises(BadInputError, match="is not a setting: docs/configuration.md lists all"):
         validate({"spark.sched.zzz": "1"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://sched:hunter2@db/runs",
+        "postgresql://sched@db/runs?password=hunter2",
+        "postgresql://sched@db/runs?connect_timeout=3&sslpassword=hunter2",
+    ],
+)
+def test_a_password_in_the_historys_url_is_refused_and_not_shown(url):
+    with pytest.raises(BadInputError) as refused:
+        validate({"spark.sched.history.path": url})
+    assert "spark.sched.history.path is a URL with a password" in str(refused.value)
+    assert "set spark.sched.history.password" in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("where", ["postgresql://sched@db:5432/runs", "/var/lib/a:b@c/history.sqlite", ""])
+def test_a_history_without_a_password_in_its_place_is_taken(where):
+    assert validate({"spark.sched.history.path": where})[keys.HISTORY_PATH] == where
+
+
+def test_the_passwords_key_is_one_that_spark_redacts():
+    assert re.search(r"(?i)secret|password|token|access[.]?key", keys.HISTORY_PASSWORD.name)
+
+
+def test_the_marks_that_count_are_some_of_those_that_there_are():
+    assert validate({"spark.sched.limits.marks": " name, priority "})[keys.LIMITS_MARKS] == (
+        "name",
+        "priority",
+    )
+    assert validate({"spark.sched.limits.marks": ""})[keys.LIMITS_MARKS] == ()
+    marks = {key.name.removeprefix(JOB_PREFIX) for key in ALL if key.kind == "job"}
+    assert set(validate({})[keys.LIMITS_MARKS]) == marks
+    with pytest.raises(BadInputError, match="must be some of id, name, .* with commas between them"):
+        validate({"spark.sched.limits.marks": "name,colour"})

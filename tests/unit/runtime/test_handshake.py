@@ -10,7 +10,7 @@ import pytest
 
 from spark_sched.errors import BadInputError
 from spark_sched.runtime.handshake import Handshake, read_handshake, wait_for_end
-from spark_sched.runtime.log import Throttle, make_log
+from spark_sched.runtime.log import Throttle, blot_out, make_log
 
 
 def pipe(text: bytes) -> tuple[int, int]:
@@ -70,6 +70,15 @@ def test_a_log_entry_is_one_line_without_the_secret() -> None:
     stream = io.StringIO()
     make_log(stream, "s3cret").warning("two\nlines and %s", "s3cret")
     assert stream.getvalue() == "WARNING two | lines and ***\n"
+
+
+def test_what_is_blotted_out_later_shows_in_no_line_either() -> None:
+    stream = io.StringIO()
+    log = make_log(stream, "s3cret")
+    blot_out(log, "hunter2")
+    blot_out(log, "")
+    log.warning("s3cret and hunter2 and more")
+    assert stream.getvalue() == "WARNING *** and *** and more\n"
 
 
 def test_a_throttle_lets_powers_of_two_through() -> None:

@@ -181,3 +181,23 @@ def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path, logged: io.Stri
     assert path.read_bytes() == before
     assert "later version" in logged.getvalue()
     assert not list(tmp_path.glob("*.corrupt-*"))
+
+
+def test_a_new_file_is_its_owners_alone(tmp_path: Path, logged: io.StringIO) -> None:
+    before = os.umask(0)
+    try:
+        runs = open_runs(tmp_path / "history.db", logged)
+        runs.save("nightly", run(1, 4), limit=5)
+        modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("history.db*")}
+    finally:
+        os.umask(before)
+    modes.pop("history.db.lock", None)  # empty
+    assert set(modes) >= {"history.db", "history.db-wal"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_file_that_was_made_for_a_group_stays_open_to_it(tmp_path: Path, logged: io.StringIO) -> None:
+    (tmp_path / "history.db").touch()
+    (tmp_path / "history.db").chmod(0o660)
+    open_runs(tmp_path / "history.db", logged).save("nightly", run(1, 4), limit=5)
+    assert (tmp_path / "history.db").stat().st_mode & 0o777 == 0o660

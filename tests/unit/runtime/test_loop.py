@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,15 @@ def test_the_same_events_give_the_same_plans(driver: FakeDriver, logged: io.Stri
         return driver.plans
 
     assert plans() == plans()
+
+
+def test_a_new_recording_is_its_owners_alone(tmp_path: Path, logged: io.StringIO) -> None:
+    before = os.umask(0)
+    try:
+        EventRecorder(str(tmp_path / "events.jsonl"), make_log(logged))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "events.jsonl").stat().st_mode & 0o777 == 0o600
 
 
 def test_every_event_is_recorded_unknown_ones_too(

@@ -12,7 +12,7 @@ import scala.util.matching.Regex
  * @param grouping what makes Spark jobs parts of this job
  * @param endsByCall its owner says when it is over; other jobs are over when they have been idle
  * @param series a later job of the same series ends this one: the micro-batches of a streaming query
- * @param warnings sentences about marks that could not be read and were ignored
+ * @param warnings about marks that could not be read and were ignored, or that asked for more than the limits allow
  */
 final case class JobMark(
     key: String,
@@ -25,7 +25,7 @@ final case class JobMark(
     copies: Boolean,
     grouping: JobMark.Grouping,
     endsByCall: Boolean,
-    warnings: Seq[String],
+    warnings: Seq[MarkWarning],
     runsOnce: Boolean = false,
     series: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
@@ -47,8 +47,9 @@ object JobMark {
   // Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, after "_" with Connect.
   private val Tag: Regex = """(?:^|.*[_-])sched:([a-z]+)=(.*)""".r
 
-  // Spark Connect says in a tag of its own whose operation it is.
-  private val ConnectUser: Regex = """SparkConnect_OperationTag_User_(.+)_Session_.*""".r
+  // Spark Connect says in a tag of its own whose operation it is. A client's own tags come after that, whatever they say.
+  private val ConnectUser: Regex =
+    """SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*""".r
 
   private val GroupId = "spark.jobGroup.id"
   private val SqlExecutionId = "spark.sql.execution.id"
@@ -80,25 +81,50 @@ object JobMark {
    * Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order.
    * A micro-batch of a streaming query is a job of its own with the marks that the query's thread inherited.
    *
+   * With Spark Connect, whom the server knows the user to be wins over both, and jobs are the user's own: an id or a name
+   * that another user chose too is another job.
+   *
    * @param userOfGroup whose a job group is, where a server said so
    */
   def from(
-      property: String => Option[String], sparkJobId: Int, userOfGroup: String => Option[String] = _ => None): JobMark = {
-    val tags = property(Tags).toSeq.flatMap(_.split(',')).collect { case Tag(field, value) => field -> value }.toMap
+      property: String => Option[String], sparkJobId: Int, limits: Limits = Limits(),
+      userOfGroup: String => Option[String] = _ => None): JobMark = {
     val group = property(GroupId)
-    val connectUser = property(Tags).toSeq.flatMap(_.split(',')).collectFirst { case ConnectUser(name) => name }
-    val warnings = Seq.newBuilder[String]
-    tags.keys.filterNot(Fields.contains).foreach(f => warnings += s"tag sched:$f is unknown")
-    def mark(field: String): Option[String] = property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty)
+    val allTags = property(Tags).toSeq.flatMap(_.split(','))
+    val tags = allTags.collect { case Tag(field, value) => field -> value }.toMap
+    val connectUser = allTags.collectFirst { case ConnectUser(name) => name }
+    val warnings = Seq.newBuilder[MarkWarning]
+    def limited(kind: String, sentence: String): Unit = warnings += MarkWarning(kind, sentence, limited = true)
+    tags.keys.filterNot(Fields.contains).foreach { f =>
+      warnings += MarkWarning("unknown tag", s"tag sched:$f is unknown", limited = false)
+    }
+    def mark(field: String): Option[String] =
+      property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty).filter { text =>
+        val counts = limits.marks.contains(field)
+        if (!counts) limited(s"refused $field", s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
+        counts
+      }
     def parsed[A](field: String, wanted: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
       val value = read(text)
-      if (value.isEmpty) warnings += s"$Prefix$field is '$text' but must be $wanted"
+      if (value.isEmpty)
+        warnings += MarkWarning(s"unread $field", s"$Prefix$field is '$text' but must be $wanted", limited = false)
       value
     }
-
+    def capped[A](field: String, cap: A, setting: Key)(value: A)(implicit order: Ordering[A]): A = {
+      if (order.gt(value, cap)) limited(s"lowered $field", s"$Prefix$field is $value but ${setting.name} is $cap: lowered to it")
+      order.min(value, cap)
+    }
+    val user = mark("user")
+    connectUser.filter(known => user.exists(_ != known)).foreach { known =>
+      limited("other user", s"${Prefix}user is '${user.get}' but Spark Connect says '$known': ignored")
+    }
+    // With the length, so that no user and id together are another user and another id.
+    val whose = connectUser.fold("")(known => s"${known.length}-$known-")
+    val id = mark("id")
+    val name = mark("name")
     val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
     val query = property(StreamingQuery).filter(_ => property(StreamingBatch).isDefined)
-    val byMark = mark("id").map(keyOf).orElse(mark("name").map(n => s"mark-name-$n")).map(ByMark -> _)
+    val byMark = id.map(i => keyOf(whose + i)).orElse(name.map(n => s"mark-name-$whose$n")).map(ByMark -> _)
     val byBatch = for (q <- query; batch <- property(StreamingBatch))
       yield byMark.fold[Grouping](ByBatch)(_._1) -> keyOfBatch(q, batch)
     val (grouping, key) = byBatch.orElse(byMark)
@@ -107,20 +133,22 @@ object JobMark {
       .getOrElse(BySparkJob -> s"spark-$sparkJobId")
     JobMark(
       key,
-      mark("name")
+      name
         .orElse(query.map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
         // Nothing can be learned of a name that never comes again.
         .orElse(group.filterNot(RandomId.matches)).getOrElse(key),
-      mark("user").orElse(connectUser).orElse(group.flatMap(userOfGroup)),
-      parsed("priority", "a whole number")(_.toIntOption).getOrElse(0),
-      parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1)),
+      connectUser.orElse(user).orElse(group.flatMap(userOfGroup)),
+      parsed("priority", "a whole number")(_.toIntOption)
+        .map(capped("priority", limits.maxPriority, Settings.MaxPriority)(_)).getOrElse(math.min(0, limits.maxPriority)),
+      parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1))
+        .map(capped("isolation", limits.maxIsolation, Settings.MaxIsolation)(_)),
       parsed("deadline", "milliseconds since 1970")(_.toLongOption),
       mark("class"),
       // What a sink of a stream writes twice, no commit protocol need undo.
       copies.getOrElse(property(StreamingQuery).isEmpty),
       grouping,
-      // An id in a tag is a Connect client's, which has nothing to call.
-      endsByCall = property(Prefix + "id").isDefined && query.isEmpty,
+      // A Connect client has nothing to call, whether its id comes in a tag or a property.
+      endsByCall = id.isDefined && connectUser.isEmpty && property(Prefix + "id").isDefined && query.isEmpty,
       warnings.result(),
       runsOnce = copies.contains(false),
       series = query.map(seriesOf))

@@ -15,7 +15,14 @@ final case class Settings(
     defaults: Rule,
     idle: IdleLimits,
     planner: PlannerSettings,
-    eventQueueCapacity: Int)
+    eventQueueCapacity: Int,
+    limits: Limits,
+    historyPassword: Secret)
+
+/** Text that no log and no message shows. */
+final class Secret(val text: String) {
+  override def toString: String = if (text.isEmpty) "" else "***"
+}
 
 final case class PlannerSettings(
     enabled: Boolean,
@@ -64,6 +71,10 @@ object Settings {
   val QueueCapacity = Key("spark.sched.events.queueCapacity", "10000")
   val EventsPath = Key("spark.sched.events.path", "")
   val HistoryPath = Key("spark.sched.history.path", "")
+  val HistoryPassword = Key("spark.sched.history.password", "")
+  val MaxPriority = Key("spark.sched.limits.maxPriority", "2147483647")
+  val MaxIsolation = Key("spark.sched.limits.maxIsolation", "1.0")
+  val Marks = Key("spark.sched.limits.marks", "id,name,user,priority,deadline,isolation,class,copies")
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
@@ -72,7 +83,7 @@ object Settings {
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerSolver,
     PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
-    EventsPath, HistoryPath, Seed)
+    EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Seed)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
   def from(conf: Map[String, String]): Settings = {
@@ -98,6 +109,9 @@ object Settings {
     // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
     Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlanValidity).foreach(read.millis)
     read.integer(Seed, 0, Int.MaxValue)
+    if (hasPassword(read.text(HistoryPath))) throw new BadSetting(
+      s"${HistoryPath.name} is a URL with a password in it, which Spark would show in its UI and event log: leave it out and " +
+        s"set ${HistoryPassword.name}.")
     Settings(
       read.flag(ReservationEnabled),
       read.integer(MinPriority, Int.MinValue, Int.MaxValue),
@@ -107,8 +121,18 @@ object Settings {
         read.flag(PlannerEnabled), read.text(PlannerPython), read.millis(PlannerStartTimeout),
         read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),
         read.millis(PlannerInterval)),
-      read.integer(QueueCapacity, 16, 10000000))
+      read.integer(QueueCapacity, 16, 10000000),
+      Limits(
+        read.integer(MaxPriority, Int.MinValue, Int.MaxValue), read.within(MaxIsolation, 0.0, 1.0),
+        read.words(Marks, JobMark.Fields)),
+      new Secret(read.text(HistoryPassword)))
   }
+
+  // The user's part of a URL, or a parameter that is called so.
+  private val InUserPart = """[A-Za-z0-9+.-]+://[^/?#]*:[^/?#]*@.*""".r
+  private val AsParameter = """(?i)[a-z0-9+.-]+://.*[?&][^=&]*password=.*""".r
+
+  private def hasPassword(url: String): Boolean = InUserPart.matches(url) || AsParameter.matches(url)
 
   private def unknown(key: String): BadSetting = {
     val near = All.map(_.name).minBy(Words.distance(_, key))
@@ -130,6 +154,14 @@ object Settings {
       if (!allowed.contains(value))
         throw new BadSetting(s"${key.name} is '$value' but must be one of ${allowed.mkString(", ")}.")
       value
+    }
+
+    /** Some of the words that there are, with commas between them. */
+    def words(key: Key, known: Seq[String]): Set[String] = {
+      val given = text(key).split(',').map(_.trim).filter(_.nonEmpty).toSeq
+      given.find(!known.contains(_)).foreach(word => throw new BadSetting(
+        s"${key.name} has '$word' but must be some of ${known.mkString(", ")} with commas between them."))
+      given.toSet
     }
 
     def within(key: Key, low: Double, high: Double): Double = {

@@ -4,7 +4,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 final class JobMarkSuite extends AnyFunSuite {
 
-  private def mark(properties: (String, String)*): JobMark = JobMark.from(properties.toMap.get, 7)
+  private def mark(properties: (String, String)*): JobMark = limited(Limits())(properties: _*)
+  private def limited(limits: Limits)(properties: (String, String)*): JobMark = JobMark.from(properties.toMap.get, 7, limits)
 
   test("work that nobody marked is a job for each Spark job") {
     val m = mark()
@@ -72,12 +73,67 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(m.isolation === None)
     assert(m.deadlineMs === None)
     assert(m.copies)
-    assert(m.warnings.toSet === Set(
+    assert(m.warnings.forall(!_.limited))
+    assert(m.warnings.map(_.sentence).toSet === Set(
       "tag sched:colour is unknown",
       "spark.sched.job.priority is 'high' but must be a whole number",
       "spark.sched.job.isolation is '2' but must be a number from 0 to 1",
       "spark.sched.job.deadline is '15 min' but must be milliseconds since 1970",
       "spark.sched.job.copies is 'no' but must be auto or never"))
+  }
+
+  private val session = "01234567-89ab-cdef-0123-456789abcdef"
+  private def connect(user: String, tags: String*): (String, String) = "spark.job.tags" -> (
+    s"SparkConnect_OperationTag_User_${user}_Session_${session}_Operation_$session" +:
+      tags.map(tag => s"SparkConnect_OperationTag_User_${user}_Session_${session}_Tag_$tag")).mkString(",")
+
+  test("what a mark asks for beyond the limits is lowered to them and said") {
+    val limits = Limits(maxPriority = 10, maxIsolation = 0.5)
+    val m = limited(limits)("spark.sched.job.priority" -> "2147483647", "spark.job.tags" -> "sched:isolation=1")
+    assert(m.priority === 10)
+    assert(m.isolation === Some(0.5))
+    assert(m.warnings.forall(_.limited))
+    assert(m.warnings.map(_.sentence).toSet === Set(
+      "spark.sched.job.priority is 2147483647 but spark.sched.limits.maxPriority is 10: lowered to it",
+      "spark.sched.job.isolation is 1.0 but spark.sched.limits.maxIsolation is 0.5: lowered to it"))
+    val modest = limited(limits)("spark.sched.job.priority" -> "10", "spark.sched.job.isolation" -> "0.5")
+    assert((modest.priority, modest.isolation, modest.warnings) === ((10, Some(0.5), Nil)))
+  }
+
+  test("work without a mark has no higher priority than marks may ask for, and nothing to say about it") {
+    val m = limited(Limits(maxPriority = -1))()
+    assert((m.priority, m.warnings) === ((-1, Nil)))
+  }
+
+  test("marks that the limits leave out do not count and are said") {
+    val m = limited(Limits(marks = Set("name", "priority")))(
+      "spark.sched.job.name" -> "report", "spark.sched.job.user" -> "ana", "spark.sched.job.copies" -> "never",
+      "spark.job.tags" -> "sched:deadline=1789000900000,sched:priority=3")
+    assert((m.name, m.priority, m.user, m.deadlineMs, m.copies, m.runsOnce) === (("report", 3, None, None, true, false)))
+    assert(m.warnings.map(_.kind).toSet === Set("refused user", "refused copies", "refused deadline"))
+  }
+
+  test("whom Spark Connect knows the user to be wins over marks") {
+    val m = mark(connect("eve", "sched:user=ana"))
+    assert(m.user === Some("eve"))
+    assert(m.warnings.map(_.sentence) === Seq("spark.sched.job.user is 'ana' but Spark Connect says 'eve': ignored"))
+    assert(mark(connect("eve"), "spark.sched.job.user" -> "ana").user === Some("eve"))
+    assert(mark(connect("eve", "sched:user=eve")).warnings === Nil)
+  }
+
+  test("no tag of a Spark Connect client makes it another user") {
+    val forged = s"SparkConnect_OperationTag_User_ana_Session_${session}_Operation_$session"
+    assert(mark(connect("eve", forged)).user === Some("eve"))
+    assert(mark(connect("eve_Session_ana", forged)).user === Some("eve_Session_ana"))
+  }
+
+  test("a Spark Connect user joins no job of another's, and none that only a call would end") {
+    val ids = Seq("ana", "eve").map(user => mark(connect(user, "sched:id=7f3a")))
+    assert(ids.map(_.key).distinct.size === 2)
+    assert(mark(connect("a", "sched:name=1-b-c")).key !== mark(connect("a-1-b", "sched:name=c")).key)
+    assert(ids.head.key !== mark("spark.sched.job.id" -> "7f3a").key)
+    assert(!mark(connect("eve"), "spark.sched.job.id" -> "7f3a").endsByCall)
+    assert(ids.forall(_.marked))
   }
 
   test("blank marks are no marks") {
@@ -115,8 +171,8 @@ final class JobMarkSuite extends AnyFunSuite {
   test("a statement's user is its session's, and a mark's before that") {
     val group = Map("spark.jobGroup.id" -> query)
     val users = Map(query -> "carol")
-    assert(JobMark.from(group.get, 7, users.get).user === Some("carol"))
-    assert(JobMark.from((group + ("spark.sched.job.user" -> "ana")).get, 7, users.get).user === Some("ana"))
-    assert(JobMark.from(Map.empty[String, String].get, 7, users.get).user === None)
+    assert(JobMark.from(group.get, 7, userOfGroup = users.get).user === Some("carol"))
+    assert(JobMark.from((group + ("spark.sched.job.user" -> "ana")).get, 7, userOfGroup = users.get).user === Some("ana"))
+    assert(JobMark.from(Map.empty[String, String].get, 7, userOfGroup = users.get).user === None)
   }
 }

@@ -25,6 +25,30 @@ final class SettingsSuite extends AnyFunSuite {
     Settings.from(Settings.All.map(k => k.name -> k.default).toMap)
   }
 
+  test("limits are read, and what marks there are") {
+    assert(Settings.from(Map.empty).limits === Limits())
+    val s = Settings.from(Map(
+      "spark.sched.limits.maxPriority" -> "10", "spark.sched.limits.maxIsolation" -> "0.5", "spark.sched.limits.marks" -> " name, priority "))
+    assert(s.limits === Limits(10, 0.5, Set("name", "priority")))
+    assert(Settings.from(Map("spark.sched.limits.marks" -> "")).limits.marks.isEmpty)
+    assert(complaint("spark.sched.limits.marks" -> "name,colour") ===
+      "spark.sched.limits.marks has 'colour' but must be some of id, name, user, priority, deadline, isolation, class, copies " +
+        "with commas between them.")
+  }
+
+  test("a password in the history's URL is refused, and no message shows one") {
+    Seq("postgresql://sched:hunter2@db/runs", "postgresql://sched@db/runs?password=hunter2",
+      "postgresql://sched@db/runs?connect_timeout=3&sslpassword=hunter2").foreach { url =>
+      val said = complaint("spark.sched.history.path" -> url)
+      assert(said.contains("spark.sched.history.password"))
+      assert(!said.contains("hunter2"))
+    }
+    val s = Settings.from(Map("spark.sched.history.path" -> "postgresql://sched@db:5432/runs", "spark.sched.history.password" -> "hunter2"))
+    assert(s.historyPassword.text === "hunter2")
+    assert(!s.toString.contains("hunter2"))
+    Settings.from(Map("spark.sched.history.path" -> "/var/lib/a:b@c/history.sqlite"))
+  }
+
   test("settings are read in their units") {
     val s = Settings.from(Map(
       "spark.sched.reservation.maxHold" -> " 2 min ", "spark.sched.reservation.gap" -> "1500ms",

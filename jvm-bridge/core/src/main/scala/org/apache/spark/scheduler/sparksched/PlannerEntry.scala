@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import com.fasterxml.jackson.databind.ObjectMapper
-import schedcore.Batch
+import schedcore.{Batch, Settings}
 
 /** All that the planner process may call, over py4j. Strings in, strings out. */
 final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
@@ -11,6 +11,8 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   def config(): String = {
     scheduler.plannerStarted()
     val node = new ObjectMapper().createObjectNode()
+    val password = scheduler.settings.historyPassword.text
+    if (password.nonEmpty) node.put(Settings.HistoryPassword.name, password)
     scheduler.conf.getAllWithPrefix("spark.sched.").foreach { case (k, v) => node.put("spark.sched." + k, v) }
     heard(node.toString)
   }

@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import scala.collection.mutable
 
+import org.apache.spark.internal.Logging
 import schedcore._
 
 /**
@@ -28,7 +29,8 @@ private[sparksched] object PhasePlace {
  * @param ended told of every job that is forgotten, by its key
  */
 private[sparksched] final class Registry(
-    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit) {
+    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit)
+    extends Logging {
 
   private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
     val phases = mutable.LinkedHashMap.empty[String, Event.PhaseStarted]
@@ -69,6 +71,8 @@ private[sparksched] final class Registry(
   private var arrivals = 0
 
   var marksIgnored = 0L
+  var marksLimited = 0L
+  private val warned = mutable.HashSet.empty[String]
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -116,7 +120,7 @@ private[sparksched] final class Registry(
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {
     // History knows jobs by user and name: whom nobody named is who runs the application.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
-    marksIgnored += mark.warnings.size
+    mark.warnings.foreach(heed)
     mark.series.foreach { series =>
       seriesEnded(series, nowMs)
       newest(series) = mark.key
@@ -125,6 +129,12 @@ private[sparksched] final class Registry(
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
     new Job(mark, arrivals, nowMs)
+  }
+
+  /** Counts a mark that does not count as given, and says each kind of them once. */
+  private def heed(warning: MarkWarning): Unit = {
+    if (warning.limited) marksLimited += 1 else marksIgnored += 1
+    if (warned.add(warning.kind)) logWarning(s"spark_sched: ${warning.sentence}")
   }
 
   /** Does the tenant's job end with this phase? Only where no further Spark job can belong to it. */

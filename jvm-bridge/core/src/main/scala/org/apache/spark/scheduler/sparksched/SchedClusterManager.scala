@@ -23,6 +23,8 @@ private[spark] final class SchedClusterManager extends ExternalClusterManager {
     val settings =
       try Settings.from(context.conf.getAll.toMap)
       catch { case bad: BadSetting => throw new SparkException(bad.getMessage) }
+    // Only the planner needs it: what stays in the configuration reaches executors, and every user of the application.
+    context.conf.remove(Settings.HistoryPassword.name)
     val master = inner(masterURL)
     becomeInner(context, masterURL.stripPrefix(InnerMaster.Prefix))
     checkAsStock(context, master)

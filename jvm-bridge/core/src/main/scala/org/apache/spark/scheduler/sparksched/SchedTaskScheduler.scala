@@ -18,7 +18,7 @@ import scala.collection.mutable
  * waits for Python: rules are applied here, plans only replace rules.
  */
 private[spark] final class SchedTaskScheduler(
-    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, settings: Settings)
+    context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings)
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
 
   private val systemClock = new SystemClock
@@ -102,8 +102,8 @@ private[spark] final class SchedTaskScheduler(
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       registry.phaseStarted(
-        JobMark.from(property, taskSet.priority, registry.groupUser), plans, taskSet.priority, phase, name, taskSet.tasks.length, outlook,
-        barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), property, nowMs)
+        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser), plans, taskSet.priority, phase, name,
+        taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), property, nowMs)
     })
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
@@ -339,6 +339,7 @@ private[spark] final class SchedTaskScheduler(
       "invariant_violations" -> (violations + found.size),
       "holds_given_way" -> c.holdsGivenWay,
       "marks_ignored" -> registry.marksIgnored,
+      "marks_limited" -> registry.marksLimited,
       "events_sent" -> events.sentCount,
       "events_dropped" -> events.droppedCount) ++ plans.counters ++ planner.counters
   })

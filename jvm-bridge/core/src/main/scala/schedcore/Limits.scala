@@ -1,0 +1,19 @@
+package schedcore
+
+/**
+ * What marks may ask for at most: whoever may run a query may mark it, too.
+ *
+ * @param maxPriority marks above it are lowered to it
+ * @param maxIsolation likewise
+ * @param marks names of the marks that count at all
+ */
+final case class Limits(
+    maxPriority: Int = Int.MaxValue, maxIsolation: Double = 1.0, marks: Set[String] = JobMark.Fields.toSet)
+
+/**
+ * A mark that does not count as it was given.
+ *
+ * @param kind the same for all marks of one fault, so that a log can say each once
+ * @param limited it could be read and asked for too much
+ */
+final case class MarkWarning(kind: String, sentence: String, limited: Boolean)
