@@ -1,0 +1,87 @@
+package org.apache.spark.scheduler.sparksched.lifecycles
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.TaskSchedulerImpl
+import org.apache.spark.scheduler.sparksched.SparkSched
+
+/** What must be gone when all lifecycles are over, and what to print when it is not. */
+object Leftovers {
+  /** Collections that may hold something on an idle cluster. */
+  private val MayStay = Seq(
+    "registry.executors", "ledger.executors", // those that are alive
+    "plans.refusals", // one number per reason
+    "registry.overMarks", // the latest, so many at most
+    "plans.current.queueWeights", "round.queueLoads") // one number per queue
+
+  /** Sentences; empty once the application is as idle as when it began. Waits for that. */
+  def afterLifecycles(context: SparkContext, backend: SimulatedBackend, withinMs: Long): Seq[String] = settled(withinMs) {
+    val (free, running) = backend.state
+    books(context) ++ Option.when(running.nonEmpty)(s"tasks $running still run") ++
+      free.collect { case (executor, n) if n < backend.shape.slotsPerExecutor => s"executor $executor has only $n slots free" }
+  }
+
+  /** The same of an application on any cluster. */
+  def inBooks(context: SparkContext, withinMs: Long): Seq[String] = settled(withinMs)(books(context))
+
+  private def books(context: SparkContext): Seq[String] = {
+    val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
+    val ours = Books.entries(scheduler).collect {
+      case (path, size, text) if !MayStay.exists(path.startsWith) && isBook(path) => s"$path still has $size: $text"
+    }
+    ours ++ Books.ofSpark(scheduler, context.dagScheduler).map { case (name, size) => s"Spark's $name still has $size" }
+  }
+
+  /** Settings are collections, too. */
+  private def isBook(path: String): Boolean = !path.startsWith("settings") && !path.contains("Process.settings")
+
+  /** Threads and processes that were not there before. */
+  def afterStop(before: Alive, withinMs: Long): Seq[String] = settled(withinMs) {
+    val now = alive()
+    (now.processes -- before.processes).map(p => s"process $p is left").toSeq ++
+      (now.threads -- before.threads).map(name => s"thread $name is left")
+  }
+
+  final case class Alive(threads: Set[String], processes: Set[Long])
+
+  def alive(): Alive = Alive(
+    Thread.getAllStackTraces.asScala.collect { case (thread, stack) if isOurs(thread.getName, stack) => thread.getName }.toSet,
+    ProcessHandle.current().descendants().iterator().asScala.map(_.pid).toSet)
+
+  private def isOurs(name: String, stack: Array[StackTraceElement]): Boolean =
+    Seq("spark-sched", "simulated", "tenant").exists(name.contains) ||
+      stack.exists(frame => Seq("sparksched", "schedcore", "py4j").exists(frame.getClassName.contains) && name != "main")
+
+  private def settled(withinMs: Long)(found: => Seq[String]): Seq[String] = {
+    val until = System.nanoTime() + withinMs * 1000000
+    var left = found
+    while (left.nonEmpty && System.nanoTime() < until) {
+      Thread.sleep(20)
+      left = found
+    }
+    left
+  }
+
+  /** All that tells why nothing happens: counters, task sets, books and stacks. */
+  def dump(context: SparkContext): String = {
+    val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
+    val sets = Try(scheduler.rootPool.getSortedTaskSetQueue.map { m =>
+      s"task set ${m.name}: ${m.tasksSuccessful} of ${m.taskSet.tasks.length} done, ${m.runningTasks} running, barrier ${m.isBarrier}, zombie ${m.isZombie}, schedulable ${m.isSchedulable}"
+    }.toSeq).getOrElse(Nil)
+    val books = Try(Books.entries(scheduler).map { case (path, size, text) => s"$path ($size): $text" }).getOrElse(Nil)
+    val stacks = Thread.getAllStackTraces.asScala.toSeq.collect {
+      case (thread, stack) if stack.exists(_.getClassName.contains("sched")) =>
+        s"${thread.getName} ${thread.getState}\n" + stack.take(12).map("    " + _).mkString("\n")
+    }
+    val counters = Try(SparkSched.counters(context)).getOrElse("")
+    val cluster = s"cluster ${Try(context.schedulerBackend.asInstanceOf[SimulatedBackend].state)}"
+    ((counters +: cluster +: sets) ++ books ++ stacks).mkString("\n")
+  }
+}
+
+/** [[Leftovers.inBooks]] for a Python driver, which loads this from a jar of its own. */
+final class InBooks extends java.util.function.Function[SparkContext, java.util.List[String]] {
+  override def apply(context: SparkContext): java.util.List[String] = Leftovers.inBooks(context, 30000L).asJava
+}

@@ -1,0 +1,47 @@
+package org.apache.spark.scheduler.sparksched.lifecycles
+
+import scala.util.Random
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.sparksched.SparkSched
+import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+
+/**
+ * How a tenant says which job its Spark jobs belong to.
+ *
+ * @param properties local properties
+ * @param ends what tells that the job is over
+ */
+final class Mark(val properties: Map[String, String], ends: SparkContext => Unit) {
+  /** The block's end; a second one does no harm. */
+  def end(context: SparkContext): Unit = ends(context)
+}
+
+object Mark {
+  private val Job = "spark.sched.job."
+
+  /** @param id unique */
+  def draw(random: Random, id: String): Mark = random.nextInt(8) match {
+    case 0 => new Mark(Map.empty, _ => ())
+    case 1 => new Mark(Map("spark.jobGroup.id" -> s"group-$id") ++ wishes(random), _ => ())
+    case 2 => new Mark(Map("spark.job.tags" -> s"sched:priority=${random.nextInt(4)}"), _ => ())
+    case 3 => // An execution's end reaches the scheduler by the listener bus alone.
+      val execution = id.hashCode.toLong & 0xffffffffL
+      val over = SparkListenerSQLExecutionEnd(execution, System.currentTimeMillis())
+      new Mark(Map("spark.sql.execution.id" -> execution.toString) ++ wishes(random), _.listenerBus.post(over))
+    case 4 => new Mark(Map(Job + "name" -> s"named-$id") ++ wishes(random), _ => ())
+    case _ =>
+      val name = if (random.nextBoolean()) s"nightly-${random.nextInt(5)}" else s"once-$id"
+      new Mark(Map(Job + "id" -> id, Job + "name" -> name) ++ wishes(random), SparkSched.endJob(_, id))
+  }
+
+  private def wishes(random: Random): Map[String, String] = Seq(
+    Option.when(random.nextInt(3) > 0)("priority" -> random.nextInt(4).toString),
+    Option.when(random.nextInt(3) == 0)("isolation" -> Seq("0", "0.5", "1")(random.nextInt(3))),
+    Option.when(random.nextInt(4) == 0)(
+      "deadline" -> (System.currentTimeMillis() + Seq(5, 200, 5000)(random.nextInt(3))).toString),
+    Option.when(random.nextInt(4) == 0)("copies" -> "never"),
+    Option.when(random.nextInt(4) == 0)("class" -> s"class-${random.nextInt(3)}"),
+    Option.when(random.nextInt(3) == 0)("user" -> s"user-${random.nextInt(3)}")
+  ).flatten.map { case (field, value) => (Job + field) -> value }.toMap
+}

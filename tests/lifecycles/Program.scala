@@ -1,0 +1,187 @@
+package org.apache.spark.scheduler.sparksched.lifecycles
+
+import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
+import java.util.concurrent.atomic.AtomicInteger
+
+import scala.jdk.CollectionConverters._
+import scala.util.Random
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.logging.log4j.Level
+import org.apache.logging.log4j.core.config.Configurator
+import org.apache.spark.{SparkConf, SparkContext}
+import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
+import schedcore.Settings
+
+/** `spark.master=simulated`: the scheduler under test before a cluster that runs nothing. */
+final class SimulatedClusterManager extends ExternalClusterManager {
+  override def canCreate(master: String): Boolean = master == "simulated"
+
+  override def createTaskScheduler(context: SparkContext, master: String): TaskScheduler =
+    new SchedTaskScheduler(context, Round.MaxFailures, false, Settings.from(context.conf.getAll.toMap))
+
+  override def createSchedulerBackend(context: SparkContext, master: String, scheduler: TaskScheduler): SchedulerBackend =
+    new SimulatedBackend(context, scheduler.asInstanceOf[TaskSchedulerImpl], Round.shape(context.conf))
+
+  override def initialize(scheduler: TaskScheduler, backend: SchedulerBackend): Unit =
+    scheduler.asInstanceOf[TaskSchedulerImpl].initialize(backend)
+}
+
+/**
+ * Runs random lifecycles under each policy and prints one JSON line per round.
+ *
+ * Arguments: seed, lifecycles per policy, the planner's Python, policies divided by commas.
+ */
+object Program {
+  def main(args: Array[String]): Unit = {
+    val Array(seed, lifecycles, python, names) = args
+    val policies = names.split(',').toSeq
+    val before = Leftovers.alive()
+    for ((policy, number) <- policies.zipWithIndex; like <- Seq("local", "cluster")) {
+      val others = policies.filterNot(_ == policy)
+      val other = if (others.isEmpty) policy else others(number % others.size)
+      val round = new Round(policy, other, like == "cluster", lifecycles.toInt / 2, seed.toLong * 1000003 + number, python)
+      println("ROUND " + round.run(before))
+    }
+  }
+}
+
+/** One application under one policy, which another one takes over from in the middle. */
+final class Round(policy: String, other: String, likeCluster: Boolean, lifecycles: Int, seed: Long, python: String) {
+  import Round._
+
+  private val failures = new ConcurrentLinkedQueue[String]
+  private val next = new AtomicInteger
+  private val killed = new AtomicInteger
+  private val startedNs = System.nanoTime()
+
+  private val conf: SparkConf = {
+    val common = new SparkConf(false).setMaster("simulated").setAppName(s"lifecycles-$policy")
+    (Common ++ (if (likeCluster) LikeCluster else LikeLocal)).foreach { case (k, v) => common.set(k, v) }
+    common.set(Settings.PlannerPython.name, python).set(Settings.PlannerPolicy.name, policy)
+  }
+
+  /** What happened, as JSON. */
+  def run(before: Leftovers.Alive): String = {
+    val context = new SparkContext(conf)
+    // Broken invariants are logged; what fails on purpose would hide them.
+    Configurator.setLevel("org.apache.spark.scheduler.sparksched", Level.ERROR)
+    val backend = context.schedulerBackend.asInstanceOf[SimulatedBackend]
+    val world = new World(context, backend, shape(conf), MaxFailures, likeCluster, StallMs)
+    awaitPlan(context)
+    tenants(world)
+    if (failures.isEmpty) Leftovers.afterLifecycles(context, backend, QuietMs).foreach(failures.add)
+    val counters = SparkSched.counters(context)
+    context.stop()
+    if (failures.isEmpty) Leftovers.afterStop(before, QuietMs).foreach(failures.add)
+    report(world, counters)
+  }
+
+  /** Lifecycles that are over before the planner is up say nothing of its plans. */
+  private def awaitPlan(context: SparkContext): Unit = {
+    val until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    while (counter(context, "plans_accepted") == 0 && System.nanoTime() < until) Thread.sleep(20)
+  }
+
+  private def counter(context: SparkContext, name: String): Long =
+    new ObjectMapper().readTree(SparkSched.counters(context)).get(name).asLong
+
+  private def tenants(world: World): Unit = {
+    val ended = new CountDownLatch(Tenants)
+    (1 to Tenants).foreach { n =>
+      val thread = new Thread(() => try tenant(world) finally ended.countDown(), s"tenant-$n")
+      thread.setDaemon(true)
+      thread.start()
+    }
+    ended.await()
+  }
+
+  private def tenant(world: World): Unit = {
+    var number = next.getAndIncrement()
+    while (number < lifecycles && !world.failed) {
+      disturbPlanner(world, number)
+      try new Lifecycle(world, seed * 100003 + number).run()
+      catch { case t: Throwable => fail(world, t) }
+      number = next.getAndIncrement()
+    }
+  }
+
+  /** Kills the planner three times; the second comes with another policy, the third with the first one again. */
+  private def disturbPlanner(world: World, number: Int): Unit = {
+    val at = Seq(1, 2, 3).map(_ * lifecycles / 4).indexOf(number)
+    if (at >= 0) {
+      world.context.conf.set(Settings.PlannerPolicy.name, if (at == 1) other else policy)
+      ProcessHandle.of(counter(world.context, "planner_pid")).ifPresent { planner =>
+        planner.destroyForcibly()
+        killed.incrementAndGet()
+      }
+    }
+  }
+
+  private def fail(world: World, why: Throwable): Unit = synchronized {
+    if (!world.failed) {
+      val dump = Leftovers.dump(world.context)
+      world.failed = true
+      val sentence = why match {
+        case ours: LifecycleFailed => ours.getMessage
+        case _ => s"$why\n${why.getStackTrace.take(25).mkString("\n")}"
+      }
+      failures.add(s"$sentence\n$dump")
+    }
+  }
+
+  private def report(world: World, counters: String): String = {
+    val json = new ObjectMapper()
+    val node = json.createObjectNode().put("policy", policy).put("like", if (likeCluster) "cluster" else "local")
+      .put("seed", seed).put("lifecycles", math.min(next.get, lifecycles)).put("planners_killed", killed.get)
+      .put("seconds", (System.nanoTime() - startedNs) / 1e9)
+      .put("tasks", world.backend.launched.get).put("executors_lost", world.backend.lost.get)
+    node.set("outcomes", json.valueToTree(world.outcomes))
+    node.set("counters", json.readTree(counters))
+    node.set("failures", json.valueToTree(failures))
+    node.toString
+  }
+}
+
+object Round {
+  val MaxFailures = 4
+  private val Tenants = 24
+  /** Far longer than anything here takes, and far shorter than `maxHold` and `planValidity`. */
+  private val StallMs = 15000L
+  private val QuietMs = 15000L
+
+  private val Common = Seq(
+    "spark.ui.enabled" -> "false",
+    "spark.log.level" -> "OFF",
+    "spark.driver.host" -> "127.0.0.1",
+    "spark.stage.maxConsecutiveAttempts" -> "1000",
+    "spark.testing.schedInvariants" -> "true",
+    // A hang must not end by any of these.
+    Settings.MaxHold.name -> "1h",
+    Settings.PlanValidity.name -> "1h",
+    Settings.Gap.name -> "30ms",
+    Settings.CopiesMinTaskTime.name -> "5ms",
+    Settings.PlannerInterval.name -> "20ms",
+    Settings.PlannerFirstSlot.name -> "20ms",
+    Settings.PlannerWindow.name -> "10s",
+    Settings.PlannerRestartBackoff.name -> "10ms",
+    Settings.PlannerRestartBackoffMax.name -> "20ms")
+
+  private val LikeLocal = Seq("spark.locality.wait" -> "0")
+
+  private val LikeCluster = Seq(
+    "spark.scheduler.mode" -> "FAIR",
+    "spark.speculation" -> "true",
+    "spark.speculation.interval" -> "10ms",
+    "spark.speculation.quantile" -> "0.5",
+    "spark.speculation.minTaskRuntime" -> "5ms",
+    "spark.locality.wait" -> "10ms",
+    "spark.excludeOnFailure.enabled" -> "true",
+    "spark.excludeOnFailure.timeout" -> "100ms",
+    // Spark waits so long for other executors before it gives up a task that none of these may run.
+    "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout" -> "1s")
+
+  def shape(conf: SparkConf): ClusterShape =
+    ClusterShape(hosts = 2, executors = 5, slotsPerExecutor = 2, reviveMs = if (conf.get("spark.locality.wait") == "0") 0 else 100)
+}

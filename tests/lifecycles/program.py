@@ -1,0 +1,57 @@
+"""Compiles and runs the simulated lifecycles (the Scala files beside this one)."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spark_sched.bridge import cache_dir, find_spark
+from spark_sched.bridge.compiler import compile_bridge, plan_build
+
+_SOURCES = Path(__file__).parent
+_PACKAGE = "org.apache.spark.scheduler.sparksched.lifecycles"
+_MAIN = f"{_PACKAGE}.Program"
+#: Tells what an application's scheduler still has in its books: a Java function from the SparkContext.
+IN_BOOKS = f"{_PACKAGE}.InBooks"
+_ROUND = "ROUND "
+
+
+def jar() -> Path:
+    """A jar with the bridge and the lifecycles in it, compiled once per state of the sources."""
+    bridge = plan_build()
+    scala, services = tuple(sorted(_SOURCES.glob("*.scala"))), _SOURCES / "services"
+    digest = hashlib.sha256(bridge.source_hash.encode())
+    for path in (*scala, services):
+        digest.update(path.read_bytes())
+    resources = tuple(
+        (services if name.startswith("META-INF/services/") else path, name) for path, name in bridge.resources
+    )
+    build = dataclasses.replace(
+        bridge, scala=bridge.scala + scala, resources=resources, source_hash=digest.hexdigest()[:16]
+    )
+    target = cache_dir() / f"lifecycles-{build.jar_name}"
+    if not target.is_file():
+        compile_bridge(build, target)
+    return target
+
+
+def run(seed: int, count: int, policies: Sequence[str], timeout_s: float = 1800.0) -> list[dict[str, Any]]:
+    """What became of ``count`` lifecycles under each policy: two rounds of half of them each."""
+    compiled = str(jar())
+    command = [str(find_spark().home / "bin" / "spark-submit"), "--class", _MAIN]
+    # The scheduler's packages must have one class loader.
+    command += ["--driver-class-path", compiled, "--driver-memory", "1g", compiled]
+    command += [str(seed), str(count), sys.executable, ",".join(policies)]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"exit status {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+    lines = (line for line in done.stdout.splitlines() if line.startswith(_ROUND))
+    return [json.loads(line.removeprefix(_ROUND)) for line in lines]

@@ -1,0 +1,31 @@
+"""Random lifecycles of jobs under every policy, before a cluster that runs nothing.
+
+``SPARK_SCHED_LIFECYCLES`` is how many each policy gets and ``SPARK_SCHED_LIFECYCLES_SEED`` what they are
+drawn from. A failure names its seed, and says what the scheduler knew and what its threads did then.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from spark_sched.policies import available
+from tests.lifecycles import program
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+
+def test_random_lifecycles_end_well_under_every_policy() -> None:
+    seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
+    count = int(os.environ.get("SPARK_SCHED_LIFECYCLES", "200"))
+    rounds = program.run(seed, count, available())
+    for each in rounds:
+        where = f"{each['policy']} on a {each['like']} cluster, seed {each['seed']}"
+        assert not each["failures"], f"{where}:\n" + "\n".join(each["failures"])
+        assert each["lifecycles"] == count // 2, where
+        assert each["planners_killed"] > 0, where
+        assert each["executors_lost"] > 0, where
+        assert each["counters"]["invariant_violations"] == 0, where
+        assert each["outcomes"].get("result given twice", 0) == 0, where
+    assert {each["policy"] for each in rounds} == set(available())
