@@ -108,6 +108,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _flag("last"),
         _flag("barrier"),
         _flag("restartable")._replace(spared=True, default=True),
+        _whole("slots_per_task", 1)._replace(spared=True, default=1),
     ),
     PhaseEnded: (_TIME, _JOB, _PHASE, _flag("completed")),
     TaskLaunched: (_TIME, _JOB, _PHASE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),

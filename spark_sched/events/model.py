@@ -88,7 +88,8 @@ class PhaseStarted:
 
     ``index`` counts the job's phases from 0; a retried phase keeps its index and has another key.
     ``next_tasks`` is the size of the phase after it in the DAG where Spark knows it; ``last`` says that the
-    job ends with it. ``restartable`` is false where the driver neither copies nor evicts its tasks.
+    job ends with it. ``restartable`` is false where the driver neither copies nor evicts its tasks. Each of
+    them takes ``slots_per_task`` slots of one executor.
     """
 
     type: ClassVar[str] = "phase_started"
@@ -102,6 +103,7 @@ class PhaseStarted:
     last: bool
     barrier: bool
     restartable: bool = True
+    slots_per_task: int = 1
 
 
 @dataclass(frozen=True, slots=True)

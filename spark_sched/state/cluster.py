@@ -94,12 +94,12 @@ class ClusterState:
     def check(self) -> None:
         """Raise InvariantError, with the story of the object, if any two records disagree."""
         for key, executor in self._executors.items():
-            running = sum(task.running.executor == key for task in self._tasks.values())
+            running = sum(task.slots for task in self._tasks.values() if task.running.executor == key)
             held = sum(job.held.get(key, 0) for job in self._jobs.values())
             _agree(f"executor {key}: running slots", executor.running_slots, running, executor.story)
             _agree(f"executor {key}: held slots", executor.held_slots, held, executor.story)
         for key, job in self._jobs.items():
-            running = sum(task.job == key for task in self._tasks.values())
+            running = sum(task.slots for task in self._tasks.values() if task.job == key)
             _agree(f"job {key}: running slots", job.running_slots, running, job.story)
             for executor_key, slots in job.held.items():
                 if slots <= 0 or executor_key not in self._executors:
@@ -141,7 +141,7 @@ class ClusterState:
             return self._ignore(event)
         record = self._jobs[event.job] = JobRecord(event, self._arrivals)
         # Attempts of an earlier life of this key may still run.
-        record.running_slots = sum(task.job == event.job for task in self._tasks.values())
+        record.running_slots = sum(task.slots for task in self._tasks.values() if task.job == event.job)
         record.story.add(event)
         self._arrivals += 1
         return None
@@ -197,15 +197,16 @@ class ClusterState:
         if executor is None or event.task in self._tasks:
             return self._ignore(event)
         running = RunningTask(event.task, event.index, event.executor, event.time_ms, event.copy)
-        self._tasks[event.task] = TaskRecord(event.job, event.phase, running)
-        executor.running_slots += 1
+        phase = self._phase(event.job, event.phase)
+        slots = 1 if phase is None else phase.started.slots_per_task
+        self._tasks[event.task] = TaskRecord(event.job, event.phase, running, slots)
+        executor.running_slots += slots
         executor.story.add(event)
         executor.changed()
         job = self._jobs.get(event.job)
         if job is not None:
-            job.running_slots += 1
+            job.running_slots += slots
             job.changed()
-            phase = job.phases.get(event.phase)
             if phase is not None:
                 phase.running[event.task] = running
                 phase.story.add(event)
@@ -288,12 +289,12 @@ class ClusterState:
             return False
         executor = self._executors.get(task.running.executor)
         if executor is not None:
-            executor.running_slots -= 1
+            executor.running_slots -= task.slots
             executor.story.add(event)
             executor.changed()
         job = self._jobs.get(task.job)
         if job is not None:
-            job.running_slots -= 1
+            job.running_slots -= task.slots
             job.changed()
             phase = job.phases.get(task.phase)
             if phase is not None and phase.running.pop(number, None) is not None:

@@ -64,12 +64,13 @@ class ExecutorRecord:
 class TaskRecord:
     """A running attempt. Its job and phase may be over already: a killed twin outlives its phase."""
 
-    __slots__ = ("job", "phase", "running")
+    __slots__ = ("job", "phase", "running", "slots")
 
-    def __init__(self, job: str, phase: str, running: RunningTask) -> None:
+    def __init__(self, job: str, phase: str, running: RunningTask, slots: int) -> None:
         self.job = job
         self.phase = phase
         self.running = running
+        self.slots = slots
 
 
 class PhaseRecord:
@@ -132,6 +133,7 @@ class PhaseRecord:
                 durations=self.durations(),
                 running=tuple(self.running.values()),
                 restartable=s.restartable,
+                slots_per_task=s.slots_per_task,
             )
         return self._view
 

@@ -36,7 +36,8 @@ class RunningTask:
 
 @dataclass(frozen=True, slots=True)
 class PhaseView:
-    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``.
+    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``; each takes
+    ``slots_per_task`` slots of one executor.
 
     ``restartable`` is false where the driver neither copies nor evicts its tasks: a barrier or pipelined
     stage, a micro-batch of a stream, a job that forbids it.
@@ -54,6 +55,7 @@ class PhaseView:
     durations: DurationSummary
     running: tuple[RunningTask, ...]
     restartable: bool = True
+    slots_per_task: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ class JobView:
         arrival: rank of the job's arrival among all jobs seen, from 0; ties in time are impossible.
         phases: active phases in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.
-        running_slots: attempts that run, copies included.
+        running_slots: slots on which attempts run, copies included.
         preferred: partitions where it runs at full speed; None: it runs alike everywhere.
         elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
     """
@@ -99,7 +101,7 @@ class JobView:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorView:
-    """One executor: its slots, how many of them run an attempt or are held idle, and its partition: slots of
+    """One executor: its slots, how many of them run attempts or are held idle, and its partition: slots of
     one partition are alike to every job (3Sigma §4.3)."""
 
     executor: str

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyspark import BarrierTaskContext, InheritableThread, SparkContext, TaskContext
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
 import spark_sched
@@ -468,6 +469,34 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         "background_tasks": len(starts),
         "executors": (max(alive), alive[-1]),
         "held_after_removal": held,
+        "counters": settled(sc),
+    }
+
+
+def gpus(spark: SparkSession) -> Result:
+    """Half a GPU for a task, so that an executor of four cores has two slots; then a whole one."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    whole = ResourceProfileBuilder().require(TaskResourceRequests().resource("gpu", 1)).build
+    first: list[float] = []
+    last: list[float] = []
+    held: list[int] = []
+
+    def action() -> None:
+        uneven = sleeper(lambda p: 1.0 + 0.3 * p)
+        rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
+        first.extend(row[1] for row in rows.partitionBy(4).values().collect())
+        held.append(counters(sc)["slots_held_now"])
+        wide = sc.parallelize(range(2), 2).withResources(whole).map(sleeper(lambda _: 0.5)).collect()
+        held.append(counters(sc)["slots_held_now"])
+        last.extend(started for _, started, _ in wide)
+
+    with background(sc, 12, 0.5, behind=4) as starts, spark_sched.job(spark, "foreground", priority=10):
+        action()
+    return {
+        "intruders": sum(max(first) < started < max(last) for started in starts),
+        "background_tasks": len(starts),
+        "held": held,
         "counters": settled(sc),
     }
 

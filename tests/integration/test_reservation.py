@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,6 +139,24 @@ def test_a_recurring_job_is_planned_by_what_its_earlier_run_had(scenario: Scenar
     nothing_leaked(result)
     # First run: what follows is unknown, so all four slots are kept at the barrier. Second run: two are.
     assert result["first"] > result["second"]
+
+
+@on(
+    "spark-sched:local-cluster[2,4,1024]",
+    NO_COPIES,
+    "spark.worker.resource.gpu.amount=1",
+    f"spark.worker.resource.gpu.discoveryScript={Path(__file__).with_name('gpu_discovery.sh')}",
+    "spark.executor.resource.gpu.amount=1",
+    "spark.task.resource.gpu.amount=0.5",
+)
+def test_slots_are_counted_by_what_a_task_needs_and_not_by_cores(scenario: Scenario) -> None:
+    result = scenario("gpus")
+    nothing_leaked(result)
+    assert result["background_tasks"] == 12
+    assert result["intruders"] == 0
+    # Both actions leave all four slots held: that of whole GPUs had two tasks of two slots each.
+    assert result["held"] == [4, 4]
+    assert result["counters"]["offers_refused"] > 0
 
 
 @on(

@@ -143,7 +143,7 @@ class PendingJob:
 
     @property
     def tasks(self) -> int:
-        """Of its widest phase."""
+        """Of its widest phase, each counted for the slots that it takes."""
         return _tasks(self.view)
 
 
@@ -205,7 +205,8 @@ def _size(view: JobView, inside: _Inside) -> int:
 
 
 def _tasks(view: JobView) -> int:
-    return max((phase.tasks - phase.finished for phase in view.phases), default=0)
+    """The slots that its widest phase's unfinished tasks take."""
+    return max(((p.tasks - p.finished) * p.slots_per_task for p in view.phases), default=0)
 
 
 def is_gang(view: JobView) -> bool:

@@ -78,7 +78,7 @@ def rounds(view: JobView, capacity: float) -> float:
     Args:
         capacity: slots that there are.
     """
-    left = sum(phase.tasks - phase.finished for phase in view.phases)
+    left = sum((phase.tasks - phase.finished) * phase.slots_per_task for phase in view.phases)
     if not 0 < view.running_slots < left:
         return 1.0
     most = max(1.0, min(left, capacity))

@@ -78,6 +78,18 @@ def test_a_phase_is_restartable_unless_it_says_otherwise() -> None:
         decode_event(phase | {"restartable": None})
 
 
+def test_a_phase_whose_tasks_take_several_slots_says_so() -> None:
+    plain = {
+        "type": "phase_started", "time_ms": 5, "job": "j", "phase": "1.0", "name": "map", "index": 0,
+        "tasks": 2, "next_tasks": None, "last": False, "barrier": False,
+    }  # fmt: skip
+    one, two = decode_event(plain), decode_event({**plain, "slots_per_task": 2})
+    assert isinstance(one, PhaseStarted)
+    assert isinstance(two, PhaseStarted)
+    assert (one.slots_per_task, two.slots_per_task) == (1, 2)
+    assert (encode_event(one), encode_event(two)) == (plain, {**plain, "slots_per_task": 2})
+
+
 def test_unknown_event_types_are_skipped_and_counted() -> None:
     novel = {"type": "moon_rose", "time_ms": 1}
     batch = decode_batch(batch_of(novel, job_started(), novel))

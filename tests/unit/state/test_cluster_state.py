@@ -82,6 +82,17 @@ def test_running_and_finished_tasks_are_counted() -> None:
     assert view.durations.sum_log_ms == pytest.approx(math.log(20))
 
 
+def test_a_task_that_takes_two_slots_counts_for_two_until_its_end() -> None:
+    wide = PhaseStarted(2, "j", "1.0", "map", 0, 2, None, False, False, slots_per_task=2)
+    state = state_of(executor(slots=4), job(), wide, launch(7, 0), launch(8, 1))
+    assert only_phase(state).slots_per_task == 2
+    assert only_job(state).running_slots == state.snapshot().executors["e1"].running_slots == 4
+    state.apply(PhaseEnded(4, "j", "1.0", True))
+    state.apply(end(7, 0))
+    state.check()
+    assert only_job(state).running_slots == state.snapshot().executors["e1"].running_slots == 2
+
+
 def test_a_task_and_its_copy_finish_one_task_only_once() -> None:
     state = state_of(*START, launch(7, 0), launch(8, 0, copy=True), end(8, 0, ms=5, copy=True))
     assert only_job(state).running_slots == 1

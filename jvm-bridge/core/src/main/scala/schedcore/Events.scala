@@ -10,7 +10,9 @@ sealed abstract class Event(val kind: String) {
 }
 
 object Event {
-  final case class ExecutorAdded(timeMs: Long, executor: String, host: String, slots: Int) extends Event("executor_added") {
+  /** @param profile its resource profile */
+  final case class ExecutorAdded(timeMs: Long, executor: String, host: String, slots: Int, profile: Int = 0)
+      extends Event("executor_added") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("executor", executor)
       out.writeStringField("host", host)
@@ -48,10 +50,13 @@ object Event {
     }
   }
 
-  /** @param restartable a task of it may run again for our own ends: as a copy, or after an eviction */
+  /**
+   * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
+   * @param slotsPerTask slots that each of its tasks takes
+   */
   final case class PhaseStarted(
       timeMs: Long, job: String, phase: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
-      last: Boolean, barrier: Boolean, restartable: Boolean = true) extends Event("phase_started") {
+      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1) extends Event("phase_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("phase", phase)
@@ -62,6 +67,7 @@ object Event {
       out.writeBooleanField("last", last)
       out.writeBooleanField("barrier", barrier)
       if (!restartable) out.writeBooleanField("restartable", false)
+      if (slotsPerTask != 1) out.writeNumberField("slots_per_task", slotsPerTask)
     }
   }
 
@@ -73,8 +79,9 @@ object Event {
     }
   }
 
+  /** @param slots that it takes; its phase tells the planner */
   final case class TaskLaunched(
-      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean)
+      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int = 1)
       extends Event("task_launched") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)

@@ -144,6 +144,9 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   def heldOn(executor: String): Int = executors.get(executor).fold(0)(_.held)
 
+  /** Slots that nothing runs on and nobody holds. */
+  def idleOn(executor: String): Int = executors.get(executor).fold(0)(e => math.max(0, e.free - e.held))
+
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =
     executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toSeq

@@ -31,7 +31,7 @@ object Start {
 final class StartGate(patienceMs: Long) {
   private var plan: Option[Plan] = None
   private var holdsBack = false
-  // Launches that the plan in force cannot know of, as versions of the event that told of them, by job.
+  // Slots taken that the plan in force cannot know of, as versions of the event that told of them, by job.
   private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
   // Jobs that asked while no plan knew them, and when each first asked.
   private val unknownSinceMs = mutable.HashMap.empty[String, Long]
@@ -80,9 +80,9 @@ final class StartGate(patienceMs: Long) {
     }
   }
 
-  /** A task of the job starts; `version` numbers the event that tells of it. */
-  def launched(job: String, version: Long): Unit =
-    if (holdsBack) launches.getOrElseUpdate(job, mutable.Queue.empty) += version
+  /** A task of the job takes slots; `version` numbers the event that tells of it. */
+  def launched(job: String, version: Long, slots: Int = 1): Unit =
+    if (holdsBack) launches.getOrElseUpdate(job, mutable.Queue.empty) ++= Iterator.fill(slots)(version)
 
   /** The plan in force was made without knowing of these. */
   private def launchedUnderPlan(job: String): Int = launches.get(job).fold(0)(_.size)

@@ -7,22 +7,29 @@ import scala.collection.mutable
  * What Spark's DAG says about the phases after one.
  *
  * @param nextTasks tasks of the phases that read this one's output; None where the DAG does not tell
+ * @param nextSlots the slots that these tasks take
  * @param finalOfSparkJob nothing of the same Spark job follows
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
  */
-private[sparksched] final case class DagOutlook(nextTasks: Option[Int], finalOfSparkJob: Boolean, mapStageJob: Boolean)
+private[sparksched] final case class DagOutlook(
+    nextTasks: Option[Int], nextSlots: Option[Int], finalOfSparkJob: Boolean, mapStageJob: Boolean)
 
 private[sparksched] object DagOutlook {
-  private val unknown = DagOutlook(None, finalOfSparkJob = false, mapStageJob = false)
+  private val unknown = DagOutlook(None, None, finalOfSparkJob = false, mapStageJob = false)
 
-  /** Only to be called from the DAGScheduler's event loop, whose structures it reads. */
-  def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int): DagOutlook =
+  /**
+   * Only to be called from the DAGScheduler's event loop, whose structures it reads.
+   *
+   * @param slotsPerTask slots that a task of a resource profile takes
+   */
+  def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, slotsPerTask: Int => Int): DagOutlook =
     (dag.stageIdToStage.get(stageId), dag.jobIdToActiveJob.get(sparkJobId)) match {
       case (Some(stage), Some(job)) if job.finalStage eq stage =>
-        DagOutlook(None, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
+        DagOutlook(None, None, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
       case (Some(stage), Some(job)) =>
-        val tasks = readersOf(stage, job.finalStage).map(_.numTasks)
-        DagOutlook(Option.when(tasks.nonEmpty)(tasks.sum), finalOfSparkJob = false, mapStageJob = false)
+        val readers = readersOf(stage, job.finalStage)
+        def sum(of: Stage => Int) = Option.when(readers.nonEmpty)(readers.map(of).sum)
+        DagOutlook(sum(_.numTasks), sum(s => s.numTasks * slotsPerTask(s.resourceProfileId)), finalOfSparkJob = false, mapStageJob = false)
       case _ => unknown
     }
 

@@ -24,7 +24,7 @@ private[sparksched] final class OfferRound(
   private var nowMs = 0L
   private var spareWanted = false
   private var sparing = false
-  private var spareSlots = 0
+  private val spareSlots = mutable.HashMap.empty[Int, Int] // by the executors' resource profile
   private var queueLoads = IndexedSeq.empty[Double]
   private var owed: Option[SchedTaskSetManager] = None
   private var offered: Option[TaskSetManager => Boolean] = None
@@ -97,8 +97,8 @@ private[sparksched] final class OfferRound(
   /** The offers without the slots that are held against the gang; none where the plan lets it start nothing. */
   private def openTo(gang: SchedTaskSetManager, offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] =
     offers.map { o =>
-      val open = if (mayStart(gang)) SparkLine.slots(o, scheduler) - ledger.refusedOn(o.executorId, gang.job) else 0
-      SparkLine.atMost(o, open, scheduler)
+      val open = if (mayStart(gang)) scheduler.slots.free(o) - ledger.refusedOn(o.executorId, gang.job) else 0
+      scheduler.slots.atMost(o, open)
     }
 
   private def leftOf(offers: IndexedSeq[WorkerOffer], taken: Placed): IndexedSeq[WorkerOffer] = {
@@ -106,10 +106,10 @@ private[sparksched] final class OfferRound(
     offers.map(o => byExecutor.get(o.executorId).fold(o)(SparkLine.less(o, _)))
   }
 
-  /** Whether a task of the task set may take a slot of the executor, beside `pending` ones that only it knows of. */
+  /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean =
     if (mayStart(manager)) {
-      val may = ledger.mayLaunch(manager.job, executor, pending)
+      val may = ledger.mayLaunch(manager.job, executor, pending, manager.slotsPerTask)
       if (!may) refused += manager -> executor
       may
     } else {
@@ -119,12 +119,14 @@ private[sparksched] final class OfferRound(
 
   /** Whether a slot that was refused in this round, since it was held, is no longer held: it wants to be offered again. */
   def offersAgain: Boolean =
-    refused.exists { case (m, executor) => m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor) && mayStart(m) && ledger.freeOn(executor) > 0 }
+    refused.exists { case (m, executor) =>
+      m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && mayStart(m) && ledger.freeOn(executor) > 0
+    }
 
   /** Lets the youngest of those jobs give way that hold slots and wait for each other's. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
     val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
-      WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.numTasks))
+      WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.slotsPerTask * gang.numTasks))
     }.toSeq
     val youngest = GangCycle.youngest(waiting)
     youngest.foreach(ledger.giveWay(_, nowMs))
@@ -135,11 +137,12 @@ private[sparksched] final class OfferRound(
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
-      val idle = left.iterator.map(o => SparkLine.slots(o, scheduler) - ledger.heldOn(o.executorId)).filter(_ > 0).sum
-      val kept = queue().iterator.collect {
-        case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, nowMs)) => m.waitingTasks
-      }.sum
-      spareSlots = idle - kept
+      spareSlots.clear()
+      left.foreach(o => addSpare(o.resourceProfileId, math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId))))
+      queue().foreach {
+        case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, nowMs)) => addSpare(m.place.executorProfile, -m.waitingSlots)
+        case _ =>
+      }
       left
     }
     if (left.isEmpty) Nil
@@ -165,6 +168,9 @@ private[sparksched] final class OfferRound(
       else first.find(starts(_) != Start.Evicted)
     }
 
+  private def addSpare(profile: Int, slots: Int): Unit =
+    spareSlots(profile) = spareSlots.getOrElse(profile, 0) + slots
+
   private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
 
   /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
@@ -178,13 +184,14 @@ private[sparksched] final class OfferRound(
         manager.idlePilots.nonEmpty
       case Start.Spare =>
         spareWanted = true
-        sparing && spareSlots >= (if (manager.waitsAsGang) manager.numTasks else 1)
+        sparing && spareSlots.getOrElse(manager.place.executorProfile, 0) >= (if (manager.waitsAsGang) manager.numTasks else 1)
       case Start.Planned | Start.Evicted => false
     }
   }
 
-  def launched(job: String): Unit =
-    if (sparing && plans.starts.active && plans.starts.of(job, nowMs) == Start.Spare) spareSlots -= 1
+  def launched(manager: SchedTaskSetManager): Unit =
+    if (sparing && plans.starts.active && plans.starts.of(manager.job, nowMs) == Start.Spare)
+      addSpare(manager.place.executorProfile, -manager.slotsPerTask)
 
   def rank(manager: TaskSetManager): RankedPool.Rank = manager match {
     case ours: SchedTaskSetManager =>
@@ -200,7 +207,7 @@ private[sparksched] final class OfferRound(
 
   /** What the checked round kept from somebody for no reason, in sentences. */
   def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = {
-    val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (SparkLine.slots(o, scheduler) - ledger.heldOn(o.executorId)))
+    val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       .filter(_._2 > 0).toMap
     val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
     val refused = waiting.filter(m => refusedByPlan.exists { case (who, executor) => (who eq m) && idleOn.contains(executor) })

@@ -73,7 +73,7 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
   def queue(job: String): Option[Int] =
     current.filter(_.queueWeights.nonEmpty).flatMap(p => p.jobs.get(job).flatMap(_.queue).filter(_ < p.queueWeights.size))
 
-  /** Running tasks over weight of each queue; empty where the plan in force has none. */
+  /** Slots in use over weight of each queue; empty where the plan in force has none. */
   def queueLoads(running: Iterator[(String, Int)]): IndexedSeq[Double] =
     current.filter(_.queueWeights.nonEmpty).fold(PlanBook.NoQueues) { plan =>
       val tasks = new Array[Int](plan.queueWeights.size)

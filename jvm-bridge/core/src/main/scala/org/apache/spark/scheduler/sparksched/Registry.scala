@@ -11,8 +11,11 @@ import schedcore._
  * @param index place in its job
  * @param restartable its tasks may run again for our own ends, as copies or after evictions
  * @param runsOnce not even Spark's own speculation may run a task of it twice
+ * @param slotsPerTask slots that each of its tasks takes
+ * @param executorProfile resource profile of the executors that it may use
  */
-private[sparksched] final case class PhasePlace(job: String, index: Int, restartable: Boolean, runsOnce: Boolean)
+private[sparksched] final case class PhasePlace(
+    job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0)
 
 private[sparksched] object PhasePlace {
   /** Of a task set that only Spark's own scheduling applies to. */
@@ -50,6 +53,7 @@ private[sparksched] final class Registry(
     var begunMs: Option[Long] = None
     var succeeded = false
     var running = 0
+    var runningSlots = 0
     /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
     var closing: Option[String] = None
     def idle: Boolean = phases.isEmpty && sparkJobs.isEmpty
@@ -98,7 +102,7 @@ private[sparksched] final class Registry(
 
   def phaseStarted(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, restartable: Boolean, property: String => Option[String], nowMs: Long): PhasePlace = {
+      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, property: String => Option[String], nowMs: Long): PhasePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     job.lastActiveMs = nowMs
@@ -110,9 +114,10 @@ private[sparksched] final class Registry(
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
     val started =
-      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier, again)
+      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask)
     job.phases(phase) = started
-    ledger.phaseStarted(mark.key, phase, index, tasks, outlook.nextTasks, last, barrier, nowMs, restartable = again)
+    ledger.phaseStarted(
+      mark.key, phase, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again)
     events.offer(started)
     PhasePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
   }
@@ -236,11 +241,13 @@ private[sparksched] final class Registry(
   // ---- tasks -------------------------------------------------------------------------------------------------
 
   def taskLaunched(
-      job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit = {
-    val launched = Event.TaskLaunched(nowMs, job, phase, task, index, executor, copy)
+      job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int,
+      nowMs: Long): Unit = {
+    val launched = Event.TaskLaunched(nowMs, job, phase, task, index, executor, copy, slots)
     running(task) = launched
     jobs.get(job).foreach { j =>
       j.running += 1
+      j.runningSlots += slots
       if (j.begunMs.isEmpty) j.begunMs = Some(nowMs)
     }
     ledger.taskLaunched(task, phase, index, executor, copy, nowMs)
@@ -256,6 +263,7 @@ private[sparksched] final class Registry(
     running -= t.task
     jobs.get(t.job).foreach { j =>
       j.running = math.max(0, j.running - 1)
+      j.runningSlots = math.max(0, j.runningSlots - t.slots)
       j.succeeded ||= outcome == "success"
       // All that it had was taken from it: it begins anew.
       if (j.running == 0 && !j.succeeded) j.begunMs = None
@@ -264,8 +272,8 @@ private[sparksched] final class Registry(
       nowMs, t.job, t.phase, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
   }
 
-  /** Attempts that run now, by job. */
-  def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.running }
+  /** Slots on which attempts run now, by job. */
+  def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.runningSlots }
 
   /** Rank of the job's arrival among all jobs. */
   def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)

@@ -44,6 +44,7 @@ private[spark] final class SchedTaskScheduler(
   private val round = new OfferRound(
     this, registry, ledger, () => rootPool.getSortedTaskSetQueue,
     Option.when(checkInvariants)(new IdleSlotCheck(plans, settings.planner.patienceMs)))
+  val slots = new SlotCounts(context)
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
@@ -98,12 +99,16 @@ private[spark] final class SchedTaskScheduler(
   /** Called in the DAGScheduler's event loop, by the new task set manager. */
   def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): PhasePlace =
     failOpen("task set", PhasePlace.None)(synchronized {
-      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority)
+      val profile = taskSet.resourceProfileId
+      val slotsPerTask = slots.perTask(profile)
+      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.perTask)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       registry.phaseStarted(
         JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser), plans, taskSet.priority, phase, name,
-        taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), property, nowMs)
+        taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask,
+        property, nowMs)
+        .copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile))
     })
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
@@ -127,7 +132,7 @@ private[spark] final class SchedTaskScheduler(
       val now = nowMs
       failOpen("offers", ()) {
         offers.foreach { o =>
-          registry.offered(o.executorId, o.host, SparkLine.slots(o, this), now)
+          registry.offered(o.executorId, o.host, slots.free(o), now)
           if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
         }
       }
@@ -173,10 +178,12 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- tasks -------------------------------------------------------------------------------------------------
 
-  def taskLaunched(job: String, phase: String, info: TaskInfo): Unit = failOpen("launch", ()) {
-    round.launched(job)
-    registry.taskLaunched(job, phase, info.taskId, info.index, info.executorId, info.speculative, info.launchTime)
-    plans.starts.launched(job, events.currentVersion)
+  def taskLaunched(manager: SchedTaskSetManager, info: TaskInfo): Unit = failOpen("launch", ()) {
+    round.launched(manager)
+    registry.taskLaunched(
+      manager.job, manager.phase, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
+      info.launchTime)
+    plans.starts.launched(manager.job, events.currentVersion, manager.slotsPerTask)
   }
 
   override def statusUpdate(tid: Long, state: TaskState, serializedData: ByteBuffer): Unit = synchronized {

@@ -18,11 +18,12 @@ private[sparksched] class SchedTaskSetManager(
   val phase: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
   val place: PhasePlace = scheduler.phaseStarted(phase, taskSet, isBarrier)
   def job: String = place.job
+  def slotsPerTask: Int = place.slotsPerTask
   // Its tasks must run beside those of other phases, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
 
-  protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, pendingOn(executor))
+  protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, slotsPerTask * pendingOn(executor))
 
   /** Barrier tasks of the same round are launched together at its end; until then only we know of them. */
   private def pendingOn(executor: String): Int =
@@ -34,7 +35,7 @@ private[sparksched] class SchedTaskSetManager(
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)
     super.addRunningTask(tid)
-    if (fresh) scheduler.taskLaunched(job, phase, taskInfos(tid))
+    if (fresh) scheduler.taskLaunched(this, taskInfos(tid))
   }
 
   // ---- pilots ------------------------------------------------------------------------------------------------
@@ -47,6 +48,9 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Pilots that have not been launched. */
   def idlePilots: IndexedSeq[Int] = pilots.waiting.filter(i => !successful(i) && copiesRunning(i) == 0)
+
+  /** Slots that its waiting tasks would take. */
+  def waitingSlots: Int = slotsPerTask * waitingTasks
 
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)

@@ -6,7 +6,7 @@ import scala.collection.mutable
 
 /** What becomes of jobs whose end comes early, late, or never. */
 final class RegistrySuite extends AnyFunSuite {
-  private val unknown = DagOutlook(None, finalOfSparkJob = false, mapStageJob = false)
+  private val unknown = DagOutlook(None, None, finalOfSparkJob = false, mapStageJob = false)
 
   private final class World {
     val settings: Settings = Settings.from(Map.empty)
@@ -22,7 +22,7 @@ final class RegistrySuite extends AnyFunSuite {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
       registry.phaseStarted(
         JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false,
-        restartable = true, property, 0).job
+        restartable = true, slotsPerTask = 1, property, 0).job
     }
     def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
   }
@@ -30,7 +30,7 @@ final class RegistrySuite extends AnyFunSuite {
   test("a job whose Spark job ends while its stage is needed elsewhere closes, and ends with the stage") {
     val w = new World
     val job = w.phase("0.0", 1)
-    w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, 0)
+    w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, slots = 1, 0)
     w.registry.sparkJobEnded(1, 10)
     assert(w.ended === Nil && w.registry.priority(job) === 0 && w.registry.arrival(job) === 1)
     w.registry.taskEnded(7, "success", 20)
@@ -42,7 +42,7 @@ final class RegistrySuite extends AnyFunSuite {
   test("what a job holds is released when it begins to close, and no plan makes it hold again") {
     val w = new World
     val job = w.phase("0.0", 1, "id" -> "x", "priority" -> "5")
-    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, 0))
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
     w.registry.taskEnded(10, "success", 10)
     assert(w.ledger.heldBy(job) === 1)
     w.registry.markEnded("x", 20)
@@ -78,7 +78,7 @@ final class RegistrySuite extends AnyFunSuite {
     def index(phase: String): Int =
       w.registry.phaseStarted(
         JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, phase, "", 1, unknown, barrier = false,
-        restartable = true, _ => None, 0).index
+        restartable = true, slotsPerTask = 1, _ => None, 0).index
     assert((0 to 2000).map(n => index(s"$n.0")) === (0 to 2000))
     assert(index("2000.1") === 2000 && index("1999.1") === 1999)
     assert(index("0.1") === 2001, "too long ago to be retried")
@@ -90,7 +90,7 @@ final class RegistrySuite extends AnyFunSuite {
       val property = Map("sql.streaming.queryId" -> "q", "streaming.sql.batchId" -> n.toString).get(_)
       val mark = JobMark.from(property, n)
       val key = w.registry.phaseStarted(
-        mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, property, n * 100).job
+        mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, slotsPerTask = 1, property, n * 100).job
       w.registry.phaseEnded(key, s"$n.0", completed = true, n * 100 + 50)
       w.registry.sparkJobEnded(n, n * 100 + 50)
       key
@@ -106,7 +106,7 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     def statement(n: Int): String = {
       val key = w.phase(s"$n.0", n, "name" -> "report", "priority" -> "5")
-      (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, 0))
+      (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
       (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
       w.registry.phaseEnded(key, s"$n.0", completed = true, 10)
       w.registry.sparkJobEnded(n, 10)

@@ -23,16 +23,13 @@ private[sparksched] abstract class OfferGate(
 }
 
 private[sparksched] object SparkLine {
-  def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = offer.cores / scheduler.CPUS_PER_TASK
-
   /** Stages that hand their output to others while they run came with Spark 4.3. */
   def isPipelined(taskSet: TaskSet): Boolean = false
 
-  /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
+  /** What is left of an offer once it runs these tasks; Spark takes other resources from it as it places them. */
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
 
-  /** The offer with no more than so many slots. */
-  def atMost(offer: WorkerOffer, slots: Int, scheduler: TaskSchedulerImpl): WorkerOffer =
-    offer.copy(cores = offer.cores.min(slots.max(0) * scheduler.CPUS_PER_TASK))
+  /** The offer with no more than so many cores. */
+  def atMost(offer: WorkerOffer, cores: Double): WorkerOffer = offer.copy(cores = offer.cores.min(cores.toInt))
 }

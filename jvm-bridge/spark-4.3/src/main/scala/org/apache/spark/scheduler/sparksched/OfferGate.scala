@@ -23,22 +23,13 @@ private[sparksched] abstract class OfferGate(
 }
 
 private[sparksched] object SparkLine {
-  private val One = BigDecimal(1)
-
-  /** Asked for every offer, and decimals divide slowly. */
-  def slots(offer: WorkerOffer, scheduler: TaskSchedulerImpl): Int = {
-    val cpus = scheduler.CPUS_PER_TASK
-    (if (cpus == One) offer.cores else offer.cores / cpus).toInt
-  }
-
   /** Whether its output goes to another stage while it runs: no task of it can be run again by itself. */
   def isPipelined(taskSet: TaskSet): Boolean = taskSet.isPipelined
 
-  /** What is left of an offer once it runs these tasks; other resources are taken from it as tasks are placed. */
+  /** What is left of an offer once it runs these tasks; Spark takes other resources from it as it places them. */
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
 
-  /** The offer with no more than so many slots. */
-  def atMost(offer: WorkerOffer, slots: Int, scheduler: TaskSchedulerImpl): WorkerOffer =
-    offer.copy(cores = offer.cores.min(scheduler.CPUS_PER_TASK * math.max(slots, 0)))
+  /** The offer with no more than so many cores. */
+  def atMost(offer: WorkerOffer, cores: Double): WorkerOffer = offer.copy(cores = offer.cores.min(BigDecimal(cores)))
 }

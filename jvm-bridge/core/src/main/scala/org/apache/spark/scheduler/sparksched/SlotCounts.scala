@@ -1,0 +1,75 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.SparkContext
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler.{ExecutorResourcesAmounts, WorkerOffer}
+import scala.collection.mutable
+
+/**
+ * Counts slots by resource profile.
+ *
+ * A slot is what one task of the executor's own profile needs: cores, and each custom resource. Without dynamic
+ * allocation a stage may have a profile of its own and still run on the default profile's executors; its tasks take as
+ * many slots as the largest of their needs, rounded up. Used under the scheduler's lock only.
+ */
+private[sparksched] final class SlotCounts(context: SparkContext) {
+  import SlotCounts._
+
+  private val needs = mutable.HashMap.empty[Int, Need]
+  private val perTaskOf = mutable.HashMap.empty[Int, Int]
+
+  /** Slots of the executor that are free, held ones included. */
+  def free(offer: WorkerOffer): Int = {
+    val need = needOf(offer.resourceProfileId)
+    val byCores = whole(offer.cores.toDouble / need.cpus)
+    if (byCores == 0 || need.resources.isEmpty) byCores
+    else {
+      val free = offer.resources.availableResources
+      need.resources.foldLeft(byCores) { case (slots, (name, amount)) =>
+        math.min(slots, free.get(name).fold(0)(room(_, amount)))
+      }
+    }
+  }
+
+  /** The offer with no more than so many slots. */
+  def atMost(offer: WorkerOffer, slots: Int): WorkerOffer =
+    // Spark's count for a barrier stage may look at other resources alone.
+    if (slots <= 0) offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
+    else SparkLine.atMost(offer, slots * needOf(offer.resourceProfileId).cpus)
+
+  /** Slots that one task of a stage with this profile takes. */
+  def perTask(profile: Int): Int = perTaskOf.getOrElseUpdate(profile, {
+    val task = needOf(profile)
+    val slot = needOf(executorProfile(profile))
+    // What a slot does not count bounds nobody's slots.
+    val ratios = slot.resources.iterator.map { case (name, amount) => task.resources.getOrElse(name, 0.0) / amount }
+    math.max(1, roundedUp((Iterator(task.cpus / slot.cpus) ++ ratios).max))
+  })
+
+  /** The profile of the executors that may run such a stage's tasks. */
+  def executorProfile(profile: Int): Int = {
+    val default = ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID
+    if (context.resourceProfileManager.canBeScheduled(profile, default)) default else profile
+  }
+
+  private def needOf(id: Int): Need = needs.getOrElseUpdate(id, {
+    val profile = context.resourceProfileManager.resourceProfileFromId(id)
+    Need(
+      ResourceProfile.getTaskCpusOrDefaultForProfile(profile, context.conf).toDouble,
+      profile.getCustomTaskResources().collect { case (name, request) if request.amount > 0 => name -> request.amount })
+  })
+}
+
+private[sparksched] object SlotCounts {
+  private final case class Need(cpus: Double, resources: Map[String, Double])
+
+  // Amounts such as 0.1 are not exact in binary.
+  private val Epsilon = 1e-9
+  private def whole(ratio: Double): Int = (ratio + Epsilon).toInt
+  private def roundedUp(ratio: Double): Int = math.ceil(ratio - Epsilon).toInt
+
+  /** Tasks that the free parts of addresses have room for; Spark divides one address or gives whole ones. */
+  private[sparksched] def room(free: Map[String, Double], amount: Double): Int =
+    if (amount < 1.0) free.valuesIterator.map(part => whole(part / amount)).sum
+    else free.valuesIterator.count(whole(_) == 1) / amount.toInt
+}
