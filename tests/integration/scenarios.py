@@ -442,7 +442,7 @@ def recurring(spark: SparkSession) -> Result:
 
 
 def dynamic_allocation(spark: SparkSession) -> Result:
-    """Executors come and go under a job that holds slots on idle ones."""
+    """Executors are asked to leave under a job that holds slots on idle ones, and leave once it is over."""
     sc = spark.sparkContext
     rows: list[Any] = []
 
@@ -450,25 +450,27 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         with spark_sched.job(spark, "holder", priority=5, copies="never"):
             rows.extend(sc.parallelize(range(4), 4).map(sleeper(lambda p: 12.0 if p == 3 else 0.3)).collect())
 
-    alive: list[int] = []
-
-    def one_left() -> bool:
-        alive.append(len(sc._jsc.sc().schedulerBackend().getExecutorIds().mkString(" ").split()))
-        return max(alive) > alive[-1] > 0
+    def executors() -> int:
+        return len(sc._jsc.sc().schedulerBackend().getExecutorIds().mkString(" ").split())
 
     thread = InheritableThread(target=holder)
     thread.start()
     wait_until(lambda: counters(sc)["slots_held_now"] > 0, "slots were to be held")
-    wait_until(one_left, "an executor with nothing but held slots was to be removed")
-    held = counters(sc)["slots_held_now"]
+    had = executors()
+    wait_until(
+        lambda: executors() < had or counters(sc).get("executors_kept", 0) > 0,
+        "an executor with nothing but held slots was to be asked to leave",
+    )
+    kept, held = executors(), counters(sc)["slots_held_now"]
     thread.join()
     with background(sc, 8, 0.2) as starts:
         pass
+    wait_until(lambda: executors() == 0, "idle executors were to leave")
     return {
         "tasks": len(rows),
         "background_tasks": len(starts),
-        "executors": (max(alive), alive[-1]),
-        "held_after_removal": held,
+        "executors": (had, kept),
+        "held": held,
         "counters": settled(sc),
     }
 

@@ -168,6 +168,21 @@ private[sparksched] final class OfferRound(
       else first.find(starts(_) != Start.Evicted)
     }
 
+  /** Slots of the executors with a resource profile, and which waiting tasks may take them. */
+  def demand(profile: Int, atMs: Long): SlotDemand = {
+    val executors = registry.executorsWith(profile).toSeq
+    val sets = queue().iterator.collect { case m: SchedTaskSetManager if m.place.executorProfile == profile => m }.toSeq
+    val (deferred, startable) = sets.partition { m =>
+      plans.starts.active && (plans.starts.of(m.job, atMs) match {
+        case Start.Planned | Start.Evicted => true
+        case Start.Now | Start.Spare => false
+      })
+    }
+    SlotDemand(
+      executors.size, executors.map(_.slots).sum, executors.map(e => ledger.idleOn(e.executor)).sum,
+      startable.map(_.waitingSlots).sum, deferred.map(_.waitingSlots).sum)
+  }
+
   private def addSpare(profile: Int, slots: Int): Unit =
     spareSlots(profile) = spareSlots.getOrElse(profile, 0) + slots
 

@@ -80,10 +80,10 @@ private[sparksched] final class Registry(
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
-  def offered(executor: String, host: String, freeSlots: Int, nowMs: Long): Unit = {
+  def offered(executor: String, host: String, profile: Int, freeSlots: Int, nowMs: Long): Unit = {
     // The first offer of an executor is all of it, but for one between its registration and its launch, which has no slots.
     if (freeSlots > 0 && !executors.contains(executor)) {
-      val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots)
+      val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots, profile)
       executors(executor) = added
       ledger.executorAdded(executor, freeSlots)
       events.offer(added)
@@ -97,6 +97,9 @@ private[sparksched] final class Registry(
     ledger.executorRemoved(executor, nowMs)
     events.offer(Event.ExecutorRemoved(nowMs, executor, reason))
   }
+
+  /** Executors with a resource profile. */
+  def executorsWith(profile: Int): Iterator[Event.ExecutorAdded] = executors.valuesIterator.filter(_.profile == profile)
 
   // ---- jobs and phases ---------------------------------------------------------------------------------------
 

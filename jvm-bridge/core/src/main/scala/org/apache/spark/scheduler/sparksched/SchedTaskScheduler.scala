@@ -50,6 +50,8 @@ private[spark] final class SchedTaskScheduler(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
 
   private var offersRefused = 0L
+  private var executorsKept = 0L // times that one was to go which had nothing but held slots
+  private var offering = false // whether a round of offers is under way
   private var evictions = 0L
   private val beingEvicted = mutable.HashSet.empty[Long]
   private var violations = 0L
@@ -65,7 +67,7 @@ private[spark] final class SchedTaskScheduler(
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
       if (settings.planner.enabled) planner.start()
-      timer.scheduleWithFixedDelay(() => failOpen("timer", ())(everySecond()), 1, 1, TimeUnit.SECONDS)
+      timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors() }, 1, 1, TimeUnit.SECONDS)
     }
   }
 
@@ -132,12 +134,15 @@ private[spark] final class SchedTaskScheduler(
       val now = nowMs
       failOpen("offers", ()) {
         offers.foreach { o =>
-          registry.offered(o.executorId, o.host, slots.free(o), now)
+          registry.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
           if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
         }
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
-      val tasks = round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
+      offering = true
+      val tasks =
+        try round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
+        finally offering = false
       failOpen("offers over", ()) {
         val gaveWay = round.breakGangCycles()
         slotNews.tell()
@@ -222,6 +227,25 @@ private[spark] final class SchedTaskScheduler(
   override def executorDecommission(executorId: String, decommissionInfo: ExecutorDecommissionInfo): Unit = synchronized {
     super.executorDecommission(executorId, decommissionInfo)
     failOpen("executor", ())(ledger.executorDraining(executorId, nowMs))
+  }
+
+  /** To dynamic allocation an executor with held slots is not idle; Spark's own rounds ask whether anything runs there. */
+  override def isExecutorBusy(executorId: String): Boolean = synchronized {
+    super.isExecutorBusy(executorId) || failOpen("executor", false) {
+      val kept = !offering && ledger.heldOn(executorId) > 0
+      if (kept) executorsKept += 1
+      kept
+    }
+  }
+
+  /** Slots of the executors with a resource profile, and who may take them; None: whatever Spark wants is right. */
+  def slotDemand(profile: Int): Option[SlotDemand] =
+    failOpen("executor", Option.empty[SlotDemand])(synchronized(Some(round.demand(profile, nowMs))))
+
+  /** Not under this object's lock: the backend takes its own lock first. */
+  private def askForExecutors(): Unit = backend match {
+    case ours: PlannedStandaloneBackend => ours.askAgain()
+    case _ =>
   }
 
   // ---- jobs --------------------------------------------------------------------------------------------------
@@ -341,6 +365,7 @@ private[spark] final class SchedTaskScheduler(
       "copies_launched" -> c.copiesLaunched,
       "copies_won" -> c.copiesWon,
       "copies_wasted_ms" -> c.copiesWastedMs,
+      "executors_kept" -> executorsKept,
       "offers_refused" -> offersRefused,
       "evictions" -> evictions,
       "invariant_violations" -> (violations + found.size),

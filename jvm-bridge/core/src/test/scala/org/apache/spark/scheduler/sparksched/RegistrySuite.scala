@@ -16,7 +16,7 @@ final class RegistrySuite extends AnyFunSuite {
     val ledger = new Ledger(new SlotNews(queue))
     val registry = new Registry(settings, ledger, queue, "me", forgotten += _)
     val plans = new PlanBook(400)
-    registry.offered("e", "h", 4, 0)
+    registry.offered("e", "h", profile = 0, 4, 0)
 
     def phase(name: String, sparkJob: Int, marks: (String, String)*): String = {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
