@@ -24,12 +24,26 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from tests.environment import QUICK_JAVA
-from tests.integration import fail_open_scenarios, hang_scenarios, plan_scenarios, scenarios, slearn_scenarios
+from tests.integration import (
+    fail_open_scenarios,
+    hang_scenarios,
+    lifecycles,
+    plan_scenarios,
+    scenarios,
+    slearn_scenarios,
+)
 
 MARKER = "SCENARIO "
 MODULES: dict[str, Any] = {
     module.__name__.rpartition(".")[2]: module
-    for module in (scenarios, plan_scenarios, slearn_scenarios, hang_scenarios, fail_open_scenarios)
+    for module in (
+        scenarios,
+        plan_scenarios,
+        slearn_scenarios,
+        hang_scenarios,
+        fail_open_scenarios,
+        lifecycles,
+    )
 }
 
 

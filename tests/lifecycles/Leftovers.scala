@@ -23,9 +23,6 @@ object Leftovers {
       free.collect { case (executor, n) if n < backend.shape.slotsPerExecutor => s"executor $executor has only $n slots free" }
   }
 
-  /** The same of an application on any cluster. */
-  def inBooks(context: SparkContext, withinMs: Long): Seq[String] = settled(withinMs)(books(context))
-
   private def books(context: SparkContext): Seq[String] = {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
     val ours = Books.entries(scheduler).collect {
@@ -79,9 +76,4 @@ object Leftovers {
     val cluster = s"cluster ${Try(context.schedulerBackend.asInstanceOf[SimulatedBackend].state)}"
     ((counters +: cluster +: sets) ++ books ++ stacks).mkString("\n")
   }
-}
-
-/** [[Leftovers.inBooks]] for a Python driver, which loads this from a jar of its own. */
-final class InBooks extends java.util.function.Function[SparkContext, java.util.List[String]] {
-  override def apply(context: SparkContext): java.util.List[String] = Leftovers.inBooks(context, 30000L).asJava
 }

@@ -15,10 +15,7 @@ from spark_sched.bridge import cache_dir, find_spark
 from spark_sched.bridge.compiler import compile_bridge, plan_build
 
 _SOURCES = Path(__file__).parent
-_PACKAGE = "org.apache.spark.scheduler.sparksched.lifecycles"
-_MAIN = f"{_PACKAGE}.Program"
-#: Tells what an application's scheduler still has in its books: a Java function from the SparkContext.
-IN_BOOKS = f"{_PACKAGE}.InBooks"
+_MAIN = "org.apache.spark.scheduler.sparksched.lifecycles.Program"
 _ROUND = "ROUND "
 
 
