@@ -1,6 +1,7 @@
 """Random lifecycles of jobs on a real cluster: what tenants do, and whether each got what it must get.
 
-A scenario of `driver`. ``SPARK_SCHED_LIFECYCLES_SEED`` and ``SPARK_SCHED_REAL_LIFECYCLES`` are the seed and how many there are.
+A scenario of `driver`. ``SPARK_SCHED_LIFECYCLES_SEED`` is the seed and ``SPARK_SCHED_REAL_LIFECYCLES`` how many
+there are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from pyspark import BarrierTaskContext, InheritableThread, SparkContext, TaskContext
+from pyspark import BarrierTaskContext, InheritableThread, TaskContext
 from pyspark.rdd import RDD
 from pyspark.sql import SparkSession
 
