@@ -1,7 +1,7 @@
 """Random lifecycles of jobs on a real cluster: what tenants do, and whether each got what it must get.
 
-A scenario of `driver`. ``SPARK_SCHED_LIFECYCLES_SEED`` is the seed and ``SPARK_SCHED_REAL_LIFECYCLES`` how many
-there are.
+A scenario of `driver`. ``SPARK_SCHED_LIFECYCLES_SEED`` is the seed and ``SPARK_SCHED_REAL_LIFECYCLES``
+how many there are.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ object Leftovers {
   private val MayStay = Seq(
     "registry.executors", "ledger.executors", // those that are alive
     "plans.refusals", // one number per reason
+    "slots.needs", "slots.perTaskOf", // one per resource profile
     "registry.overMarks", // the latest, so many at most
     "plans.current.queueWeights", "round.queueLoads") // one number per queue
 
