@@ -7,12 +7,15 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import spark_sched
 from spark_sched.bridge.cache import build
 from spark_sched.config import keys, validate, wrap_master
 from spark_sched.errors import BadInputError
 
 MASTER = "spark.master"
 CLASS_PATH = "spark.driver.extraClassPath"
+
+_PACKAGE = str(Path(spark_sched.__file__).absolute().parent)
 
 
 def conf(
@@ -51,6 +54,7 @@ def conf(
         MASTER: wrapped,
         CLASS_PATH: class_path,
         keys.PLANNER_PYTHON.name: sys.executable,
+        keys.PLANNER_PACKAGE.name: _PACKAGE,
         **given,
     }
 

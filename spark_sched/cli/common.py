@@ -9,10 +9,12 @@ from contextlib import contextmanager
 import click
 
 from spark_sched.config import BY_NAME, PREFIX, validate
-from spark_sched.config.keys import PLANNER_POLICY
+from spark_sched.config.keys import HISTORY_PATH
 from spark_sched.errors import BadInputError, did_you_mean
 
 DEFAULT_MASTER = "local[*]"
+
+_PLANNER_PREFIX = PREFIX + "planner."
 
 #: What pip installs for a module that a plain installation lacks.
 _INSTALLED_BY = {
@@ -50,17 +52,16 @@ def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Check every ``spark.sched.*`` entry, the policy's name included. Raises BadInputError."""
-    policy = validate(properties)[PLANNER_POLICY]
-    if PLANNER_POLICY.name not in properties:
-        return  # the default is known to exist, and the policies need not be imported
-    from spark_sched.policies import available
+    """Check every ``spark.sched.*`` entry as the planner will, names included. Raises BadInputError."""
+    settings = validate(properties)
+    if any(name.startswith(_PLANNER_PREFIX) for name in properties):  # the defaults need no look
+        from spark_sched.policies import check_settings
 
-    if policy not in available():
-        raise BadInputError(
-            f"{PLANNER_POLICY.name} is {policy!r} but must be one of {', '.join(available())}"
-            f"{did_you_mean(policy, available())}"
-        )
+        check_settings(settings)
+    if "://" in settings[HISTORY_PATH]:
+        from spark_sched.runtime.database import checked_url
+
+        checked_url(settings[HISTORY_PATH])
 
 
 def echo_json(document: object) -> None:

@@ -150,7 +150,16 @@ PLANNER_PYTHON = ConfigKey(
     "spark.sched.planner.python",
     values.text("path", required=True),
     "python3",
-    "Python that runs the planner; `spark-sched conf` and `submit` set it to the Python they run in.",
+    "Python that runs the planner; `spark-sched conf` and `submit` set it to the Python they run in. It "
+    "imports nothing from the driver's working directory; of `PYTHONPATH` absolute folders count.",
+)
+PLANNER_PACKAGE = ConfigKey(
+    "spark.sched.planner.package",
+    values.text("path"),
+    "",
+    "Folder of the `spark_sched` that the planner runs, so that planner and scheduler are of one version; "
+    "`spark-sched conf` and `submit` set it to their own. Empty, or not there on the driver: the one that "
+    "`planner.python` has installed.",
 )
 PLANNER_POLICY = ConfigKey(
     "spark.sched.planner.policy",
@@ -208,6 +217,13 @@ PLANNER_STALL_TIMEOUT = ConfigKey(
     values.time_ms(),
     "10s",
     "A planner silent for this long is restarted.",
+)
+PLANNER_DRAIN_TIMEOUT = ConfigKey(
+    "spark.sched.planner.drainTimeout",
+    values.time_ms(),
+    "2s",
+    "How long the end of the application waits for the planner to take in the last events and store what it "
+    "learned. Only with `history.path` or `events.path`.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",

@@ -13,7 +13,7 @@ from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Policy", "PolicySettings", "dated_plan", "depends_on_tasks", "make_plan"]
+__all__ = ["Policy", "PolicySettings", "dated_plan", "depends_on_tasks", "make_plan", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class Policy(Protocol):
     other randomness and no clock.
 
     Attributes of the class that are optional: ``task_times``: it wants `predict.pilots.TaskForecast`s.
+    ``warm_up()`` makes it ready, as `warm_up` calls it: compiling takes a while the first time on a machine.
     The others save plans and never change one. ``changes_with`` says what its plans can depend on:
     ``arrival`` (a job's rules follow from its own marks and its order among equals from its arrival),
     ``jobs``, ``phases``, ``gates`` (the last pilot of a phase ended or was lost), ``tasks``, ``rounds`` or
@@ -71,6 +72,11 @@ class Policy(Protocol):
         now_ms: int,
         rng: np.random.Generator,
     ) -> Plan: ...
+
+
+def warm_up(policy: Policy) -> None:
+    """Make the policy ready, so that its first plan takes no longer than others."""
+    getattr(policy, "warm_up", lambda: None)()
 
 
 def depends_on_tasks(policy: Policy) -> bool:

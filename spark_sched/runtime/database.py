@@ -18,7 +18,7 @@ from sqlalchemy.schema import CreateColumn
 from spark_sched.errors import BadInputError
 from spark_sched.files import create_private
 
-__all__ = ["ROW_ID", "Database"]
+__all__ = ["ROW_ID", "Database", "checked_url"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class Database:
 
     def __init__(self, where: str, tables: MetaData, log: logging.Logger | None, password: str = "") -> None:
         self._path = None if "://" in where else Path(where)
-        self._url = self._checked_url(where)
+        self._url = checked_url(where)
         if password and self._path is None:
             self._url = self._url.set(password=password)
         #: Without the password: for messages.
@@ -97,29 +97,6 @@ class Database:
             self._engine = None
 
     # -- opening and mending
-
-    def _checked_url(self, where: str) -> URL:
-        if self._path is not None:
-            return URL.create("sqlite", database=where)
-        try:
-            url = make_url(where)
-        except ArgumentError:
-            raise BadInputError(
-                "the history's URL cannot be read: write postgresql://user@host:port/database"
-            ) from None
-        if url.get_backend_name() not in ("postgresql", "postgres"):
-            raise BadInputError(
-                f"the history's URL begins with {url.drivername}:// but only postgresql:// and plain paths "
-                "(SQLite) are known"
-            )
-        try:
-            import psycopg  # noqa: F401  # asked for here so that the answer is a sentence
-        except ImportError:
-            raise BadInputError(
-                "a history in PostgreSQL needs psycopg, which is not installed: run pip install "
-                "'spark-sched[postgres]'"
-            ) from None
-        return url.set(drivername="postgresql+psycopg")
 
     def _open(self) -> None:
         if self._path is None:
@@ -213,6 +190,31 @@ def _add_missing_columns(connection: Connection, tables: MetaData) -> None:
             if column.name not in present:
                 definition = CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
+
+
+def checked_url(where: str) -> URL:
+    """Where a history is; connects to nothing. Raises BadInputError for a URL that no history can have."""
+    if "://" not in where:
+        return URL.create("sqlite", database=where)
+    try:
+        url = make_url(where)
+    except ArgumentError:
+        raise BadInputError(
+            "the history's URL cannot be read: write postgresql://user@host:port/database"
+        ) from None
+    if url.get_backend_name() not in ("postgresql", "postgres"):
+        raise BadInputError(
+            f"the history's URL begins with {url.drivername}:// but only postgresql:// and plain paths "
+            "(SQLite) are known"
+        )
+    try:
+        import psycopg  # noqa: F401  # asked for here so that the answer is a sentence
+    except ImportError:
+        raise BadInputError(
+            "a history in PostgreSQL needs psycopg, which is not installed: run pip install "
+            "'spark-sched[postgres]'"
+        ) from None
+    return url.set(drivername="postgresql+psycopg")
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:

@@ -6,6 +6,7 @@ would hold a lock at interpreter exit.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 from dataclasses import dataclass, field
@@ -19,11 +20,14 @@ _MAX_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Handshake:
-    """``port`` of the driver's py4j gateway on the loopback interface. The secret is in no representation."""
+    """``address`` and ``port`` of the driver's py4j gateway on the loopback interface, which is ``::1`` where
+    the driver prefers IPv6; the driver's working directory ``folder``. The secret is in no representation."""
 
+    address: str
     port: int
     secret: str = field(repr=False)
     app: str
+    folder: str
 
 
 def read_handshake(fd: int) -> Handshake:
@@ -42,15 +46,29 @@ def read_handshake(fd: int) -> Handshake:
     except ValueError:
         source = None
     if not isinstance(source, dict):
-        raise BadInputError("the handshake line must be a JSON object with port, secret and app")
-    port, secret, app = source.get("port"), source.get("secret"), source.get("app")
+        raise BadInputError(
+            "the handshake line must be a JSON object with address, port, secret, app and folder"
+        )
+    address, port, secret = source.get("address"), source.get("port"), source.get("secret")
+    app, folder = source.get("app"), source.get("folder")
+    if not isinstance(address, str) or not _is_loopback(address):
+        raise BadInputError(f"the handshake's address must be one of the loopback interface, not {address!r}")
     if type(port) is not int or not 0 < port < 65_536:
         raise BadInputError(f"the handshake's port must be a whole number from 1 to 65535, not {port!r}")
     if not isinstance(secret, str) or not secret:
         raise BadInputError("the handshake's secret must be text that is not empty")
     if not isinstance(app, str):
         raise BadInputError(f"the handshake's app must be text, not {app!r}")
-    return Handshake(port, secret, app)
+    if not isinstance(folder, str) or not os.path.isabs(folder):
+        raise BadInputError(f"the handshake's folder must be an absolute path, not {folder!r}")
+    return Handshake(address, port, secret, app, folder)
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
 
 
 def wait_for_end(fd: int) -> None:

@@ -77,6 +77,7 @@ class PlannerLoop:
         recorder: keeps every event, if given.
         answer: answers a user's question about the snapshot, with its forecasts at a time of the driver's
             clock, in JSON text; None: nobody does.
+        close: closes what was learned, after the last event.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class PlannerLoop:
         log: logging.Logger,
         recorder: EventRecorder | None = None,
         answer: Answer | None = None,
+        close: Callable[[], None] = lambda: None,
     ) -> None:
         self.counters = PlannerCounters()
         self.state = ClusterState()
@@ -108,6 +110,8 @@ class PlannerLoop:
         self._log = log
         self._recorder = recorder
         self._answer = answer
+        self._close = close
+        self._over = False
         self._tasks_matter = depends_on_tasks(policy)
         self._throttle = Throttle()
         self._plans = 0
@@ -120,9 +124,14 @@ class PlannerLoop:
         self._again_at_ms = float("inf")
 
     def run(self) -> None:
-        """Turn for ever. Raises DriverLostError when the driver is gone, BadInputError for a bad batch."""
-        while True:
+        """Turn until the driver stops, and tell it when all is stored.
+
+        Raises DriverLostError when the driver is gone before, BadInputError for a bad batch.
+        """
+        while not self._over:
             self.cycle()
+        self._close()
+        self._driver.stored()
 
     def cycle(self) -> None:
         """One turn."""
@@ -132,6 +141,8 @@ class PlannerLoop:
         self._heard_at_ms = self._clock_ms()
         # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
         batch = self._take(text)
+        if self._over:
+            return  # nobody follows a plan any more
         if self._asked:
             self._answer_questions()
         # 3. Snapshot, forecast, decide and submit, at most every interval.
@@ -155,6 +166,7 @@ class PlannerLoop:
             raise BadInputError(f"the event batch is not JSON: {error}") from None
         batch = decode_batch(raw)
         self._asked = raw.get("asked") is True
+        self._over = raw.get("stopping") is True
         counters = self.counters
         counters.batches += 1
         counters.events += len(batch.events)

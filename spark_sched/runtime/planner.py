@@ -1,4 +1,4 @@
-"""The planner process: ``python -m spark_sched.runtime.planner``, started by the driver and by nobody else.
+"""The planner process, started by the driver and by nobody else: ``main``, run by `spark_sched.isolated`.
 
 Imports are kept few: the first jobs of an application run by configured rules until the planner is up.
 """
@@ -15,20 +15,19 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spark_sched.config import Settings, keys, validate
 from spark_sched.errors import BadInputError
-from spark_sched.policies import PolicySettings, create
+from spark_sched.policies import PolicySettings, check_settings, create, warm_up
 from spark_sched.predict import (
     LIVE_VALUES_KEPT,
     Forecast,
     PhaseHistory,
     Predictor,
-    RunStore,
     RuntimeHistory,
-    RuntimeStore,
     SigmaPredict,
 )
 from spark_sched.predict.pilots import TaskTimes
@@ -40,6 +39,10 @@ from spark_sched.runtime.recorder import EventRecorder
 from spark_sched.runtime.transport import Driver, DriverLostError, Py4jDriver
 from spark_sched.state import Snapshot
 
+if TYPE_CHECKING:
+    from spark_sched.runtime.history import StoredRuns
+    from spark_sched.runtime.runtimes import StoredRuntimes
+
 __all__ = ["main", "make_loop"]
 
 EXIT_BAD_INPUT = 2
@@ -48,17 +51,24 @@ EXIT_DRIVER_LOST = 4
 
 
 def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
-    """The loop as the driver's settings want it. Raises BadInputError for a wrong setting."""
+    """The loop as the driver's settings want it. Raises BadInputError for a wrong setting.
+
+    The driver is told as soon as it is known that none is wrong: it may wait for that.
+    """
     settings = _settings(driver)
     blot_out(log, settings[keys.HISTORY_PASSWORD])
+    check_settings(settings)
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
+    runs, past = _run_store(settings, log), _runtime_store(settings, log)
+    driver.settings_taken()
+    warm_up(policy)
     phases = PhaseHistory(
-        _run_store(settings, log),
+        runs,
         prior_alpha=settings[keys.RESERVATION_ALPHA],
         prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
     )
     # Runtimes are learned whatever the policy: a history that begins with the first 3Sigma run knows nothing.
-    runtimes = RuntimeHistory(phases, _runtime_store(settings, log))
+    runtimes = RuntimeHistory(phases, past)
     predictor: Predictor = runtimes
     if getattr(policy, "task_times", False):
         predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
@@ -71,6 +81,11 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
 
         asked = admission.Asked.from_text(text)
         return admission.answer(policy, runtimes, snapshot, told, now_ms, asked)
+
+    def close() -> None:
+        for store in (runs, past):
+            if store is not None:
+                store.close()
 
     events_path = settings[keys.EVENTS_PATH]
     return PlannerLoop(
@@ -85,6 +100,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         log=log,
         recorder=EventRecorder(events_path, log) if events_path else None,
         answer=answer,
+        close=close,
     )
 
 
@@ -99,6 +115,7 @@ def main(stdin_fd: int = 0) -> int:
         return EXIT_BAD_INPUT
     log = make_log(sys.stderr, handshake.secret)
     _leave_with_the_driver(stdin_fd)
+    _go_to(handshake.folder, log)
     # 2. Connect, read the settings, build the loop.
     try:
         loop = _start(handshake, log)
@@ -119,11 +136,13 @@ def main(stdin_fd: int = 0) -> int:
         return EXIT_PROTOCOL
     except DriverLostError as error:
         log.error("the driver of %s is lost: %s", handshake.app, error)
+    else:
+        return 0
     return EXIT_DRIVER_LOST
 
 
 def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:
-    driver = Py4jDriver(handshake.port, handshake.secret)
+    driver = Py4jDriver(handshake.address, handshake.port, handshake.secret)
     with signs_of_life(driver):
         loop = make_loop(driver, log)
     log.info("planning for %s", handshake.app)
@@ -160,7 +179,16 @@ def _settings(driver: Driver) -> Settings:
     return validate({str(name): str(text) for name, text in given.items()})
 
 
-def _run_store(settings: Settings, log: logging.Logger) -> RunStore | None:
+def _go_to(folder: str, log: logging.Logger) -> None:
+    """Paths in settings are relative to the driver's working directory. The planner is started elsewhere, and
+    Python has made its search path absolute by now, so that nothing is imported from here."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        log.warning("the driver's working directory %s cannot be entered: %s", folder, error.strerror)
+
+
+def _run_store(settings: Settings, log: logging.Logger) -> StoredRuns | None:
     where = settings[keys.HISTORY_PATH]
     if not where:
         return None
@@ -170,7 +198,7 @@ def _run_store(settings: Settings, log: logging.Logger) -> RunStore | None:
     return StoredRuns(where, log, settings[keys.HISTORY_PASSWORD])
 
 
-def _runtime_store(settings: Settings, log: logging.Logger) -> RuntimeStore | None:
+def _runtime_store(settings: Settings, log: logging.Logger) -> StoredRuntimes | None:
     where = settings[keys.HISTORY_PATH]
     if not where:
         return None

@@ -30,6 +30,14 @@ class Driver(Protocol):
         """``accepted``, or ``rejected: <code>: <sentence>``."""
         ...
 
+    def settings_taken(self) -> None:
+        """Tell that no setting is refused: the driver may go on starting."""
+        ...
+
+    def stored(self) -> None:
+        """Tell that all events were taken in and all that was learned is stored: the driver may end."""
+        ...
+
     def questions(self) -> str:
         """What users ask: a JSON list of objects with ``id`` and ``text``."""
         ...
@@ -42,12 +50,12 @@ class Driver(Protocol):
 class Py4jDriver:
     """The driver's gateway on the loopback interface. Python is only ever the client."""
 
-    def __init__(self, port: int, secret: str) -> None:
+    def __init__(self, address: str, port: int, secret: str) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
         self._gateway = JavaGateway(
             gateway_parameters=GatewayParameters(
-                address="127.0.0.1", port=port, auth_token=secret, auto_convert=False
+                address=address, port=port, auth_token=secret, auto_convert=False
             )
         )
 
@@ -62,6 +70,12 @@ class Py4jDriver:
 
     def submit_plan(self, text: str) -> str:
         return self._call("submitPlan", text)
+
+    def settings_taken(self) -> None:
+        self._call("settingsTaken")
+
+    def stored(self) -> None:
+        self._call("stored")
 
     def questions(self) -> str:
         return self._call("questions")

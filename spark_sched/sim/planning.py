@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from spark_sched.config import Settings, keys
-from spark_sched.policies.base import Policy
+from spark_sched.policies.base import Policy, warm_up
 from spark_sched.policies.plan import Plan, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
@@ -64,6 +64,7 @@ class Planner:
     def __init__(
         self, policy: Policy, predictor: Predictor | None, rng: np.random.Generator, every_ms: int = 0
     ) -> None:
+        warm_up(policy)
         self.policy = policy
         self.predictor = predictor
         self.every_ms = every_ms

@@ -600,17 +600,6 @@ def planner_visible(spark: SparkSession) -> Result:
     return {"pid": pid, "seen": seen, "listening": listening, "counters": counters(sc)}
 
 
-def planner_refuses(spark: SparkSession) -> Result:
-    """A policy that does not exist: the planner says so once, and the job runs by the configured rules."""
-    sc = spark.sparkContext
-    wait_until(
-        lambda: counters(sc)["planner_starts"] > 0 and counters(sc)["planner_pid"] == -1, "it never left"
-    )
-    total = sc.parallelize(range(100), 4).sum()
-    time.sleep(1.0)  # ten times the back-off
-    return {"total": total, "counters": counters(sc)}
-
-
 def leave_running(spark: SparkSession) -> Result:
     """The driver dies by SIGKILL, JVM and all; the test looks for the planner afterwards."""
     sc = spark.sparkContext

@@ -34,18 +34,6 @@ def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out(scenario: Scenar
     assert result["counters"]["planner_stalls"] == 1
 
 
-@on(
-    "spark-sched:local[2]",
-    "spark.sched.planner.policy=resrvation",
-    "spark.sched.planner.restartBackoff=100ms",
-)
-def test_a_planner_that_refuses_its_settings_is_not_started_for_ever(scenario: Scenario) -> None:
-    result = scenario("planner_refuses")
-    assert result["total"] == sum(range(100))
-    assert result["counters"]["planner_starts"] == 1
-    assert "is not started again" in result["log"]
-
-
 @on("spark-sched:local[2]", "spark.log.level=DEBUG")
 def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only(scenario: Scenario) -> None:
     result = scenario("planner_visible")

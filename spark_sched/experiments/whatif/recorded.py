@@ -34,6 +34,7 @@ __all__ = [
 #: Settings of an attached application that say where it ran, not how it scheduled.
 _NOT_HOW = (
     "spark.sched.planner.python",
+    "spark.sched.planner.package",
     "spark.sched.events.path",
     "spark.sched.history.path",
     "spark.sched.history.password",

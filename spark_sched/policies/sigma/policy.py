@@ -116,12 +116,15 @@ class SigmaPolicy:
             self.options = replace(self.options, grid=window)
         self._settings = settings
         self._solver = create_guarded(settings.solver) if solver is None else solver
-        warm_up()
         self._clock_s = clock_s
         self._memory: Memory[_Past] = Memory()
         # What was reckoned of waiting and of running jobs, by key, next to what it was reckoned from.
         self._pending: dict[str, tuple[object, PendingJob | None]] = {}
         self._running: dict[str, tuple[object, _RunningJob]] = {}
+
+    def warm_up(self) -> None:
+        """Load, or compile, what ``decide`` runs."""
+        warm_up()
 
     def decide(
         self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator

@@ -19,11 +19,12 @@ def _built(monkeypatch):
     monkeypatch.setattr(attach, "build", lambda spark_home: _JAR)
 
 
-def test_master_class_path_and_python_are_all_it_takes():
+def test_master_class_path_python_and_package_are_all_it_takes():
     assert attach.conf("local[4]") == {
         "spark.master": "spark-sched:local[4]",
         "spark.driver.extraClassPath": str(_JAR),
         "spark.sched.planner.python": sys.executable,
+        "spark.sched.planner.package": str(Path(attach.__file__).parents[1]),
     }
 
 

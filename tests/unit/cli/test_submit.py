@@ -12,6 +12,7 @@ import pytest
 from spark_sched.bridge.spark import SparkInstall
 from spark_sched.cli import submit
 from spark_sched.config import parse_properties
+from spark_sched.errors import BadInputError
 
 _REPORT = """#!{python}
 import os, sys
@@ -113,3 +114,29 @@ def test_a_signal_to_the_command_reaches_spark_submit(spark):
     properties = _properties(spark, "app.py")
     assert submit.run_spark_submit(properties, ["app.py"], spark) == 128 + signal.SIGTERM
     assert not Path(log.read_text().split()[0]).exists()
+
+
+@pytest.mark.parametrize("through", ["option", "file", "defaults"])
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (
+            "planner.policy",
+            "resrvation",
+            r"planner.policy is 'resrvation' but must be one of .*'reservation'",
+        ),
+        ("planner.solver", "price", r"planner.solver is 'price' \(did you mean 'prices'\?\)"),
+        ("planner.firstSlot", "5h", "planner.window is 14400000 ms but must be at least 18000000 ms"),
+        ("planner.firstQueue", "0s", "planner.firstQueue is 0 ms but must be at least 1ms"),
+        ("history.path", "mysql://h/d", "the history's URL begins with mysql://"),
+    ],
+)
+def test_what_the_planner_would_refuse_is_refused_here(spark, tmp_path, name, value, words, through):
+    line = f"spark.sched.{name} {value}\n"
+    given = tmp_path / "mine.conf"
+    given.write_text(line if through == "file" else "")
+    options = {"option": ["--conf", f"spark.sched.{name}={value}"], "file": ["--properties-file", str(given)]}
+    if through == "defaults":
+        (spark.home / "conf" / "spark-defaults.conf").write_text(line)
+    with pytest.raises(BadInputError, match=words):
+        _properties(spark, *options.get(through, []), "app.py")

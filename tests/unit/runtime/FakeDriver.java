@@ -29,6 +29,16 @@ public class FakeDriver {
     return "accepted";
   }
 
+  public void settingsTaken() {
+    System.out.println("taken");
+  }
+
+  public void alive() {}
+
+  public void stored() {
+    System.out.println("stored");
+  }
+
   public static void main(String[] arguments) throws Exception {
     GatewayServer server =
         new GatewayServer.GatewayServerBuilder(new FakeDriver(arguments[1], arguments[2]))
@@ -37,7 +47,7 @@ public class FakeDriver {
             .authToken(arguments[0])
             .build();
     server.start(true);
-    System.out.println(server.getListeningPort());
+    System.out.println(InetAddress.getLoopbackAddress().getHostAddress() + " " + server.getListeningPort());
     while (System.in.read() >= 0) {}
     System.exit(0);
   }

@@ -20,15 +20,17 @@ def pipe(text: bytes) -> tuple[int, int]:
 
 
 def test_the_handshake_is_one_line_and_leaves_the_rest_of_the_pipe_alone() -> None:
-    reader, writer = pipe(b'{"port": 4711, "secret": "s3", "app": "app-1"}\nrest')
-    assert read_handshake(reader) == Handshake(4711, "s3", "app-1")
+    reader, writer = pipe(
+        b'{"address": "::1", "port": 4711, "secret": "s3", "app": "app-1", "folder": "/x"}\nrest'
+    )
+    assert read_handshake(reader) == Handshake("::1", 4711, "s3", "app-1", "/x")
     assert os.read(reader, 10) == b"rest"
     os.close(reader)
     os.close(writer)
 
 
 def test_the_secret_is_in_no_representation() -> None:
-    assert "s3cret" not in repr(Handshake(1, "s3cret", "a"))
+    assert "s3cret" not in repr(Handshake("::1", 1, "s3cret", "a", "/x"))
 
 
 @pytest.mark.parametrize(
@@ -38,11 +40,24 @@ def test_the_secret_is_in_no_representation() -> None:
         (b'{"port": 1', "must begin with the driver's handshake line"),
         (b"s3cret\n", "must be a JSON object"),
         (b'["s3cret"]\n', "must be a JSON object"),
-        (b'{"secret": "s3cret", "app": "a"}\n', "port must be a whole number from 1 to 65535, not None"),
-        (b'{"port": 70000, "secret": "s3cret", "app": "a"}\n', "not 70000"),
-        (b'{"port": true, "secret": "s3cret", "app": "a"}\n', "not True"),
-        (b'{"port": 1, "secret": "", "app": "a"}\n', "secret must be text that is not empty"),
-        (b'{"port": 1, "secret": "s3cret"}\n', "app must be text"),
+        (b'{"port": 1, "secret": "s3cret", "app": "a"}\n', "address must be one of the loopback interface"),
+        (b'{"address": "10.0.0.1", "secret": "s3cret"}\n', "loopback interface, not '10.0.0.1'"),
+        (b'{"address": "driver", "secret": "s3cret"}\n', "loopback interface, not 'driver'"),
+        (
+            b'{"address": "127.0.0.1", "secret": "s3cret", "app": "a"}\n',
+            "port must be a whole number from 1 to 65535, not None",
+        ),
+        (b'{"address": "::1", "port": 70000, "secret": "s3cret", "app": "a"}\n', "not 70000"),
+        (b'{"address": "::1", "port": true, "secret": "s3cret", "app": "a"}\n', "not True"),
+        (
+            b'{"address": "::1", "port": 1, "secret": "", "app": "a"}\n',
+            "secret must be text that is not empty",
+        ),
+        (b'{"address": "::1", "port": 1, "secret": "s3cret"}\n', "app must be text"),
+        (
+            b'{"address": "::1", "port": 1, "secret": "s3cret", "app": "a", "folder": "x"}\n',
+            "folder must be an absolute path, not 'x'",
+        ),
     ],
 )
 def test_a_bad_handshake_is_refused_without_telling_the_secret(line: bytes, words: str) -> None:

@@ -20,7 +20,7 @@ from spark_sched.predict import Forecast, PhaseHistory
 from spark_sched.runtime.log import make_log
 from spark_sched.runtime.loop import PlannerLoop
 from spark_sched.runtime.recorder import EventRecorder
-from spark_sched.state import Snapshot
+from spark_sched.state import JobSummary, Snapshot, Summary
 
 PROTOCOL = Path(__file__).parents[3] / "protocol"
 PLAN_SCHEMA = Draft202012Validator(json.loads((PROTOCOL / "plan.schema.json").read_text()))
@@ -36,12 +36,13 @@ class FakeDriver:
         self.plans: list[tuple[float, dict[str, Any]]] = []
         self.answers: list[str] = []
         self.timeouts_ms: list[int] = []
+        self.story: list[str] = []
 
-    def say(self, *events: dict[str, Any], reset: bool = False) -> None:
+    def say(self, *events: dict[str, Any], reset: bool = False, **more: Any) -> None:
         self.version += len(events)
         batch = {
             "schema": 1, "version": self.version, "reset": reset, "dropped": 0, "now_ms": int(self.now_ms),
-            "events": list(events),
+            "events": list(events), **more,
         }  # fmt: skip
         self.waiting.append(json.dumps(batch))
 
@@ -54,6 +55,9 @@ class FakeDriver:
             self.now_ms += timeout_ms
             self.say()
         return self.waiting.pop(0)
+
+    def stored(self) -> None:
+        self.story.append("stored")
 
     def submit_plan(self, text: str) -> str:
         plan = json.loads(text)
@@ -359,3 +363,23 @@ def test_what_single_tasks_do_makes_a_plan_only_where_plans_depend_on_it(
     )  # fmt: skip
     cycles(loop, 2)
     assert policy.times == asked
+
+
+def test_the_last_batch_is_learned_and_closed_before_the_driver_hears_that_it_may_end(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    class Learning(PhaseHistory):
+        def learn(self, summary: Summary) -> None:
+            if isinstance(summary, JobSummary):
+                driver.story.append(f"learned {summary.job}")
+
+    loop = PlannerLoop(
+        driver, create("reservation", SETTINGS), Learning(), np.random.default_rng(0), interval_ms=200,
+        validity_ms=9_000, clock_ms=lambda: driver.now_ms, sleep_ms=driver.sleep_ms, log=make_log(logged),
+        close=lambda: driver.story.append("closed"),
+    )  # fmt: skip
+    driver.say(job("a"), reset=True)
+    driver.say({"type": "job_ended", "time_ms": 2, "job": "a", "outcome": "ended"}, stopping=True)
+    loop.run()
+    assert driver.story == ["learned a", "closed", "stored"]
+    assert len(driver.plans) == 1  # none was made for nobody

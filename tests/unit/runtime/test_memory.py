@@ -101,6 +101,9 @@ class Story:
         settings = {"policy": self._policy, "interval": "1ms", "firstSlot": "1s", "window": "1min"}
         return json.dumps({f"spark.sched.planner.{key}": value for key, value in settings.items()})
 
+    def settings_taken(self) -> None:
+        pass
+
     def poll(self, max_events: int, timeout_ms: int) -> str:
         events, self._events = self._events, []
         batch = {"schema": 1, "version": self._version, "reset": False, "dropped": 0, "now_ms": self._now_ms}

@@ -12,7 +12,7 @@ import numpy as np
 
 from spark_sched.config import validate
 from spark_sched.events import Event
-from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.policies import Plan, PolicySettings, create, warm_up
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.runtimes import RuntimeHistory
@@ -246,6 +246,7 @@ class _Noting:
 
     def __init__(self, name: str) -> None:
         self._inner = create(name, PolicySettings.from_config(validate({})))
+        warm_up(self._inner)
         if hasattr(self._inner, "_clock_s"):
             self._inner._clock_s = time.process_time
         self.name = name

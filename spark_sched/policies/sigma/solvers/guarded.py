@@ -14,6 +14,7 @@ import weakref
 from dataclasses import replace
 from typing import IO
 
+from spark_sched import isolated
 from spark_sched.policies.sigma.problem import Problem
 from spark_sched.policies.sigma.solvers.base import Ask, Solution, Solver
 
@@ -89,12 +90,12 @@ class _Worker:
     def __init__(self, name: str) -> None:
         # A group of its own: CBC is a child of it, and is killed with it.
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import answer_questions; answer_questions({name!r})"],
+            [sys.executable, str(isolated.__file__), __name__, answer_questions.__name__, name],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
         )
         self._end = weakref.finalize(self, _kill, self._process)
 

@@ -6,7 +6,9 @@ import scala.collection.mutable
  * The bounded way from the scheduler to the planner.
  *
  * `offer` never blocks: it is called under the scheduler's lock. When the planner is away or too slow the queue
- * overflows, its content is dropped and counted, and the next poll starts from the whole state instead.
+ * overflows, its content is dropped and counted, and the next poll starts from the whole state instead. Until the first
+ * poll the queue has all that happened since the application began, jobs that are over included: that tells the first
+ * planner more than the present state would.
  *
  * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
  *                  that no event slips in between
@@ -16,7 +18,9 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private val lock = new Object
   private val events = mutable.Queue.empty[Event]
   private var version = 0L
-  private var resetDue = true
+  private var resetDue = false
+  private var whole = true // nothing was taken or dropped yet: the events are the state
+  private var stopping = false
   private var dropped = 0L
   private var sent = 0L
   private var nudged = false
@@ -28,6 +32,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     else if (events.size >= capacity) {
       dropped += events.size + 1
       events.clear()
+      whole = false
       resetDue = true
       lock.notifyAll()
     } else {
@@ -40,8 +45,10 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   /** A new planner knows nothing. Polls that wait are the old one's: they end with nothing. */
   def restart(): Unit = lock.synchronized {
     planner += 1
-    events.clear()
-    resetDue = true
+    if (!whole) {
+      events.clear()
+      resetDue = true
+    }
     lock.notifyAll()
   }
 
@@ -51,18 +58,25 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     lock.notifyAll()
   }
 
+  /** Nothing will happen any more: the batch that takes the last event says so. */
+  def finish(): Unit = lock.synchronized {
+    stopping = true
+    lock.notifyAll()
+  }
+
   /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them. */
   def poll(maxEvents: Int, timeoutMs: Long): Batch = {
     val deadline = nowMs() + timeoutMs
     val (asker, reset) = lock.synchronized {
       val asker = planner
       var left = timeoutMs
-      while (events.isEmpty && !resetDue && !nudged && left > 0) {
+      def due = resetDue || whole || nudged || stopping
+      while (events.isEmpty && !due && left > 0) {
         lock.wait(left)
         left = deadline - nowMs()
       }
       // One batch of many events costs the planner far less than many of one.
-      if (!resetDue && !nudged && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
+      if (!due && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
       if (asker == planner) nudged = false
       (asker, resetDue)
     }
@@ -71,14 +85,17 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
         events.clear()
         resetDue = false
         sent += state.size
-        Batch(version, reset = true, dropped, nowMs(), state)
+        Batch(version, reset = true, dropped, nowMs(), state, stopping = stopping)
       })
     } else {
       val batch = lock.synchronized(if (asker != planner) nothing else {
         val taken = mutable.ArrayBuffer.empty[Event]
         while (taken.size < maxEvents && events.nonEmpty) taken += events.dequeue()
         sent += taken.size
-        Batch(version - events.size, reset = false, dropped, nowMs(), taken.toSeq)
+        val first = whole
+        whole = false
+        Batch(
+          version - events.size, reset = first, dropped, nowMs(), taken.toSeq, stopping = stopping && events.isEmpty)
       })
       batch.copy(events = Folding.shortTasks(batch.events))
     }

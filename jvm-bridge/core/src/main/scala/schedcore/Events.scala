@@ -156,9 +156,11 @@ object Event {
  * @param version number of the batch's last event
  * @param reset the events rebuild the whole state
  * @param asked somebody asks the planner something
+ * @param stopping the application ends, and this is the last batch
  */
 final case class Batch(
-    version: Long, reset: Boolean, dropped: Long, nowMs: Long, events: Seq[Event], asked: Boolean = false)
+    version: Long, reset: Boolean, dropped: Long, nowMs: Long, events: Seq[Event], asked: Boolean = false,
+    stopping: Boolean = false)
 
 object Batch {
   val Schema = 1
@@ -174,6 +176,7 @@ object Batch {
     out.writeNumberField("dropped", batch.dropped)
     out.writeNumberField("now_ms", batch.nowMs)
     if (batch.asked) out.writeBooleanField("asked", true)
+    if (batch.stopping) out.writeBooleanField("stopping", true)
     out.writeArrayFieldStart("events")
     batch.events.foreach { event =>
       out.writeStartObject()

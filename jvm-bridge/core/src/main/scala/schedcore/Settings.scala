@@ -24,9 +24,18 @@ final class Secret(val text: String) {
   override def toString: String = if (text.isEmpty) "" else "***"
 }
 
+/**
+ * @param packageFolder of the `spark_sched` that it runs; empty: the one that its Python finds
+ * @param keeps it stores what it hears or learns beyond the application
+ * @param judges settings were given that it alone can tell to be right: names of policies, say
+ */
 final case class PlannerSettings(
     enabled: Boolean,
     python: String,
+    packageFolder: String,
+    keeps: Boolean,
+    judges: Boolean,
+    drainTimeoutMs: Long,
     startTimeoutMs: Long,
     stallTimeoutMs: Long,
     restartBackoffMs: Long,
@@ -57,6 +66,7 @@ object Settings {
   val CopiesMinSlowdown = Key("spark.sched.copies.minSlowdown", "1.5")
   val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
   val PlannerPython = Key("spark.sched.planner.python", "python3")
+  val PlannerPackage = Key("spark.sched.planner.package", "")
   val PlannerPolicy = Key("spark.sched.planner.policy", "reservation")
   val PlannerSolver = Key("spark.sched.planner.solver", "prices")
   val PlannerFirstQueue = Key("spark.sched.planner.firstQueue", "1000s")
@@ -66,6 +76,7 @@ object Settings {
   val PlanValidity = Key("spark.sched.planner.planValidity", "10s")
   val PlannerStartTimeout = Key("spark.sched.planner.startTimeout", "30s")
   val PlannerStallTimeout = Key("spark.sched.planner.stallTimeout", "10s")
+  val PlannerDrainTimeout = Key("spark.sched.planner.drainTimeout", "2s")
   val PlannerRestartBackoff = Key("spark.sched.planner.restartBackoff", "500ms")
   val PlannerRestartBackoffMax = Key("spark.sched.planner.restartBackoffMax", "30s")
   val QueueCapacity = Key("spark.sched.events.queueCapacity", "10000")
@@ -80,10 +91,15 @@ object Settings {
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPolicy, PlannerSolver,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
+    PlannerSolver,
     PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval,
-    PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax, QueueCapacity,
-    EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Seed)
+    PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
+    QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Seed)
+
+  /** What only the planner can tell to be right: names and URLs depend on what is installed beside it. */
+  private val Judged =
+    Seq(PlannerPolicy, PlannerSolver, PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, HistoryPath)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
   def from(conf: Map[String, String]): Settings = {
@@ -118,7 +134,9 @@ object Settings {
       defaults,
       idle,
       PlannerSettings(
-        read.flag(PlannerEnabled), read.text(PlannerPython), read.millis(PlannerStartTimeout),
+        read.flag(PlannerEnabled), read.text(PlannerPython), read.text(PlannerPackage),
+        Seq(EventsPath, HistoryPath).exists(read.given), Judged.exists(read.given),
+        read.millis(PlannerDrainTimeout), read.millis(PlannerStartTimeout),
         read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),
         read.millis(PlannerInterval)),
       read.integer(QueueCapacity, 16, 10000000),
@@ -142,6 +160,9 @@ object Settings {
 
   private final class Reader(conf: Map[String, String]) {
     def text(key: Key): String = conf.getOrElse(key.name, key.default).trim
+
+    /** Whether it says anything but its default. */
+    def given(key: Key): Boolean = text(key) != key.default
 
     def flag(key: Key): Boolean = text(key).toLowerCase match {
       case "true" => true

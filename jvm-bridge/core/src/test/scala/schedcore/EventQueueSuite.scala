@@ -16,14 +16,48 @@ final class EventQueueSuite extends AnyFunSuite {
     def poll(max: Int = 100): Batch = queue.poll(max, 0)
   }
 
-  test("the first batch is the whole state") {
+  test("the first planner hears all that happened before it came, jobs that are over included") {
     val f = new Fixture
     (1 to 5).foreach(n => f.queue.offer(event(n)))
+    f.queue.restart() // it is launched, and then introduces itself
+    f.queue.restart()
+    val first = f.poll(max = 3)
+    assert(first.reset)
+    assert(first.version === 3)
+    assert(first.events === (1 to 3).map(event))
+    val second = f.poll()
+    assert(!second.reset)
+    assert(second.events === (4 to 5).map(event))
+    assert(f.queue.droppedCount === 0)
+    assert(f.resets.get === 0)
+  }
+
+  test("the first planner gets its first batch at once, though nothing has happened") {
+    val f = new Fixture
+    val batch = f.queue.poll(100, 60000)
+    assert(batch.reset)
+    assert(batch.events === Nil)
+  }
+
+  test("a planner that took part of what the first one would hear leaves the whole state to the next") {
+    val f = new Fixture
+    (1 to 5).foreach(n => f.queue.offer(event(n)))
+    f.poll(max = 2)
+    f.queue.restart()
     val batch = f.poll()
     assert(batch.reset)
-    assert(batch.version === 5)
     assert(batch.events.map(_.timeMs) === Seq(1))
-    assert(f.queue.droppedCount === 0)
+    assert(batch.version === 5)
+  }
+
+  test("the batch with the last event says that it is the last one, and a poll that waits comes back for it") {
+    val f = new Fixture
+    f.poll()
+    (1 to 3).foreach(n => f.queue.offer(event(n)))
+    f.queue.finish()
+    assert(!f.poll(max = 2).stopping)
+    assert(f.poll(max = 2).stopping)
+    assert(f.queue.poll(100, 60000).stopping)
   }
 
   test("later batches are what happened since, in order, and their version is that of their last event") {
@@ -38,7 +72,7 @@ final class EventQueueSuite extends AnyFunSuite {
     assert(second.version === 5)
     assert(second.events === (4 to 5).map(event))
     assert(f.poll().events === Nil)
-    assert(f.queue.sentCount === 6)
+    assert(f.queue.sentCount === 5)
   }
 
   test("an overflow is counted and the next batch is the whole state again") {
@@ -50,7 +84,7 @@ final class EventQueueSuite extends AnyFunSuite {
     assert(batch.reset)
     assert(batch.dropped === 17)
     assert(batch.version === 20)
-    assert(batch.events.map(_.timeMs) === Seq(2))
+    assert(batch.events.map(_.timeMs) === Seq(1))
     f.queue.offer(event(21))
     assert(f.poll().events === Seq(event(21)))
   }

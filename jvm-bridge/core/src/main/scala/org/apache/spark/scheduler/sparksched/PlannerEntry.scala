@@ -1,11 +1,17 @@
 package org.apache.spark.scheduler.sparksched
 
+import java.util.concurrent.{CompletableFuture, CountDownLatch}
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import schedcore.{Batch, Settings}
 
 /** All that the planner process may call, over py4j. Strings in, strings out. */
 final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   @volatile private[sparksched] var lastHeardMs = 0L
+  /** Done once a planner has taken the settings. */
+  private[sparksched] val taken = new CompletableFuture[Unit]
+  /** Open once a planner has stored all that it learned, after the last batch. */
+  private[sparksched] val drained = new CountDownLatch(1)
 
   /** Every `spark.sched.*` setting as one JSON object. The first that a planner asks for: so it introduces itself. */
   def config(): String = {
@@ -19,6 +25,15 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
 
   /** The planner is still making itself ready, which may take it longer than it may be silent for later. */
   def alive(): Unit = lastHeardMs = System.currentTimeMillis()
+
+  /** None of the settings is refused. Making itself ready may take the planner longer. */
+  def settingsTaken(): Unit = {
+    taken.complete(())
+    lastHeardMs = System.currentTimeMillis()
+  }
+
+  /** After the last batch: all that was learned is stored. */
+  def stored(): Unit = drained.countDown()
 
   def poll(maxEvents: Int, timeoutMs: Long): String = heard {
     lastHeardMs = System.currentTimeMillis()

@@ -1,25 +1,28 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.io.{BufferedReader, InputStreamReader}
+import java.io.{BufferedReader, File, InputStreamReader}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
 import java.util.HexFormat
-import java.util.concurrent.TimeUnit
+import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import py4j.GatewayServer
-import schedcore.PlannerSettings
+import schedcore.{PlannerSettings, Settings}
 
 /**
  * Keeps one planner process alive for as long as the application lives.
  *
- * The planner is a py4j client of a gateway on the loopback interface. Port and secret reach it as the first line of
- * its standard input, so no process list, log or UI shows them. That pipe stays open: when the driver ends, however
- * it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout is
- * replaced, with a delay that doubles up to a maximum and starts anew after a planner that worked.
+ * The planner is a py4j client of a gateway on the loopback interface. Address, port and secret reach it as the first
+ * line of its standard input, so no process list, log or UI shows them. That pipe stays open: when the driver ends,
+ * however it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout
+ * is replaced, with a delay that doubles up to a maximum and starts anew after a planner that worked.
+ *
+ * It is started in an empty folder of its own, for Python may import from where it is started, and a driver's working
+ * directory may hold anything.
  */
 private[sparksched] final class PlannerProcess(
     settings: PlannerSettings, entry: PlannerEntry, application: String, onStart: () => Unit) extends Logging {
@@ -29,26 +32,64 @@ private[sparksched] final class PlannerProcess(
     new SecureRandom().nextBytes(bytes)
     HexFormat.of().formatHex(bytes)
   }
+  private val loopback = InetAddress.getLoopbackAddress
   private var gateway: GatewayServer = _
   private var keeper: Thread = _
+  private var emptyFolder: File = _
+  // The sentence with which a planner refused its settings, if one did; done when it is known.
+  private val refused = new CompletableFuture[Option[String]]
+  entry.taken.thenRun(() => refused.complete(None))
+  @volatile private var lastError = ""
+  private var relay: Thread = _ // copies the lines of the planner that runs now; the keeper's own
   @volatile private var process: Option[Process] = None
   @volatile private var stopping = false
   @volatile private var starts = 0L
   @volatile private var stalls = 0L
 
   def start(): Unit = {
+    emptyFolder = Utils.createTempDir(namePrefix = "spark-sched-planner")
     gateway = new GatewayServer.GatewayServerBuilder(entry)
-      .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).authToken(secret).build()
+      .javaPort(0).javaAddress(loopback).authToken(secret).build()
     // Threads of the gateway inherit being daemons from the one that accepts, and must not keep the driver alive.
     daemon("spark-sched-gateway")(gateway.start(false))
     keeper = daemon("spark-sched-planner-keeper")(keep())
   }
 
-  def stop(): Unit = {
+  /** Waits until the planner has looked at its settings. @return the sentence with which it refuses them, if it does */
+  def refusal(): Option[String] = {
+    try refused.get(settings.startTimeoutMs, TimeUnit.MILLISECONDS)
+    catch {
+      case _: TimeoutException =>
+        logWarning("The planner has not looked at its settings yet; if it refuses them, the configured rules apply")
+        None
+    }
+  }
+
+  /**
+   * Lets the planner take in the last events and store what it learned, and does not start it again.
+   *
+   * @param finish tells it with the last events that no others will come
+   * @return whether it is ready to be ended: it has stored everything, or stores nothing
+   */
+  def drain(finish: () => Unit): Boolean = {
+    stopping = true
+    finish()
+    val deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(settings.drainTimeoutMs)
+    def waits = settings.keeps && process.exists(_.isAlive) && System.nanoTime() < deadlineNs
+    while (waits && !entry.drained.await(20, TimeUnit.MILLISECONDS)) ()
+    val late = settings.keeps && process.exists(_.isAlive) && entry.drained.getCount > 0
+    if (late) logWarning(s"The planner has not stored all that it learned within ${settings.drainTimeoutMs} ms " +
+      s"(${Settings.PlannerDrainTimeout.name}): the last jobs may be missing from its history")
+    !late
+  }
+
+  /** @param patient wait for the process to end by itself */
+  def stop(patient: Boolean): Unit = {
     stopping = true
     if (keeper != null) keeper.interrupt()
-    process.foreach(end)
+    process.foreach(end(_, patient))
     if (gateway != null) gateway.shutdown()
+    if (emptyFolder != null) Utils.deleteRecursively(emptyFolder)
   }
 
   def counters: Map[String, Long] = Map(
@@ -64,6 +105,7 @@ private[sparksched] final class PlannerProcess(
       val planner = launch()
       val worked = planner.exists(watch)
       hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings)
+      refused.complete(if (hopeless) Some(lastError) else None)
       if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
         "again; the configured rules apply")
       else if (!stopping) {
@@ -75,7 +117,8 @@ private[sparksched] final class PlannerProcess(
   } catch { case _: InterruptedException => }
 
   private def launch(): Option[Process] = try {
-    val builder = new ProcessBuilder(settings.python, "-m", "spark_sched.runtime.planner")
+    val builder = new ProcessBuilder((python +: PlannerProcess.arguments(settings.packageFolder)): _*)
+    builder.directory(emptyFolder)
     // The driver's own gateway and secrets are none of the planner's business.
     Seq("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH").foreach(builder.environment.remove)
     builder.environment.put("OMP_NUM_THREADS", "1")
@@ -88,17 +131,22 @@ private[sparksched] final class PlannerProcess(
     process = Some(started)
     starts += 1
     val handshake = new ObjectMapper().createObjectNode()
-      .put("port", gateway.getListeningPort).put("secret", secret).put("app", application)
+      .put("address", loopback.getHostAddress).put("port", gateway.getListeningPort).put("secret", secret)
+      .put("app", application).put("folder", new File("").getAbsolutePath)
     started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
     started.getOutputStream.flush()
-    daemon("spark-sched-planner-log")(relayLog(started))
-    if (stopping) end(started)
+    relay = daemon("spark-sched-planner-log")(relayLog(started))
+    if (stopping) end(started, patient = false)
     Some(started)
   } catch {
     case e: java.io.IOException =>
       logWarning(s"The planner could not be started with ${settings.python}: ${e.getMessage}; the configured rules apply")
       None
   }
+
+  /** A path is the driver's, and the planner is started elsewhere. */
+  private def python: String =
+    if (settings.python.contains(File.separator)) new File(settings.python).getAbsolutePath else settings.python
 
   /** Blocks until the planner is gone; returns whether it had been heard of. */
   private def watch(planner: Process): Boolean = {
@@ -114,6 +162,7 @@ private[sparksched] final class PlannerProcess(
         planner.destroyForcibly()
       }
     }
+    relay.join(1000) // It may still have its last line.
     if (!stopping) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling goes on by the last valid rules")
     entry.lastHeardMs > 0L
@@ -122,15 +171,16 @@ private[sparksched] final class PlannerProcess(
   private def relayLog(planner: Process): Unit = {
     val lines = new BufferedReader(new InputStreamReader(planner.getErrorStream, UTF_8))
     Utils.tryWithResource(lines)(_.lines().forEach { line =>
+      if (line.startsWith(PlannerProcess.ErrorLine)) lastError = line.stripPrefix(PlannerProcess.ErrorLine)
       val said = s"planner: ${line.replace(secret, "***")}"
       // Its lines begin with their level; a traceback has none.
       if (line.startsWith("INFO")) logInfo(said) else logWarning(said)
     })
   }
 
-  private def end(planner: Process): Unit = Utils.tryLogNonFatalError {
+  private def end(planner: Process, patient: Boolean): Unit = Utils.tryLogNonFatalError {
     Utils.tryLogNonFatalError(planner.getOutputStream.close())
-    if (!planner.waitFor(2, TimeUnit.SECONDS)) planner.destroyForcibly()
+    if (!patient || !planner.waitFor(2, TimeUnit.SECONDS)) planner.destroyForcibly()
   }
 
   private def daemon(name: String)(body: => Unit): Thread = {
@@ -144,4 +194,13 @@ private[sparksched] final class PlannerProcess(
 private[sparksched] object PlannerProcess {
   /** The planner's exit status for settings that no restart will mend, such as a policy that does not exist. */
   val RefusedItsSettings = 2
+
+  private val ErrorLine = "ERROR "
+  private val Module = "spark_sched.runtime.planner"
+
+  /** Python's arguments: the package is run from its folder where that is known and there. */
+  private def arguments(packageFolder: String): Seq[String] = {
+    val script = new File(packageFolder, "isolated.py")
+    if (packageFolder.nonEmpty && script.isFile) Seq(script.getAbsolutePath, Module, "main") else Seq("-m", Module)
+  }
 }

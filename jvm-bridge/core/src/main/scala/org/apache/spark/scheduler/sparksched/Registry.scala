@@ -233,6 +233,16 @@ private[sparksched] final class Registry(
     missing = gone -- missing
   }
 
+  /**
+   * The application ends, and whoever is done is over. A job of which a phase or a Spark job is still there was cut short,
+   * and nothing is said of it.
+   *
+   * @param active whether a Spark job is not done
+   */
+  def endFinished(active: Int => Boolean, nowMs: Long): Unit =
+    jobs.filter { case (_, j) => j.phases.isEmpty && !j.sparkJobs.exists(active) }
+      .keysIterator.toSeq.foreach(jobEnded(_, "ended", nowMs))
+
   /** Jobs that nobody ends by name and that have been idle for the gap are over. */
   def forgetIdle(nowMs: Long): Unit = {
     val over = jobs.filter { case (_, j) =>

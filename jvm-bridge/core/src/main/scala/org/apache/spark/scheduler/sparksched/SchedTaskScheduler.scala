@@ -3,7 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import java.nio.ByteBuffer
 import java.util.concurrent.{RejectedExecutionException, TimeUnit}
 
-import org.apache.spark.{SparkContext, TaskState}
+import org.apache.spark.{SparkContext, SparkException, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.util.{SystemClock, ThreadUtils, Utils}
@@ -60,20 +60,22 @@ private[spark] final class SchedTaskScheduler(
 
   private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-sched-timer")
   private var armedMs = Long.MaxValue // when the earliest pending wake-up comes
+  @volatile private var started = false
 
   override def start(): Unit = {
+    if (settings.planner.enabled) startPlanner()
     super.start()
+    started = true
     SparkSched.register(context, this)
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
-      if (settings.planner.enabled) planner.start()
       timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors() }, 1, 1, TimeUnit.SECONDS)
     }
   }
 
   override def stop(exitCode: Int): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
-    Utils.tryLogNonFatalError(planner.stop())
+    Utils.tryLogNonFatalError(stopPlanner())
     SparkSched.unregister(context)
     super.stop(exitCode)
   }
@@ -81,7 +83,7 @@ private[spark] final class SchedTaskScheduler(
   /** What is held and planned no longer counts: everybody may take every slot again. */
   private def putAside(): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
-    val ending = new Thread(() => Utils.tryLogNonFatalError(planner.stop()), "spark-sched-planner-end")
+    val ending = new Thread(() => Utils.tryLogNonFatalError(planner.stop(patient = false)), "spark-sched-planner-end")
     ending.setDaemon(true)
     ending.start()
     reviveOffers()
@@ -89,6 +91,27 @@ private[spark] final class SchedTaskScheduler(
 
   /** There is no backend before `initialize`. */
   private def reviveOffers(): Unit = if (backend != null) backend.reviveOffers()
+
+  /** Settings that it refuses stop the application before any executor starts. Others it need not have looked at yet. */
+  private def startPlanner(): Unit = {
+    val refused = failOpen("planner", Option.empty[String]) {
+      planner.start()
+      if (settings.planner.judges) planner.refusal() else None
+    }
+    refused.foreach(sentence => throw new SparkException(sentence))
+  }
+
+  /** The last jobs are learned, too: their ends may still be on their way through the listener bus. */
+  private def stopPlanner(): Unit = {
+    val drained = planner.drain { () =>
+      synchronized {
+        slotNews.tell()
+        registry.endFinished(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
+      }
+      events.finish()
+    }
+    planner.stop(patient = drained)
+  }
 
   // ---- phases ------------------------------------------------------------------------------------------------
 
@@ -320,7 +343,8 @@ private[spark] final class SchedTaskScheduler(
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
       plans.evicted.foreach(evict)
-      if (refusing || plans.starts.active) reviveOffers()
+      // A planner may be quicker than the backend.
+      if (started && (refusing || plans.starts.active)) reviveOffers()
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")

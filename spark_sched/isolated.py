@@ -1,0 +1,42 @@
+"""Runs a function of this very package in an interpreter that imports nothing from where it was started.
+
+    python …/spark_sched/isolated.py MODULE FUNCTION [ARGUMENT …]
+
+Python searches the folder of a script, or with ``-m`` and ``-c`` the working directory, before all others: a
+``numpy.py`` there would run in place of NumPy. So this file is run by its path, takes its own folder and
+whatever is not absolute off the search path, and loads the package that it belongs to from where it is, even
+if another version is installed. PYTHONPATH and the user's site packages count as ever: dependencies may be
+there.
+"""
+
+import sys
+
+
+def load(folder: str) -> None:
+    """Load ``spark_sched`` from its folder, without what else is beside it there."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(
+        "spark_sched", f"{folder}/__init__.py", submodule_search_locations=[folder]
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules["spark_sched"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+
+def main(module: str, function: str, *arguments: str) -> None:
+    """Call the function with these arguments and exit with what it returns."""
+    folder = __file__.rpartition("/")[0]
+    # Nothing is imported before this: Python puts the folder there with its links resolved.
+    from os.path import realpath  # imported by Python itself already
+
+    sys.path[:] = [each for each in sys.path if each.startswith("/") and realpath(each) != realpath(folder)]
+    load(folder)
+    from importlib import import_module
+
+    sys.exit(getattr(import_module(module), function)(*arguments))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

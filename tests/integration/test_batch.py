@@ -1,0 +1,103 @@
+"""Applications that end: what their planner has learned then, and where it was started."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+APP = Path(__file__).with_name("batch_app.py")
+ROOT = Path(__file__).parents[2]
+
+
+def run(
+    ending: str, *settings: str, runs: int = 1, cwd: Path, master: str = "local[2]", java: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run the application in a working directory; its package is found by an absolute path alone."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    if java:
+        environment |= {"JAVA_TOOL_OPTIONS": java, "SPARK_PREFER_IPV6": "true"}
+    return subprocess.run(
+        [sys.executable, str(APP), ending, str(runs), master, *settings],
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+
+
+def learned(history: Path) -> int:
+    with sqlite3.connect(history) as db:
+        (count,) = db.execute("SELECT count(*) FROM sigma_jobs").fetchone()
+    return int(count)
+
+
+def test_the_last_job_before_the_end_is_learned_every_time(tmp_path: Path) -> None:
+    # A relative path is one of the driver's working directory.
+    done = run("stop", "spark.sched.history.path=history.db", runs=10, cwd=tmp_path)
+    assert "ended" in done.stdout, done.stderr[-3000:]
+    assert learned(tmp_path / "history.db") == 10
+
+
+def test_the_last_job_before_an_exception_is_learned(tmp_path: Path) -> None:
+    for count in (1, 2, 3):
+        done = run("raise", "spark.sched.history.path=history.db", cwd=tmp_path)
+        assert "the application fails here" in done.stderr
+        assert done.returncode == 1
+        assert learned(tmp_path / "history.db") == count
+
+
+def test_a_planner_that_hangs_does_not_keep_the_application_from_ending(tmp_path: Path) -> None:
+    done = run(
+        "hang", "spark.sched.history.path=history.db", "spark.sched.planner.stallTimeout=10min",
+        "spark.sched.planner.drainTimeout=300ms", cwd=tmp_path,
+    )  # fmt: skip
+    assert "ended" in done.stdout, done.stderr[-3000:]
+    assert "has not stored all that it learned within 300 ms" in done.stderr
+
+
+def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path: Path) -> None:
+    # Spark's own Python workers are started there, too, and do import them.
+    for module in ("numpy", "sqlalchemy", "spark_sched"):
+        (tmp_path / f"{module}.py").write_text(
+            f"import sys\nopen({str(tmp_path / 'imported')!r}, 'a').write(f'{{sys.orig_argv}}\\n')\n"
+        )
+    done = run("plan", "spark.sched.history.path=history.db", cwd=tmp_path)
+    assert "ended" in done.stdout, done.stderr[-3000:]
+    imported = tmp_path / "imported"
+    assert not imported.exists() or "spark_sched.runtime" not in imported.read_text()
+    assert learned(tmp_path / "history.db") == 1
+
+
+def test_a_driver_that_prefers_ipv6_has_a_planner(tmp_path: Path) -> None:
+    if not Path("/proc/net/if_inet6").exists():
+        pytest.skip("this machine has no IPv6")
+    options = "-Djava.net.preferIPv6Addresses=true"
+    done = run("plan", "spark.driver.host=localhost", cwd=tmp_path, java=options)
+    assert "ended" in done.stdout, done.stderr[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("spark.sched.planner.policy=resrvation", "(did you mean 'reservation'?)"),
+        ("spark.sched.planner.solver=price", "(did you mean 'prices'?)"),
+        (
+            "spark.sched.planner.window=1s",
+            "spark.sched.planner.window is 1000 ms but must be at least 5000 ms",
+        ),
+        ("spark.sched.history.path=mysql://host/db", "the history's URL begins with mysql://"),
+    ],
+)
+def test_what_the_planner_refuses_stops_an_application_before_any_executor(
+    setting: str, words: str, tmp_path: Path
+) -> None:
+    done = run("stop", setting, "spark.executor.memory=512m", cwd=tmp_path, master="local-cluster[1,1,512]")
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Executor added" not in done.stderr
+    assert "Launching executor" not in done.stderr
+    assert not list(tmp_path.glob("work/app-*"))
