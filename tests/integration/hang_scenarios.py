@@ -14,7 +14,6 @@ from typing import Any
 
 from pyspark import BarrierTaskContext, InheritableThread, SparkContext
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 import spark_sched
 from tests.integration.scenarios import Result, counters, settled, wait_until, warm_up
@@ -76,12 +75,12 @@ def block_ends_first(spark: SparkSession) -> Any:
 def failed_subquery(spark: SparkSession) -> Any:
     """A scalar subquery raises while the Spark job of the query's broadcast side still runs."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    pause = sf.udf(slow, "long")
+    pause = spark.udf.register("pause", slower, "long")
     spark.range(0, 12, 1, 12).select(pause("id").alias("k")).createOrReplaceTempView("small")
     spark.range(0, 100, 1, 2).createOrReplaceTempView("big")
     query = (
         "SELECT /*+ BROADCAST(small) */ sum(id) FROM big JOIN small ON id = k "
-        "WHERE id > (SELECT raise_error('no') FROM range(1))"
+        "WHERE id > (SELECT long(raise_error(string(id))) FROM range(1))"
     )
     failing = Action(lambda: spark.sql(query).collect())
     wait_until(lambda: failing.over, "the query was to fail", PATIENCE_S)
@@ -112,6 +111,11 @@ CASES: tuple[Case, ...] = (shared_stage, block_ends_first, failed_subquery, gang
 
 def slow(value: int) -> int:
     time.sleep(TASK_S)
+    return value
+
+
+def slower(value: int) -> int:
+    time.sleep(4 * TASK_S)
     return value
 
 

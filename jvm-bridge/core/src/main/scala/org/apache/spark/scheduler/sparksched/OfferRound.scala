@@ -109,6 +109,7 @@ private[sparksched] final class OfferRound(
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean =
     if (mayStart(manager)) {
+      refusedByPlan -= manager -> executor // The plan lets it have what others left.
       val may = ledger.mayLaunch(manager.job, executor, pending, manager.slotsPerTask)
       if (!may) refused += manager -> executor
       may
