@@ -7,7 +7,7 @@ import schedcore.{Batch, Settings}
 
 /** All that the planner process may call, over py4j. Strings in, strings out. */
 final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
-  @volatile private[sparksched] var lastHeardMs = 0L
+  private[sparksched] val heartbeat = new Heartbeat
   /** Done once a planner has taken the settings. */
   private[sparksched] val taken = new CompletableFuture[Unit]
   /** Open once a planner has stored all that it learned, after the last batch. */
@@ -24,19 +24,19 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   }
 
   /** The planner is still making itself ready, which may take it longer than it may be silent for later. */
-  def alive(): Unit = lastHeardMs = System.currentTimeMillis()
+  def alive(): Unit = heartbeat.beat()
 
   /** None of the settings is refused. Making itself ready may take the planner longer. */
   def settingsTaken(): Unit = {
     taken.complete(())
-    lastHeardMs = System.currentTimeMillis()
+    heartbeat.beat()
   }
 
   /** After the last batch: all that was learned is stored. */
   def stored(): Unit = drained.countDown()
 
   def poll(maxEvents: Int, timeoutMs: Long): String = heard {
-    lastHeardMs = System.currentTimeMillis()
+    heartbeat.beat()
     Batch.toJson(scheduler.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.questions.any))
   }
 
@@ -49,13 +49,13 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
 
   def answer(id: Long, text: String): Unit = {
     scheduler.questions.answer(id, text)
-    lastHeardMs = System.currentTimeMillis()
+    heartbeat.beat()
   }
 
   def submitPlan(json: String): String = heard(scheduler.planOffered(json))
 
   private def heard(answer: String): String = {
-    lastHeardMs = System.currentTimeMillis()
+    heartbeat.beat()
     answer
   }
 }

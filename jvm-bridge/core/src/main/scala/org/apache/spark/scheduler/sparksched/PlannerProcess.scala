@@ -124,9 +124,9 @@ private[sparksched] final class PlannerProcess(
     builder.environment.put("OMP_NUM_THREADS", "1")
     builder.environment.put("OPENBLAS_NUM_THREADS", "1")
     builder.redirectOutput(ProcessBuilder.Redirect.DISCARD)
-    while (gateway.getListeningPort <= 0) Thread.sleep(5)
+    while (gateway.getListeningPort <= 0 && !stopping) Thread.sleep(5)
     onStart()
-    entry.lastHeardMs = 0L
+    entry.heartbeat.forget()
     val started = builder.start()
     process = Some(started)
     starts += 1
@@ -150,12 +150,10 @@ private[sparksched] final class PlannerProcess(
 
   /** Blocks until the planner is gone; returns whether it had been heard of. */
   private def watch(planner: Process): Boolean = {
-    val startedMs = System.currentTimeMillis()
+    val start = new Heartbeat
+    start.beat()
     while (!planner.waitFor(100, TimeUnit.MILLISECONDS)) {
-      val heardMs = entry.lastHeardMs
-      val now = System.currentTimeMillis()
-      val silent =
-        if (heardMs == 0L) now - startedMs > settings.startTimeoutMs else now - heardMs > settings.stallTimeoutMs
+      val silent = entry.heartbeat.silentMs.fold(start.silentMs.exists(_ > settings.startTimeoutMs))(_ > settings.stallTimeoutMs)
       if (silent) {
         stalls += 1
         logWarning(s"The planner (pid ${planner.pid()}) has been silent for too long and is replaced")
@@ -165,7 +163,7 @@ private[sparksched] final class PlannerProcess(
     relay.join(1000) // It may still have its last line.
     if (!stopping) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling goes on by the last valid rules")
-    entry.lastHeardMs > 0L
+    entry.heartbeat.silentMs.isDefined
   }
 
   private def relayLog(planner: Process): Unit = {
