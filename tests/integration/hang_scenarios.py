@@ -73,21 +73,23 @@ def block_ends_first(spark: SparkSession) -> Any:
 
 
 def failed_subquery(spark: SparkSession) -> Any:
-    """A scalar subquery raises while the Spark job of the query's broadcast side still runs."""
+    """A scalar subquery raises while tasks of the Spark job of the query's broadcast side wait."""
+    sc = spark.sparkContext
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    pause = spark.udf.register("pause", slower, "long")
-    spark.range(0, 12, 1, 12).select(pause("id").alias("k")).createOrReplaceTempView("small")
+    spark.udf.register("pause", slower, "long")
+    spark.range(0, 12, 1, 12).selectExpr("pause(id) AS k").createOrReplaceTempView("small")
     spark.range(0, 100, 1, 2).createOrReplaceTempView("big")
     query = (
-        "SELECT /*+ BROADCAST(small) */ sum(id) FROM big JOIN small ON id = k "
-        "WHERE id > (SELECT long(raise_error(string(id))) FROM range(1))"
+        "SELECT /*+ BROADCAST(small) */ sum(id) "
+        "+ (SELECT CAST(raise_error(string(id)) AS LONG) FROM range(0, 1, 1, 1)) "
+        "FROM big JOIN small ON id = k"
     )
     failing = Action(lambda: spark.sql(query).collect())
     wait_until(lambda: failing.over, "the query was to fail", PATIENCE_S)
-    tracker = spark.sparkContext.statusTracker()
-    wait_until(lambda: not tracker.getActiveStageIds(), "its stages were to end", PATIENCE_S)
+    left = busy(sc)
+    wait_until(lambda: not active_jobs(sc), "the Spark job of the broadcast side was to end", PATIENCE_S)
     spark.conf.unset("spark.sql.adaptive.enabled")
-    return bool(failing.error)
+    return [failing.error, left > 0]
 
 
 def gangs_hold_against_each_other(spark: SparkSession) -> Any:
@@ -133,6 +135,10 @@ def tagged(sc: SparkContext, tag: str, action: Callable[[], Any]) -> Any:
 def tracked(sc: SparkContext, tag: str) -> Any:
     jvm_context: Any = sc._jsc.sc()
     return jvm_context.statusTracker().getJobIdsForTag(tag)
+
+
+def active_jobs(sc: SparkContext) -> Any:
+    return sc.statusTracker().getActiveJobsIds()
 
 
 def busy(sc: SparkContext) -> int:
