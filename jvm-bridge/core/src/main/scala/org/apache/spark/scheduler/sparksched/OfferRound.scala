@@ -169,10 +169,13 @@ private[sparksched] final class OfferRound(
       else first.find(starts(_) != Start.Evicted)
     }
 
-  /** Slots of the executors with a resource profile, and which waiting tasks may take them. */
-  def demand(profile: Int, atMs: Long): SlotDemand = {
+  /** Slots of the executors, and which waiting tasks may take them, by the resource profile of both. */
+  def demands(atMs: Long): Map[Int, SlotDemand] =
+    queue().iterator.collect { case m: SchedTaskSetManager => m }.toSeq.groupBy(_.place.executorProfile)
+      .map { case (profile, sets) => profile -> demand(profile, sets, atMs) }
+
+  private def demand(profile: Int, sets: Seq[SchedTaskSetManager], atMs: Long): SlotDemand = {
     val executors = registry.executorsWith(profile).toSeq
-    val sets = queue().iterator.collect { case m: SchedTaskSetManager if m.place.executorProfile == profile => m }.toSeq
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
         case Start.Planned | Start.Evicted => true

@@ -21,7 +21,7 @@ private[sparksched] final class PlannedStandaloneBackend(
 
   private val dynamic = Utils.isDynamicAllocationEnabled(context.conf)
   private val least = context.conf.get(config.DYN_ALLOCATION_MIN_EXECUTORS)
-  // Guarded by this object's lock, which Spark takes before the scheduler's.
+  // Guarded by this object's lock. Spark takes the scheduler's before it, so nothing here may ask for that.
   private var wanted = Map.empty[ResourceProfile, Int]
   private var asked = Map.empty[ResourceProfile, Int]
 

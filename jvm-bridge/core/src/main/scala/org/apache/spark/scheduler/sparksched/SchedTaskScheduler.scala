@@ -261,13 +261,17 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  /** Slots of the executors with a resource profile, and who may take them; None: whatever Spark wants is right. */
-  def slotDemand(profile: Int): Option[SlotDemand] =
-    failOpen("executor", Option.empty[SlotDemand])(synchronized(Some(round.demand(profile, nowMs))))
+  // The backend reads this under its own lock, which Spark takes after this object's: asking here then would deadlock.
+  @volatile private var demands = Map.empty[Int, SlotDemand]
 
-  /** Not under this object's lock: the backend takes its own lock first. */
+  /** Slots of the executors with a resource profile, and who might take them lately; None: whatever Spark wants is right. */
+  def slotDemand(profile: Int): Option[SlotDemand] = demands.get(profile)
+
+  /** Not under this object's lock, as the backend takes its own. */
   private def askForExecutors(): Unit = backend match {
-    case ours: PlannedStandaloneBackend => ours.askAgain()
+    case ours: PlannedStandaloneBackend if Utils.isDynamicAllocationEnabled(conf) =>
+      demands = synchronized(round.demands(nowMs))
+      ours.askAgain()
     case _ =>
   }
 
