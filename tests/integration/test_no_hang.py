@@ -16,7 +16,7 @@ POOLS = Path(__file__).parents[2] / "conf" / "fairscheduler.xml"
 EXPECTED = {
     "shared_stage": ["Py4JJavaError", 3],
     "block_ends_first": [28, 28],
-    "failed_subquery": ["Py4JJavaError", True],
+    "failed_subquery": "Py4JJavaError",
     "gangs_hold_against_each_other": [[1, 1, 1], [1, 1, 1]],
 }
 SETTINGS = ("spark.sched.planner.restartBackoff=100ms", "spark.sched.planner.restartBackoffMax=500ms")
