@@ -150,7 +150,10 @@ private[sparksched] final class OfferRound(
     else {
       sparing = true
       try place(left)
-      finally sparing = false
+      finally {
+        sparing = false
+        spareSlots.clear()
+      }
     }
   }
 
