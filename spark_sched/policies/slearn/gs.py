@@ -43,8 +43,9 @@ class GenericScheduler:
     three times the job is sized by what else is known. For jobs of several phases history's later phases are
     scaled by how far off history was on the first (§6).
 
-    Starvation-free: a queue with a job that waits has the least running tasks over its weight as soon as it
-    runs none.
+    A queue with a job that waits has the least running tasks over its weight as soon as it runs none. Queues
+    that run none tie and the first one wins, so a job may starve where as many queues have work as there
+    are slots.
 
     Args:
         settings: of the application.
