@@ -18,6 +18,7 @@ PAPERS: Mapping[str, str] = {
     "slearn": f"{_HERE}.slearn",
     "slot-reservation": f"{_HERE}.slot_reservation",
     "3sigma": f"{_HERE}.sigma",
+    "thesis": f"{_HERE}.thesis",
 }
 
 
