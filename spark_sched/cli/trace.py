@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.trace_evictions import evictions
 from spark_sched.cli.trace_input import reading, say_left_out
 from spark_sched.errors import BadInputError
 
@@ -41,7 +42,11 @@ def command() -> None:
       spark-sched trace stats eventlog_v2_app-20260101-0001/
       spark-sched trace convert SDSC-BLUE-2000-4.2-cln.swf.gz blue.parquet
       spark-sched trace generate e2e e2e.parquet --seed 1
+      spark-sched trace evictions google2011/
     """
+
+
+command.add_command(evictions)
 
 
 @command.command("stats")

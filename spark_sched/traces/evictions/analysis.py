@@ -1,0 +1,275 @@
+"""Attribution of evictions to causes, in one pass over rows in time order (thesis §5.2)."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from spark_sched.traces.evictions.tables import (
+    EVICT,
+    FINISH,
+    KILL,
+    LOST,
+    MACHINE_ADDED,
+    MACHINE_REMOVED,
+    SCHEDULE,
+    SUBMIT,
+    USAGE,
+    Row,
+)
+
+__all__ = ["FAILURE_TOLERANCES_S", "TOLERANCES_S", "EvictionAnalysis"]
+
+#: Table 5.1: seconds from an eviction to the start of a task of higher priority on its machine.
+TOLERANCES_S = (1, 5, 10, 20, 30)
+#: Table 5.1: seconds from a machine's removal to an eviction there.
+FAILURE_TOLERANCES_S = (0, 15, 30, 45)
+
+
+@dataclass(slots=True)
+class _Task:
+    """A task that has not left yet. Times in µs."""
+
+    priority: int
+    submit_us: int
+    evictions: int = 0
+    start_us: int = -1
+    cpus: float | None = None
+    memory: float | None = None
+    disk: float | None = None
+    used_memory: float = 0.0  # largest of the attempt
+    used_disk: float = 0.0  # largest mean of the attempt
+    cpu_us: float = 0.0  # CPU rate times time, of the attempt
+    memory_us: float = 0.0
+    used_us: float = 0.0
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """An eviction that has no evictor yet."""
+
+    time_us: int
+    priority: int
+
+
+@dataclass(slots=True)
+class ClassTotals:
+    """What table 5.2 needs of one priority. Demands are sums over tasks that came and finished."""
+
+    tasks: int = 0
+    evictions: int = 0
+    evicted_tasks: int = 0
+    evicted_finished: int = 0
+    evicted_again: int = 0
+    max_evictions: int = 0
+    first_us: int | None = None
+    last_us: int = 0
+    finished: int = 0
+    cpu_s: float = 0.0
+    memory_s: float = 0.0
+    time_s: float = 0.0
+    hourly: Counter[int] = field(default_factory=Counter)
+
+
+class EvictionAnalysis:
+    """Feeds on `Row`s. Memory: tasks that have not left, and evictions younger than the largest tolerance.
+
+    An eviction at t on machine m of a task of priority p may have several causes:
+
+    - ``machine failure``: m was removed at u with u ≤ t ≤ u + τ, and not added again before t;
+    - ``memory excess``, ``disk excess``: the attempt's largest "maximum memory usage" (largest mean disk
+      usage) is above what the task requested. Only where there is a usage table;
+    - ``higher-priority task``: a task of higher priority was scheduled on m at s with t ≤ s ≤ t + τ.
+
+    A task that finished, was killed or was lost has left; if it is submitted again, it counts as another one.
+    """
+
+    def __init__(
+        self,
+        *,
+        usage: bool,
+        machines: bool,
+        tolerances_s: Iterable[int] = TOLERANCES_S,
+        failure_tolerances_s: Iterable[int] = FAILURE_TOLERANCES_S,
+    ) -> None:
+        self.usage = usage
+        self.machines = machines
+        self.tolerances_s = tuple(sorted(tolerances_s))
+        self.failure_tolerances_s = tuple(sorted(failure_tolerances_s))
+        self.evictions = 0
+        self.classes: dict[int, ClassTotals] = {}
+        self.failures: Counter[int] = Counter()  # tolerance in s -> evictions
+        self.preempted: Counter[int] = Counter()
+        self.memory_excess = 0
+        self.disk_excess = 0
+        self.several = 0
+        self.pairs: Counter[tuple[int, int]] = (
+            Counter()
+        )  # (evictor's priority, evicted's) within the largest τ
+        self.first_us: int | None = None
+        self.last_us = 0
+        self._longest_us = self.tolerances_s[-1] * 1_000_000
+        self._tasks: dict[tuple[int, int], _Task] = {}
+        self._removed_us: dict[int, int] = {}
+        self._waiting: dict[int, deque[_Waiting]] = {}
+        self._scheduled_now: dict[int, list[int]] = {}  # machine -> priorities scheduled at this instant
+        self._now_us = -1
+
+    def feed(self, rows: Iterable[Row]) -> None:
+        """Take in rows in time order."""
+        for row in rows:
+            if row.time_us != self._now_us:
+                self._now_us = row.time_us
+                self._scheduled_now.clear()
+            if row.kind == USAGE:
+                self._used(row)
+            elif row.kind == MACHINE_REMOVED:
+                self._removed_us[row.machine] = row.time_us
+            elif row.kind == MACHINE_ADDED:
+                self._removed_us.pop(row.machine, None)
+            else:
+                if row.time_us:
+                    if self.first_us is None:
+                        self.first_us = row.time_us
+                    self.last_us = row.time_us
+                self._task_event(row)
+
+    def finish(self) -> None:
+        """Count the tasks that are still there when the rows end."""
+        for task in self._tasks.values():
+            self._left(task, finished=False)
+        self._tasks.clear()
+
+    # ---- rows ----
+
+    def _task_event(self, row: Row) -> None:
+        key = (row.job, row.task)
+        task = self._tasks.get(key)
+        if task is None:
+            if row.kind not in (SUBMIT, SCHEDULE, EVICT):
+                return  # the end of a task whose beginning is not in the files
+            task = self._tasks[key] = _Task(row.priority, row.time_us)
+            self._arrived(row)
+        if row.cpus is not None:
+            task.cpus = row.cpus
+        if row.memory is not None:
+            task.memory = row.memory
+        if row.disk is not None:
+            task.disk = row.disk
+        if row.kind == SCHEDULE:
+            task.start_us = row.time_us
+            task.used_memory = task.used_disk = task.cpu_us = task.memory_us = task.used_us = 0.0
+            self._scheduled(row)
+        elif row.kind == EVICT:
+            self._evicted(task, row)
+            task.start_us = -1
+        elif row.kind in (FINISH, KILL, LOST):
+            if row.kind == FINISH:
+                self._finished(task, row.time_us)
+            self._left(task, finished=row.kind == FINISH)
+            del self._tasks[key]
+
+    def _used(self, row: Row) -> None:
+        task = self._tasks.get((row.job, row.task))
+        if task is None or task.start_us < 0 or row.end_us <= task.start_us:
+            return
+        span_us = row.end_us - max(row.time_us, task.start_us)
+        task.used_memory = max(task.used_memory, row.memory or 0.0)
+        task.used_disk = max(task.used_disk, row.disk or 0.0)
+        task.cpu_us += (row.cpus or 0.0) * span_us
+        task.memory_us += (row.memory or 0.0) * span_us
+        task.used_us += span_us
+
+    def _arrived(self, row: Row) -> None:
+        totals = self.classes.setdefault(row.priority, ClassTotals())
+        totals.tasks += 1
+        if not row.time_us:
+            return  # it was there before the trace began
+        if totals.first_us is None:
+            totals.first_us = row.time_us
+        totals.last_us = row.time_us
+        totals.hourly[row.time_us // 3_600_000_000] += 1
+
+    def _scheduled(self, row: Row) -> None:
+        self._scheduled_now.setdefault(row.machine, []).append(row.priority)
+        waiting = self._waiting.get(row.machine)
+        if not waiting:
+            return
+        still: deque[_Waiting] = deque()
+        for eviction in waiting:
+            if row.time_us - eviction.time_us > self._longest_us:
+                continue
+            if row.priority > eviction.priority:
+                self._preempted_by(row.priority, eviction.priority, row.time_us - eviction.time_us)
+            else:
+                still.append(eviction)
+        if still:
+            self._waiting[row.machine] = still
+        else:
+            del self._waiting[row.machine]
+
+    def _evicted(self, task: _Task, row: Row) -> None:
+        self.evictions += 1
+        task.evictions += 1
+        self.classes.setdefault(row.priority, ClassTotals()).evictions += 1
+        causes = 0
+        removed_us = self._removed_us.get(row.machine)
+        if removed_us is not None:
+            for tolerance_s in self.failure_tolerances_s:
+                self.failures[tolerance_s] += row.time_us - removed_us <= tolerance_s * 1_000_000
+            causes += row.time_us - removed_us <= self.failure_tolerances_s[-1] * 1_000_000
+        if self.usage:
+            memory = task.memory is not None and task.used_memory > task.memory
+            disk = task.disk is not None and task.used_disk > task.disk
+            self.memory_excess += memory
+            self.disk_excess += disk
+            causes += memory + disk
+        above = [p for p in self._scheduled_now.get(row.machine, ()) if p > row.priority]
+        if above:
+            self._preempted_by(above[0], row.priority, 0)
+            causes += 1
+        elif row.machine >= 0:
+            self._waiting.setdefault(row.machine, deque()).append(_Waiting(row.time_us, row.priority))
+        self.several += causes > 1
+
+    def _preempted_by(self, evictor: int, evicted: int, gap_us: int) -> None:
+        for tolerance_s in self.tolerances_s:
+            self.preempted[tolerance_s] += gap_us <= tolerance_s * 1_000_000
+        self.pairs[(evictor, evicted)] += 1
+
+    def _finished(self, task: _Task, now_us: int) -> None:
+        """§5.2.3: demands of tasks that came and departed in the window."""
+        if task.start_us <= 0 or task.submit_us <= 0:
+            return
+        span_s = (now_us - task.start_us) / 1e6
+        if self.usage:
+            if task.used_us <= 0:
+                return
+            cpus, memory = task.cpu_us / task.used_us, task.memory_us / task.used_us
+        elif task.cpus is not None and task.memory is not None:
+            cpus, memory = task.cpus, task.memory
+        else:
+            return
+        totals = self.classes[task.priority]
+        totals.finished += 1
+        totals.time_s += span_s
+        totals.cpu_s += cpus * span_s
+        totals.memory_s += memory * span_s
+
+    def _left(self, task: _Task, *, finished: bool) -> None:
+        if task.evictions:
+            totals = self.classes[task.priority]
+            totals.evicted_tasks += 1
+            totals.evicted_finished += finished
+            totals.evicted_again += task.evictions > 1
+            totals.max_evictions = max(totals.max_evictions, task.evictions)
+
+    # ---- results ----
+
+    def to_dict(self) -> dict[str, Any]:
+        """Tables 5.1 and 5.2 and figure 5.2 as JSON values; shares are fractions of 1."""
+        from spark_sched.traces.evictions.summary import summary
+
+        return summary(self)
