@@ -5,7 +5,9 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import java.util.concurrent.atomic.AtomicReferenceArray
 
 import scala.collection.mutable
-import scala.util.{Failure, Random, Success}
+import scala.concurrent.Await
+import scala.concurrent.duration.{DurationInt, FiniteDuration}
+import scala.util.{Failure, Random, Success, Try}
 
 import org.apache.spark.{ShuffleDependency, SparkContext}
 import org.apache.spark.scheduler.JobWaiter
@@ -38,6 +40,8 @@ final class World(
 
 /** What one tenant does from beginning to end, drawn from a seed. */
 final class Lifecycle(world: World, seed: Long) {
+  import Lifecycle.LookAgain
+
   private val random = new Random(seed)
   random.nextInt()
   private val context = world.context
@@ -206,7 +210,7 @@ final class Lifecycle(world: World, seed: Long) {
       val done = waiter.completionFuture
       val until = System.nanoTime() + TimeUnit.MINUTES.toNanos(3)
       while (!done.isCompleted && !world.failed) {
-        Thread.sleep(1)
+        Try(Await.ready(done, LookAgain))
         Option(world.backend.thrown.get).foreach(throw _)
         if (world.stalled) fail("nothing happens any more and it has not ended")
         if (System.nanoTime() > until) fail("others go on and it has not ended")
@@ -236,4 +240,9 @@ final class Lifecycle(world: World, seed: Long) {
     private def fail(why: String): Nothing =
       throw new LifecycleFailed(s"lifecycle $seed, Spark job ${waiter.jobId} (${mark.properties}): $why")
   }
+}
+
+object Lifecycle {
+  /** How often whoever waits for a Spark job looks whether the whole application hangs. */
+  private val LookAgain: FiniteDuration = 20.millis
 }

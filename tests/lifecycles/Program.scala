@@ -70,6 +70,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     val backend = context.schedulerBackend.asInstanceOf[SimulatedBackend]
     val world = new World(context, backend, shape(conf), MaxFailures, likeCluster, StallMs)
     awaitPlan(context)
+    backend.lastActivityNs = System.nanoTime() // nobody had anything to run until now
     tenants(world)
     if (failures.isEmpty) Leftovers.afterLifecycles(context, backend, QuietMs).foreach(failures.add)
     val counters = SparkSched.counters(context)
@@ -77,6 +78,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     if (failures.isEmpty) Leftovers.afterStop(before, QuietMs).foreach(failures.add)
     report(world, counters)
   }
+
 
   /** Lifecycles that are over before the planner is up say nothing of its plans. */
   private def awaitPlan(context: SparkContext): Unit = {
@@ -156,6 +158,10 @@ object Round {
     "spark.log.level" -> "OFF",
     "spark.driver.host" -> "127.0.0.1",
     "spark.stage.maxConsecutiveAttempts" -> "1000",
+    // Of no use here: nothing is ever read from the broadcasts and shuffles.
+    "spark.broadcast.compress" -> "false",
+    "spark.broadcast.checksum" -> "false",
+    "spark.cleaner.referenceTracking" -> "false",
     "spark.testing.schedInvariants" -> "true",
     // A hang must not end by any of these.
     Settings.MaxHold.name -> "1h",

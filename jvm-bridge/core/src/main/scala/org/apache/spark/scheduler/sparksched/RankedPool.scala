@@ -30,10 +30,11 @@ private[sparksched] final class RankedPool(
   private def ranked(stock: ArrayBuffer[TaskSetManager]): ArrayBuffer[TaskSetManager] = {
     val pools = mutable.HashMap.empty[Schedulable, Int]
     stock.foreach(m => pools.getOrElseUpdate(m.parent, pools.size))
-    stock.sortBy { m =>
+    val ranks = stock.map { m =>
       val r = rank(m)
-      (r.priority, pools(m.parent), r.queueLoad, r.queue, r.place)
+      m -> (r.priority, pools(m.parent), r.queueLoad, r.queue, r.place)
     }
+    ranks.sortBy(_._2).map(_._1)
   }
 }
 
