@@ -13,8 +13,8 @@ from typing import Any
 import click
 from rich.console import Console
 
-from spark_sched.experiments.arms import Arm
-from spark_sched.experiments.machine import basis, basis_line
+from spark_sched.experiments.paired.application import ArmApplication
+from spark_sched.reports.machine import basis, basis_line
 
 stderr = Console(stderr=True)
 
@@ -29,9 +29,9 @@ def workspace() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def application(name: str, properties: dict[str, str], directory: Path) -> Iterator[Arm]:
+def application(name: str, properties: dict[str, str], directory: Path) -> Iterator[ArmApplication]:
     """A Spark application in a process of its own, killed at the end whatever happens."""
-    arm = Arm(name, properties, directory)
+    arm = ArmApplication(name, properties, directory)
     try:
         arm.launch()
         arm.wait_ready()

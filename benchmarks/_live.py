@@ -14,7 +14,7 @@ from _common import local_properties, stderr
 
 from spark_sched import bridge
 from spark_sched.cluster import LocalCluster
-from spark_sched.experiments.arms import Arm, ArmError, PhasesJob, PhasesResult
+from spark_sched.experiments.paired.application import ArmApplication, ArmError, StagesJob, StagesResult
 
 LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: Stock Spark's two modes; every other name is a policy of spark_sched.
@@ -25,7 +25,7 @@ PLAN_EVERY_MS = 100
 @contextlib.contextmanager
 def arms(
     names: tuple[str, ...], cores: int, directory: Path, settings: Mapping[str, Mapping[str, str]]
-) -> Iterator[dict[str, Arm]]:
+) -> Iterator[dict[str, ArmApplication]]:
     """Applications by name, each with an executor of ``cores`` slots on one cluster.
 
     ``settings`` are further properties of an application, by its name.
@@ -54,7 +54,7 @@ def arms(
                     "spark.sched.planner.interval": f"{PLAN_EVERY_MS}ms",
                 }
                 given = dict(bridge.conf(cluster.master_url, {**base, **more, **settings.get(name, {})}))
-            found[name] = Arm(name, given, directory)
+            found[name] = ArmApplication(name, given, directory)
             stack.callback(found[name].kill)
             found[name].launch()
         for arm in found.values():
@@ -62,7 +62,7 @@ def arms(
         yield found
 
 
-def warm_up(running: Mapping[str, Arm], jobs: list[PhasesJob], limit_s: float = 300.0) -> None:
+def warm_up(running: Mapping[str, ArmApplication], jobs: list[StagesJob], limit_s: float = 300.0) -> None:
     """Run the jobs on each application, and again until its planner's plans are in force.
 
     A planner may take minutes to start on a busy machine (compiling its loops the first time), and until then
@@ -80,19 +80,19 @@ def warm_up(running: Mapping[str, Arm], jobs: list[PhasesJob], limit_s: float = 
         stderr.print(f"{name} is warm", highlight=False)
 
 
-def run_jobs(name: str, arm: Arm, jobs: list[PhasesJob]) -> PhasesResult:
+def run_jobs(name: str, arm: ArmApplication, jobs: list[StagesJob]) -> StagesResult:
     """Run jobs side by side; under stock FAIR each has a pool of its own, or they would be FIFO in one."""
     if name == "fair":
         jobs = [
-            PhasesJob(job.phases, job.mark, f"job-{n}", job.delay_s, job.sql_rows)
+            StagesJob(job.stages, job.mark, f"job-{n}", job.delay_s, job.sql_rows)
             for n, job in enumerate(jobs)
         ]
-    return arm.phases(jobs)
+    return arm.stages(jobs)
 
 
 def run_round(
-    running: Mapping[str, Arm], names: list[str], jobs: list[PhasesJob], *, together: bool
-) -> dict[str, PhasesResult]:
+    running: Mapping[str, ArmApplication], names: list[str], jobs: list[StagesJob], *, together: bool
+) -> dict[str, StagesResult]:
     """The same jobs on each application, one after the other, or on all at once.
 
     At once the machine's noise is the same for all, and each disturbs the others alike.
@@ -124,14 +124,14 @@ def live_options(runs: int) -> Callable[[Callable[..., None]], Callable[..., Non
 
 
 def paired_runs(
-    running: Mapping[str, Arm],
-    jobs_of: Callable[[int], list[PhasesJob]],
+    running: Mapping[str, ArmApplication],
+    jobs_of: Callable[[int], list[StagesJob]],
     rng: np.random.Generator,
     *,
     runs: int,
     minutes: float,
     together: bool,
-) -> Iterator[tuple[int, list[PhasesJob], dict[str, PhasesResult]]]:
+) -> Iterator[tuple[int, list[StagesJob], dict[str, StagesResult]]]:
     """Each run's number, its jobs, and what became of them on each application.
 
     In turn, the applications go in random order. ``jobs_of`` gives a run's jobs by its number.

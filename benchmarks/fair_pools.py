@@ -3,7 +3,7 @@
 
     python benchmarks/fair_pools.py [--runs N] [--svg FILE] [--json]
 
-Two jobs of equal priority in two pools of Spark's FAIR mode: job-1 has three phases, job-2 many parallel
+Two jobs of equal priority in two pools of Spark's FAIR mode: job-1 has three stages, job-2 many parallel
 tasks and no barrier. Each should have half of the slots while both run. Stock Spark gives job-1's slots to
 job-2 at every barrier; with reservations (``spark.sched.reservation.minPriority=0``, job-1 marked with
 priority 0) job-1 keeps its share. Reported: job-1's JCT and its mean share of the slots until it ends.
@@ -19,13 +19,13 @@ import numpy as np
 from _common import application, local_properties, publish, stderr, workspace
 
 from spark_sched import bridge
-from spark_sched.experiments.arms import Arm, Mark, PhasesJob
-from spark_sched.experiments.plots import lines_svg
-from spark_sched.experiments.statistics import paired_ratios, spread
-from spark_sched.experiments.timeline import Timeline, read_timeline
+from spark_sched.experiments.demo.timeline import Timeline, read_timeline
+from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.files import write_whole
+from spark_sched.reports.plots import lines_svg
 
-PHASES = 3
+STAGES = 3
 STEP_S = 0.25
 POOLS = (
     '<?xml version="1.0"?>\n<allocations>\n'
@@ -35,18 +35,18 @@ POOLS = (
 )
 
 
-def jobs(slots: int, rng: np.random.Generator, marked: bool) -> list[PhasesJob]:
-    """job-1: three phases as wide as its share. job-2: map only, enough for the whole time."""
+def jobs(slots: int, rng: np.random.Generator, marked: bool) -> list[StagesJob]:
+    """job-1: three stages as wide as its share. job-2: map only, enough for the whole time."""
     half = slots // 2
 
     def even(low: int, high: int, tasks: int) -> list[int]:
         return [int(ms) for ms in rng.permutation(np.linspace(low, high, tasks))]
 
-    first = [even(1500, 2500, half) for _ in range(PHASES)]
+    first = [even(1500, 2500, half) for _ in range(STAGES)]
     second = even(3000, 5000, 4 * slots)
     return [
-        PhasesJob([(ms, ms) for ms in first], Mark("job-1", 0, 1.0, "never") if marked else None, "job-1"),
-        PhasesJob([(second, second)], None, "job-2", delay_s=0.5),
+        StagesJob([(ms, ms) for ms in first], Mark("job-1", 0, 1.0, "never") if marked else None, "job-1"),
+        StagesJob([(second, second)], None, "job-2", delay_s=0.5),
     ]
 
 
@@ -84,14 +84,14 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
             application("stock", {**fair, "spark.master": master}, directory) as stock,
             application("spark_sched", attached, directory) as ours,
         ):
-            arms: dict[str, Arm] = {"stock": stock, "spark_sched": ours}
+            arms: dict[str, ArmApplication] = {"stock": stock, "spark_sched": ours}
             for arm in arms.values():
-                arm.phases([PhasesJob([([50] * slots, [50] * slots)] * 3)])
+                arm.stages([StagesJob([([50] * slots, [50] * slots)] * 3)])
             for run in range(runs):
                 row: dict[str, Any] = {"run": run}
                 for name in map(str, rng.permutation(names)):
                     work = jobs(slots, np.random.default_rng([seed, run]), name == "spark_sched")
-                    done = arms[name].phases(work)
+                    done = arms[name].stages(work)
                     row[name] = [round(s, 3) for s in done.jct_s]
                     windows[name].append((done.started_ms, done.jct_s[0]))
                 rows.append(row)
@@ -116,7 +116,7 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
         "benchmark": "fair_pools",
         "runs": runs,
         "seed": seed,
-        "sizes": {"slots": slots, "phases": PHASES, "tasks_per_phase": slots // 2},
+        "sizes": {"slots": slots, "stages": STAGES, "tasks_per_stage": slots // 2},
         "job_1_jct_s": {name: [row[name][0] for row in rows] for name in names},
         "job_2_jct_s": {name: [row[name][1] for row in rows] for name in names},
         "job_1_mean_share": {name: spread(values, rng).as_json() for name, values in shares.items()},

@@ -8,7 +8,7 @@ inside each run and on the same seed: same input, same background. Reported per 
 that were held and idle, and the utilization loss: those, divided by all slots' time while the job lived.
 "Utilization improvement" is the paper's: the share of the loss at P = 1 that a lower P saves.
 
-``phases``, the default, is a job of sleeping phases whose task times are Pareto distributed, as the paper's
+``stages``, the default, is a job of sleeping stages whose task times are Pareto distributed, as the paper's
 analysis has them, 8 tasks wide on 64 slots, under one wide background job. Its task times are exponential, so
 that how long a lost slot stays away does not depend on when it was lost. ``kmeans``, ``svm`` and ``pagerank``
 are the demo's jobs and background on its cluster: their task times have no tail to speak of, and they fill
@@ -27,14 +27,14 @@ from _common import application, local_properties, publish, stderr, workspace
 from rich.console import Console
 
 from spark_sched import bridge
-from spark_sched.experiments import plan
-from spark_sched.experiments.arms import Mark, PhasesJob
-from spark_sched.experiments.demo import Stage
-from spark_sched.experiments.statistics import paired_ratios, spread
+from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo.demo import Stage
+from spark_sched.experiments.paired.application import Mark, StagesJob
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.workloads.foreground import WORKLOADS, same_results
 
 LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-SLOTS, TASKS, PHASES = 64, 8, 8
+SLOTS, TASKS, STAGES = 64, 8, 8
 ALPHA, MIN_TASK_MS, MAX_TASK_MS = 1.6, 400, 4_000
 BACKGROUND_MEAN_MS, BACKGROUND_MAX_MS, BACKGROUND_TASKS = 5_000, 15_000, 400
 
@@ -59,26 +59,26 @@ def mark_at(workload: str, level: float) -> Mark:
 
 
 @contextlib.contextmanager
-def sleeping_phases(seed: int) -> Iterator[Measure]:
+def sleeping_stages(seed: int) -> Iterator[Measure]:
     """The default workload, on a local master."""
 
-    def foreground_and_background(run: int, level: float | None) -> list[PhasesJob]:
+    def foreground_and_background(run: int, level: float | None) -> list[StagesJob]:
         rng = np.random.default_rng([seed, run])
-        times_ms = np.minimum(MAX_TASK_MS, MIN_TASK_MS * (1 + rng.pareto(ALPHA, (PHASES, TASKS))))
-        phases = [[int(ms) for ms in row] for row in times_ms]
+        times_ms = np.minimum(MAX_TASK_MS, MIN_TASK_MS * (1 + rng.pareto(ALPHA, (STAGES, TASKS))))
+        stages = [[int(ms) for ms in row] for row in times_ms]
         waiting_ms = np.minimum(BACKGROUND_MAX_MS, rng.exponential(BACKGROUND_MEAN_MS, BACKGROUND_TASKS))
         waiting = [int(ms) for ms in waiting_ms]
-        mark = mark_at("phases", level) if level is not None else None
-        foreground = PhasesJob([(ms, ms) for ms in phases], mark, delay_s=1.0)
-        return [foreground] if level is None else [foreground, PhasesJob([(waiting, waiting)])]
+        mark = mark_at("stages", level) if level is not None else None
+        foreground = StagesJob([(ms, ms) for ms in stages], mark, delay_s=1.0)
+        return [foreground] if level is None else [foreground, StagesJob([(waiting, waiting)])]
 
     with workspace() as directory:
         properties = bridge.conf(f"local[{SLOTS}]", local_properties(directory))
         with application("sweep", properties, directory) as arm:
-            arm.phases([PhasesJob([([50] * SLOTS, [50] * SLOTS)] * 3)])
+            arm.stages([StagesJob([([50] * SLOTS, [50] * SLOTS)] * 3)])
 
             def measure(run: int, level: float | None) -> Outcome:
-                done = arm.phases(foreground_and_background(run, level))
+                done = arm.stages(foreground_and_background(run, level))
                 held_ms, expired = (done.counters[key] for key in ("held_idle_slot_ms", "holds_expired"))
                 return Outcome(done.jct_s[0], held_ms / 1000, int(expired))
 
@@ -107,15 +107,15 @@ def demo_job(workload: str, runs: int, seed: int) -> Iterator[Measure]:
 
 @click.command()
 @click.option("--runs", default=5, show_default=True, help="Paired runs per level.")
-@click.option("--workload", type=click.Choice(["phases", *WORKLOADS]), default="phases", show_default=True)
+@click.option("--workload", type=click.Choice(["stages", *WORKLOADS]), default="stages", show_default=True)
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
 def main(runs: int, workload: str, seed: int, json_output: bool) -> None:
     """Slowdown and held-idle slot time over the isolation level."""
     rng = np.random.default_rng(seed)
-    slots = SLOTS if workload == "phases" else plan.WORKERS * plan.SLOTS_PER_WORKER
+    slots = SLOTS if workload == "stages" else plan.WORKERS * plan.SLOTS_PER_WORKER
     done: dict[float | None, list[Outcome]] = {level: [] for level in (None, *LEVELS)}
-    stage = sleeping_phases(seed) if workload == "phases" else demo_job(workload, runs, seed)
+    stage = sleeping_stages(seed) if workload == "stages" else demo_job(workload, runs, seed)
     with stage as measure:
         for run in range(runs):
             for level in rng.permutation(np.array([None, *LEVELS], dtype=object)):

@@ -21,8 +21,8 @@ import numpy as np
 from _common import application, interval, local_properties, publish, stderr, workspace
 
 from spark_sched import bridge
-from spark_sched.experiments.arms import Mark
-from spark_sched.experiments.statistics import paired_ratios, spread
+from spark_sched.experiments.paired.application import Mark
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
 
 GOAL = 0.95
 

@@ -26,12 +26,12 @@ from rich.progress import track
 
 from spark_sched.config import validate
 from spark_sched.policies import PolicySettings
-from spark_sched.policies.sigma.grid import uniform
-from spark_sched.policies.sigma.policy import SigmaOptions, SigmaPolicy
-from spark_sched.policies.sigma.problem import Problem
-from spark_sched.policies.sigma.solvers import Ask, Lagrangian, Solution, create_solver
+from spark_sched.policies.three_sigma.policy import SigmaOptions, SigmaPolicy
+from spark_sched.policies.three_sigma.problem import Problem
+from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian, Solution, create_solver
+from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.state import DurationSummary, ExecutorView, JobView, PhaseView, RunningTask, Snapshot
+from spark_sched.state import DurationSummary, ExecutorView, JobView, RunningTask, Snapshot, StageView
 
 PARTITIONS, SLOTS, SLOT_MS, CONTENTION = 4, 24, 60_000, 1.4
 NOW_MS = 1_700_000_000_000
@@ -81,7 +81,7 @@ def snapshot(pending: int, seed: int) -> tuple[Snapshot, dict[str, Forecast]]:
         mean_s = forecasts[key].runtime.mean_s  # type: ignore[union-attr]
         due_ms = since_ms + round(1000 * mean_s * (1 + rng.choice([0.2, 0.4, 0.6, 0.8])))
         places = frozenset(rng.permutation(PARTITIONS)[: round(0.75 * PARTITIONS)].tolist())
-        phase = PhaseView(
+        stage = StageView(
             f"{n}.0",
             "",
             0,
@@ -96,7 +96,7 @@ def snapshot(pending: int, seed: int) -> tuple[Snapshot, dict[str, Forecast]]:
         )
         deadline_ms = max(due_ms, NOW_MS + round(1000 * mean_s)) if is_slo else None
         jobs[key] = JobView(
-            key, key, None, 0, None, deadline_ms, None, True, True, since_ms, n, (phase,), {},
+            key, key, None, 0, None, deadline_ms, None, True, True, since_ms, n, (stage,), {},
             len(launched), places if is_slo else None, 1.5 if is_slo else 1.0,
         )  # fmt: skip
     executors = {f"e{q}": ExecutorView(f"e{q}", f"h{q}", per, per - free[q], 0, q) for q in range(PARTITIONS)}

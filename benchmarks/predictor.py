@@ -23,10 +23,10 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.accuracy import in_order, jobs_with_runtimes
-from spark_sched.experiments.machine import basis, basis_line
+from spark_sched.analysis.evaluate.runtimes import in_order, jobs_with_runtimes
 from spark_sched.predict import SigmaPredict
-from spark_sched.predict.sigma import Submission
+from spark_sched.predict.runtimes.predictor import Submission
+from spark_sched.reports.machine import basis, basis_line
 from spark_sched.traces import open_trace
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 from _common import publish, stderr
 
-from spark_sched.experiments.reproduce.model import Run, Value
+from spark_sched.experiments.reproduce.figures import Run, Value
 from spark_sched.experiments.reproduce.runner import Store, execute
 from spark_sched.experiments.reproduce.sigma.comparison import e2e_run
 from spark_sched.experiments.reproduce.sigma.summaries import LABELS, METRICS, differences, mean_ci

@@ -30,11 +30,11 @@ import numpy as np
 from _common import interval, publish, stderr, workspace
 from _live import PLAN_EVERY_MS, STOCK, arms, live_options, paired_runs, warm_up
 
-from spark_sched.experiments.arms import Mark, PhasesJob, PhasesResult
-from spark_sched.experiments.statistics import spread
+from spark_sched.experiments.paired.application import Mark, StagesJob, StagesResult
+from spark_sched.experiments.paired.statistics import spread
+from spark_sched.history.runtimes import StoredRuntimes
 from spark_sched.predict import JobAttributes, RuntimeHistory, lesson
-from spark_sched.runtime.runtimes import StoredRuntimes
-from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 USER = "benchmark"
 ARMS = ("fifo", "fair", "prio", "3sigma")
@@ -68,7 +68,7 @@ def recurring(rng: np.random.Generator) -> list[Recurring]:
     return [*jobs, Recurring("best-effort", 4, 4.0)]
 
 
-def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) -> list[PhasesJob]:
+def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) -> list[StagesJob]:
     """The SLO jobs in the order of ``kinds``, then the best-effort ones."""
     jobs = []
     best_effort = kinds[-1]
@@ -79,7 +79,7 @@ def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) 
         if kind is not best_effort:
             deadline = runtime_s * (1.0 + float(rng.choice(SLACKS))) + ALLOWANCE_S
         mark = Mark(kind.name, 0, 0.0, "never", deadline, USER)
-        jobs.append(PhasesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s))))
+        jobs.append(StagesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s))))
     return jobs
 
 
@@ -97,7 +97,7 @@ def write_history(path: Path, kinds: list[Recurring], runs: int, rng: np.random.
     store.close()
 
 
-def simulated_missed(jobs: list[PhasesJob], arm: str, cores: int, history: Path) -> int:
+def simulated_missed(jobs: list[StagesJob], arm: str, cores: int, history: Path) -> int:
     """Deadlines that the simulator misses with these jobs."""
     specs = []
     for number, job in enumerate(jobs):
@@ -107,7 +107,7 @@ def simulated_missed(jobs: list[PhasesJob], arm: str, cores: int, history: Path)
             JobSpec(
                 f"job-{number}",
                 at_ms,
-                tuple(PhaseSpec(tuple(ms)) for ms, _ in job.phases),
+                tuple(StageSpec(tuple(ms)) for ms, _ in job.stages),
                 name=job.mark.name,
                 user=USER,
                 deadline_ms=None if deadline_s is None else at_ms + round(1000 * deadline_s),
@@ -134,7 +134,7 @@ def simulated_missed(jobs: list[PhasesJob], arm: str, cores: int, history: Path)
     )
 
 
-def measured(done: PhasesResult, jobs: list[PhasesJob]) -> dict[str, Any]:
+def measured(done: StagesResult, jobs: list[StagesJob]) -> dict[str, Any]:
     slo, best_effort = [], []
     for jct_s, job in zip(done.jct_s, jobs, strict=True):
         if job.mark is not None and job.mark.deadline is not None:
@@ -174,7 +174,7 @@ def main(
     rows: dict[str, list[dict[str, Any]]] = {arm: [] for arm in ARMS}
     missed: dict[str, list[float]] = {arm: [] for arm in ARMS}
 
-    def jobs_of(run: int) -> list[PhasesJob]:
+    def jobs_of(run: int) -> list[StagesJob]:
         return one_run(kinds, horizon, np.random.default_rng([seed, run]))
 
     with workspace() as directory:

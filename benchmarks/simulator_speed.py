@@ -20,7 +20,7 @@ import tracemalloc
 from collections import deque
 from collections.abc import Iterator
 
-from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 
 class Task:
@@ -39,7 +39,7 @@ class Task:
 
 
 def workload(tasks: int, slots: int, load: float = 0.8, per_job: int = 50, seed: int = 1) -> list[JobSpec]:
-    """Jobs of one phase with exponential task times of 10 s on average; Poisson arrivals."""
+    """Jobs of one stage with exponential task times of 10 s on average; Poisson arrivals."""
     return list(arrivals(tasks, slots, load, per_job, seed))
 
 
@@ -53,7 +53,7 @@ def arrivals(
     for number in range(tasks // per_job):
         at_ms += rng.expovariate(1.0 / gap_ms)
         durations = [max(1, round(rng.expovariate(1e-4))) for _ in range(per_job)]
-        yield JobSpec(f"job-{number}", round(at_ms), (PhaseSpec(durations),))
+        yield JobSpec(f"job-{number}", round(at_ms), (StageSpec(durations),))
 
 
 class Happening:
@@ -73,7 +73,7 @@ def minimal_loop(jobs: list[JobSpec], slots: int) -> tuple[float, int]:
     begin = time.process_time()
     events: list[Happening] = []
     for number, job in enumerate(jobs):
-        for duration_ms in job.phases[0].durations_ms:
+        for duration_ms in job.stages[0].durations_ms:
             task = Task(number, duration_ms, job.submit_ms)
             heapq.heappush(events, Happening(job.submit_ms, 1, task))
     waiting: deque[Task] = deque()
@@ -110,7 +110,7 @@ def bare_loop(jobs: list[JobSpec], slots: int) -> tuple[float, int]:
             job = arrivals.popleft()
             now = job.submit_ms
             number += 1
-            for duration_ms in job.phases[0].durations_ms:
+            for duration_ms in job.stages[0].durations_ms:
                 waiting.append(Task(number, duration_ms, now))
         while free and waiting:
             task = waiting.popleft()

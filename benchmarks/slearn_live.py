@@ -19,15 +19,15 @@ import numpy as np
 from _common import interval, publish, stderr, workspace
 from _live import arms, live_options, paired_runs, warm_up
 
-from spark_sched.experiments.arms import Mark, PhasesJob
-from spark_sched.experiments.statistics import paired_ratios, spread
+from spark_sched.experiments.paired.application import Mark, StagesJob
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
 
 ARMS = ("fifo", "fair", "slearn")
 JOBS = 60
 SQL_EVERY = 5
 
 
-def one_run(load: float, slots: int, rng: np.random.Generator) -> list[PhasesJob]:
+def one_run(load: float, slots: int, rng: np.random.Generator) -> list[StagesJob]:
     """Sixty jobs that come at random within the time that their work takes on the slots at ``load``."""
     drawn: list[tuple[list[int], int]] = []
     for number in range(JOBS):
@@ -43,7 +43,7 @@ def one_run(load: float, slots: int, rng: np.random.Generator) -> list[PhasesJob
     jobs = []
     for number, (ms, rows) in enumerate(drawn):
         mark = Mark(f"job-{number}", 0, 0.0, "never", None, "benchmark")
-        jobs.append(PhasesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s)), rows))
+        jobs.append(StagesJob([(ms, ms)], mark, None, float(rng.uniform(0.0, horizon_s)), rows))
     return jobs
 
 

@@ -14,12 +14,12 @@ __version__ = "0.1.0.dev0"
 __all__ = ["__version__", "admission", "conf", "job"]
 
 if TYPE_CHECKING:
-    from spark_sched.admissions import admission
+    from spark_sched.api.admission import admission
+    from spark_sched.api.job import job
     from spark_sched.bridge import conf
-    from spark_sched.session import job
 
 # Imported on first use: the planner and executors import this package and need neither.
-_LAZY = {"admission": "spark_sched.admissions", "conf": "spark_sched.bridge", "job": "spark_sched.session"}
+_LAZY = {"admission": "spark_sched.api.admission", "conf": "spark_sched.bridge", "job": "spark_sched.api.job"}
 
 
 def __getattr__(name: str) -> object:

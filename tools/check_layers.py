@@ -27,20 +27,22 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "state": ("events",),
     "predict": ("state",),
     "policies": ("isolated", "predict"),
-    "runtime": ("policies",),
+    "history": ("predict",),
+    "planner": ("history", "policies"),
     "traces": ("events",),
     "sim": ("policies", "traces"),
     "bridge": ("config",),
     "cluster": ("bridge",),
-    "session": ("bridge",),
-    "admissions": ("session",),
-    "workloads": ("cluster", "session", "traces"),
-    "experiments": ("runtime", "sim", "terminal", "workloads"),
+    "api": ("bridge",),
+    "workloads": ("api", "cluster", "traces"),
+    "reports": ("files",),
+    "analysis": ("reports", "sim", "terminal"),
+    "experiments": ("analysis", "planner", "reports", "sim", "terminal", "workloads"),
     "cli": ("experiments",),
     "__main__": ("cli",),
 }
 # What the package itself exports lazily, and where that is.
-EXPORTS = {"admission": "admissions", "job": "session", "conf": "bridge"}
+EXPORTS = {"admission": "api", "job": "api", "conf": "bridge"}
 
 
 def reachable(part: str, below: Mapping[str, tuple[str, ...]] = BELOW) -> set[str]:

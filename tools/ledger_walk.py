@@ -32,8 +32,8 @@ RULES: dict[str, dict[str, Any]] = {
     "equal_to_high": {"priority": 10, "isolation": 0.9, "copy_min_slowdown": 0.0, "copy_min_task_ms": 0},
     "half": {"priority": 5, "isolation": 0.5, "shape_weight": 0.0},
     "slack": {"priority": 10, "isolation": 0.2, "shape": 1.2, "shape_weight": 20.0},
-    "known": {"priority": 7, "isolation": 0.4, "scale_ms": 250.5, "phase_tasks": [4, 2, 6, 3]},
-    "narrow_view": {"priority": 10, "whole_job": False, "pre_reserve_threshold": 0.25, "phase_tasks": [3, 6]},
+    "known": {"priority": 7, "isolation": 0.4, "scale_ms": 250.5, "stage_tasks": [4, 2, 6, 3]},
+    "narrow_view": {"priority": 10, "whole_job": False, "pre_reserve_threshold": 0.25, "stage_tasks": [3, 6]},
     "no_copies": {"priority": 12, "copies": False, "pre_reserve_threshold": 1.0},
     "short": {"priority": 3, "max_hold_ms": 700, "gap_ms": 0},
     "below": {"priority": -5, "isolation": 0.7},
@@ -54,13 +54,13 @@ IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
 def rules(named: dict[str, dict[str, Any]] = RULES) -> dict[str, Rule]:
     base = asdict(BASE)
     return {
-        name: Rule(**{**base, **changes, "phase_tasks": tuple(changes.get("phase_tasks", ()))})
+        name: Rule(**{**base, **changes, "stage_tasks": tuple(changes.get("stage_tasks", ()))})
         for name, changes in named.items()
     }
 
 
 @dataclass
-class _Phase:
+class _Stage:
     job: str
     tasks: int
     pending: list[int]
@@ -82,7 +82,7 @@ class Walk:
     steps: list[dict[str, Any]] = field(default_factory=list)
     slots: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, int] = field(default_factory=dict)
-    phases: dict[str, _Phase] = field(default_factory=dict)
+    stages: dict[str, _Stage] = field(default_factory=dict)
     running: dict[int, tuple[str, int, str, int]] = field(default_factory=dict)
     numbers: int = 0
 
@@ -91,7 +91,7 @@ class Walk:
         for i in range(self.rng.randint(1, 4)):
             self.add_executor(f"e{i}")
         self.start_job()
-        self.start_phase()
+        self.start_stage()
 
     def do(self, op: str, **arguments: Any) -> Outcome:
         step: dict[str, Any] = {"op": op, **arguments}
@@ -154,10 +154,10 @@ class Walk:
             self.do(op, executor=name, now_ms=self.now_ms)
             if op == "executor_removed":
                 del self.slots[name]
-                for task, (phase, index, executor, _) in list(self.running.items()):
+                for task, (stage, index, executor, _) in list(self.running.items()):
                     if executor == name:
                         del self.running[task]
-                        self._again(phase, index)
+                        self._again(stage, index)
 
     def observe(self) -> None:
         if self.slots:
@@ -178,22 +178,22 @@ class Walk:
         if self.jobs and self.rng.random() < 0.3:
             key = self._one(self.jobs)
             del self.jobs[key]
-            self.phases = {name: p for name, p in self.phases.items() if p.job != key}
+            self.stages = {name: p for name, p in self.stages.items() if p.job != key}
             self.do("job_ended", job=key, now_ms=self.now_ms)
 
-    def start_phase(self) -> None:
-        if not self.jobs or (len(self.phases) > 2 and self.rng.random() < 0.8):
+    def start_stage(self) -> None:
+        if not self.jobs or (len(self.stages) > 2 and self.rng.random() < 0.8):
             return
         job = self._one(self.jobs)
         name = f"{self.numbers}.0"
         tasks = self.rng.randint(1, 6)
         slots_per_task = self.rng.choice((1, 1, 1, 1, 1, 2, 3))
-        self.phases[name] = _Phase(job, tasks, list(range(tasks)), slots_per_task)
+        self.stages[name] = _Stage(job, tasks, list(range(tasks)), slots_per_task)
         wider = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
         self.do(
-            "phase_started",
+            "stage_started",
             job=job,
-            phase=name,
+            stage=name,
             index=self.jobs[job],
             tasks=tasks,
             next_tasks=self.rng.choice((None, None, 1, 2, 4, 6, 9)),
@@ -204,14 +204,14 @@ class Walk:
         )
         self.jobs[job] += 1
 
-    def end_phase(self) -> None:
-        if self.phases and self.rng.random() < 0.2:
-            name = self._one(self.phases)
-            del self.phases[name]
-            self.do("phase_ended", phase=name, now_ms=self.now_ms)
+    def end_stage(self) -> None:
+        if self.stages and self.rng.random() < 0.2:
+            name = self._one(self.stages)
+            del self.stages[name]
+            self.do("stage_ended", stage=name, now_ms=self.now_ms)
 
     def launch(self) -> None:
-        waiting = {name: p for name, p in self.phases.items() if p.pending}
+        waiting = {name: p for name, p in self.stages.items() if p.pending}
         free = {name: 1 for name in self.slots if self.free_slots(name) > 0}
         if waiting and free:
             name = self._one(waiting)
@@ -225,36 +225,36 @@ class Walk:
 
     def launch_copy(self) -> None:
         free = {name: 1 for name in self.slots if self.free_slots(name) > 0}
-        full = {name: p for name, p in self.phases.items() if p.done and not p.pending}
+        full = {name: p for name, p in self.stages.items() if p.done and not p.pending}
         if full and free:
             name = self._one(full)
             executor = self._one(free)
-            index = self.do("pick_copy", phase=name, executor=executor, now_ms=self.now_ms).answer
+            index = self.do("pick_copy", stage=name, executor=executor, now_ms=self.now_ms).answer
             if index is not None:
                 self._launch(name, index, executor, copy=True)
 
     def end_task(self) -> None:
         if self.running:
             task = self._one(self.running)
-            phase, index, _, _ = self.running.pop(task)
+            stage, index, _, _ = self.running.pop(task)
             success = self.rng.random() < 0.9
             self.do("task_ended", task=task, success=success, now_ms=self.now_ms)
-            p = self.phases.get(phase)
+            p = self.stages.get(stage)
             if p is not None:
                 if success:
                     p.done.add(index)
                     if len(p.done) == p.tasks:
-                        del self.phases[phase]
+                        del self.stages[stage]
                 else:
-                    self._again(phase, index)
+                    self._again(stage, index)
 
     def undo_task(self) -> None:
-        done = {name: p for name, p in self.phases.items() if p.done}
+        done = {name: p for name, p in self.stages.items() if p.done}
         if done and self.rng.random() < 0.3:
             name = self._one(done)
             index = self.rng.choice(sorted(done[name].done))
             done[name].done.discard(index)
-            self.do("task_undone", phase=name, index=index)
+            self.do("task_undone", stage=name, index=index)
             self._again(name, index)
 
     def expire(self) -> None:
@@ -263,8 +263,8 @@ class Walk:
     def ask(self) -> None:
         self.do("next_wake", now_ms=self.now_ms)
         self.do("any_copies_due", now_ms=self.now_ms)
-        if self.phases:
-            self.do("wants_copies", phase=self._one(self.phases), now_ms=self.now_ms)
+        if self.stages:
+            self.do("wants_copies", stage=self._one(self.stages), now_ms=self.now_ms)
         if self.slots:
             executor = self._one(self.slots)
             self.do(
@@ -283,23 +283,23 @@ class Walk:
     def free_slots(self, executor: str) -> int:
         return self.slots[executor] - sum(n for _, _, e, n in self.running.values() if e == executor)
 
-    def _launch(self, phase: str, index: int, executor: str, copy: bool) -> None:
+    def _launch(self, stage: str, index: int, executor: str, copy: bool) -> None:
         task = self.numbers
-        taken = max(1, min(self.phases[phase].slots_per_task, self.free_slots(executor)))
-        self.running[task] = (phase, index, executor, taken)
+        taken = max(1, min(self.stages[stage].slots_per_task, self.free_slots(executor)))
+        self.running[task] = (stage, index, executor, taken)
         self.do(
             "task_launched",
             task=task,
-            phase=phase,
+            stage=stage,
             index=index,
             executor=executor,
             copy=copy,
             now_ms=self.now_ms,
         )
 
-    def _again(self, phase: str, index: int) -> None:
-        p = self.phases.get(phase)
-        twin = any(t[:2] == (phase, index) for t in self.running.values())
+    def _again(self, stage: str, index: int) -> None:
+        p = self.stages.get(stage)
+        twin = any(t[:2] == (stage, index) for t in self.running.values())
         if p is not None and index not in p.done and index not in p.pending and not twin:
             p.pending.append(index)
 
@@ -317,21 +317,21 @@ _SILENT = {
 _ACTIONS = (
     *[Walk.launch] * 12,
     *[Walk.end_task] * 8,
-    *[Walk.start_phase] * 3,
+    *[Walk.start_stage] * 3,
     *[Walk.launch_copy] * 3,
     *[Walk.ask] * 1,
     Walk.expire,
     Walk.observe,
     Walk.start_job,
     Walk.change_rule,
-    Walk.end_phase,
+    Walk.end_stage,
     Walk.end_job,
     Walk.undo_task,
     Walk.add_executor,
     Walk.lose_executor,
 )
-# A hold needs tasks that end, and a pause a phase that does.
-_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_phase] * 4, *_ACTIONS[-9:])
+# A hold needs tasks that end, and a pause a stage that does.
+_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-9:])
 
 
 def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:
@@ -349,7 +349,7 @@ def document(
     return {
         "about": "Generated by tools/ledger_walk.py; what is expected is what the Python ledger did.",
         **limits,
-        "base_rule": {**asdict(BASE), "phase_tasks": []},
+        "base_rule": {**asdict(BASE), "stage_tasks": []},
         "rules": named,
         "sequences": [
             {

@@ -1,4 +1,4 @@
-"""A tiny job of the doctor's, run by spark-submit: two phases, a mark and what the scheduler counted."""
+"""A tiny job of the doctor's, run by spark-submit: two stages, a mark and what the scheduler counted."""
 
 from __future__ import annotations
 

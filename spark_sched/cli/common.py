@@ -59,7 +59,7 @@ def check_properties(properties: Mapping[str, str]) -> None:
 
         check_settings(settings)
     if "://" in settings[HISTORY_PATH]:
-        from spark_sched.runtime.database import checked_url
+        from spark_sched.history.database import checked_url
 
         checked_url(settings[HISTORY_PATH])
 

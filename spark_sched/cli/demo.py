@@ -34,6 +34,6 @@ def command(context: click.Context, quick: bool, out: Path, seed: int, as_json: 
       spark-sched demo --quick
       spark-sched demo --out results --json
     """
-    from spark_sched.experiments.demo import run_demo
+    from spark_sched.experiments.demo.demo import run_demo
 
     context.exit(run_demo(quick=quick, out=out, seed=seed, json_output=as_json))

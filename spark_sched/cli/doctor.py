@@ -146,7 +146,7 @@ def _job(properties: dict[str, str]) -> Iterator[Finding]:
 def _judge(report: dict[str, int]) -> Iterator[Finding]:
     where = f"spark-sched:{_JOB_MASTER}"
     if report["attached"] and report["right"]:
-        yield Finding("job", "ok", f"ran on {where}, {report['holds_total']} slots held across its phases")
+        yield Finding("job", "ok", f"ran on {where}, {report['holds_total']} slots held across its stages")
     else:
         what = "ran, but on Spark's own scheduler" if report["right"] else "gave a wrong result"
         yield Finding("job", "wrong", f"a job on {where} {what}", "report this with the output of --json")

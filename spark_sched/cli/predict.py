@@ -56,8 +56,8 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
       spark-sched predict eval --json CTC-SP2-1996-3.1-cln.swf.gz
     """
     with needing("predict"):
-        from spark_sched.experiments.accuracy import evaluate, jobs_with_runtimes
-        from spark_sched.experiments.task_accuracy import MeasuredJob, evaluate_tasks, measured_jobs
+        from spark_sched.analysis.evaluate.runtimes import evaluate, jobs_with_runtimes
+        from spark_sched.analysis.evaluate.tasks import MeasuredJob, evaluate_tasks, measured_jobs
 
     left_out: Counter[str] = Counter()
     measured: list[MeasuredJob] = []
@@ -96,8 +96,8 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
             _print(document)
         if tasks is not None:
             _print_tasks(tasks, "jobs")
-        if tasks is not None and tasks["phases"] is not None:
-            _print_tasks(tasks["phases"], "phases, each by itself,")
+        if tasks is not None and tasks["stages"] is not None:
+            _print_tasks(tasks["stages"], "stages, each by itself,")
         for reason, count in sorted(left_out.items()):
             click.echo(f"not used: {count:,} {reason}", err=True)
     say_left_out(reader)
@@ -125,9 +125,9 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     if history is None:
         raise BadInputError("--history is missing: name the file of spark.sched.history.path, or its URL")
     with needing("predict"):
-        from spark_sched.experiments.accuracy import jobs_with_runtimes
-        from spark_sched.experiments.learning import fingerprint, lessons_of
-    from spark_sched.runtime.runtimes import StoredRuntimes
+        from spark_sched.analysis.evaluate.lessons import fingerprint, lessons_of
+        from spark_sched.analysis.evaluate.runtimes import jobs_with_runtimes
+    from spark_sched.history.runtimes import StoredRuntimes
 
     store = StoredRuntimes(history, None)
     sigma = store.load()
@@ -233,7 +233,7 @@ def _print_tasks(tasks: dict[str, Any], what: str) -> None:
         "pilots",
         "90 %",
         caption="error: of job sizes, figure 2; queue: in the right one, table 7; 90 %: how often\n"
-        "the sampled phase's tasks took what they were said to take with that chance",
+        "the sampled stage's tasks took what they were said to take with that chance",
         caption_justify="left",
     )
     for name, row in tasks["predictors"].items():

@@ -14,7 +14,7 @@ from spark_sched.cli.common import echo_json, needing
 from spark_sched.terminal import EXIT_INTERRUPTED
 
 if TYPE_CHECKING:
-    from spark_sched.experiments.reproduce.model import Figure
+    from spark_sched.experiments.reproduce.figures import Figure
 
 _DEFAULT_OUT = Path("spark-sched-reproduce")
 

@@ -20,8 +20,8 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 
 if TYPE_CHECKING:
-    from spark_sched.sim.experiment import Arm, Experiment
-    from spark_sched.sim.runs import Run
+    from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
+    from spark_sched.experiments.simulate.runs import Run
 
 
 @click.command("simulate")
@@ -70,7 +70,7 @@ def command(
       spark-sched simulate conf/experiments/isolation.toml --on spark://host:7077
     """
     with needing("simulate"):
-        from spark_sched.sim.experiment import read_experiment
+        from spark_sched.experiments.simulate.experiment import read_experiment
 
     plan = read_experiment(experiment)
     arms = [arm for arm in plan.arms if not only or arm.name in only]
@@ -87,7 +87,7 @@ def command(
         context.exit(EXIT_INTERRUPTED)
     except RuntimeError as error:
         # Only where --on was given is its module there, and only it raises this.
-        spread = sys.modules.get("spark_sched.experiments.spread")
+        spread = sys.modules.get("spark_sched.experiments.simulate.spread")
         if spread is None or not isinstance(error, spread.SpreadError):
             raise
         raise Failure(str(error)) from None
@@ -102,7 +102,7 @@ def command(
 def _report(out: Path, document: dict[str, Any]) -> None:
     """The page is for people: without the packages it needs the results are complete all the same."""
     try:
-        from spark_sched.experiments.simulation import write_report
+        from spark_sched.experiments.simulate.page import write_report
 
         path = write_report(out, document)
     except ModuleNotFoundError as error:
@@ -114,18 +114,23 @@ def _report(out: Path, document: dict[str, Any]) -> None:
 
 
 def _run(
-    plan: Experiment, arms: list[Arm], seeds: tuple[int, ...], out: Path | None, shown: int, place: str | None
+    plan: Experiment,
+    arms: list[SimulatedArm],
+    seeds: tuple[int, ...],
+    out: Path | None,
+    shown: int,
+    place: str | None,
 ) -> dict[str, Any]:
-    from spark_sched.sim.files import TableFile
-    from spark_sched.sim.summary import mean_over_runs, summarize
+    from spark_sched.experiments.simulate.files import TableFile
+    from spark_sched.experiments.simulate.summary import mean_over_runs, summarize
 
     source: Callable[..., Iterator[Run]]
     if place is None:
-        from spark_sched.sim.runs import runs_here
+        from spark_sched.experiments.simulate.runs import runs_here
 
         source, unit = partial(runs_here, plan, arms, seeds), "jobs"
     else:
-        from spark_sched.experiments.spread import runs_on_spark
+        from spark_sched.experiments.simulate.spread import runs_on_spark
 
         source, unit = partial(runs_on_spark, place, plan, arms, seeds), "runs"
     left_out: Counter[str] = Counter()

@@ -187,15 +187,15 @@ def generate_thesis(
 @click.argument("out", type=_PATH)
 @_SEED
 @click.option("--jobs", default=100, show_default=True)
-@click.option("--phases", default=4, show_default=True, help="Phases of a job, one after the other.")
-@click.option("--tasks", default=20, show_default=True, help="Tasks of a phase.")
+@click.option("--stages", default=4, show_default=True, help="Stages of a job, one after the other.")
+@click.option("--tasks", default=20, show_default=True, help="Tasks of a stage.")
 @click.option("--mean-task-s", default=10.0, show_default=True, help="Mean duration of a task.")
 @click.option("--alpha", default=1.6, show_default=True, help="Pareto shape, above 1.")
 @click.option("--mean-gap-s", default=60.0, show_default=True, help="Mean gap between arrivals (Poisson).")
 @click.option("--priority", default=0, show_default=True)
 @_JSON
 def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:
-    """Chains of phases with Pareto task durations (slot-reservation paper)."""
+    """Chains of stages with Pareto task durations (slot-reservation paper)."""
     _need_pyarrow()
     from spark_sched.traces.generators import pareto_jobs
 
@@ -212,7 +212,7 @@ def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> N
 @click.option("--history", default=2500, show_default=True, help="Jobs before them.")
 @click.option("--slots", default=150, show_default=True, help="Slots that the load is for.")
 @click.option("--programs", default=60, show_default=True, help="Recurring programs.")
-@click.option("--dag", is_flag=True, help="Jobs are chains of 2 to 5 phases (§6).")
+@click.option("--dag", is_flag=True, help="Jobs are chains of 2 to 5 stages (§6).")
 @click.option(
     "--updated",
     type=float,

@@ -30,7 +30,7 @@ def _overview(document: dict[str, Any]) -> Table:
     table = Table(title=f"{document['path']} ({document['format']})", show_header=False, title_justify="left")
     rows = {
         "jobs": _count(stats["jobs"]),
-        "phases": _count(stats["phases"]),
+        "stages": _count(stats["stages"]),
         "task attempts": _count(stats["task_attempts"]),
         "copies": _count(stats["copies"]),
         "users": _count(stats["users"]),
@@ -56,9 +56,9 @@ def _quantiles(stats: dict[str, Any]) -> Table:
     labels = {
         "runtime_s": "job runtime, s",
         "task_s": "task duration, s",
-        "phases_per_job": "phases of a job",
+        "stages_per_job": "stages of a job",
         "tasks_per_job": "tasks of a job",
-        "task_cov_within_phase": "task CoV in a phase",
+        "task_cov_within_stage": "task CoV in a stage",
     }
     for key, label in labels.items():
         if stats[key]:

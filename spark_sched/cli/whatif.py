@@ -14,7 +14,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.terminal import progress_bar
 
 if TYPE_CHECKING:
-    from spark_sched.experiments.whatif import Question
+    from spark_sched.analysis.whatif import Question
 
 
 @click.command("whatif")
@@ -79,7 +79,7 @@ def command(
       spark-sched whatif events/ --set spark.sched.reservation.isolation=0.9 --json
     """
     with needing("whatif"):
-        from spark_sched.experiments.whatif import Question, read_pools
+        from spark_sched.analysis.whatif import Question, read_pools
 
     question = Question(
         policies=policies,
@@ -117,7 +117,7 @@ def _priorities(texts: tuple[str, ...]) -> list[tuple[str, int]]:
 def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
     from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from spark_sched.experiments.whatif import answer, logs_under, read_log
+    from spark_sched.analysis.whatif import answer, logs_under, read_log
 
     logs = [log for path in paths for log in logs_under(path)]
     answers, refused = [], []

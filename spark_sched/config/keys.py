@@ -40,15 +40,15 @@ RESERVATION_ENABLED = ConfigKey(
     "spark.sched.reservation.enabled",
     values.flag(),
     "true",
-    "Hold slots for a job's next phase. With `false` the scheduler behaves as Spark's own.",
+    "Hold slots for a job's next stage. With `false` the scheduler behaves as Spark's own.",
 )
 RESERVATION_ISOLATION = ConfigKey(
     "spark.sched.reservation.isolation",
     values.number(0, 1),
     "1.0",
-    "Isolation level P of jobs that set none: the probability that a phase starts on its held slots. 1 holds "
+    "Isolation level P of jobs that set none: the probability that a stage starts on its held slots. 1 holds "
     "until `maxHold`, 0 holds nothing; between them the deadline of a reservation follows from P, the "
-    "phase's shortest task time and the tail of its task times (paper: Speculative Slot Reservation, §IV).",
+    "stage's shortest task time and the tail of its task times (paper: Speculative Slot Reservation, §IV).",
 )
 RESERVATION_MIN_PRIORITY = ConfigKey(
     "spark.sched.reservation.minPriority",
@@ -100,7 +100,7 @@ RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",
     values.number(0, 1),
     "0.5",
-    "Finished fraction R of a phase from which slots that other jobs release are taken for a wider next one.",
+    "Finished fraction R of a stage from which slots that other jobs release are taken for a wider next one.",
 )
 RESERVATION_ALPHA = ConfigKey(
     "spark.sched.reservation.alpha",
@@ -116,10 +116,10 @@ RESERVATION_ALPHA_WEIGHT = ConfigKey(
 )
 RESERVATION_LOOKAHEAD = ConfigKey(
     "spark.sched.reservation.lookahead",
-    values.choice("job", "phase"),
+    values.choice("job", "stage"),
     "job",
-    "`job`: a marked job holds slots for its widest phase so far, as what its next action needs is unknown. "
-    "`phase`: for the next phase only, Algorithm 1 to the letter.",
+    "`job`: a marked job holds slots for its widest stage so far, as what its next action needs is unknown. "
+    "`stage`: for the next stage only, Algorithm 1 to the letter.",
 )
 COPIES_ENABLED = ConfigKey(
     "spark.sched.copies.enabled",
@@ -137,7 +137,7 @@ COPIES_MIN_SLOWDOWN = ConfigKey(
     "spark.sched.copies.minSlowdown",
     values.number(0, 1000),
     "1.5",
-    "A task gets a copy only after it has run this many times its phase's typical (geometric mean) "
+    "A task gets a copy only after it has run this many times its stage's typical (geometric mean) "
     "task time; 0 copies as soon as `minTaskTime` has passed.",
 )
 PLANNER_ENABLED = ConfigKey(
@@ -254,7 +254,7 @@ HISTORY_PATH = ConfigKey(
     "spark.sched.history.path",
     values.database(),
     "",
-    "Where the runtimes of ended jobs and the phases of earlier runs are kept: a SQLite file, which several "
+    "Where the runtimes of ended jobs and the stages of earlier runs are kept: a SQLite file, which several "
     "applications may share, or `postgresql://user@host/database`. Empty: in memory.",
 )
 HISTORY_PASSWORD = ConfigKey(

@@ -12,18 +12,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError
-from spark_sched.events.model import (
+from spark_sched.events.kinds import (
     Batch,
     Event,
     ExecutorAdded,
     ExecutorRemoved,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
     ShortTasks,
     SlotFreed,
     SlotHeld,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
 )
@@ -74,7 +74,7 @@ def _flag(name: str) -> _Field:
 
 
 _TIME, _EXECUTOR, _JOB = _whole("time_ms"), _text("executor", empty=False), _text("job", empty=False)
-_PHASE = _text("phase", empty=False)
+_STAGE = _text("stage", empty=False)
 _ISOLATION = _Field(
     "isolation", "isolation", (float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1, True
 )
@@ -97,10 +97,10 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("begun_ms", optional=True)._replace(spared=True),
     ),
     JobEnded: (_TIME, _JOB, _choice("outcome", "ended", "idle")),
-    PhaseStarted: (
+    StageStarted: (
         _TIME,
         _JOB,
-        _PHASE,
+        _STAGE,
         _text("name"),
         _whole("index"),
         _whole("tasks"),
@@ -110,12 +110,12 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _flag("restartable")._replace(spared=True, default=True),
         _whole("slots_per_task", 1)._replace(spared=True, default=1),
     ),
-    PhaseEnded: (_TIME, _JOB, _PHASE, _flag("completed")),
-    TaskLaunched: (_TIME, _JOB, _PHASE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),
+    StageEnded: (_TIME, _JOB, _STAGE, _flag("completed")),
+    TaskLaunched: (_TIME, _JOB, _STAGE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),
     TaskEnded: (
         _TIME,
         _JOB,
-        _PHASE,
+        _STAGE,
         _whole("task"),
         _whole("index"),
         _EXECUTOR,
@@ -127,13 +127,13 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
     ShortTasks: (
         _TIME,
         _JOB,
-        _PHASE,
+        _STAGE,
         _EXECUTOR,
         _wholes("tasks"),
         _wholes("indices"),
         _wholes("durations_ms", None),
     ),
-    SlotHeld: (_TIME, _JOB, _text("phase"), _EXECUTOR, _whole("deadline_ms", None)),
+    SlotHeld: (_TIME, _JOB, _text("stage"), _EXECUTOR, _whole("deadline_ms", None)),
     SlotFreed: (
         _TIME,
         _JOB,

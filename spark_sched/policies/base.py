@@ -58,7 +58,7 @@ class Policy(Protocol):
     ``warm_up()`` makes it ready, as `warm_up` calls it: compiling takes a while the first time on a machine.
     The others save plans and never change one. ``changes_with`` says what its plans can depend on:
     ``arrival`` (a job's rules follow from its own marks and its order among equals from its arrival),
-    ``jobs``, ``phases``, ``gates`` (the last pilot of a phase ended or was lost), ``tasks``, ``rounds`` or
+    ``jobs``, ``stages``, ``gates`` (the last pilot of a stage ended or was lost), ``tasks``, ``rounds`` or
     ``launches``, each taking in the one before; without it they depend on ``tasks``. ``changes_unforecast``
     says the same for as long as nothing is forecast.
     """
@@ -81,7 +81,7 @@ def warm_up(policy: Policy) -> None:
 
 def depends_on_tasks(policy: Policy) -> bool:
     """Whether what single tasks do can make another plan (``changes_with``)."""
-    return getattr(policy, "changes_with", "tasks") not in ("arrival", "jobs", "phases")
+    return getattr(policy, "changes_with", "tasks") not in ("arrival", "jobs", "stages")
 
 
 def dated_plan(

@@ -22,7 +22,7 @@ def check_settings(settings: Settings) -> None:
         )
     if solver != keys.PLANNER_SOLVER.default:
         # Solvers are imported by those alone who name one.
-        from spark_sched.policies.sigma.solvers import create_solver
+        from spark_sched.policies.three_sigma.solvers import create_solver
 
         create_solver(solver)
     first_slot_ms, window_ms = settings[keys.PLANNER_FIRST_SLOT], settings[keys.PLANNER_WINDOW]

@@ -18,11 +18,11 @@ class ReservationRule:
     """How one job holds slots ("Speculative Slot Reservation"); None means the configured default.
 
     Attributes:
-        isolation: P in (0, 1], the probability that a phase ends before its reservations expire.
+        isolation: P in (0, 1], the probability that a stage ends before its reservations expire.
         alpha: Pareto shape of the task times, in [1.01, 100]: the prior of the driver's own estimate.
-        t_m_ms: their scale in milliseconds, until the phase's own first task ends.
+        t_m_ms: their scale in milliseconds, until the stage's own first task ends.
         prereserve_threshold: R in [0, 1], the finished fraction past which slots of others are taken.
-        phase_tasks: tasks of the job's phases by index, each at least 1; empty when unknown.
+        stage_tasks: tasks of the job's stages by index, each at least 1; empty when unknown.
         copies: whether held idle slots may run copies of straggling tasks.
         gap_ms: how long slots stay held after an action until the job's own pauses tell.
     """
@@ -31,7 +31,7 @@ class ReservationRule:
     alpha: float | None
     t_m_ms: float | None
     prereserve_threshold: float
-    phase_tasks: tuple[int, ...]
+    stage_tasks: tuple[int, ...]
     copies: bool
     gap_ms: int | None = None
 
@@ -41,7 +41,7 @@ class ReservationRule:
             "alpha": self.alpha,
             "t_m_ms": self.t_m_ms,
             "prereserve_threshold": self.prereserve_threshold,
-            "phase_tasks": list(self.phase_tasks),
+            "stage_tasks": list(self.stage_tasks),
             "copies": self.copies,
             "gap_ms": self.gap_ms,
         }
@@ -49,23 +49,23 @@ class ReservationRule:
 
 @dataclass(frozen=True, slots=True)
 class PilotSet:
-    """The tasks of one phase that run first (SLearn §5.1.2), so that the job's size is known from theirs.
+    """The tasks of one stage that run first (SLearn §5.1.2), so that the job's size is known from theirs.
 
     Until every one of them has ended or was lost (it failed, was killed, or its executor died), the other
-    tasks of that phase start only on slots that nobody else can use at that moment, in the order of the jobs'
-    arrival. The gate opens at the moment the last pilot ends. A barrier phase has no gate: its tasks start
+    tasks of that stage start only on slots that nobody else can use at that moment, in the order of the jobs'
+    arrival. The gate opens at the moment the last pilot ends. A barrier stage has no gate: its tasks start
     all at once or not at all.
 
     Attributes:
-        phase: index of the phase in its job, as in the snapshot.
-        tasks: indices of tasks within the phase, rising, at least one, none twice.
+        stage: index of the stage in its job, as in the snapshot.
+        tasks: indices of tasks within the stage, rising, at least one, none twice.
     """
 
-    phase: int
+    stage: int
     tasks: tuple[int, ...]
 
     def to_json(self) -> dict[str, Any]:
-        return {"phase": self.phase, "tasks": list(self.tasks)}
+        return {"stage": self.stage, "tasks": list(self.tasks)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class JobPlan:
         deferred: none of its waiting tasks starts under this plan.
         share: slots that its waiting tasks may take under this plan, by partition; None: any.
         evict: its running tasks are killed, without counting as failures, and wait again.
-        pilots: the tasks that run before the others of their phase; None: all may run.
+        pilots: the tasks that run before the others of their stage; None: all may run.
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
     """
 

@@ -25,11 +25,11 @@ def expected_work_slot_ms(job: JobView, forecast: Forecast) -> float | None:
     """Slot-milliseconds of all tasks of a job; None where nothing is known of them.
 
     The forecast's own number where it has one, else tasks times mean task time: the Pareto mean
-    alpha t_m / (alpha - 1), or the geometric mean of what its present phases have seen.
+    alpha t_m / (alpha - 1), or the geometric mean of what its present stages have seen.
     """
     if isinstance(forecast, SizedForecast) and forecast.work_slot_ms is not None:
         return forecast.work_slot_ms
-    tasks = sum(forecast.phase_tasks) or sum(phase.tasks for phase in job.phases)
+    tasks = sum(forecast.stage_tasks) or sum(stage.tasks for stage in job.stages)
     if not tasks or forecast.alpha is None or forecast.t_m_ms is None or forecast.alpha <= 1.0:
         return None
     return tasks * forecast.t_m_ms * forecast.alpha / (forecast.alpha - 1.0)

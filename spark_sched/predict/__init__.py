@@ -1,12 +1,19 @@
 """Predictors: what to expect of active jobs, behind one protocol."""
 
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.features import JobAttributes
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, forecasts
-from spark_sched.predict.history import PhaseHistory
-from spark_sched.predict.runs import NoStore, PhaseRun, Run, RunStore
-from spark_sched.predict.runtimes import RuntimeHistory, RuntimeStore
-from spark_sched.predict.sigma import LIVE_VALUES_KEPT, Lesson, Prediction, SigmaPredict, Submission, lesson
+from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.predictor import (
+    LIVE_VALUES_KEPT,
+    Lesson,
+    Prediction,
+    SigmaPredict,
+    Submission,
+    lesson,
+)
+from spark_sched.predict.stages.history import StageHistory
+from spark_sched.predict.stages.runs import NoStore, Run, RunStore, StageRun
 
 __all__ = [
     "LIVE_VALUES_KEPT",
@@ -15,8 +22,6 @@ __all__ = [
     "JobAttributes",
     "Lesson",
     "NoStore",
-    "PhaseHistory",
-    "PhaseRun",
     "Prediction",
     "Predictor",
     "Run",
@@ -25,6 +30,8 @@ __all__ = [
     "RuntimeHistory",
     "RuntimeStore",
     "SigmaPredict",
+    "StageHistory",
+    "StageRun",
     "Submission",
     "forecasts",
     "lesson",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from spark_sched.events import Event
-from spark_sched.predict.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.state import JobView, Snapshot, Summary
 
 __all__ = ["UNKNOWN", "Forecast", "Predictor", "forecasts"]
@@ -18,8 +18,8 @@ class Forecast:
     """What to expect of one active job; None or empty where nothing is known.
 
     Attributes:
-        phase_tasks: tasks of each of the job's phases by index, those already seen included.
-        alpha: Pareto shape of the task times of the job's present phase, else of the phase that comes next.
+        stage_tasks: tasks of each of the job's stages by index, those already seen included.
+        alpha: Pareto shape of the task times of the job's present stage, else of the stage that comes next.
         t_m_ms: their scale in milliseconds, the shortest task time to expect.
         source: where it comes from, for people: ``"none"`` or the predictor's name.
         runs: earlier runs of the job's name that agree with this one so far.
@@ -30,7 +30,7 @@ class Forecast:
         gap_ms: its usual pause between two actions; 0: earlier runs had none.
     """
 
-    phase_tasks: tuple[int, ...] = ()
+    stage_tasks: tuple[int, ...] = ()
     alpha: float | None = None
     t_m_ms: float | None = None
     source: str = "none"

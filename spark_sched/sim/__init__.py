@@ -10,7 +10,7 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
-from spark_sched.sim.workload import JobSpec, PhaseSpec, pareto_sampler
+from spark_sched.sim.workload import JobSpec, StageSpec, pareto_sampler
 
 __all__ = [
     "PREDICTORS",
@@ -18,11 +18,11 @@ __all__ = [
     "JobSpec",
     "Locality",
     "NodeSpec",
-    "PhaseSpec",
     "Planner",
     "Power",
     "Result",
     "Simulation",
+    "StageSpec",
     "pareto_sampler",
     "simulate",
     "uniform_nodes",

@@ -60,8 +60,8 @@ class NodeSpec:
 class Locality:
     """What a task loses away from its input: "Speculative Slot Reservation" §VI-B.
 
-    The input of a phase with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
-    phase's start its tasks accept only those; where racks are given, their racks for as long again; then any
+    The input of a stage with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
+    stage's start its tasks accept only those; where racks are given, their racks for as long again; then any
     slot. Elsewhere a task runs ``slowdown`` times as long (``rack_slowdown`` on the rack of its input).
     ``held_is_near``: a slot that is held for the job is as good as one with the input, as if that were sent
     there while the slot waits.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_sched.sim.cluster import ClusterSpec
-from spark_sched.sim.records import PhaseRun
+from spark_sched.sim.records import StageRun
 
 __all__ = ["Durations"]
 
@@ -22,22 +22,22 @@ class Durations:
         self._cluster = cluster
         self._seed = seed
 
-    def copy_ms(self, phase: PhaseRun, index: int) -> int:
+    def copy_ms(self, stage: StageRun, index: int) -> int:
         """What a copy of a task draws: the same under every policy."""
-        if phase.spec.copies_ms and index in phase.spec.copies_ms:
-            return phase.spec.copies_ms[index]
-        rng = np.random.default_rng((self._seed, phase.job.arrival, phase.index, index))
-        draw = phase.spec.copy_duration_ms
+        if stage.spec.copies_ms and index in stage.spec.copies_ms:
+            return stage.spec.copies_ms[index]
+        rng = np.random.default_rng((self._seed, stage.job.arrival, stage.index, index))
+        draw = stage.spec.copy_duration_ms
         if draw is not None:
             return draw(rng, 1)[0]
-        return phase.spec.durations_ms[int(rng.integers(phase.spec.tasks))]
+        return stage.spec.durations_ms[int(rng.integers(stage.spec.tasks))]
 
-    def there_ms(self, phase: PhaseRun, node: int, duration_ms: int, has_input: bool = True) -> int:
+    def there_ms(self, stage: StageRun, node: int, duration_ms: int, has_input: bool = True) -> int:
         """What a task of ``duration_ms`` takes on ``node``; counts it if its input is elsewhere."""
-        nodes, locality, job = self._cluster.nodes, self._cluster.locality, phase.job
+        nodes, locality, job = self._cluster.nodes, self._cluster.locality, stage.job
         factor = 1.0 / nodes[node].speed
         if locality is not None and not has_input:
-            same_rack = nodes[node].rack in phase.local_racks
+            same_rack = nodes[node].rack in stage.local_racks
             on_rack = locality.rack_slowdown if same_rack else None
             factor *= locality.slowdown if on_rack is None else on_rack
             job.nonlocal_tasks += 1

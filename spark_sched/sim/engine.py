@@ -3,7 +3,7 @@
 One turn of the loop is one instant:
 
 1. Everything that happens at this instant, in the order of `_ORDER` and then of its scheduling: ends of
-   tasks, servers, phases whose delay is over, arrivals, timers.
+   tasks, servers, stages whose delay is over, arrivals, timers.
 2. Holds whose deadline has come expire.
 3. The policy plans, if something happened that its plans depend on.
 4. Waiting tasks get slots: by priority, by the plan's queues and ranks where it orders, by arrival; then
@@ -28,21 +28,21 @@ from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.launching import Launcher, QueueLoads
-from spark_sched.sim.phases import new_phase
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.records import UNRANKED, Attempt, JobRun, PhaseRun
+from spark_sched.sim.records import UNRANKED, Attempt, JobRun, StageRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.results import Recorder, Result
 from spark_sched.sim.servers import Servers
+from spark_sched.sim.stages import new_stage
 from spark_sched.sim.story import Story
-from spark_sched.sim.waiting import WaitingPhases
+from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec
 
 __all__ = ["Simulation"]
 
 # The order of what happens at one instant: ends before starts, so that a slot freed now is had now.
-_TASK_END, _SERVER, _NODE, _PHASE_READY, _ARRIVAL, _FOLLOWER, _LOCALITY, _WAKE, _PLAN = range(9)
-_ORDER = ("task end", "server", "node", "phase ready", "arrival", "follower", "locality", "wake-up", "plan")
+_TASK_END, _SERVER, _NODE, _STAGE_READY, _ARRIVAL, _FOLLOWER, _LOCALITY, _WAKE, _PLAN = range(9)
+_ORDER = ("task end", "server", "node", "stage ready", "arrival", "follower", "locality", "wake-up", "plan")
 
 #: Instants between two calls of ``progress``.
 _PROGRESS_EVERY = 2048
@@ -57,7 +57,7 @@ class Simulation:
         planner: the policy and what it may know.
         settings: ``spark.sched.*`` settings, as live.
         seed: of placement and of copies' durations. The same seed gives the same bytes; a copy's duration
-            depends on the seed, job, phase and task alone, so that runs under two policies stay paired.
+            depends on the seed, job, stage and task alone, so that runs under two policies stay paired.
         keep_tasks: keep a row for every attempt.
         until_ms: stop the clock here; None: when nothing more can happen.
         observer: gets every event a live planner would get.
@@ -106,7 +106,7 @@ class Simulation:
         self._arrivals = 0
         self._parts = 0
         self._changed = 0
-        self._waiting = WaitingPhases()
+        self._waiting = WaitingStages()
         self._gates = Gates(self._waiting)
         self._queues = QueueLoads()
         self._launcher = Launcher(
@@ -187,8 +187,8 @@ class Simulation:
             assert self._servers is not None
             for attempt in self._servers.happened(item, self.now_ms):
                 self._succeeded(attempt)
-        elif kind == _PHASE_READY:
-            self._start_phase(*item)  # type: ignore[misc]
+        elif kind == _STAGE_READY:
+            self._start_stage(*item)  # type: ignore[misc]
         elif kind == _ARRIVAL:
             self._start_job(item)  # type: ignore[arg-type]
             self._arrive()
@@ -213,8 +213,8 @@ class Simulation:
         self._pushes += 1
         heapq.heappush(self._heap, (at_ms, kind, self._pushes, item))
 
-    def _wake_for_locality(self, at_ms: int, phase: PhaseRun) -> None:
-        self._push(at_ms, _LOCALITY, phase)
+    def _wake_for_locality(self, at_ms: int, stage: StageRun) -> None:
+        self._push(at_ms, _LOCALITY, stage)
 
     def _push_server(self, at_ms: int, item: object) -> None:
         self._push(at_ms, _SERVER, item)
@@ -242,7 +242,7 @@ class Simulation:
         if self._slots.left.get(node) == 0:
             self._story.node_left(self._slots.names[node], self.now_ms)
 
-    # ---- jobs and phases ----
+    # ---- jobs and stages ----
 
     def _arrive(self) -> None:
         """The next job of the workload waits for its time."""
@@ -261,7 +261,7 @@ class Simulation:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         job = JobRun(spec, self._arrivals, self._own_rule(spec), self.now_ms)
         self._arrivals += 1
-        job.parts[spec.phases[0].part] = self._parts
+        job.parts[spec.stages[0].part] = self._parts
         self._parts += 1
         job.rank = self._unranked
         job.deferred = self._new_jobs_wait
@@ -272,53 +272,53 @@ class Simulation:
         if self._planner.every_ms:
             # Until the next plan its own rule holds; an ideal planner plans before anything is launched.
             self._reservations.rule_set(job, self.now_ms)
-        for index, phase in enumerate(spec.phases):
-            if not phase.parents:
+        for index, stage in enumerate(spec.stages):
+            if not stage.parents:
                 self._ready(job, index)
 
     def _ready(self, job: JobRun, index: int) -> None:
-        delay_ms = job.spec.phases[index].delay_ms
+        delay_ms = job.spec.stages[index].delay_ms
         if delay_ms > 0:
-            self._push(self.now_ms + delay_ms, _PHASE_READY, (job, index))
+            self._push(self.now_ms + delay_ms, _STAGE_READY, (job, index))
         else:
-            self._start_phase(job, index)
+            self._start_stage(job, index)
 
-    def _start_phase(self, job: JobRun, index: int) -> None:
-        part = job.spec.phases[index].part
+    def _start_stage(self, job: JobRun, index: int) -> None:
+        part = job.spec.stages[index].part
         if part not in job.parts:
             job.parts[part] = self._parts
             self._parts += 1
-        phase = new_phase(
+        stage = new_stage(
             job, index, f"{self._stages}.0", self.now_ms, self._cluster, self._slots, job.parts[part]
         )
         self._stages += 1
-        job.phases[phase.key] = phase
+        job.stages[stage.key] = stage
         job.view = None
-        for at_ms in sorted({phase.rack_at_ms, phase.any_at_ms}):
+        for at_ms in sorted({stage.rack_at_ms, stage.any_at_ms}):
             if at_ms > self.now_ms:
-                self._push(at_ms, _LOCALITY, phase)
-        self._changed |= planning.PHASES
-        self._story.phase_started(phase, self.now_ms)
-        self._reservations.phase_started(phase, self.now_ms)
-        self._waiting.add(phase)
-        if job.pilots is not None and job.pilots.phase == index:
-            self._gates.shut(phase, job.pilots.tasks)
+                self._push(at_ms, _LOCALITY, stage)
+        self._changed |= planning.STAGES
+        self._story.stage_started(stage, self.now_ms)
+        self._reservations.stage_started(stage, self.now_ms)
+        self._waiting.add(stage)
+        if job.pilots is not None and job.pilots.stage == index:
+            self._gates.shut(stage, job.pilots.tasks)
 
-    def _end_phase(self, phase: PhaseRun) -> None:
-        job = phase.job
-        del job.phases[phase.key]
+    def _end_stage(self, stage: StageRun) -> None:
+        job = stage.job
+        del job.stages[stage.key]
         job.view = None
-        job.phases_left -= 1
+        job.stages_left -= 1
         if self._cluster.locality is not None:
-            job.outputs[phase.index] = phase.ran_on
-        self._changed |= planning.PHASES
-        self._story.phase_ended(phase, self.now_ms)
-        self._reservations.phase_ended(phase, self.now_ms)
-        if job.phases_left == 0:
+            job.outputs[stage.index] = stage.ran_on
+        self._changed |= planning.STAGES
+        self._story.stage_ended(stage, self.now_ms)
+        self._reservations.stage_ended(stage, self.now_ms)
+        if job.stages_left == 0:
             self._end_job(job)
             return
-        for index, child in enumerate(job.spec.phases):
-            if phase.index in child.parents:
+        for index, child in enumerate(job.spec.stages):
+            if stage.index in child.parents:
                 job.parents_left[index] -= 1
                 if job.parents_left[index] == 0:
                     self._ready(job, index)
@@ -335,13 +335,13 @@ class Simulation:
 
     # ---- attempts ----
 
-    def _launch(self, phase: PhaseRun, index: int, node: int, copy: bool = False) -> None:
-        now, job = self.now_ms, phase.job
+    def _launch(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None:
+        now, job = self.now_ms, stage.job
         self._tasks += 1
-        a = Attempt(self._tasks, phase, index, node, now, copy)
+        a = Attempt(self._tasks, stage, index, node, now, copy)
         self._slots.take(node)
-        phase.running[a.task] = a
-        phase.view = job.view = None
+        stage.running[a.task] = a
+        stage.view = job.view = None
         job.running_slots += 1
         if job.queue is not None:
             self._queues.started(job.queue)
@@ -350,19 +350,19 @@ class Simulation:
             job.first_launch_ms = now
         self._changed |= planning.TASKS
         if copy:
-            duration_ms = self._durations.copy_ms(phase, index)
-            original = phase.originals[index]
+            duration_ms = self._durations.copy_ms(stage, index)
+            original = stage.originals[index]
             a.twin, original.twin = original, a
             job.copies += 1
         else:
-            duration_ms = phase.spec.durations_ms[index]
+            duration_ms = stage.spec.durations_ms[index]
         if self._servers is not None:
-            memory = phase.spec.memory[index] if phase.spec.memory else 0.0
+            memory = stage.spec.memory[index] if stage.spec.memory else 0.0
             self._servers.start(a, duration_ms, memory, now)
         else:
             if self._durations.vary or job.spec.preferred is not None:
-                has_input = self._slots.has_input(phase, node)
-                duration_ms = self._durations.there_ms(phase, node, duration_ms, has_input)
+                has_input = self._slots.has_input(stage, node)
+                duration_ms = self._durations.there_ms(stage, node, duration_ms, has_input)
             self._pushes += 1
             heapq.heappush(self._heap, (now + duration_ms, _TASK_END, self._pushes, a))
         self._story.version += 1
@@ -371,48 +371,48 @@ class Simulation:
         if self._reservations.engaged:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
-                phase.originals[index] = a
+                stage.originals[index] = a
 
     def _succeeded(self, a: Attempt) -> None:
-        phase = a.phase
+        stage = a.stage
         self._stop(a, "success")
         duration_ms = self.now_ms - a.start_ms
-        phase.add_duration(max(1, duration_ms))
-        phase.job.work_ms += duration_ms
+        stage.add_duration(max(1, duration_ms))
+        stage.job.work_ms += duration_ms
         if self._cluster.locality is not None:
-            phase.ran_on[a.node] = None
+            stage.ran_on[a.node] = None
         if a.reserves:
-            phase.originals.pop(a.index, None)
+            stage.originals.pop(a.index, None)
         twin = a.twin
         if twin is not None:
-            phase.job.copies_won += a.copy
+            stage.job.copies_won += a.copy
             if twin.alive:
-                phase.job.wasted_ms += self.now_ms - twin.start_ms
+                stage.job.wasted_ms += self.now_ms - twin.start_ms
                 self._stop(twin, "killed")
-        if phase.finished == phase.spec.tasks:
-            self._end_phase(phase)
+        if stage.finished == stage.spec.tasks:
+            self._end_stage(stage)
 
     def _evicted(self, a: Attempt, outcome: str = "evicted") -> None:
         """Its work is lost and its task waits again; the job's place in the order is as before."""
-        phase, job = a.phase, a.phase.job
+        stage, job = a.stage, a.stage.job
         self._stop(a, outcome)
         job.evictions += outcome == "evicted"
         job.wasted_ms += self.now_ms - a.start_ms
         if a.twin is None or not a.twin.alive:
-            self._gates.again(phase, a.index)
+            self._gates.again(stage, a.index)
 
     def _stop(self, a: Attempt, outcome: str) -> None:
-        now, phase = self.now_ms, a.phase
+        now, stage = self.now_ms, a.stage
         a.alive = False
         self._slots.give(a.node)
-        del phase.running[a.task]
-        job = phase.job
-        phase.view = job.view = None
+        del stage.running[a.task]
+        job = stage.job
+        stage.view = job.view = None
         job.running_slots -= 1
         if job.queue is not None:
             self._queues.stopped(job.queue)
         self._changed |= planning.TASKS
-        if a.index in phase.pilots and self._gates.ended(a):
+        if a.index in stage.pilots and self._gates.ended(a):
             self._changed |= planning.GATES
         if self._servers is not None:
             self._servers.stop(a, now)
@@ -456,11 +456,11 @@ class Simulation:
                 self._evict(job)
             if entry.pilots != job.pilots:
                 job.pilots = entry.pilots
-                for phase in job.phases.values():
-                    if entry.pilots is not None and entry.pilots.phase == phase.index:
-                        self._gates.shut(phase, entry.pilots.tasks)
-                    elif phase.pilots:
-                        self._gates.open(phase)
+                for stage in job.stages.values():
+                    if entry.pilots is not None and entry.pilots.stage == stage.index:
+                        self._gates.shut(stage, entry.pilots.tasks)
+                    elif stage.pilots:
+                        self._gates.open(stage)
         self._new.clear()
         self._queues.put(plan.queue_weights, self._jobs.values())
         if plan.again_ms is None:
@@ -474,8 +474,8 @@ class Simulation:
                 self._push(at_ms, _PLAN, "again")
 
     def _evict(self, job: JobRun) -> None:
-        """Kill a job's running tasks for others, as live those of restartable phases; they wait again."""
-        for attempt in self._running(lambda a: a.phase.job is job and a.phase.restartable):
+        """Kill a job's running tasks for others, as live those of restartable stages; they wait again."""
+        for attempt in self._running(lambda a: a.stage.job is job and a.stage.restartable):
             if attempt.alive:
                 self._evicted(attempt)
         self._changed = 0  # the plan knows

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from spark_sched.sim.gates import Gates, arrival_key
-from spark_sched.sim.phases import fits_whole
 from spark_sched.sim.placement import NONE, Slots
-from spark_sched.sim.records import JobRun, PhaseRun
+from spark_sched.sim.records import JobRun, StageRun
 from spark_sched.sim.reserve import Reservations
-from spark_sched.sim.waiting import WaitingPhases
+from spark_sched.sim.stages import fits_whole
+from spark_sched.sim.waiting import WaitingStages
 
 __all__ = ["Launcher", "QueueLoads"]
 
@@ -47,28 +47,28 @@ class QueueLoads:
 
 
 class _Launch(Protocol):
-    def __call__(self, phase: PhaseRun, index: int, node: int, copy: bool = False) -> None: ...
+    def __call__(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None: ...
 
 
 class Launcher:
     """Gives the free slots of an instant away.
 
     Args:
-        launch: starts an attempt of a task of a phase on a node.
-        wake: asks for a round of launches at a time (ms), since a phase waits for a nearer slot until then.
+        launch: starts an attempt of a task of a stage on a node.
+        wake: asks for a round of launches at a time (ms), since a stage waits for a nearer slot until then.
         replan: makes a plan after each launch; None: plans last for the instant.
     """
 
     def __init__(
         self,
         slots: Slots,
-        waiting: WaitingPhases,
+        waiting: WaitingStages,
         gates: Gates,
         reservations: Reservations,
         queues: QueueLoads,
         *,
         launch: _Launch,
-        wake: Callable[[int, PhaseRun], None],
+        wake: Callable[[int, StageRun], None],
         replan: Callable[[], None] | None,
     ) -> None:
         self._slots = slots
@@ -89,15 +89,15 @@ class Launcher:
         elif slots.open_total > 0:
             at, order = 0, self._waiting.order
             while at < len(order) and slots.open_total > 0:
-                phase = order[at]
-                if self._fill(phase, now_ms):
+                stage = order[at]
+                if self._fill(stage, now_ms):
                     at = 0  # planned anew
-                elif phase.queued:
+                elif stage.queued:
                     at += 1
         if slots.holders:
-            for phase in self._waiting.privileged(slots):
-                if phase.pending:
-                    self._fill(phase, now_ms)
+            for stage in self._waiting.privileged(slots):
+                if stage.pending:
+                    self._fill(stage, now_ms)
             while (due := self._reservations.due_copy(now_ms)) is not None:
                 self._launch(*due, copy=True)
         if self._gates:
@@ -113,85 +113,85 @@ class Launcher:
             at = dict.fromkeys(level, 0)
             while at and slots.open_total > 0:
                 queue = min(at, key=lambda q: (load(q), q))
-                phases = level[queue]
-                phase = phases[at[queue]]
-                before = phase.job.starts
-                if phase.pending:
-                    self._fill(phase, now_ms, 1)
-                if not phase.pending or phase.job.starts == before:
+                stages = level[queue]
+                stage = stages[at[queue]]
+                before = stage.job.starts
+                if stage.pending:
+                    self._fill(stage, now_ms, 1)
+                if not stage.pending or stage.job.starts == before:
                     at[queue] += 1
-                    if at[queue] == len(phases):
+                    if at[queue] == len(stages):
                         del at[queue]
 
     def _idle(self, now_ms: int) -> None:
         """What waits behind a gate starts on slots that nobody else can use, by arrival (§5.1.2, "Work
         conservation")."""
         slots = self._slots
-        for phase in self._gates.in_order():
-            behind = phase.behind
-            while behind and slots.open_total > 0 and not phase.job.deferred:
-                node = self._choose(phase, behind, now_ms)
+        for stage in self._gates.in_order():
+            behind = stage.behind
+            while behind and slots.open_total > 0 and not stage.job.deferred:
+                node = self._choose(stage, behind, now_ms)
                 if node == NONE:
                     break
-                self._launch(phase, behind.pop(), node)
+                self._launch(stage, behind.pop(), node)
             if not behind:
-                self._gates.emptied(phase)
+                self._gates.emptied(stage)
 
     def _spare(self, now_ms: int) -> None:
         """Jobs that the plan has no start for take slots that nobody with a start waits for, by arrival, as
         live: a job must end. Gangs wait for a start: they would keep their slots from all others."""
         order = self._waiting.order
-        wanting = [phase for phase in order if phase.job.spare and not phase.spec.gang]
+        wanting = [stage for stage in order if stage.job.spare and not stage.spec.gang]
         if not wanting:
             return
-        kept = sum(len(phase.pending) for phase in order if phase.job.keeps)
-        for phase in sorted(wanting, key=arrival_key):
-            while phase.pending and self._slots.open_total > kept:
-                node = self._choose(phase, phase.pending, now_ms)
+        kept = sum(len(stage.pending) for stage in order if stage.job.keeps)
+        for stage in sorted(wanting, key=arrival_key):
+            while stage.pending and self._slots.open_total > kept:
+                node = self._choose(stage, stage.pending, now_ms)
                 if node == NONE:
                     break
-                self._launch(phase, phase.pending.pop(), node)
-            if not phase.pending:
-                self._waiting.remove(phase)
+                self._launch(stage, stage.pending.pop(), node)
+            if not stage.pending:
+                self._waiting.remove(stage)
 
-    def _choose(self, phase: PhaseRun, pending: list[int], now_ms: int) -> int:
+    def _choose(self, stage: StageRun, pending: list[int], now_ms: int) -> int:
         """The node for the last one of ``pending``, or NONE."""
-        slots, near, share = self._slots, phase.near, phase.job.share
+        slots, near, share = self._slots, stage.near, stage.job.share
         if share is not None:
             node = slots.choose_within(share)
             if node != NONE:
                 share[slots.partition[node]] -= 1
             return node
-        return slots.choose(phase, now_ms) if near is None else near.choose(phase, pending, slots, now_ms)
+        return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
 
-    def _fill(self, phase: PhaseRun, now_ms: int, most: int = 0) -> bool:
-        """Slots for as many of the phase's tasks as there are, or for ``most`` of them, but for a gang's all.
+    def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
+        """Slots for as many of the stage's tasks as there are, or for ``most`` of them, but for a gang's all.
         Returns whether the order is another now."""
-        slots, pending = self._slots, phase.pending
-        if phase.job.deferred:
+        slots, pending = self._slots, stage.pending
+        if stage.job.deferred:
             return False
-        if phase.waiting and not slots.could_take(phase, slots.opened, now_ms):
+        if stage.waiting and not slots.could_take(stage, slots.opened, now_ms):
             return False
-        if phase.spec.gang and not fits_whole(phase, slots):
+        if stage.spec.gang and not fits_whole(stage, slots):
             return False
-        near = phase.near
+        near = stage.near
         while pending:
-            node = self._choose(phase, pending, now_ms)
+            node = self._choose(stage, pending, now_ms)
             if node == NONE:
                 if near is not None and not near.refused and slots.open_total > 0:
                     near.refused = True
                     if near.any_at_ms > now_ms:
-                        self._wake(near.any_at_ms, phase)
-                phase.waiting = phase.local is not None
+                        self._wake(near.any_at_ms, stage)
+                stage.waiting = stage.local is not None
                 return False
-            self._launch(phase, pending.pop(), node)
-            if phase.spec.gang:
+            self._launch(stage, pending.pop(), node)
+            if stage.spec.gang:
                 continue
             most -= 1
             if self._replan is not None or most == 0:
                 break
         if not pending:
-            self._waiting.remove(phase)
+            self._waiting.remove(stage)
         if self._replan is None:
             return False
         self._replan()

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from spark_sched.sim._idle import FOREVER_MS, UNBOUNDED, Capacity, IdleBudget, IdleLimits
-from spark_sched.sim._ledger_state import Attempt, Counters, Executor, Job, Phase
+from spark_sched.sim.idle import FOREVER_MS, UNBOUNDED, Capacity, IdleBudget, IdleLimits
+from spark_sched.sim.ledger_state import Counters, Executor, HeldAttempt, HeldJob, Stage
 from spark_sched.sim.rule import Rule
 
 __all__ = ["UNBOUNDED", "Counters", "Decision", "IdleLimits", "Ledger", "LedgerListener", "Rule"]
@@ -22,7 +22,7 @@ _LOWEST_PRIORITY = -(2**31)
 class LedgerListener(Protocol):
     """Told about every slot that the ledger starts or stops holding, in order."""
 
-    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
+    def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None: ...
 
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
 
 class Ledger:
     """Holds are counts per (executor, job): slots of one executor are interchangeable. A slot is what one
-    task of the executor's own kind needs; a task of a phase that needs more takes several of one executor.
+    task of the executor's own kind needs; a task of a stage that needs more takes several of one executor.
 
     Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
     scheduled from here. Not thread safe. Between a job's actions slots stay held for its usual pause and
@@ -48,23 +48,23 @@ class Ledger:
 
     __slots__ = (
         "_attempts", "_budget", "_capacity", "_executors", "_held_now", "_held_since_ms", "_idle_held",
-        "_jobs", "_limits", "_listener", "_phases", "counters",
+        "_jobs", "_limits", "_listener", "_stages", "counters",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED) -> None:
         self._listener = listener
         # Dictionaries iterate in insertion order, which decides ties here and in Scala alike.
         self._executors: dict[str, Executor] = {}
-        self._jobs: dict[str, Job] = {}
-        self._phases: dict[str, Phase] = {}
-        self._attempts: dict[int, Attempt] = {}
+        self._jobs: dict[str, HeldJob] = {}
+        self._stages: dict[str, Stage] = {}
+        self._attempts: dict[int, HeldAttempt] = {}
         self.counters = Counters()
         self._held_now = 0
         self._held_since_ms = 0
         self._limits = limits
         self._capacity = Capacity()
         self._budget = IdleBudget(limits.share, limits.burst_ms)
-        self._idle_held = 0  # by jobs without an active phase
+        self._idle_held = 0  # by jobs without an active stage
 
     # ---- executors ----
 
@@ -129,7 +129,7 @@ class Ledger:
             (j.key, e.id, n, j.deadline_ms) for e in self._executors.values() for j, n in e.held_by.items()
         ]
 
-    # ---- jobs and phases ----
+    # ---- jobs and stages ----
 
     def job_started(self, job: str, marked: bool, rule: Rule) -> None:
         """A job and its rule; one that runs already keeps its own.
@@ -140,7 +140,7 @@ class Ledger:
             rule: what holds for its reservations.
         """
         if job not in self._jobs:
-            self._jobs[job] = Job(job, marked, rule, self._limits)
+            self._jobs[job] = HeldJob(job, marked, rule, self._limits)
 
     def rule_of(self, job: str) -> Rule | None:
         """The job's rule; None where it is unknown."""
@@ -165,14 +165,14 @@ class Ledger:
         if j is not None:
             j.ended = True
             self._release_all_of(j, "job_ended", now_ms)
-            for key in j.phases:
-                self._phases.pop(key, None)
-            j.phases.clear()
+            for key in j.stages:
+                self._stages.pop(key, None)
+            j.stages.clear()
 
-    def phase_started(
+    def stage_started(
         self,
         job: str,
-        phase: str,
+        stage: str,
         index: int,
         tasks: int,
         next_tasks: int | None,
@@ -182,39 +182,39 @@ class Ledger:
         slots_per_task: int = 1,
         restartable: bool = True,
     ) -> None:
-        """A phase's tasks are ready to be launched.
+        """A stage's tasks are ready to be launched.
 
         Args:
             job: key of its job; the call does nothing where the job is unknown.
-            phase: key of the phase.
-            index: place of the phase within its job, from 0.
+            stage: key of the stage.
+            index: place of the stage within its job, from 0.
             tasks: m, its number of tasks.
-            next_tasks: n, slots that the phase which follows in the DAG needs; None where that is unknown.
-            last: nothing follows: the job ends with this phase.
+            next_tasks: n, slots that the stage which follows in the DAG needs; None where that is unknown.
+            last: nothing follows: the job ends with this stage.
             barrier: its tasks run all at once or not at all, so that none gets a copy.
             now_ms: the time.
-            slots_per_task: slots that each of the phase's tasks takes.
+            slots_per_task: slots that each of the stage's tasks takes.
             restartable: its tasks may get copies at all.
         """
         j = self._jobs.get(job)
         if j is not None:
             self._end_idle(j, now_ms)
             runs_again = restartable and not barrier
-            p = Phase(phase, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
-            self._phases[phase] = p
-            j.phases[phase] = p
-            j.overridden = 0  # From here on the phase's own tasks ask.
+            p = Stage(stage, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
+            self._stages[stage] = p
+            j.stages[stage] = p
+            j.overridden = 0  # From here on the stage's own tasks ask.
             self._refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
 
-    def phase_ended(self, phase: str, now_ms: int) -> None:
-        """The phase ended, by its last task or otherwise; ending it twice is harmless."""
-        p = self._phases.pop(phase, None)
+    def stage_ended(self, stage: str, now_ms: int) -> None:
+        """The stage ended, by its last task or otherwise; ending it twice is harmless."""
+        p = self._stages.pop(stage, None)
         if p is None:
             return
         j = p.job
-        j.phases.pop(phase, None)
-        if j.phases:
+        j.stages.pop(stage, None)
+        if j.stages:
             self._refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
         elif p.last:
@@ -242,10 +242,10 @@ class Ledger:
         return e.free - already_taken - refused >= (slots if refused else 1)
 
     def task_launched(
-        self, task: int, phase: str, index: int, executor: str, copy: bool, now_ms: int
+        self, task: int, stage: str, index: int, executor: str, copy: bool, now_ms: int
     ) -> None:
-        """An attempt of task ``index`` of the phase took a slot; ``task`` is its own number."""
-        p = self._phases.get(phase)
+        """An attempt of task ``index`` of the stage took a slot; ``task`` is its own number."""
+        p = self._stages.get(stage)
         if p is None:
             return
         j = p.job
@@ -254,7 +254,7 @@ class Ledger:
         if e is not None and slots > 1:
             # Whole slots round a large task's need up: one that fits may seem to need more than is left.
             slots = max(1, min(slots, e.free))
-        self._attempts[task] = p.attempts[task] = Attempt(task, p, index, executor, copy, now_ms, slots)
+        self._attempts[task] = p.attempts[task] = HeldAttempt(task, p, index, executor, copy, now_ms, slots)
         if copy:
             p.copied.add(index)
             self.counters.copies_launched += 1
@@ -284,7 +284,7 @@ class Ledger:
             return Decision(False, "unknown task")
         # 1. The slots are free, the task's time is known.
         self._forget(a)
-        p = a.phase
+        p = a.stage
         j = p.job
         e = self._executors.get(a.executor)
         if e is not None:
@@ -298,8 +298,8 @@ class Ledger:
             if a.copy:
                 self.counters.copies_won += 1
         # 2. Keep them or let them go.
-        if p.key not in self._phases:
-            decision = _after_phase(p, now_ms)
+        if p.key not in self._stages:
+            decision = _after_stage(p, now_ms)
         elif success and not was_done:
             decision = self._on_completion(p, now_ms)
         else:
@@ -312,37 +312,37 @@ class Ledger:
         for _ in range(kept, a.slots):
             self._offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
-            self.phase_ended(p.key, now_ms)
+            self.stage_ended(p.key, now_ms)
         self._pre_reserve_idle(j, now_ms)
         return Decision(False, "executor gone") if decision.keep and not kept else decision
 
-    def task_undone(self, phase: str, index: int) -> None:
+    def task_undone(self, stage: str, index: int) -> None:
         """The result of a finished task was lost with its executor or on the way: the task runs again."""
-        p = self._phases.get(phase)
+        p = self._stages.get(stage)
         if p is not None:
             p.done.discard(index)
 
-    def done_tasks(self, phase: str) -> frozenset[int]:
-        """Indices of the phase's tasks that are done; empty where the phase is unknown."""
-        p = self._phases.get(phase)
+    def done_tasks(self, stage: str) -> frozenset[int]:
+        """Indices of the stage's tasks that are done; empty where the stage is unknown."""
+        p = self._stages.get(stage)
         return frozenset() if p is None else frozenset(p.done)
 
     # ---- copies (section IV-C) ----
 
-    def wants_copies(self, phase: str, now_ms: int) -> bool:
-        """Whether a copy of some task of ``phase`` is due on a held slot."""
-        p = self._phases.get(phase)
+    def wants_copies(self, stage: str, now_ms: int) -> bool:
+        """Whether a copy of some task of ``stage`` is due on a held slot."""
+        p = self._stages.get(stage)
         return p is not None and bool(p.stragglers(now_ms))
 
     def any_copies_due(self, now_ms: int) -> bool:
-        """Whether any phase wants a copy now."""
+        """Whether any stage wants a copy now."""
         return self._held_now > 0 and any(
-            p.stragglers(now_ms) for j in self._jobs.values() if j.held > 0 for p in j.phases.values()
+            p.stragglers(now_ms) for j in self._jobs.values() if j.held > 0 for p in j.stages.values()
         )
 
-    def pick_copy(self, phase: str, executor: str, now_ms: int) -> int | None:
-        """Index of the task that a slot of ``executor``, held by the phase's job, should run a copy of."""
-        p = self._phases.get(phase)
+    def pick_copy(self, stage: str, executor: str, now_ms: int) -> int | None:
+        """Index of the task that a slot of ``executor``, held by the stage's job, should run a copy of."""
+        p = self._stages.get(stage)
         e = self._executors.get(executor)
         if p is None or e is None or p.job not in e.held_by:
             return None
@@ -378,7 +378,7 @@ class Ledger:
                 continue
             wakes.append(j.deadline_ms)
             if j.rule.copies:
-                for p in j.phases.values():
+                for p in j.stages.values():
                     if p.restartable and p.pace_known():
                         age_ms = p.copy_age_ms()
                         wakes += [
@@ -432,38 +432,38 @@ class Ledger:
 
     # ---- Algorithm 1 ----
 
-    def _on_completion(self, p: Phase, now_ms: int) -> Decision:
+    def _on_completion(self, p: Stage, now_ms: int) -> Decision:
         j = p.job
         if not j.may_hold:
             return Decision(False, "no isolation")
         if p.last:  # lines 2-3
-            return Decision(False, "last phase")
+            return Decision(False, "last stage")
         m = p.slots
         n = p.expected_next()
         self._refresh_demand(j, now_ms)
         j.refresh_deadline(now_ms)
         if n is not None and m > n and len(p.done) * p.slots_per_task <= m - n:  # lines 9-11
             return Decision(False, "fewer tasks next")
-        return _room(j, now_ms, "next phase unknown" if n is None else "next phase")  # lines 6-8, 12-15
+        return _room(j, now_ms, "next stage unknown" if n is None else "next stage")  # lines 6-8, 12-15
 
-    def _slots_to_keep(self, a: Attempt, completed: bool) -> int:
+    def _slots_to_keep(self, a: HeldAttempt, completed: bool) -> int:
         """How many of an ended attempt's slots its job keeps, if it keeps any."""
         if a.slots == 1:
             return 1
-        p = a.phase
+        p = a.stage
         most = min(a.slots, p.job.demand - p.job.running - p.job.held)
-        n = p.expected_next() if completed and p.key in self._phases else None
+        n = p.expected_next() if completed and p.key in self._stages else None
         if n is not None and n < p.slots:
             # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
             most = min(most, len(p.done) * p.slots_per_task - (p.slots - n))
         return most
 
-    def _refresh_demand(self, j: Job, now_ms: int) -> None:
-        if j.phases:
+    def _refresh_demand(self, j: HeldJob, now_ms: int) -> None:
+        if j.stages:
             j.demand = j.widest()
             self._trim(j, now_ms)
 
-    def _trim(self, j: Job, now_ms: int) -> None:
+    def _trim(self, j: HeldJob, now_ms: int) -> None:
         surplus = j.running + j.held - j.demand
         if surplus > 0 and j.held > 0:
             for e in [e for e in reversed(self._executors.values()) if j in e.held_by]:
@@ -473,7 +473,7 @@ class Ledger:
 
     # ---- between a job's actions ----
 
-    def _begin_idle(self, j: Job, after: Phase, now_ms: int) -> None:
+    def _begin_idle(self, j: HeldJob, after: Stage, now_ms: int) -> None:
         self._settle_idle(j, now_ms)
         j.idle = True
         j.idle_since_ms = now_ms
@@ -481,7 +481,7 @@ class Ledger:
         self._idle_held += j.held
         self._plan_idle(j, now_ms)
 
-    def _end_idle(self, j: Job, now_ms: int) -> None:
+    def _end_idle(self, j: HeldJob, now_ms: int) -> None:
         if j.idle:
             self._settle_idle(j, now_ms)
             if j.after_action:
@@ -489,14 +489,14 @@ class Ledger:
             self._idle_held -= j.held
             j.idle = False
 
-    def _plan_idle(self, j: Job, now_ms: int) -> None:
+    def _plan_idle(self, j: HeldJob, now_ms: int) -> None:
         self._settle_idle(j, now_ms)
-        # Without a rule for pauses what comes back later is kept as long as the phase's own slots were.
+        # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
         plain = j.rule.first_gap_ms is None and j.held == 0
         j.idle_end_ms = j.deadline_ms if plain else j.idle_since_ms + self._idle_hold_ms(j, now_ms)
         self._refresh_idle(j, now_ms)
 
-    def _idle_hold_ms(self, j: Job, now_ms: int) -> int:
+    def _idle_hold_ms(self, j: HeldJob, now_ms: int) -> int:
         first_ms = j.rule.first_gap_ms
         if first_ms is None or not j.after_action:
             return j.rule.gap_ms
@@ -511,11 +511,11 @@ class Ledger:
         useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - j.idle_since_ms)
         return 0 if useless else usual_ms
 
-    def _refresh_idle(self, j: Job, now_ms: int) -> None:
+    def _refresh_idle(self, j: HeldJob, now_ms: int) -> None:
         """The budget's end moves with the number of slots: they share what is left."""
         j.deadline_ms = min(j.idle_end_ms, j.budget.end_ms(j.held, now_ms, self._capacity))
 
-    def _settle_idle(self, j: Job, now_ms: int) -> None:
+    def _settle_idle(self, j: HeldJob, now_ms: int) -> None:
         self._settle_all(now_ms)
         j.budget.settle(j.held if j.idle else 0, now_ms, self._capacity)
 
@@ -538,7 +538,7 @@ class Ledger:
             freed = True
         return freed
 
-    def _release_unaffordable(self, j: Job, now_ms: int) -> None:
+    def _release_unaffordable(self, j: HeldJob, now_ms: int) -> None:
         j.idle_end_ms = now_ms
         self.counters.holds_over_budget += j.held
         self._release_all_of(j, "over_budget", now_ms)
@@ -558,7 +558,7 @@ class Ledger:
     # ---- pre-reservation (Algorithm 1, lines 14-17) ----
 
     def _offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
-        best: Job | None = None
+        best: HeldJob | None = None
         for j in self._jobs.values():
             if (best is None or j.rule.priority > best.rule.priority) and j.wanted(now_ms) > 0:
                 best = j
@@ -566,17 +566,17 @@ class Ledger:
         if best is not None and e is not None:
             self._take_idle(best, e, now_ms)
 
-    def _pre_reserve_idle(self, j: Job, now_ms: int) -> None:
+    def _pre_reserve_idle(self, j: HeldJob, now_ms: int) -> None:
         """Slots that idle unheld when the threshold is crossed are taken at once."""
-        want = j.wanted(now_ms) if j.phases else 0
+        want = j.wanted(now_ms) if j.stages else 0
         if want > 0:
             for e in self._executors.values():
                 while want > 0 and self._take_idle(j, e, now_ms):
                     want -= 1
 
-    def _take_idle(self, j: Job, e: Executor, now_ms: int) -> bool:
-        phases = j.phases.values()
-        p = next((p for p in phases if not p.last and p.past_threshold()), next(iter(phases), None))
+    def _take_idle(self, j: HeldJob, e: Executor, now_ms: int) -> bool:
+        stages = j.stages.values()
+        p = next((p for p in stages if not p.last and p.past_threshold()), next(iter(stages), None))
         if not self._hold(j, p, e.id, now_ms):
             return False
         # What was lost comes first; only slots beyond it count against n - m.
@@ -589,13 +589,13 @@ class Ledger:
 
     # ---- bookkeeping ----
 
-    def _forget(self, a: Attempt) -> None:
+    def _forget(self, a: HeldAttempt) -> None:
         self._attempts.pop(a.task, None)
-        a.phase.attempts.pop(a.task, None)
+        a.stage.attempts.pop(a.task, None)
         if not a.copy:
-            a.phase.job.running -= a.slots
+            a.stage.job.running -= a.slots
 
-    def _hold(self, j: Job, p: Phase | None, executor: str, now_ms: int) -> bool:
+    def _hold(self, j: HeldJob, p: Stage | None, executor: str, now_ms: int) -> bool:
         e = self._executors.get(executor)
         if e is None or e.draining or e.free <= e.held:
             return False
@@ -613,7 +613,7 @@ class Ledger:
         self._listener.slot_held(j.key, "" if p is None else p.key, executor, j.deadline_ms, now_ms)
         return True
 
-    def _unhold(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
+    def _unhold(self, e: Executor, j: HeldJob, reason: str, now_ms: int) -> None:
         self._integrate(now_ms)
         if j.idle:
             self._settle_idle(j, now_ms)
@@ -635,14 +635,14 @@ class Ledger:
             while j in e.held_by:
                 self._unhold(e, j, reason, now_ms)
 
-    def _release_all_of(self, j: Job, reason: str, now_ms: int) -> None:
+    def _release_all_of(self, j: HeldJob, reason: str, now_ms: int) -> None:
         j.overridden = 0
         if j.held > 0:
             for e in self._executors.values():
                 while j in e.held_by:
                     self._give_back(e, j, reason, now_ms)
 
-    def _give_back(self, e: Executor, j: Job, reason: str, now_ms: int) -> None:
+    def _give_back(self, e: Executor, j: HeldJob, reason: str, now_ms: int) -> None:
         """A slot that one job holds no more is a released slot to those that wait for one."""
         self._unhold(e, j, reason, now_ms)
         self._offer_to_pre_reservers(e.id, now_ms)
@@ -651,7 +651,7 @@ class Ledger:
         """A task of higher priority took the slot: the lowest priority gives way, of equals the latest to
         hold."""
         while e.held > max(e.free, 0):
-            loser: Job | None = None
+            loser: HeldJob | None = None
             for j in e.held_by:
                 if loser is None or j.rule.priority <= loser.rule.priority:
                     loser = j
@@ -665,23 +665,23 @@ class Ledger:
         self._held_since_ms = now_ms
 
 
-def _keep_unless_last(p: Phase, why: str, now_ms: int) -> Decision:
+def _keep_unless_last(p: Stage, why: str, now_ms: int) -> Decision:
     if not p.job.may_hold:
         return Decision(False, "no isolation")
     if p.last:
-        return Decision(False, "last phase")
+        return Decision(False, "last stage")
     return _room(p.job, now_ms, why)
 
 
-def _after_phase(p: Phase, now_ms: int) -> Decision:
-    """A killed twin's slot comes back after its phase ended: it was the job's, so it stays until the gap
+def _after_stage(p: Stage, now_ms: int) -> Decision:
+    """A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap
     ends."""
     if p.last or not p.job.may_hold:
-        return Decision(False, "phase over")
+        return Decision(False, "stage over")
     return _room(p.job, now_ms, "copy returned")
 
 
-def _room(j: Job, now_ms: int, why: str) -> Decision:
+def _room(j: HeldJob, now_ms: int, why: str) -> Decision:
     if j.deadline_ms <= now_ms:
         return Decision(False, "deadline passed")
     if j.running + j.held >= j.demand:

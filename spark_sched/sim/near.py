@@ -1,6 +1,6 @@
 """Tasks that prefer nodes of their own: Spark's delay scheduling, one task at a time.
 
-A task launches at once on a node near its input. Elsewhere it launches when its phase has waited long enough
+A task launches at once on a node near its input. Elsewhere it launches when its stage has waited long enough
 since it last got a slot there; as in Spark since 3.1, the wait is not begun anew once a slot was refused.
 """
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spark_sched.sim.placement import Slots
-    from spark_sched.sim.records import PhaseRun
-    from spark_sched.sim.workload import PhaseSpec
+    from spark_sched.sim.records import StageRun
+    from spark_sched.sim.workload import StageSpec
 
 __all__ = ["Near"]
 
 
 class Near:
-    """What one active phase knows of its tasks' nodes.
+    """What one active stage knows of its tasks' nodes.
 
     Attributes:
         any_at_ms: from then on its tasks accept any node.
@@ -27,7 +27,7 @@ class Near:
 
     __slots__ = ("_nodes", "_seen", "_wait_ms", "any_at_ms", "refused")
 
-    def __init__(self, spec: PhaseSpec, numbers: Mapping[str, int], now_ms: int) -> None:
+    def __init__(self, spec: StageSpec, numbers: Mapping[str, int], now_ms: int) -> None:
         names = spec.near if spec.near_wait_ms else ()
         sets = {nodes: frozenset(numbers[name] for name in nodes) for nodes in set(names)}
         self._nodes = [sets[nodes] for nodes in names] or [frozenset()] * spec.tasks
@@ -36,7 +36,7 @@ class Near:
         self.any_at_ms = now_ms + spec.near_wait_ms
         self.refused = False
 
-    def choose(self, phase: PhaseRun, pending: list[int], slots: Slots, now_ms: int) -> int:
+    def choose(self, stage: StageRun, pending: list[int], slots: Slots, now_ms: int) -> int:
         """The node for the one of ``pending`` that launches next, which is moved to its end; or NONE."""
         tried: set[frozenset[int]] = set()
         free_place = -1
@@ -49,25 +49,25 @@ class Near:
             if not nodes or not any(slots.present[node] for node in nodes):
                 free_place = max(free_place, place)
                 continue
-            node = slots.near(phase.job, nodes)
+            node = slots.near(stage.job, nodes)
             if node >= 0:
                 pending.append(pending.pop(place))
                 if not self.refused:
                     self.any_at_ms = now_ms + self._wait_ms
                 return node
         if free_place >= 0:
-            node = self._anywhere(phase, pending[free_place], slots, now_ms)
+            node = self._anywhere(stage, pending[free_place], slots, now_ms)
             if node >= 0:
                 pending.append(pending.pop(free_place))
                 return node
         if now_ms >= self.any_at_ms:
-            return self._anywhere(phase, pending[-1], slots, now_ms)
+            return self._anywhere(stage, pending[-1], slots, now_ms)
         return -1
 
-    def _anywhere(self, phase: PhaseRun, task: int, slots: Slots, now_ms: int) -> int:
+    def _anywhere(self, stage: StageRun, task: int, slots: Slots, now_ms: int) -> int:
         """As `Slots.choose`, with the node where the task was seen in the place of chance."""
-        if self._seen and phase.job not in slots.holders:
+        if self._seen and stage.job not in slots.holders:
             node = self._seen[task]
             if slots.is_open(node):
                 return node
-        return slots.choose(phase, now_ms)
+        return slots.choose(stage, now_ms)

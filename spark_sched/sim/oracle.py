@@ -14,7 +14,7 @@ __all__ = ["Oracle"]
 
 
 class Oracle:
-    """Forecasts the true size, phases and runtime of every job that `watch` let through.
+    """Forecasts the true size, stages and runtime of every job that `watch` let through.
 
     The runtime is that of a job with a preferred slot for every task.
     """
@@ -29,7 +29,7 @@ class Oracle:
         for job in jobs:
             for known in job.and_followers():
                 self._forecasts[known.key] = SizedForecast(
-                    phase_tasks=tuple(phase.tasks for phase in known.phases),
+                    stage_tasks=tuple(stage.tasks for stage in known.stages),
                     source="oracle",
                     work_slot_ms=float(known.work_ms()),
                     runtime=RuntimeDistribution.point_s(_alone_ms(known) / 1000.0),
@@ -51,9 +51,9 @@ class Oracle:
 
 
 def _alone_ms(job: JobSpec) -> int:
-    """The longest path through its phases, each as long as its longest task."""
+    """The longest path through its stages, each as long as its longest task."""
     ends: list[int] = []
-    for phase in job.phases:
-        begins = max((ends[parent] for parent in phase.parents), default=0)
-        ends.append(begins + phase.delay_ms + max(phase.durations_ms))
+    for stage in job.stages:
+        begins = max((ends[parent] for parent in stage.parents), default=0)
+        ends.append(begins + stage.delay_ms + max(stage.durations_ms))
     return max(ends)

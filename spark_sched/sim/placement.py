@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterable
 
 from spark_sched.sim.cluster import ClusterSpec
-from spark_sched.sim.records import JobRun, PhaseRun
+from spark_sched.sim.records import JobRun, StageRun
 
 __all__ = ["NONE", "Slots"]
 
@@ -128,26 +128,26 @@ class Slots:
 
     # ---- choice ----
 
-    def choose(self, phase: PhaseRun, now_ms: int) -> int:
-        """The node where the phase's next task starts now, or NONE.
+    def choose(self, stage: StageRun, now_ms: int) -> int:
+        """The node where the stage's next task starts now, or NONE.
 
-        Its job's held slots come first: they are where its last phase ran. Among unheld slots those with the
+        Its job's held slots come first: they are where its last stage ran. Among unheld slots those with the
         task's input come first, then preferred partitions, then awake nodes, then chance. What others hold is
         taken last, and from lower priorities only (Algorithm 1, TRYALLOCATETASK).
         """
-        job = phase.job
+        job = stage.job
         mine = self.holders.get(job)
-        local = phase.local
+        local = stage.local
         if local is not None:
             node = self._among(local, mine)
             if node != NONE:
                 return node
             if self._held_is_near and mine:
                 return next(iter(mine))
-            if now_ms < phase.any_at_ms:
-                if now_ms < phase.rack_at_ms:
+            if now_ms < stage.any_at_ms:
+                if now_ms < stage.rack_at_ms:
                     return NONE
-                return self._on_rack(phase.local_racks, mine)
+                return self._on_rack(stage.local_racks, mine)
         if mine:
             return next(iter(mine))
         if self.open_total > 0:
@@ -186,19 +186,19 @@ class Slots:
         groups = self._groups[2 * partition : 2 * partition + 2]
         return sum(self.free[node] - self.held[node] for group in groups for node in group)
 
-    def could_take(self, phase: PhaseRun, nodes: Iterable[int], now_ms: int) -> bool:
-        """Whether one of ``nodes`` may do for a phase that found none so far: cheaper than a choice."""
-        local = phase.local
-        if local is None or now_ms >= phase.rack_at_ms:
+    def could_take(self, stage: StageRun, nodes: Iterable[int], now_ms: int) -> bool:
+        """Whether one of ``nodes`` may do for a stage that found none so far: cheaper than a choice."""
+        local = stage.local
+        if local is None or now_ms >= stage.rack_at_ms:
             return True
         return not local.keys().isdisjoint(nodes)
 
-    def has_input(self, phase: PhaseRun, node: int) -> bool:
+    def has_input(self, stage: StageRun, node: int) -> bool:
         """Whether a task that starts on ``node`` has its input there."""
-        local = phase.local
+        local = stage.local
         if local is None or node in local:
             return True
-        return self._held_is_near and node in self.holders.get(phase.job, ())
+        return self._held_is_near and node in self.holders.get(stage.job, ())
 
     def may_override(self, job: JobRun) -> bool:
         return any(holder.priority < job.priority for holder in self.holders)

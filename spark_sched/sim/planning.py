@@ -24,8 +24,8 @@ __all__ = [
     "JOBS",
     "LAUNCHES",
     "NODES",
-    "PHASES",
     "ROUNDS",
+    "STAGES",
     "TASKS",
     "Planner",
     "own_rule",
@@ -34,8 +34,8 @@ __all__ = [
 ]
 
 # What changed since the last plan, as bits. JOBS: one came or ended. NODES: one joined or left. GATES: the
-# last pilot of a phase ended or was lost.
-ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 32, 64, 128
+# last pilot of a stage ended or was lost.
+ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 32, 64, 128
 
 #: By a policy's attribute ``changes_with``. ``arrival``: it is shown each job once, so that a plan costs the
 #: same however many jobs are there. ``rounds``: it also sees what was launched before the clock goes on;
@@ -43,11 +43,11 @@ ARRIVALS, JOBS, PHASES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 
 _MASKS = {
     "arrival": ARRIVALS,
     "jobs": ARRIVALS | JOBS | NODES,
-    "phases": ARRIVALS | JOBS | PHASES | NODES,
-    "gates": ARRIVALS | JOBS | PHASES | GATES | NODES,
-    "tasks": ARRIVALS | JOBS | PHASES | TASKS | NODES,
-    "rounds": ARRIVALS | JOBS | PHASES | TASKS | ROUNDS | NODES,
-    "launches": ARRIVALS | JOBS | PHASES | TASKS | LAUNCHES | NODES,
+    "stages": ARRIVALS | JOBS | STAGES | NODES,
+    "gates": ARRIVALS | JOBS | STAGES | GATES | NODES,
+    "tasks": ARRIVALS | JOBS | STAGES | TASKS | NODES,
+    "rounds": ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES,
+    "launches": ARRIVALS | JOBS | STAGES | TASKS | LAUNCHES | NODES,
 }
 
 
@@ -191,7 +191,7 @@ def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, 
         scale_ms=own.scale_ms if reservation.t_m_ms is None else reservation.t_m_ms,
         pre_reserve_threshold=reservation.prereserve_threshold,
         copies=own.copies and reservation.copies,
-        phase_tasks=reservation.phase_tasks,
+        stage_tasks=reservation.stage_tasks,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the engine keeps of live jobs, phases and attempts; gone when the job is."""
+"""What the engine keeps of live jobs, stages and attempts; gone when the job is."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TypeAlias
 from spark_sched.policies.plan import PilotSet, ReservationRule
 from spark_sched.sim.near import Near
 from spark_sched.sim.rule import Rule
-from spark_sched.sim.workload import JobSpec, PhaseSpec
-from spark_sched.state import DurationSummary, JobView, PhaseView, RunningTask
+from spark_sched.sim.workload import JobSpec, StageSpec
+from spark_sched.state import DurationSummary, JobView, RunningTask, StageView
 
-__all__ = ["UNRANKED", "Attempt", "JobRun", "PhaseRun"]
+__all__ = ["UNRANKED", "Attempt", "JobRun", "StageRun"]
 
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
@@ -24,11 +24,11 @@ SortKey: TypeAlias = tuple[int, int, int, int, int]
 class Attempt:
     """One running attempt of a task. A dead one may still stand in the event queue and is passed over."""
 
-    __slots__ = ("alive", "copy", "index", "node", "phase", "reserves", "start_ms", "task", "twin", "view")
+    __slots__ = ("alive", "copy", "index", "node", "reserves", "stage", "start_ms", "task", "twin", "view")
 
-    def __init__(self, task: int, phase: PhaseRun, index: int, node: int, start_ms: int, copy: bool) -> None:
+    def __init__(self, task: int, stage: StageRun, index: int, node: int, start_ms: int, copy: bool) -> None:
         self.task = task
-        self.phase = phase
+        self.stage = stage
         self.index = index
         self.node = node
         self.start_ms = start_ms
@@ -46,8 +46,8 @@ class Attempt:
         return view
 
 
-class PhaseRun:
-    """One active phase: the tasks that wait, those that run, and what the finished ones took."""
+class StageRun:
+    """One active stage: the tasks that wait, those that run, and what the finished ones took."""
 
     __slots__ = (
         "any_at_ms", "behind", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
@@ -59,7 +59,7 @@ class PhaseRun:
         self,
         job: JobRun,
         index: int,
-        spec: PhaseSpec,
+        spec: StageSpec,
         key: str,
         start_ms: int,
         next_tasks: int | None,
@@ -93,7 +93,7 @@ class PhaseRun:
         self.queued = False
         self.ran_on: dict[int, None] = {}
         self.sort_key: SortKey = (0, 0, 0, 0, 0)
-        self.view: PhaseView | None = None
+        self.view: StageView | None = None
 
     def refresh_key(self) -> None:
         job = self.job
@@ -113,10 +113,10 @@ class PhaseRun:
     def durations(self) -> DurationSummary:
         return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
 
-    def phase_view(self, names: Sequence[str]) -> PhaseView:
+    def stage_view(self, names: Sequence[str]) -> StageView:
         if self.view is None:
-            self.view = PhaseView(
-                phase=self.key,
+            self.view = StageView(
+                stage=self.key,
                 name=self.spec.name,
                 index=self.index,
                 tasks=self.spec.tasks,
@@ -136,10 +136,37 @@ class JobRun:
     """One active job with the rules in force for it and its sums so far."""
 
     __slots__ = (
-        "arrival", "copies", "copies_won", "deferred", "evictions", "first_launch_ms", "held", "keeps", "key",
-        "nonlocal_tasks", "outputs", "own_rule", "parents_left", "parts", "phases", "phases_left",
-        "pilots", "planned", "priority", "queue", "rank", "rule", "running_slots", "share", "spare", "spec",
-        "start_ms", "starts", "view", "wasted_ms", "work_ms",
+        "arrival",
+        "copies",
+        "copies_won",
+        "deferred",
+        "evictions",
+        "first_launch_ms",
+        "held",
+        "keeps",
+        "key",
+        "nonlocal_tasks",
+        "outputs",
+        "own_rule",
+        "parents_left",
+        "parts",
+        "pilots",
+        "planned",
+        "priority",
+        "queue",
+        "rank",
+        "rule",
+        "running_slots",
+        "share",
+        "spare",
+        "spec",
+        "stages",
+        "stages_left",
+        "start_ms",
+        "starts",
+        "view",
+        "wasted_ms",
+        "work_ms",
     )  # fmt: skip
 
     def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
@@ -159,11 +186,11 @@ class JobRun:
         self.share: dict[int, int] | None = None  # slots that it may still take, by partition
         self.start_ms = now_ms
         self.parts: dict[int, int] = {}
-        self.phases: dict[str, PhaseRun] = {}
-        self.phases_left = len(spec.phases)
-        self.parents_left = [len(set(phase.parents)) for phase in spec.phases]
+        self.stages: dict[str, StageRun] = {}
+        self.stages_left = len(spec.stages)
+        self.parents_left = [len(set(stage.parents)) for stage in spec.stages]
         self.held: dict[str, int] = {}
-        self.outputs: dict[int, dict[int, None]] = {}  # nodes with the output of phases that ended
+        self.outputs: dict[int, dict[int, None]] = {}  # nodes with the output of stages that ended
         self.running_slots = 0
         self.first_launch_ms = -1
         self.starts = 0
@@ -191,7 +218,7 @@ class JobRun:
                 marked=s.marked,
                 started_ms=self.start_ms,
                 arrival=self.arrival,
-                phases=tuple(phase.phase_view(names) for phase in self.phases.values()),
+                stages=tuple(stage.stage_view(names) for stage in self.stages.values()),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
                 preferred=s.preferred,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from spark_sched.events import Event, SlotFreed, SlotHeld
 from spark_sched.sim.ledger import Ledger
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.records import Attempt, JobRun, PhaseRun
+from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.rule import Rule
 
 __all__ = ["Reservations"]
@@ -34,14 +34,14 @@ class Reservations:
 
     # ---- the ledger's listener ----
 
-    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
+    def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
         run = self._jobs[job]
         run.held[executor] = run.held.get(executor, 0) + 1
         run.view = None
         self._slots.hold(run, self._slots.number[executor])
         self.events += 1
         if self._emit is not None:
-            self._emit(SlotHeld(now_ms, job, phase, executor, deadline_ms))
+            self._emit(SlotHeld(now_ms, job, stage, executor, deadline_ms))
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
         run = self._jobs[job]
@@ -66,16 +66,16 @@ class Reservations:
             ledger = self._ledger or self._begin(now_ms)
             self._known.add(job.key)
             ledger.job_started(job.key, job.spec.marked, job.rule)
-            for phase in job.phases.values():
-                self._phase(ledger, phase, now_ms)
+            for stage in job.stages.values():
+                self._stage(ledger, stage, now_ms)
 
-    def phase_started(self, phase: PhaseRun, now_ms: int) -> None:
-        if self._ledger is not None and phase.job.key in self._known:
-            self._phase(self._ledger, phase, now_ms)
+    def stage_started(self, stage: StageRun, now_ms: int) -> None:
+        if self._ledger is not None and stage.job.key in self._known:
+            self._stage(self._ledger, stage, now_ms)
 
-    def phase_ended(self, phase: PhaseRun, now_ms: int) -> None:
-        if self._ledger is not None and phase.job.key in self._known:
-            self._ledger.phase_ended(phase.key, now_ms)
+    def stage_ended(self, stage: StageRun, now_ms: int) -> None:
+        if self._ledger is not None and stage.job.key in self._known:
+            self._ledger.stage_ended(stage.key, now_ms)
 
     def job_ended(self, job: JobRun, now_ms: int) -> None:
         if self._ledger is not None and job.key in self._known:
@@ -85,13 +85,13 @@ class Reservations:
     def launched(self, attempt: Attempt, now_ms: int) -> None:
         ledger = self._ledger
         if ledger is not None:
-            phase = attempt.phase
+            stage = attempt.stage
             node = self._slots.names[attempt.node]
-            if phase.job.key in self._known:
+            if stage.job.key in self._known:
                 attempt.reserves = True
-                ledger.task_launched(attempt.task, phase.key, attempt.index, node, attempt.copy, now_ms)
+                ledger.task_launched(attempt.task, stage.key, attempt.index, node, attempt.copy, now_ms)
             else:
-                stand_in = self._stand_in(ledger, phase.job.priority, now_ms)
+                stand_in = self._stand_in(ledger, stage.job.priority, now_ms)
                 ledger.task_launched(attempt.task, stand_in, attempt.task, node, False, now_ms)
 
     def ended(self, attempt: Attempt, success: bool, now_ms: int) -> None:
@@ -118,18 +118,18 @@ class Reservations:
     def next_wake_ms(self, now_ms: int) -> int | None:
         return self._ledger.next_wake_ms(now_ms) if self._ledger is not None else None
 
-    def due_copy(self, now_ms: int) -> tuple[PhaseRun, int, int] | None:
-        """(phase, task index, node) of the next copy that is due on a held slot."""
+    def due_copy(self, now_ms: int) -> tuple[StageRun, int, int] | None:
+        """(stage, task index, node) of the next copy that is due on a held slot."""
         ledger = self._ledger
         if ledger is None or not self._slots.holders:
             return None
         for job, nodes in self._slots.holders.items():
-            for phase in job.phases.values():
-                if ledger.wants_copies(phase.key, now_ms):
+            for stage in job.stages.values():
+                if ledger.wants_copies(stage.key, now_ms):
                     for node in nodes:
-                        index = ledger.pick_copy(phase.key, self._slots.names[node], now_ms)
+                        index = ledger.pick_copy(stage.key, self._slots.names[node], now_ms)
                         if index is not None:
-                            return phase, index, node
+                            return stage, index, node
         return None
 
     def totals(self, now_ms: int) -> dict[str, int]:
@@ -168,8 +168,8 @@ class Reservations:
             if node in self._slots.left:
                 ledger.executor_draining(name, now_ms)
         for job in self._jobs.values():
-            for phase in job.phases.values():
-                for task in phase.running.values():
+            for stage in job.stages.values():
+                for task in stage.running.values():
                     # The free slots above are without this one.
                     executor = self._slots.names[task.node]
                     ledger.observe_free(executor, self._slots.free[task.node] + 1, now_ms)
@@ -182,18 +182,18 @@ class Reservations:
         if priority not in self._stand_ins:
             self._stand_ins.add(priority)
             ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False))
-            ledger.phase_started(key, key, 0, 1, None, True, False, now_ms)
+            ledger.stage_started(key, key, 0, 1, None, True, False, now_ms)
         return key
 
-    def _phase(self, ledger: Ledger, phase: PhaseRun, now_ms: int) -> None:
-        ledger.phase_started(
-            phase.job.key,
-            phase.key,
-            phase.index,
-            phase.spec.tasks,
-            phase.next_tasks,
-            phase.last,
-            phase.spec.gang,
+    def _stage(self, ledger: Ledger, stage: StageRun, now_ms: int) -> None:
+        ledger.stage_started(
+            stage.job.key,
+            stage.key,
+            stage.index,
+            stage.spec.tasks,
+            stage.next_tasks,
+            stage.last,
+            stage.spec.gang,
             now_ms,
-            restartable=phase.restartable,
+            restartable=stage.restartable,
         )

@@ -14,10 +14,10 @@ __all__ = ["Recorder", "Result"]
 _TEXT = ("job", "name", "user", "class")
 #: Whole numbers per job; -1 stands for "not yet" and becomes null.
 _JOB_NUMBERS = (
-    "number", "priority", "submit_ms", "first_launch_ms", "end_ms", "deadline_ms", "phases", "tasks",
+    "number", "priority", "submit_ms", "first_launch_ms", "end_ms", "deadline_ms", "stages", "tasks",
     "work_ms", "attempts", "copies", "copies_won", "evictions", "nonlocal_tasks", "wasted_ms",
 )  # fmt: skip
-_TASK_NUMBERS = ("job", "phase", "task", "attempt", "node", "start_ms", "end_ms", "outcome", "copy")
+_TASK_NUMBERS = ("job", "stage", "task", "attempt", "node", "start_ms", "end_ms", "outcome", "copy")
 _OUTCOMES = ("success", "killed", "evicted", "lost")
 
 
@@ -63,10 +63,10 @@ class Recorder:
         self._appends = [self._tasks[name].append for name in _TASK_NUMBERS]
 
     def attempt(self, a: Attempt, now_ms: int, outcome: str) -> None:
-        phase = a.phase
+        stage = a.stage
         job, index, task, attempt, node, start, end, code, copy = self._appends
-        job(phase.job.arrival)
-        index(phase.index)
+        job(stage.job.arrival)
+        index(stage.index)
         task(a.index)
         attempt(a.task)
         node(a.node)
@@ -93,8 +93,8 @@ class Recorder:
             job.first_launch_ms,
             end_ms,
             -1 if s.deadline_ms is None else s.deadline_ms,
-            len(s.phases),
-            sum(phase.tasks for phase in s.phases),
+            len(s.stages),
+            sum(stage.tasks for stage in s.stages),
             job.work_ms,
             job.starts,
             job.copies,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError
-from spark_sched.predict.pareto import MAX_SHAPE, MIN_SHAPE
+from spark_sched.predict.stages.pareto import MAX_SHAPE, MIN_SHAPE
 
 __all__ = ["Rule"]
 
@@ -16,21 +16,21 @@ class Rule:
 
     Attributes:
         priority: higher wins; a reservation refuses tasks of lower and of equal priority.
-        isolation: P in [0, 1], the probability that a phase ends before its reservations expire; 0 holds
+        isolation: P in [0, 1], the probability that a stage ends before its reservations expire; 0 holds
             nothing.
         pre_reserve_threshold: R in [0, 1], the finished fraction past which slots released by others are
             taken.
-        shape: alpha expected before tasks of the phase finished, in [1.01, 100].
+        shape: alpha expected before tasks of the stage finished, in [1.01, 100].
         shape_weight: pseudo-observations behind ``shape``, >= 0.
-        scale_ms: t_m known from earlier runs, used until the phase's first task ends; None where unknown.
-        max_hold_ms: hard cap on the time from a phase's last launch to the end of its reservations.
-        gap_ms: how long slots stay held at most after a phase ended while no next one has started.
-        copies: whether held idle slots may run copies of the phase's last running tasks.
+        scale_ms: t_m known from earlier runs, used until the stage's first task ends; None where unknown.
+        max_hold_ms: hard cap on the time from a stage's last launch to the end of its reservations.
+        gap_ms: how long slots stay held at most after a stage ended while no next one has started.
+        copies: whether held idle slots may run copies of the stage's last running tasks.
         copy_min_task_ms: tasks younger than this get no copy yet.
-        copy_min_slowdown: nor does a task that ran less than this many times its phase's geometric mean task.
-        whole_job: hold for the widest phase still expected of a marked job rather than for the next phase
+        copy_min_slowdown: nor does a task that ran less than this many times its stage's geometric mean task.
+        whole_job: hold for the widest stage still expected of a marked job rather than for the next stage
             only.
-        phase_tasks: tasks of each phase of the job in earlier runs, by index; empty when unknown.
+        stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.
         first_gap_ms: how long slots stay held after an action before the job's own pauses tell; None: for
             gap_ms, always.
     """
@@ -47,7 +47,7 @@ class Rule:
     copy_min_task_ms: int = 100
     copy_min_slowdown: float = 1.5
     whole_job: bool = True
-    phase_tasks: tuple[int, ...] = ()
+    stage_tasks: tuple[int, ...] = ()
     first_gap_ms: int | None = None
 
     def __post_init__(self) -> None:

@@ -11,9 +11,9 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.events import Event
 from spark_sched.policies.base import Policy, PolicySettings
 from spark_sched.policies.registry import create
-from spark_sched.predict import PhaseHistory, Predictor, RuntimeHistory
-from spark_sched.predict.pilots import TaskTimes
-from spark_sched.predict.task_history import TaskHistory
+from spark_sched.predict import Predictor, RuntimeHistory, StageHistory
+from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.pilots import TaskTimes
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
@@ -66,10 +66,10 @@ def simulate(
     elif predictor == "none":
         knows = None
     elif predictor in ("history", "3sigma"):
-        phases = PhaseHistory(
+        stages = StageHistory(
             prior_alpha=checked[keys.RESERVATION_ALPHA], prior_weight=checked[keys.RESERVATION_ALPHA_WEIGHT]
         )
-        knows = phases if predictor == "history" else RuntimeHistory(phases)
+        knows = stages if predictor == "history" else RuntimeHistory(stages)
     elif predictor == "oracle":
         knows = Oracle()
         jobs = knows.watch(jobs)

@@ -191,7 +191,7 @@ class Servers:
         if self._by_priority:
             # LPF: the lowest priority, of equals the latest to start.
             return min(
-                (a for a, _ in s.tasks.values()), key=lambda a: (a.phase.job.priority, -a.start_ms, -a.task)
+                (a for a, _ in s.tasks.values()), key=lambda a: (a.stage.job.priority, -a.start_ms, -a.task)
             )
         # LSF: the latest to start of those whose need is not met.
         return s.tasks[next(reversed(s.short))][0]

@@ -24,15 +24,15 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "job_started": ("job", "marked", "rule"),
     "rule_changed": ("job", "rule", "now_ms"),
     "job_ended": ("job", "now_ms"),
-    "phase_started": ("job", "phase", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),
-    "phase_ended": ("phase", "now_ms"),
+    "stage_started": ("job", "stage", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),
+    "stage_ended": ("stage", "now_ms"),
     "may_launch": ("job", "executor", "already_taken"),
-    "task_launched": ("task", "phase", "index", "executor", "copy", "now_ms"),
+    "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),
     "task_ended": ("task", "success", "now_ms"),
-    "task_undone": ("phase", "index"),
-    "wants_copies": ("phase", "now_ms"),
+    "task_undone": ("stage", "index"),
+    "wants_copies": ("stage", "now_ms"),
     "any_copies_due": ("now_ms",),
-    "pick_copy": ("phase", "executor", "now_ms"),
+    "pick_copy": ("stage", "executor", "now_ms"),
     "expire": ("now_ms",),
     "next_wake": ("now_ms",),
     "look": ("now_ms",),
@@ -40,7 +40,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "phase_started": ("slots_per_task", "restartable"),
+    "stage_started": ("slots_per_task", "restartable"),
     "may_launch": ("slots",),
 }
 
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
     Attributes:
         answer: what the operation returned; for ``task_ended`` whether the slot was kept.
         reason: why it was kept or let go; empty for other operations.
-        told: the listener's calls in order: ``["held", job, phase, executor, deadline_ms]`` or
+        told: the listener's calls in order: ``["held", job, stage, executor, deadline_ms]`` or
             ``["freed", job, executor, reason]``.
     """
 
@@ -73,8 +73,8 @@ class StepRunner:
         self._told: list[list[str | int]] = []
         self.ledger = Ledger(self, limits)
 
-    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
-        self._told.append(["held", job, phase, executor, deadline_ms])
+    def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
+        self._told.append(["held", job, stage, executor, deadline_ms])
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
         self._told.append(["freed", job, executor, reason])

@@ -10,16 +10,16 @@ from spark_sched.events import (
     ExecutorRemoved,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
 )
 from spark_sched.predict import Predictor
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
-from spark_sched.sim.records import Attempt, JobRun, PhaseRun
+from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.workload import JobSpec
-from spark_sched.state import JobSummary, PhaseSummary
+from spark_sched.state import JobSummary, StageSummary
 
 __all__ = ["Story"]
 
@@ -93,58 +93,58 @@ class Story:
                 JobSummary(s.key, s.name, s.marked, "ended", job.start_ms, now_ms, cut_short=False)
             )
 
-    def phase_started(self, phase: PhaseRun, now_ms: int) -> None:
+    def stage_started(self, stage: StageRun, now_ms: int) -> None:
         self.version += 1
         if self.listener is not None:
             self.listener(
-                PhaseStarted(
+                StageStarted(
                     time_ms=now_ms,
-                    job=phase.job.key,
-                    phase=phase.key,
-                    name=phase.spec.name,
-                    index=phase.index,
-                    tasks=phase.spec.tasks,
-                    next_tasks=phase.next_tasks,
-                    last=phase.last,
-                    barrier=phase.spec.gang,
-                    restartable=phase.restartable,
+                    job=stage.job.key,
+                    stage=stage.key,
+                    name=stage.spec.name,
+                    index=stage.index,
+                    tasks=stage.spec.tasks,
+                    next_tasks=stage.next_tasks,
+                    last=stage.last,
+                    barrier=stage.spec.gang,
+                    restartable=stage.restartable,
                 )
             )
 
-    def phase_ended(self, phase: PhaseRun, now_ms: int) -> None:
+    def stage_ended(self, stage: StageRun, now_ms: int) -> None:
         self.version += 1
         if self.listener is not None:
-            self.listener(PhaseEnded(now_ms, phase.job.key, phase.key, True))
+            self.listener(StageEnded(now_ms, stage.job.key, stage.key, True))
         if self._predictor is not None:
             self._predictor.learn(
-                PhaseSummary(
-                    job=phase.job.key,
-                    job_name=phase.job.spec.name,
-                    phase=phase.key,
-                    name=phase.spec.name,
-                    index=phase.index,
-                    tasks=phase.spec.tasks,
+                StageSummary(
+                    job=stage.job.key,
+                    job_name=stage.job.spec.name,
+                    stage=stage.key,
+                    name=stage.spec.name,
+                    index=stage.index,
+                    tasks=stage.spec.tasks,
                     completed=True,
                     ended_ms=now_ms,
-                    durations=phase.durations(),
+                    durations=stage.durations(),
                 )
             )
 
     def launched(self, a: Attempt, now_ms: int, executor: str) -> None:
         """The caller has raised ``version``: it does so for every attempt and calls only for a listener."""
         if self.listener is not None:
-            phase = a.phase
-            self.listener(TaskLaunched(now_ms, phase.job.key, phase.key, a.task, a.index, executor, a.copy))
+            stage = a.stage
+            self.listener(TaskLaunched(now_ms, stage.job.key, stage.key, a.task, a.index, executor, a.copy))
 
     def ended(self, a: Attempt, outcome: str, now_ms: int, executor: str) -> None:
         """As `launched`."""
         if self.listener is not None:
-            phase = a.phase
+            stage = a.stage
             self.listener(
                 TaskEnded(
                     time_ms=now_ms,
-                    job=phase.job.key,
-                    phase=phase.key,
+                    job=stage.job.key,
+                    stage=stage.key,
                     task=a.task,
                     index=a.index,
                     executor=executor,

@@ -1,4 +1,4 @@
-"""Phases with tasks that wait for slots, in the order in which they get them."""
+"""Stages with tasks that wait for slots, in the order in which they get them."""
 
 from __future__ import annotations
 
@@ -6,51 +6,51 @@ from bisect import bisect_left, insort
 from operator import attrgetter
 
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.records import PhaseRun
+from spark_sched.sim.records import StageRun
 
-__all__ = ["WaitingPhases"]
+__all__ = ["WaitingStages"]
 
 _sort_key = attrgetter("sort_key")
 
 
-class WaitingPhases:
-    """By priority, the plan's queue and rank, arrival of the job, number of the phase.
+class WaitingStages:
+    """By priority, the plan's queue and rank, arrival of the job, number of the stage.
 
     Attributes:
-        order: the phases, first one first.
+        order: the stages, first one first.
         unsorted: priorities or ranks changed since the last `sort`.
     """
 
     def __init__(self) -> None:
-        self.order: list[PhaseRun] = []
+        self.order: list[StageRun] = []
         self.unsorted = False
 
-    def add(self, phase: PhaseRun) -> None:
-        """A phase has a task that waits; one that is there already stays where it is."""
-        if not phase.queued:
-            phase.queued = True
-            phase.refresh_key()
-            insort(self.order, phase, key=_sort_key)
+    def add(self, stage: StageRun) -> None:
+        """A stage has a task that waits; one that is there already stays where it is."""
+        if not stage.queued:
+            stage.queued = True
+            stage.refresh_key()
+            insort(self.order, stage, key=_sort_key)
 
-    def remove(self, phase: PhaseRun) -> None:
+    def remove(self, stage: StageRun) -> None:
         """None of its tasks waits any more."""
-        phase.queued = False
-        at = bisect_left(self.order, phase.sort_key, key=_sort_key)
-        assert self.order[at] is phase, f"phase {phase.key} is not where its key {phase.sort_key} says"
+        stage.queued = False
+        at = bisect_left(self.order, stage.sort_key, key=_sort_key)
+        assert self.order[at] is stage, f"stage {stage.key} is not where its key {stage.sort_key} says"
         del self.order[at]
 
     def sort(self) -> None:
         """Put the present priorities and ranks in force."""
         if self.unsorted:
             self.unsorted = False
-            for phase in self.order:
-                phase.refresh_key()
+            for stage in self.order:
+                stage.refresh_key()
             self.order.sort(key=_sort_key)
 
-    def levels(self) -> list[dict[int, list[PhaseRun]]]:
-        """The phases by priority, highest first, and within one by queue (-1: none)."""
+    def levels(self) -> list[dict[int, list[StageRun]]]:
+        """The stages by priority, highest first, and within one by queue (-1: none)."""
         order, at = self.order, 0
-        found: list[dict[int, list[PhaseRun]]] = []
+        found: list[dict[int, list[StageRun]]] = []
         while at < len(order):
             priority, queue, *_ = order[at].sort_key
             if not at or order[at - 1].sort_key[0] != priority:
@@ -60,16 +60,16 @@ class WaitingPhases:
             at = end
         return found
 
-    def privileged(self, slots: Slots) -> list[PhaseRun]:
+    def privileged(self, slots: Slots) -> list[StageRun]:
         """Those that may take a slot although none is open: their job holds one or outranks a holder."""
         lowest = min(job.priority for job in slots.holders)
         found = []
-        for phase in self.order:
-            if phase.job.priority <= lowest:
+        for stage in self.order:
+            if stage.job.priority <= lowest:
                 break
-            found.append(phase)
+            found.append(stage)
         for job in slots.holders:
             if job.priority <= lowest:
-                found += [phase for phase in job.phases.values() if phase.queued]
+                found += [stage for stage in job.stages.values() if stage.queued]
         found.sort(key=_sort_key)
         return found

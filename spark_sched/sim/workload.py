@@ -1,4 +1,4 @@
-"""What is run: jobs of phases of tasks, with the durations they would have alone on a slot of speed 1.
+"""What is run: jobs of stages of tasks, with the durations they would have alone on a slot of speed 1.
 
 Times are whole milliseconds of the simulation's own clock, which starts at 0; live Spark counts in them too.
 """
@@ -12,32 +12,32 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["JobSpec", "PhaseSpec", "pareto_sampler"]
+__all__ = ["JobSpec", "StageSpec", "pareto_sampler"]
 
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseSpec:
-    """One phase of a job.
+class StageSpec:
+    """One stage of a job.
 
     Attributes:
         durations_ms: one duration per task, each at least 1 ms: time on a free slot of speed 1 that has the
             task's input (slots model), or the CPU demand in ms of one core of speed 1 (processor sharing).
-        parents: numbers of the phases that must end first; a parent stands before its children.
+        parents: numbers of the stages that must end first; a parent stands before its children.
         delay_ms: from its last parent's end (or the job's submission) until its tasks wait for slots.
-        name: what recurring runs call it; empty for a phase of no name.
+        name: what recurring runs call it; empty for a stage of no name.
         gang: starts only with all its tasks at once (a barrier stage, or a gang of the papers).
         restartable: its running tasks may be copied and evicted; false for a barrier stage of Spark.
         copy_duration_ms: draws how long a copy of one of its tasks runs; None draws one of ``durations_ms``.
         memory: average memory of each task, in the unit of the nodes' memory (processor sharing only);
             empty: none.
-        part: phases of one part were submitted as one (Spark: the Spark job). Where neither priority nor the
+        part: stages of one part were submitted as one (Spark: the Spark job). Where neither priority nor the
             plan decides, parts get slots in the order of their submission, as in Spark's FIFO mode.
         near: by task, the names of nodes that have its input; no names: any node is as good. Empty: so it is
             for all tasks. Unlike ``ClusterSpec.locality`` distance costs waiting only.
-        near_wait_ms: how long the phase waits for them (``spark.locality.wait``).
+        near_wait_ms: how long the stage waits for them (``spark.locality.wait``).
         seen_on: by task, the node where it ran when it was recorded: chosen where chance would choose.
         copies_ms: how long a copy of a task runs, by the task's index, where that is known.
     """
@@ -63,17 +63,17 @@ class PhaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One job: when it comes, whose it is, what it asks for, and its phases.
+    """One job: when it comes, whose it is, what it asks for, and its stages.
 
     Attributes:
         key: unique in the workload.
         deadline_ms: when it must have ended (a time, not a span); None for a best-effort job.
         isolation: isolation level P that the job asks for; None: the configured one.
         copies: false for a job whose tasks must never run twice: none is copied or evicted.
-        marked: its owner named it; what follows one of its phases may be in no DAG (see ``dag_known``).
-        dag_known: the scheduler knows how many tasks the next phase of the same part has and which phase is
+        marked: its owner named it; what follows one of its stages may be in no DAG (see ``dag_known``).
+        dag_known: the scheduler knows how many tasks the next stage of the same part has and which stage is
             the last.
-        end_known: false where it never knows which phase is the last, as of a marked or grouped job live.
+        end_known: false where it never knows which stage is the last, as of a marked or grouped job live.
         preferred: partitions where its tasks run at full speed; None: anywhere.
         elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
         then: jobs that are submitted so many ms after this one's end, whatever their own ``submit_ms``.
@@ -81,7 +81,7 @@ class JobSpec:
 
     key: str
     submit_ms: int
-    phases: tuple[PhaseSpec, ...]
+    stages: tuple[StageSpec, ...]
     name: str = ""
     user: str | None = None
     job_class: str | None = None
@@ -102,31 +102,31 @@ class JobSpec:
             raise BadInputError(
                 f"job {self.key!r} is submitted at {self.submit_ms} ms but must be at 0 or later"
             )
-        if not self.phases:
-            raise BadInputError(f"job {self.key!r} has no phase: give it one or leave it out")
+        if not self.stages:
+            raise BadInputError(f"job {self.key!r} has no stage: give it one or leave it out")
         if not self.elsewhere_factor >= 1.0:
             raise BadInputError(
                 f"job {self.key!r} has elsewhere_factor {self.elsewhere_factor!r} but it must be 1 or more"
             )
-        for number, phase in enumerate(self.phases):
-            where = f"job {self.key!r}, phase {number}"
-            if not phase.durations_ms:
+        for number, stage in enumerate(self.stages):
+            where = f"job {self.key!r}, stage {number}"
+            if not stage.durations_ms:
                 raise BadInputError(f"{where} has no task: give it one or leave it out")
-            if min(phase.durations_ms) < 1:
+            if min(stage.durations_ms) < 1:
                 raise BadInputError(
-                    f"{where} has a task of {min(phase.durations_ms)} ms but 1 ms is the least"
+                    f"{where} has a task of {min(stage.durations_ms)} ms but 1 ms is the least"
                 )
-            if any(not 0 <= parent < number for parent in phase.parents):
+            if any(not 0 <= parent < number for parent in stage.parents):
                 raise BadInputError(
-                    f"{where} has parents {list(phase.parents)} but a parent must be a phase before it"
+                    f"{where} has parents {list(stage.parents)} but a parent must be a stage before it"
                 )
-            if phase.near and len(phase.near) != phase.tasks:
+            if stage.near and len(stage.near) != stage.tasks:
                 raise BadInputError(
-                    f"{where} has {len(phase.near)} sets of near nodes for {phase.tasks} tasks: give each one"
+                    f"{where} has {len(stage.near)} sets of near nodes for {stage.tasks} tasks: give each one"
                 )
-            if phase.memory and len(phase.memory) != phase.tasks:
+            if stage.memory and len(stage.memory) != stage.tasks:
                 raise BadInputError(
-                    f"{where} has {len(phase.memory)} memory values for {phase.tasks} tasks: give each one"
+                    f"{where} has {len(stage.memory)} memory values for {stage.tasks} tasks: give each one"
                 )
 
     def and_followers(self) -> Iterator[JobSpec]:
@@ -139,7 +139,7 @@ class JobSpec:
 
     def work_ms(self) -> int:
         """Slot-milliseconds of all its tasks on slots of speed 1."""
-        return sum(sum(phase.durations_ms) for phase in self.phases)
+        return sum(sum(stage.durations_ms) for stage in self.stages)
 
 
 def pareto_sampler(alpha: float, t_m_ms: float) -> Sampler:

@@ -5,11 +5,11 @@ from spark_sched.state.snapshot import (
     DurationSummary,
     ExecutorView,
     JobView,
-    PhaseView,
     RunningTask,
     Snapshot,
+    StageView,
 )
-from spark_sched.state.summary import JobSummary, PhaseSummary
+from spark_sched.state.summary import JobSummary, StageSummary
 
 __all__ = [
     "ClusterState",
@@ -18,9 +18,9 @@ __all__ = [
     "InvariantError",
     "JobSummary",
     "JobView",
-    "PhaseSummary",
-    "PhaseView",
     "RunningTask",
     "Snapshot",
+    "StageSummary",
+    "StageView",
     "Summary",
 ]

@@ -19,21 +19,21 @@ from spark_sched.events import (
     ExecutorRemoved,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
     ShortTasks,
     SlotFreed,
     SlotHeld,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state.records import ExecutorRecord, JobRecord, PhaseRecord, Story, TaskRecord
+from spark_sched.state.records import ExecutorRecord, JobRecord, StageRecord, Story, TaskRecord
 from spark_sched.state.snapshot import RunningTask, Snapshot
-from spark_sched.state.summary import JobSummary, PhaseSummary
+from spark_sched.state.summary import JobSummary, StageSummary
 
 __all__ = ["ClusterState", "InvariantError"]
 
-Summary: TypeAlias = PhaseSummary | JobSummary
+Summary: TypeAlias = StageSummary | JobSummary
 
 
 class InvariantError(AssertionError):
@@ -41,7 +41,7 @@ class InvariantError(AssertionError):
 
 
 class ClusterState:
-    """Executors, active jobs, their active phases, running attempts and held slots.
+    """Executors, active jobs, their active stages, running attempts and held slots.
 
     An event about an object that is not known (its start was before the planner's, or its end came twice) is
     left out and counted in ``ignored`` by type: the picture stays consistent, and a reset repairs it.
@@ -69,7 +69,7 @@ class ClusterState:
         return ended
 
     def apply(self, event: Event) -> Summary | None:
-        """Apply one event. Returns the summary of the phase or job that ended with it, if any."""
+        """Apply one event. Returns the summary of the stage or job that ended with it, if any."""
         self.now_ms = max(self.now_ms, event.time_ms)
         return _HANDLERS[type(event)](self, event)
 
@@ -104,12 +104,12 @@ class ClusterState:
             for executor_key, slots in job.held.items():
                 if slots <= 0 or executor_key not in self._executors:
                     raise InvariantError(f"job {key}: holds {slots} on executor {executor_key}\n{job.story}")
-            for phase_key, phase in job.phases.items():
-                mine = {n for n, task in self._tasks.items() if task.job == key and task.phase == phase_key}
-                where = f"job {key}, phase {phase_key}"
-                _agree(f"{where}: running attempts", set(phase.running), mine, phase.story)
-                if phase.count < len(phase.done):
-                    raise InvariantError(f"{where}: more tasks done than durations\n{phase.story}")
+            for stage_key, stage in job.stages.items():
+                mine = {n for n, task in self._tasks.items() if task.job == key and task.stage == stage_key}
+                where = f"job {key}, stage {stage_key}"
+                _agree(f"{where}: running attempts", set(stage.running), mine, stage.story)
+                if stage.count < len(stage.done):
+                    raise InvariantError(f"{where}: more tasks done than durations\n{stage.story}")
         for number, task in self._tasks.items():
             if task.running.executor not in self._executors:
                 raise InvariantError(f"task {number} runs on executor {task.running.executor}, which is gone")
@@ -156,7 +156,7 @@ class ClusterState:
             executor.held_slots -= slots
             executor.story.add(event)
             executor.changed()
-        done = [phase for phase in job.phases.values() if len(phase.done) >= phase.started.tasks]
+        done = [stage for stage in job.stages.values() if len(stage.done) >= stage.started.tasks]
         s = job.started
         return JobSummary(
             job=s.job,
@@ -165,41 +165,41 @@ class ClusterState:
             outcome=event.outcome,
             started_ms=s.time_ms,
             ended_ms=event.time_ms,
-            cut_short=len(done) < len(job.phases),
-            phases=tuple(phase.summary(s.name, completed=True, ended_ms=event.time_ms) for phase in done),
+            cut_short=len(done) < len(job.stages),
+            stages=tuple(stage.summary(s.name, completed=True, ended_ms=event.time_ms) for stage in done),
         )
 
-    def _phase_started(self, event: PhaseStarted) -> None:
+    def _stage_started(self, event: StageStarted) -> None:
         job = self._jobs.get(event.job)
-        if job is None or event.phase in job.phases:
+        if job is None or event.stage in job.stages:
             return self._ignore(event)
-        phase = job.phases[event.phase] = PhaseRecord(event)
+        stage = job.stages[event.stage] = StageRecord(event)
         for number, task in self._tasks.items():
-            if task.job == event.job and task.phase == event.phase:
-                phase.running[number] = task.running
-        phase.story.add(event)
+            if task.job == event.job and task.stage == event.stage:
+                stage.running[number] = task.running
+        stage.story.add(event)
         job.story.add(event)
         job.changed()
         return None
 
-    def _phase_ended(self, event: PhaseEnded) -> PhaseSummary | None:
+    def _stage_ended(self, event: StageEnded) -> StageSummary | None:
         job = self._jobs.get(event.job)
-        phase = job.phases.pop(event.phase, None) if job is not None else None
-        if job is None or phase is None:
+        stage = job.stages.pop(event.stage, None) if job is not None else None
+        if job is None or stage is None:
             self._ignore(event)
             return None
         job.story.add(event)
         job.changed()
-        return phase.summary(job.started.name, completed=event.completed, ended_ms=event.time_ms)
+        return stage.summary(job.started.name, completed=event.completed, ended_ms=event.time_ms)
 
     def _task_launched(self, event: TaskLaunched) -> None:
         executor = self._executors.get(event.executor)
         if executor is None or event.task in self._tasks:
             return self._ignore(event)
         running = RunningTask(event.task, event.index, event.executor, event.time_ms, event.copy)
-        phase = self._phase(event.job, event.phase)
-        slots = 1 if phase is None else phase.started.slots_per_task
-        self._tasks[event.task] = TaskRecord(event.job, event.phase, running, slots)
+        stage = self._stage(event.job, event.stage)
+        slots = 1 if stage is None else stage.started.slots_per_task
+        self._tasks[event.task] = TaskRecord(event.job, event.stage, running, slots)
         executor.running_slots += slots
         executor.story.add(event)
         executor.changed()
@@ -207,41 +207,41 @@ class ClusterState:
         if job is not None:
             job.running_slots += slots
             job.changed()
-            if phase is not None:
-                phase.running[event.task] = running
-                phase.story.add(event)
-                phase.changed()
+            if stage is not None:
+                stage.running[event.task] = running
+                stage.story.add(event)
+                stage.changed()
         return None
 
     def _task_ended(self, event: TaskEnded) -> None:
-        phase = self._phase(event.job, event.phase)
+        stage = self._stage(event.job, event.stage)
         known = self._drop_task(event.task, event)
-        if phase is not None:
-            if known and event.outcome == "success" and event.index not in phase.done:
-                phase.done[event.index] = event.task
-                phase.add_duration(event.duration_ms)
-            elif not known and event.outcome == "lost" and phase.done.get(event.index) == event.task:
+        if stage is not None:
+            if known and event.outcome == "success" and event.index not in stage.done:
+                stage.done[event.index] = event.task
+                stage.add_duration(event.duration_ms)
+            elif not known and event.outcome == "lost" and stage.done.get(event.index) == event.task:
                 # Its executor took a finished result with it: the task runs again.
-                del phase.done[event.index]
+                del stage.done[event.index]
                 known = True
             self._jobs[event.job].changed()
-            phase.changed()
+            stage.changed()
         return None if known else self._ignore(event)
 
     def _short_tasks(self, event: ShortTasks) -> None:
-        phase = self._phase(event.job, event.phase)
-        if phase is None:
+        stage = self._stage(event.job, event.stage)
+        if stage is None:
             return self._ignore(event)
-        done = phase.done
+        done = stage.done
         durations_ms = event.durations_ms
         if not done.keys().isdisjoint(event.indices):
             # A copy of the task was faster.
             durations_ms = [ms for i, ms in zip(event.indices, durations_ms, strict=True) if i not in done]
         for index, task in zip(event.indices, event.tasks, strict=True):
             done.setdefault(index, task)
-        phase.add_durations(durations_ms)
-        phase.story.add(event)
-        phase.changed()
+        stage.add_durations(durations_ms)
+        stage.story.add(event)
+        stage.changed()
         self._jobs[event.job].changed()
         return None
 
@@ -265,9 +265,9 @@ class ClusterState:
     def _ignore(self, event: Event) -> None:
         self.ignored[event.type] += 1
 
-    def _phase(self, job_key: str, phase_key: str) -> PhaseRecord | None:
+    def _stage(self, job_key: str, stage_key: str) -> StageRecord | None:
         job = self._jobs.get(job_key)
-        return job.phases.get(phase_key) if job is not None else None
+        return job.stages.get(stage_key) if job is not None else None
 
     def _hold(
         self, job: JobRecord, executor: ExecutorRecord, slots: int, event: SlotHeld | SlotFreed
@@ -296,10 +296,10 @@ class ClusterState:
         if job is not None:
             job.running_slots -= task.slots
             job.changed()
-            phase = job.phases.get(task.phase)
-            if phase is not None and phase.running.pop(number, None) is not None:
-                phase.story.add(event)
-                phase.changed()
+            stage = job.stages.get(task.stage)
+            if stage is not None and stage.running.pop(number, None) is not None:
+                stage.story.add(event)
+                stage.changed()
         return True
 
 
@@ -313,8 +313,8 @@ _HANDLERS: dict[type[Event], Callable[[ClusterState, Any], Summary | None]] = {
     ExecutorRemoved: ClusterState._executor_removed,
     JobStarted: ClusterState._job_started,
     JobEnded: ClusterState._job_ended,
-    PhaseStarted: ClusterState._phase_started,
-    PhaseEnded: ClusterState._phase_ended,
+    StageStarted: ClusterState._stage_started,
+    StageEnded: ClusterState._stage_ended,
     TaskLaunched: ClusterState._task_launched,
     TaskEnded: ClusterState._task_ended,
     ShortTasks: ClusterState._short_tasks,

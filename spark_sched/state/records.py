@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Sequence
 from types import MappingProxyType
 
-from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted
-from spark_sched.state.snapshot import DurationSummary, ExecutorView, JobView, PhaseView, RunningTask
-from spark_sched.state.summary import PhaseSummary
+from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted
+from spark_sched.state.snapshot import DurationSummary, ExecutorView, JobView, RunningTask, StageView
+from spark_sched.state.summary import StageSummary
 
-__all__ = ["ExecutorRecord", "JobRecord", "PhaseRecord", "Story", "TaskRecord"]
+__all__ = ["ExecutorRecord", "JobRecord", "StageRecord", "Story", "TaskRecord"]
 
 #: Events kept per object: enough to tell how it got where it is, too few to matter in memory.
 STORY_LENGTH = 20
@@ -62,21 +62,21 @@ class ExecutorRecord:
 
 
 class TaskRecord:
-    """A running attempt. Its job and phase may be over already: a killed twin outlives its phase."""
+    """A running attempt. Its job and stage may be over already: a killed twin outlives its stage."""
 
-    __slots__ = ("job", "phase", "running", "slots")
+    __slots__ = ("job", "running", "slots", "stage")
 
-    def __init__(self, job: str, phase: str, running: RunningTask, slots: int) -> None:
+    def __init__(self, job: str, stage: str, running: RunningTask, slots: int) -> None:
         self.job = job
-        self.phase = phase
+        self.stage = stage
         self.running = running
         self.slots = slots
 
 
-class PhaseRecord:
+class StageRecord:
     __slots__ = ("_view", "count", "done", "min_ms", "running", "started", "story", "sum_log_ms")
 
-    def __init__(self, started: PhaseStarted) -> None:
+    def __init__(self, started: StageStarted) -> None:
         self.started = started
         self.done: dict[int, int] = {}  # index of a finished task -> the attempt that finished it
         self.running: dict[int, RunningTask] = {}
@@ -84,7 +84,7 @@ class PhaseRecord:
         self.min_ms: int | None = None
         self.sum_log_ms = 0.0
         self.story = Story()
-        self._view: PhaseView | None = None
+        self._view: StageView | None = None
 
     def changed(self) -> None:
         self._view = None
@@ -103,12 +103,12 @@ class PhaseRecord:
     def durations(self) -> DurationSummary:
         return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
 
-    def summary(self, job_name: str, *, completed: bool, ended_ms: int) -> PhaseSummary:
+    def summary(self, job_name: str, *, completed: bool, ended_ms: int) -> StageSummary:
         s = self.started
-        return PhaseSummary(
+        return StageSummary(
             job=s.job,
             job_name=job_name,
-            phase=s.phase,
+            stage=s.stage,
             name=s.name,
             index=s.index,
             tasks=s.tasks,
@@ -117,11 +117,11 @@ class PhaseRecord:
             durations=self.durations(),
         )
 
-    def view(self) -> PhaseView:
+    def view(self) -> StageView:
         if self._view is None:
             s = self.started
-            self._view = PhaseView(
-                phase=s.phase,
+            self._view = StageView(
+                stage=s.stage,
                 name=s.name,
                 index=s.index,
                 tasks=s.tasks,
@@ -139,12 +139,12 @@ class PhaseRecord:
 
 
 class JobRecord:
-    __slots__ = ("_view", "arrival", "held", "phases", "running_slots", "started", "story")
+    __slots__ = ("_view", "arrival", "held", "running_slots", "stages", "started", "story")
 
     def __init__(self, started: JobStarted, arrival: int) -> None:
         self.started = started
         self.arrival = arrival
-        self.phases: dict[str, PhaseRecord] = {}
+        self.stages: dict[str, StageRecord] = {}
         self.held: dict[str, int] = {}
         self.running_slots = 0
         self.story = Story()
@@ -168,7 +168,7 @@ class JobRecord:
                 marked=s.marked,
                 started_ms=s.time_ms,
                 arrival=self.arrival,
-                phases=tuple(phase.view() for phase in self.phases.values()),
+                stages=tuple(stage.view() for stage in self.stages.values()),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
             )

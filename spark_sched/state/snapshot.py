@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-__all__ = ["DurationSummary", "ExecutorView", "JobView", "PhaseView", "RunningTask", "Snapshot"]
+__all__ = ["DurationSummary", "ExecutorView", "JobView", "RunningTask", "Snapshot", "StageView"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class RunningTask:
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseView:
-    """One active phase. ``finished`` counts its distinct finished tasks, of ``tasks``; each takes
+class StageView:
+    """One active stage. ``finished`` counts its distinct finished tasks, of ``tasks``; each takes
     ``slots_per_task`` slots of one executor.
 
     ``restartable`` is false where the driver neither copies nor evicts its tasks: a barrier or pipelined
     stage, a micro-batch of a stream, a job that forbids it.
     """
 
-    phase: str
+    stage: str
     name: str
     index: int
     tasks: int
@@ -65,7 +65,7 @@ class JobView:
     Attributes:
         job_class: the mark ``class``.
         arrival: rank of the job's arrival among all jobs seen, from 0; ties in time are impossible.
-        phases: active phases in the order of their start.
+        stages: active stages in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.
         running_slots: slots on which attempts run, copies included.
         preferred: partitions where it runs at full speed; None: it runs alike everywhere.
@@ -83,7 +83,7 @@ class JobView:
     marked: bool
     started_ms: int
     arrival: int
-    phases: tuple[PhaseView, ...]
+    stages: tuple[StageView, ...]
     held: Mapping[str, int]
     running_slots: int
     preferred: frozenset[int] | None = None
@@ -96,7 +96,7 @@ class JobView:
     @property
     def evictable(self) -> bool:
         """Whether the driver would kill all that runs of it for others."""
-        return all(phase.restartable for phase in self.phases if phase.running)
+        return all(stage.restartable for stage in self.stages if stage.running)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What remains of a phase or a job when it ends: all that a predictor may learn from."""
+"""What remains of a stage or a job when it ends: all that a predictor may learn from."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from spark_sched.state.snapshot import DurationSummary
 
-__all__ = ["JobSummary", "PhaseSummary"]
+__all__ = ["JobSummary", "StageSummary"]
 
 
 @dataclass(frozen=True, slots=True)
-class PhaseSummary:
-    """A phase that ended. ``completed`` is false for a failed or cancelled one."""
+class StageSummary:
+    """A stage that ended. ``completed`` is false for a failed or cancelled one."""
 
     job: str
     job_name: str
-    phase: str
+    stage: str
     name: str
     index: int
     tasks: int
@@ -28,8 +28,8 @@ class PhaseSummary:
 class JobSummary:
     """A job that ended as ``ended`` or ``idle``.
 
-    A phase ends only when the slower twins of its copied tasks are gone, which may be after its job:
-    ``phases`` are those still active whose tasks were all done. ``cut_short`` says that another one still
+    A stage ends only when the slower twins of its copied tasks are gone, which may be after its job:
+    ``stages`` are those still active whose tasks were all done. ``cut_short`` says that another one still
     had tasks to do.
     """
 
@@ -40,4 +40,4 @@ class JobSummary:
     started_ms: int
     ended_ms: int
     cut_short: bool
-    phases: tuple[PhaseSummary, ...] = ()
+    stages: tuple[StageSummary, ...] = ()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from spark_sched.traces.model import TABLES
 from spark_sched.traces.readers import FORMATS
+from spark_sched.traces.tables import TABLES
 
 REGENERATE = "python -m spark_sched.traces.docs docs/traces.md"
 BEGIN = "<!-- made from the declarations: begin -->"

@@ -1,4 +1,4 @@
-"""A trace as one Parquet file: a row per job, its phases nested in it, their tasks nested in them.
+"""A trace as one Parquet file: a row per job, its stages nested in it, their tasks nested in them.
 
 One file, written atomically, read in chunks of whole jobs; a reader of jobs alone touches no task.
 """
@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_sched.errors import BadInputError
-from spark_sched.traces.model import (
+from spark_sched.traces.tables import (
     JOB_SCHEMA,
-    PHASE_SCHEMA,
+    STAGE_SCHEMA,
     TASK_SCHEMA,
     Trace,
     TraceChunk,
@@ -30,12 +30,12 @@ META_KEY = b"spark_sched.trace"
 #: What reading a damaged file raises, here and in pyarrow.
 _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError, AttributeError, IndexError)
 
-_TASK_FIELDS = [f for f in TASK_SCHEMA if f.name not in ("job", "phase")]
+_TASK_FIELDS = [f for f in TASK_SCHEMA if f.name not in ("job", "stage")]
 _TASK_LIST = pa.list_(pa.field("task", pa.struct(_TASK_FIELDS), nullable=False))
-_PHASE_FIELDS = [f for f in PHASE_SCHEMA if f.name not in ("job", "phase")]
-_PHASE_STRUCT = pa.struct([*_PHASE_FIELDS, pa.field("task_rows", _TASK_LIST, nullable=False)])
-_PHASE_LIST = pa.list_(pa.field("phase", _PHASE_STRUCT, nullable=False))
-FILE_SCHEMA = pa.schema([*JOB_SCHEMA, pa.field("phases", _PHASE_LIST, nullable=False)])
+_STAGE_FIELDS = [f for f in STAGE_SCHEMA if f.name not in ("job", "stage")]
+_STAGE_STRUCT = pa.struct([*_STAGE_FIELDS, pa.field("task_rows", _TASK_LIST, nullable=False)])
+_STAGE_LIST = pa.list_(pa.field("stage", _STAGE_STRUCT, nullable=False))
+FILE_SCHEMA = pa.schema([*JOB_SCHEMA, pa.field("stages", _STAGE_LIST, nullable=False)])
 
 
 def write_trace(trace: Trace, path: Path | str) -> None:
@@ -144,45 +144,45 @@ def _offsets(counts: npt.NDArray[np.int64]) -> pa.Array:
 
 def _nest(chunk: TraceChunk) -> pa.Table:
     job = _numbers(chunk.jobs, "job")
-    phase_row = np.searchsorted(job, _numbers(chunk.phases, "job"))
-    per_job = np.bincount(phase_row, minlength=len(job))
-    first_phase = np.concatenate(([0], np.cumsum(per_job)))
+    stage_row = np.searchsorted(job, _numbers(chunk.stages, "job"))
+    per_job = np.bincount(stage_row, minlength=len(job))
+    first_stage = np.concatenate(([0], np.cumsum(per_job)))
     task_job = np.searchsorted(job, _numbers(chunk.tasks, "job"))
-    per_phase = np.bincount(
-        first_phase[task_job] + _numbers(chunk.tasks, "phase"), minlength=chunk.phases.num_rows
+    per_stage = np.bincount(
+        first_stage[task_job] + _numbers(chunk.tasks, "stage"), minlength=chunk.stages.num_rows
     )
     tasks = pa.StructArray.from_arrays(
         [_whole(chunk.tasks, f.name) for f in _TASK_FIELDS], fields=_TASK_FIELDS
     )
-    task_lists = pa.ListArray.from_arrays(_offsets(per_phase), tasks, type=_TASK_LIST)
-    phases = pa.StructArray.from_arrays(
-        [*(_whole(chunk.phases, f.name) for f in _PHASE_FIELDS), task_lists], fields=list(_PHASE_STRUCT)
+    task_lists = pa.ListArray.from_arrays(_offsets(per_stage), tasks, type=_TASK_LIST)
+    stages = pa.StructArray.from_arrays(
+        [*(_whole(chunk.stages, f.name) for f in _STAGE_FIELDS), task_lists], fields=list(_STAGE_STRUCT)
     )
-    phase_lists = pa.ListArray.from_arrays(_offsets(per_job), phases, type=_PHASE_LIST)
-    return pa.table([*chunk.jobs.columns, phase_lists], schema=FILE_SCHEMA)
+    stage_lists = pa.ListArray.from_arrays(_offsets(per_job), stages, type=_STAGE_LIST)
+    return pa.table([*chunk.jobs.columns, stage_lists], schema=FILE_SCHEMA)
 
 
 def _flatten(batch: pa.RecordBatch) -> TraceChunk:
     job = _numbers(batch, "job")
-    phase_lists = batch.column("phases")
-    per_job = np.diff(phase_lists.offsets.to_numpy())
-    phases = phase_lists.flatten()
-    fields = dict(zip((f.name for f in _PHASE_STRUCT), phases.flatten(), strict=True))
+    stage_lists = batch.column("stages")
+    per_job = np.diff(stage_lists.offsets.to_numpy())
+    stages = stage_lists.flatten()
+    fields = dict(zip((f.name for f in _STAGE_STRUCT), stages.flatten(), strict=True))
     task_lists = fields["task_rows"]
-    per_phase = np.diff(task_lists.offsets.to_numpy())
+    per_stage = np.diff(task_lists.offsets.to_numpy())
     tasks = dict(zip((f.name for f in _TASK_FIELDS), task_lists.flatten().flatten(), strict=True))
-    phase_job = np.repeat(job, per_job)
-    first_phase = np.repeat(
+    stage_job = np.repeat(job, per_job)
+    first_stage = np.repeat(
         np.concatenate(([0], np.cumsum(per_job)[:-1])) if len(per_job) else per_job, per_job
     )
-    phase_number = (np.arange(len(phase_job)) - first_phase).astype(np.int32)
-    fields |= {"job": pa.array(phase_job), "phase": pa.array(phase_number)}
+    stage_number = (np.arange(len(stage_job)) - first_stage).astype(np.int32)
+    fields |= {"job": pa.array(stage_job), "stage": pa.array(stage_number)}
     tasks |= {
-        "job": pa.array(np.repeat(phase_job, per_phase)),
-        "phase": pa.array(np.repeat(phase_number, per_phase)),
+        "job": pa.array(np.repeat(stage_job, per_stage)),
+        "stage": pa.array(np.repeat(stage_number, per_stage)),
     }
     return TraceChunk(
         pa.table([batch.column(f.name) for f in JOB_SCHEMA], schema=JOB_SCHEMA),
-        pa.table([fields[f.name] for f in PHASE_SCHEMA], schema=PHASE_SCHEMA),
+        pa.table([fields[f.name] for f in STAGE_SCHEMA], schema=STAGE_SCHEMA),
         pa.table([tasks[f.name] for f in TASK_SCHEMA], schema=TASK_SCHEMA),
     )

@@ -2,7 +2,7 @@
 bursts.
 
 3Sigma fig. 2 (runtime distribution, CoV of runtimes by user and by resources requested), the slot-reservation
-paper §IV-B and SLearn (variation of task durations within a phase), the thesis' table 9.2 (arrivals).
+paper §IV-B and SLearn (variation of task durations within a stage), the thesis' table 9.2 (arrivals).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spark_sched.traces.model import TraceChunk
+from spark_sched.traces.tables import TraceChunk
 
 Floats = npt.NDArray[np.float64]
 
@@ -110,9 +110,9 @@ class TraceStats:
     """
 
     def __init__(self) -> None:
-        self._jobs = self._phases = self._tasks = 0
+        self._jobs = self._stages = self._tasks = 0
         self._columns: dict[str, list[Floats]] = {
-            n: [] for n in ("runtime", "submit", "phases", "tasks", "work", "task")
+            n: [] for n in ("runtime", "submit", "stages", "tasks", "work", "task")
         }
         self._outcomes: Counter[str] = Counter()
         self._attempts: Counter[str] = Counter()
@@ -127,7 +127,7 @@ class TraceStats:
     def add(self, chunk: TraceChunk) -> None:
         jobs = chunk.jobs
         self._jobs += jobs.num_rows
-        self._phases += chunk.phases.num_rows
+        self._stages += chunk.stages.num_rows
         self._tasks += chunk.tasks.num_rows
         outcomes = jobs.column("outcome").to_pylist()
         self._outcomes.update(outcomes)
@@ -158,12 +158,12 @@ class TraceStats:
 
     def _shape(self, chunk: TraceChunk) -> None:
         job = chunk.jobs.column("job").to_numpy()
-        phase_job = np.searchsorted(job, chunk.phases.column("job").to_numpy())
-        per_job = np.bincount(phase_job, minlength=len(job)).astype(float)
-        self._columns["phases"].append(per_job)
-        tasks = _floats(chunk.phases, "tasks")
+        stage_job = np.searchsorted(job, chunk.stages.column("job").to_numpy())
+        per_job = np.bincount(stage_job, minlength=len(job)).astype(float)
+        self._columns["stages"].append(per_job)
+        tasks = _floats(chunk.stages, "tasks")
         known = ~np.isnan(tasks)
-        per_job_tasks = np.bincount(phase_job[known], tasks[known], len(job)).astype(float)
+        per_job_tasks = np.bincount(stage_job[known], tasks[known], len(job)).astype(float)
         self._columns["tasks"].append(per_job_tasks[per_job_tasks > 0])
         outcome = chunk.tasks.column("outcome").to_pylist()
         self._attempts.update(outcome)
@@ -172,20 +172,20 @@ class TraceStats:
         )
         duration_s = _floats(chunk.tasks, "duration_s")
         good = np.array([o == "finished" for o in outcome], dtype=bool) & ~np.isnan(duration_s)
-        row_of = np.searchsorted(chunk.phases.column("job").to_numpy(), chunk.tasks.column("job").to_numpy())
-        row_of = row_of + chunk.tasks.column("phase").to_numpy()
+        row_of = np.searchsorted(chunk.stages.column("job").to_numpy(), chunk.tasks.column("job").to_numpy())
+        row_of = row_of + chunk.tasks.column("stage").to_numpy()
         rows, values = row_of[good], duration_s[good]
         self._columns["task"].append(values)
-        count = np.bincount(rows, minlength=chunk.phases.num_rows)
-        total = np.bincount(rows, values, chunk.phases.num_rows)
+        count = np.bincount(rows, minlength=chunk.stages.num_rows)
+        total = np.bincount(rows, values, chunk.stages.num_rows)
         mean = total / np.maximum(count, 1)
-        spread = np.bincount(rows, (values - mean[rows]) ** 2, chunk.phases.num_rows)
+        spread = np.bincount(rows, (values - mean[rows]) ** 2, chunk.stages.num_rows)
         enough = (count >= 2) & (mean > 0)
         self._within.append(np.sqrt(spread[enough] / count[enough]) / mean[enough])
-        stated = _floats(chunk.phases, "mean_task_s")
+        stated = _floats(chunk.stages, "mean_task_s")
         mean = np.where(count > 0, mean, stated)
         work = np.nan_to_num(mean * tasks)
-        self._columns["work"].append(np.bincount(phase_job, work, len(job)).astype(float))
+        self._columns["work"].append(np.bincount(stage_job, work, len(job)).astype(float))
 
     def result(self) -> dict[str, Any]:
         """One JSON-ready object; what the trace cannot tell is null."""
@@ -195,7 +195,7 @@ class TraceStats:
         work = float(columns["work"].sum()) or None
         return {
             "jobs": self._jobs,
-            "phases": self._phases,
+            "stages": self._stages,
             "task_attempts": self._tasks,
             "copies": self._copies,
             "users": len(self._users),
@@ -211,11 +211,11 @@ class TraceStats:
             "runtime_cov_by_user": self._by_user.summary(),
             "runtime_cov_by_slots": self._by_slots.summary(),
             "runtime_cov_by_user_and_name": self._by_program.summary(),
-            "phases_per_job": quantiles(columns["phases"]),
+            "stages_per_job": quantiles(columns["stages"]),
             "tasks_per_job": quantiles(columns["tasks"]),
             "task_s": quantiles(columns["task"]),
             "task_tail_alpha": hill(columns["task"]),
-            "task_cov_within_phase": quantiles(within),
+            "task_cov_within_stage": quantiles(within),
             "work_slot_s": work,
             "mean_slots_busy": work / span_s if work is not None and span_s else None,
             "arrivals": burstiness(columns["submit"]),

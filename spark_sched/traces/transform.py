@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.generators.pareto import pareto_durations_s
-from spark_sched.traces.model import JOB_SCHEMA, PHASE_SCHEMA, TASK_SCHEMA, Trace, TraceMeta
+from spark_sched.traces.tables import JOB_SCHEMA, STAGE_SCHEMA, TASK_SCHEMA, Trace, TraceMeta
 
 Ints = npt.NDArray[np.int64]
 
@@ -50,7 +50,7 @@ def with_columns(trace: Trace, **columns: Any) -> Trace:
 
 def with_arrivals(trace: Trace, submit_s: npt.NDArray[np.float64]) -> Trace:
     """Other submission times (seconds, one per job); deadlines move along. What the source's own run recorded
-    (starts and ends of jobs, phases and tasks) no longer means anything and becomes null; durations and
+    (starts and ends of jobs, stages and tasks) no longer means anything and becomes null; durations and
     delays stay.
     """
     old_s = trace.jobs.column("submit_s").to_numpy()
@@ -65,7 +65,7 @@ def with_arrivals(trace: Trace, submit_s: npt.NDArray[np.float64]) -> Trace:
     return replace(
         trace,
         jobs=jobs,
-        phases=_without(trace.phases, PHASE_SCHEMA, ("submit_s", "end_s")),
+        stages=_without(trace.stages, STAGE_SCHEMA, ("submit_s", "end_s")),
         tasks=_without(trace.tasks, TASK_SCHEMA, ("start_s",)),
     )
 
@@ -79,7 +79,7 @@ def take(trace: Trace, jobs: Sequence[int] | Ints) -> Trace:
             f"the trace has jobs 0 to {trace.jobs.num_rows - 1}, not {rows.min()} to {rows.max()}"
         )
     numbers = trace.jobs.column("job").to_numpy()[rows]
-    phase_rows, phase_jobs = _rows_of(trace.phases, numbers)
+    stage_rows, stage_jobs = _rows_of(trace.stages, numbers)
     task_rows, task_jobs = _rows_of(trace.tasks, numbers)
     taken = trace.jobs.take(pa.array(rows))
     seen: dict[str, int] = {}
@@ -92,7 +92,7 @@ def take(trace: Trace, jobs: Sequence[int] | Ints) -> Trace:
     return replace(
         trace,
         jobs=taken,
-        phases=_set(trace.phases.take(pa.array(phase_rows)), PHASE_SCHEMA, "job", phase_jobs),
+        stages=_set(trace.stages.take(pa.array(stage_rows)), STAGE_SCHEMA, "job", stage_jobs),
         tasks=_set(trace.tasks.take(pa.array(task_rows)), TASK_SCHEMA, "job", task_jobs),
     )
 
@@ -104,39 +104,39 @@ def by_submission(trace: Trace) -> Trace:
 
 
 def complete(trace: Trace) -> Trace:
-    """Only jobs that a simulator can run: submitted at a known time, with phases, all with tasks and
+    """Only jobs that a simulator can run: submitted at a known time, with stages, all with tasks and
     durations.
 
     What is left out is named in the notes of the meta data, by number.
     """
     jobs = trace.jobs.column("job").to_numpy()
     known = ~np.isnan(trace.jobs.column("submit_s").to_numpy())
-    has_phase = np.isin(jobs, trace.phases.column("job").to_numpy())
-    mean_s = phase_means_s(trace)
-    tasks = np.nan_to_num(trace.phases.column("tasks").to_numpy().astype(float))
-    bad_phase = np.isnan(mean_s) | (tasks < 1)
-    broken = np.isin(jobs, trace.phases.column("job").to_numpy()[bad_phase])
-    keep = known & has_phase & ~broken
+    has_stage = np.isin(jobs, trace.stages.column("job").to_numpy())
+    mean_s = stage_means_s(trace)
+    tasks = np.nan_to_num(trace.stages.column("tasks").to_numpy().astype(float))
+    bad_stage = np.isnan(mean_s) | (tasks < 1)
+    broken = np.isin(jobs, trace.stages.column("job").to_numpy()[bad_stage])
+    keep = known & has_stage & ~broken
     left_out = int((~keep).sum())
     chosen = take(trace, np.flatnonzero(keep))
     return (
         chosen
         if not left_out
-        else chosen.with_note(f"{left_out} jobs without arrival, phases or durations left out")
+        else chosen.with_note(f"{left_out} jobs without arrival, stages or durations left out")
     )
 
 
 def merge(*traces: Trace) -> Trace:
     """All jobs in one trace, in the order given, ``source_id`` with the number of its trace in front
     (``0/…``)."""
-    jobs, phases, tasks = [], [], []
+    jobs, stages, tasks = [], [], []
     offset = 0
     for number, trace in enumerate(traces):
         part = take(trace, np.arange(trace.jobs.num_rows))
         ids = [f"{number}/{source_id}" for source_id in part.jobs.column("source_id").to_pylist()]
         table = part.jobs.set_column(1, JOB_SCHEMA.field("source_id"), pa.array(ids, pa.string()))
         jobs.append(_shift(table, JOB_SCHEMA, offset))
-        phases.append(_shift(part.phases, PHASE_SCHEMA, offset))
+        stages.append(_shift(part.stages, STAGE_SCHEMA, offset))
         tasks.append(_shift(part.tasks, TASK_SCHEMA, offset))
         offset += part.jobs.num_rows
     units = {(t.meta.cpu_unit, t.meta.memory_unit) for t in traces}
@@ -153,37 +153,37 @@ def merge(*traces: Trace) -> Trace:
     )
     return Trace(
         pa.concat_tables(jobs or [JOB_SCHEMA.empty_table()]).combine_chunks(),
-        pa.concat_tables(phases or [PHASE_SCHEMA.empty_table()]).combine_chunks(),
+        pa.concat_tables(stages or [STAGE_SCHEMA.empty_table()]).combine_chunks(),
         pa.concat_tables(tasks or [TASK_SCHEMA.empty_table()]).combine_chunks(),
         meta,
     )
 
 
-def phase_means_s(trace: Trace) -> npt.NDArray[np.float64]:
-    """Mean task duration of each phase (row of ``phases``): of its finished, measured tasks, else
+def stage_means_s(trace: Trace) -> npt.NDArray[np.float64]:
+    """Mean task duration of each stage (row of ``stages``): of its finished, measured tasks, else
     ``mean_task_s``, else NaN."""
-    rows = _phase_rows(trace)
+    rows = _stage_rows(trace)
     duration_s = trace.tasks.column("duration_s").to_numpy()
     finished = pc.equal(trace.tasks.column("outcome"), "finished").to_numpy() & ~np.isnan(duration_s)
-    count = np.bincount(rows[finished], minlength=trace.phases.num_rows)
-    total_s = np.bincount(rows[finished], duration_s[finished], trace.phases.num_rows)
-    stated = trace.phases.column("mean_task_s").to_numpy()
+    count = np.bincount(rows[finished], minlength=trace.stages.num_rows)
+    total_s = np.bincount(rows[finished], duration_s[finished], trace.stages.num_rows)
+    stated = trace.stages.column("mean_task_s").to_numpy()
     return np.where(count > 0, total_s / np.maximum(count, 1), stated)
 
 
 def pareto_tasks(rng: np.random.Generator, trace: Trace, alpha: float) -> Trace:
-    """Every task's duration drawn from a Pareto distribution of shape ``alpha`` with its phase's mean
-    (slot-reservation paper, fig. 17). Phases without tasks or mean keep none; copies, failed attempts and
+    """Every task's duration drawn from a Pareto distribution of shape ``alpha`` with its stage's mean
+    (slot-reservation paper, fig. 17). Stages without tasks or mean keep none; copies, failed attempts and
     recorded times go.
     """
-    mean_s = phase_means_s(trace)
-    tasks = np.nan_to_num(trace.phases.column("tasks").to_numpy().astype(float)).astype(np.int64)
+    mean_s = stage_means_s(trace)
+    tasks = np.nan_to_num(trace.stages.column("tasks").to_numpy().astype(float)).astype(np.int64)
     tasks = np.where(np.isnan(mean_s), 0, tasks)
     total = int(tasks.sum())
     first = np.cumsum(tasks) - tasks
     table = {
-        "job": np.repeat(trace.phases.column("job").to_numpy(), tasks),
-        "phase": np.repeat(trace.phases.column("phase").to_numpy(), tasks),
+        "job": np.repeat(trace.stages.column("job").to_numpy(), tasks),
+        "stage": np.repeat(trace.stages.column("stage").to_numpy(), tasks),
         "task": (np.arange(total) - np.repeat(first, tasks)).astype(np.int32),
         "attempt": np.zeros(total, np.int32),
         "start_s": pa.nulls(total, pa.float64()),
@@ -197,9 +197,9 @@ def pareto_tasks(rng: np.random.Generator, trace: Trace, alpha: float) -> Trace:
     )
 
 
-def _phase_rows(trace: Trace) -> Ints:
-    first = np.searchsorted(trace.phases.column("job").to_numpy(), trace.tasks.column("job").to_numpy())
-    return np.asarray(first + trace.tasks.column("phase").to_numpy(), dtype=np.int64)
+def _stage_rows(trace: Trace) -> Ints:
+    first = np.searchsorted(trace.stages.column("job").to_numpy(), trace.tasks.column("job").to_numpy())
+    return np.asarray(first + trace.tasks.column("stage").to_numpy(), dtype=np.int64)
 
 
 def _rows_of(table: pa.Table, jobs: Ints) -> tuple[Ints, Ints]:

@@ -35,8 +35,8 @@ class ForegroundSize:
     storage
         Where the input comes from; its partitions are the job's degree of parallelism.
     passes
-        Reads of the whole input. Each is one phase of uneven reads, then MLlib's or the shuffle's own short
-        phases.
+        Reads of the whole input. Each is one stage of uneven reads, then MLlib's or the shuffle's own short
+        stages.
     rows
         Points (KMeans, SVM) or pages (PageRank) per partition.
     """
@@ -88,7 +88,7 @@ def svm(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
     jvm: Any = sc._jvm
     trainer = jvm.org.apache.spark.mllib.classification.SVMWithSGD(1.0, max(1, size.passes - 1), 0.01, 1.0)
     trainer.setValidateData(False)
-    # Known here; else MLlib begins with a phase of one task that reads a whole partition for its first row.
+    # Known here; else MLlib begins with a stage of one task that reads a whole partition for its first row.
     getattr(trainer, "numFeatures_$eq")(FEATURES)
     trainer.optimizer().setConvergenceTol(0.0)  # the number of passes is part of the measurement
     initial = _py2java(sc, Vectors.zeros(FEATURES))
@@ -97,7 +97,7 @@ def svm(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
 
 
 def pagerank(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
-    """PageRank over RDDs, one Spark job with a phase per iteration; returns ranks' sums per partition.
+    """PageRank over RDDs, one Spark job with a stage per iteration; returns ranks' sums per partition.
 
     Pages are dealt to partitions by number, so the join of ranks and links is local to a partition (as it is
     with co-partitioned RDDs) and each iteration reads the links from storage and shuffles once.

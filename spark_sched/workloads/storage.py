@@ -23,7 +23,7 @@ class SlowStorage:
         Number of partitions, at least 1.
     min_read_s, max_read_s
         Range of read times in seconds. They are spread evenly over the range and dealt to the partitions by
-        ``seed``: tasks are uneven and light-tailed, yet a phase's longest task is the same for every seed.
+        ``seed``: tasks are uneven and light-tailed, yet a stage's longest task is the same for every seed.
     seed
         Deals the read times and makes the data.
     """

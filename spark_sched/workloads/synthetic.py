@@ -1,6 +1,6 @@
-"""Synthetic jobs of sleeping phases and of empty tasks, for benchmarks that need exact durations.
+"""Synthetic jobs of sleeping stages and of empty tasks, for benchmarks that need exact durations.
 
-A phase is one Spark action; its tasks sleep inside the JVM. Every attempt of a task may have a duration of
+A stage is one Spark action; its tasks sleep inside the JVM. Every attempt of a task may have a duration of
 its own, as when a copy of a straggler lands on a faster slot.
 """
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _FIRST_ATTEMPT = r"task [0-9]+\.0 in stage"
 
 
-def sleeping_phase(spark: SparkSession, first_ms: Sequence[int], copy_ms: Sequence[int]) -> DataFrame:
-    """A phase of ``len(first_ms)`` tasks; evaluating partition *i* sleeps in its executor.
+def sleeping_stage(spark: SparkSession, first_ms: Sequence[int], copy_ms: Sequence[int]) -> DataFrame:
+    """A stage of ``len(first_ms)`` tasks; evaluating partition *i* sleeps in its executor.
 
     ``first_ms[i]`` is how long the first attempt takes, ``copy_ms[i]`` every later one, in milliseconds.
     """
@@ -29,11 +29,11 @@ def sleeping_phase(spark: SparkSession, first_ms: Sequence[int], copy_ms: Sequen
     return tasks.selectExpr(f"java_method('java.lang.Thread', 'sleep', {with_escapes})")
 
 
-def run_phases(spark: SparkSession, phases: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
-    """Run phases one after the other, each behind the last one's barrier; returns the seconds they took."""
+def run_stages(spark: SparkSession, stages: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
+    """Run stages one after the other, each behind the last one's barrier; returns the seconds they took."""
     started_s = time.monotonic()
-    for first_ms, copy_ms in phases:
-        sleeping_phase(spark, first_ms, copy_ms).collect()
+    for first_ms, copy_ms in stages:
+        sleeping_stage(spark, first_ms, copy_ms).collect()
     return time.monotonic() - started_s
 
 

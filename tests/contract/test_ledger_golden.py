@@ -33,7 +33,7 @@ def _rules(document: dict[str, Any]) -> dict[str, Rule]:
     rules = {}
     for name, changes in document["rules"].items():
         fields = {**base, **changes}
-        rules[name] = Rule(**{**fields, "phase_tasks": tuple(fields["phase_tasks"])})
+        rules[name] = Rule(**{**fields, "stage_tasks": tuple(fields["stage_tasks"])})
     return rules
 
 

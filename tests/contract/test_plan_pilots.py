@@ -52,12 +52,12 @@ def test_what_is_not_set_is_left_out() -> None:
 @pytest.mark.parametrize(
     "pilots",
     [
-        {"phase": 0, "tasks": []},
-        {"phase": 0, "tasks": [3, 3]},
-        {"phase": 0, "tasks": [-1]},
-        {"phase": -1, "tasks": [0]},
+        {"stage": 0, "tasks": []},
+        {"stage": 0, "tasks": [3, 3]},
+        {"stage": 0, "tasks": [-1]},
+        {"stage": -1, "tasks": [0]},
         {"tasks": [0]},
-        {"phase": 0},
+        {"stage": 0},
     ],
     ids=str,
 )

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
-from spark_sched.events import ExecutorAdded, JobStarted, PhaseStarted, SlotHeld, TaskLaunched
+from spark_sched.events import ExecutorAdded, JobStarted, SlotHeld, StageStarted, TaskLaunched
 from spark_sched.policies import Plan, Policy, PolicySettings, available, create
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import ClusterState, Snapshot
@@ -42,7 +42,7 @@ jobs = st.builds(
 )
 forecasts = st.builds(
     Forecast,
-    phase_tasks=st.lists(st.integers(1, 10**6), max_size=4).map(tuple),
+    stage_tasks=st.lists(st.integers(1, 10**6), max_size=4).map(tuple),
     alpha=st.none() | st.floats(1.01, 100),
     t_m_ms=st.none() | st.floats(1, 1e9),
     source=st.just("test"),
@@ -59,7 +59,7 @@ def worlds(draw: st.DrawFn) -> tuple[Snapshot, dict[str, Forecast]]:
     for n, job in enumerate(draw(st.lists(jobs, max_size=8, unique_by=lambda job: job.job))):
         state.apply(job)
         state.apply(
-            PhaseStarted(job.time_ms, job.job, f"{n}.0", "p", 0, 3, None, False, False, draw(st.booleans()))
+            StageStarted(job.time_ms, job.job, f"{n}.0", "p", 0, 3, None, False, False, draw(st.booleans()))
         )
         if draw(st.booleans()):
             state.apply(TaskLaunched(job.time_ms, job.job, f"{n}.0", n, 0, "e", False))
@@ -129,7 +129,7 @@ def full_cluster(*, restartable: bool) -> tuple[Snapshot, dict[str, Forecast]]:
     told = {}
     for key, deadline_ms, runtime_s in (("runs", None, 600.0), ("waits", 20_000, 10.0)):
         state.apply(JobStarted(0, key, key, None, 0, None, deadline_ms, None, True, True))
-        state.apply(PhaseStarted(0, key, f"{key}.0", "p", 0, 4, None, True, False, restartable))
+        state.apply(StageStarted(0, key, f"{key}.0", "p", 0, 4, None, True, False, restartable))
         told[key] = Forecast(runtime=RuntimeDistribution.point_s(runtime_s), runtime_point_s=runtime_s)
     for task in range(4):
         state.apply(TaskLaunched(0, "runs", "runs.0", task, task, "e", False))

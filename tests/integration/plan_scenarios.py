@@ -19,7 +19,7 @@ from pyspark import InheritableThread, SparkContext, TaskContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from spark_sched.admissions import PlannerSilentError
+from spark_sched.api.admission import PlannerSilentError
 from tests.integration.scenarios import Result, counters, running_tasks, settled, wait_until, warm_up
 
 Row = tuple[int, int, int, float]
@@ -52,7 +52,7 @@ class Plans:
 
 
 class Running:
-    """A job of one phase in a thread of its own; its key is known at once, its rows when it ended."""
+    """A job of one stage in a thread of its own; its key is known at once, its rows when it ended."""
 
     def __init__(self, spark: SparkSession, name: str, tasks: int, body: Callable[[int], Row]) -> None:
         self.rows: list[Row] = []
@@ -198,7 +198,7 @@ def pilots_first(spark: SparkSession) -> Result:
         # Both must be there: slots that no other job can use would go to tasks that are no pilots.
         wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "two jobs were to wait")
         plans.submit(
-            {"job": sampled.key, "pilots": {"phase": 0, "tasks": [5, 9]}},
+            {"job": sampled.key, "pilots": {"stage": 0, "tasks": [5, 9]}},
             {"job": other.key},
             new_jobs_wait=True,
         )
@@ -207,7 +207,7 @@ def pilots_first(spark: SparkSession) -> Result:
         plans.submit({"job": "nobody"}, new_jobs_wait=True)
         alone = Running(spark, "alone", 4, lambda partition: _meets(partition, here, 4))
         wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 1, "a job was to wait")
-        plans.submit({"job": alone.key, "pilots": {"phase": 0, "tasks": [3]}}, new_jobs_wait=True)
+        plans.submit({"job": alone.key, "pilots": {"stage": 0, "tasks": [3]}}, new_jobs_wait=True)
         alone_rows = alone.join()
         return {
             "by_first_start": [int(line) for line in started.read_text().split()],
@@ -220,7 +220,7 @@ def pilots_first(spark: SparkSession) -> Result:
 
 
 def _meets(partition: int, here: Path, tasks: int) -> Row:
-    """A task that needs all the tasks of its phase to run at the same time."""
+    """A task that needs all the tasks of its stage to run at the same time."""
     (here / f"met-{partition}").touch()
     wait_until(lambda: len(list(here.glob("met-*"))) == tasks, "the others did not run beside it")
     return this_attempt(partition)

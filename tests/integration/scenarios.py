@@ -21,7 +21,7 @@ from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
 import spark_sched
-import spark_sched.session
+import spark_sched.api.job
 
 Result = dict[str, Any]
 
@@ -48,7 +48,7 @@ def counted_from(sc: SparkContext | None) -> None:
 
 
 def attached(sc: SparkContext) -> bool:
-    return spark_sched.session._scheduler_of(sc) is not None
+    return spark_sched.api.job._scheduler_of(sc) is not None
 
 
 def settled(sc: SparkContext) -> dict[str, int]:
@@ -80,7 +80,7 @@ def warm_up(sc: SparkContext, slots: int) -> None:
 def background(
     sc: SparkContext, tasks: int, seconds: float = 1.0, *, behind: int = 0
 ) -> Iterator[list[float]]:
-    """Unmarked single-phase work beside the block, submitted once ``behind`` tasks run.
+    """Unmarked single-stage work beside the block, submitted once ``behind`` tasks run.
 
     Yields the list of its tasks' start times, which is filled when they ended.
     """
@@ -129,7 +129,7 @@ def running_tasks(sc: SparkContext) -> int:
 
 
 def across_barriers(spark: SparkSession) -> Result:
-    """Two actions of two phases each on all four slots, beside more background than fits."""
+    """Two actions of two stages each on all four slots, beside more background than fits."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     first: list[float] = []
@@ -147,7 +147,7 @@ def across_barriers(spark: SparkSession) -> Result:
         action()
         mine = max(first[:4])  # all four slots are the job's from here on …
         action()
-        ours_until = max(last)  # … until its last phase's last task started
+        ours_until = max(last)  # … until its last stage's last task started
     return {
         "intruders": sum(mine < started < ours_until for started in starts),
         "background_tasks": len(starts),
@@ -297,7 +297,7 @@ def executor_pid() -> int:
 
 
 def barrier(spark: SparkSession) -> Result:
-    """Barrier phases of a job with high priority beside background, and of unmarked work beside holds."""
+    """Barrier stages of a job with high priority beside background, and of unmarked work beside holds."""
     sc = spark.sparkContext
     warm_up(sc, 4)
 
@@ -370,14 +370,14 @@ def _kill_executor_once() -> None:
 
 
 def fair_pools(spark: SparkSession) -> Result:
-    """Figure 13: phases of uneven tasks and a map-only job share the slots fairly, at equal priority."""
+    """Figure 13: stages of uneven tasks and a map-only job share the slots fairly, at equal priority."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     rows: dict[str, list[tuple[int, float, float]]] = {}
 
-    def phases() -> None:
+    def stages() -> None:
         sc.setLocalProperty("spark.scheduler.pool", "one")
-        with spark_sched.job(spark, "phases", isolation=1.0, copies="never"):
+        with spark_sched.job(spark, "stages", isolation=1.0, copies="never"):
             rows["one"] = []
             for _ in range(3):
                 uneven = sleeper(lambda p: 0.4 + 1.2 * p)
@@ -387,14 +387,14 @@ def fair_pools(spark: SparkSession) -> Result:
         sc.setLocalProperty("spark.scheduler.pool", "two")
         rows["two"] = sc.parallelize(range(24), 24).map(sleeper(lambda _: 0.8)).collect()
 
-    threads = [InheritableThread(target=phases), InheritableThread(target=flat)]
+    threads = [InheritableThread(target=stages), InheritableThread(target=flat)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     begin = max(start for _, start, _ in rows["one"][:2])
     end = max(start for _, start, _ in rows["one"])
-    # What the map-only job runs at once while the other has its phases: never more than its half.
+    # What the map-only job runs at once while the other has its stages: never more than its half.
     inside = [(s, e) for _, s, e in rows["two"] if s > begin and s < end]
     most = max((sum(s2 <= s < e2 for s2, e2 in inside) for s, _ in inside), default=0)
     return {"most_at_once": most, "counters": settled(sc)}
@@ -427,7 +427,7 @@ def pool_weights(spark: SparkSession) -> Result:
 
 
 def recurring(spark: SparkSession) -> Result:
-    """The same name twice: the second run's first plan knows the phases of the first."""
+    """The same name twice: the second run's first plan knows the stages of the first."""
     sc = spark.sparkContext
     warm_up(sc, 4)
     totals = []

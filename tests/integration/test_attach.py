@@ -14,7 +14,7 @@ from spark_sched.config import format_properties, read_properties
 
 pytestmark = pytest.mark.integration
 
-# Two phases under a mark, then what the JVM says about itself, as the last line of standard output.
+# Two stages under a mark, then what the JVM says about itself, as the last line of standard output.
 _PROGRAM = """
 import json, os, sys
 from operator import add

@@ -68,7 +68,7 @@ def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path
     done = run("plan", "spark.sched.history.path=history.db", cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
     imported = tmp_path / "imported"
-    assert not imported.exists() or "spark_sched.runtime" not in imported.read_text()
+    assert not imported.exists() or "spark_sched.planner" not in imported.read_text()
     assert learned(tmp_path / "history.db") == 1
 
 

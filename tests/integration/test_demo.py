@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.experiments import plan
-from spark_sched.experiments.demo import run_demo
+from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo.demo import run_demo
 from spark_sched.terminal import EXIT_INTERRUPTED
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -27,7 +27,7 @@ SMALL = dataclasses.replace(
 
 INTERRUPTED = """
 import pathlib, sys
-from spark_sched.experiments.demo import run_demo
+from spark_sched.experiments.demo.demo import run_demo
 sys.exit(run_demo(quick=True, out=pathlib.Path(sys.argv[1])))
 """
 

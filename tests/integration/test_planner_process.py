@@ -38,7 +38,7 @@ def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out(scenario: Scenar
 def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only(scenario: Scenario) -> None:
     result = scenario("planner_visible")
     secret = re.compile(r"\b[0-9a-f]{64}\b")
-    assert "spark_sched.runtime.planner" in result["seen"]
+    assert "spark_sched.planner.process" in result["seen"]
     assert not secret.search(result["seen"])
     assert not secret.search(result["log"])
 

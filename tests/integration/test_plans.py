@@ -42,7 +42,7 @@ def test_a_plan_of_start_times_is_followed_and_runs_out(scenario: Scenario) -> N
 
 
 @on("spark-sched:local[4,4]", NO_PLANNER)
-def test_pilots_run_before_the_others_of_their_phase_and_one_that_fails_opens_the_gate(
+def test_pilots_run_before_the_others_of_their_stage_and_one_that_fails_opens_the_gate(
     scenario: Scenario,
 ) -> None:
     result = checked(scenario, "pilots_first")

@@ -9,8 +9,8 @@ import pytest
 from scipy.stats import binomtest
 
 from spark_sched import bridge
+from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.cluster import LocalCluster
-from spark_sched.experiments.whatif import Question, answer, read_log
 from tests.replay.record import SLOTS_PER_WORKER, WORKERS, record
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]

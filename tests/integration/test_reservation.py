@@ -29,7 +29,7 @@ def nothing_leaked(result: dict[str, Any]) -> None:
 
 
 @each_master
-def test_no_background_task_gets_between_the_phases_and_actions_of_a_high_priority_job(
+def test_no_background_task_gets_between_the_stages_and_actions_of_a_high_priority_job(
     scenario: Scenario, master: str
 ) -> None:
     result = scenario("across_barriers")
@@ -102,9 +102,9 @@ def test_a_stage_attempted_again_keeps_the_ledger_true(scenario: Scenario) -> No
     assert result["background_tasks"] == 8
 
 
-# By the second setting Spark aborts a job whose barrier phase gets fewer slots than its offer seems to have.
+# By the second setting Spark aborts a job whose barrier stage gets fewer slots than its offer seems to have.
 @on(LOCAL, "spark.sched.copies.minSlowdown=0", "spark.locality.wait.legacyResetOnTaskLaunch=true")
-def test_barrier_phases_run_whole_beside_reservations_and_get_no_copies(scenario: Scenario) -> None:
+def test_barrier_stages_run_whole_beside_reservations_and_get_no_copies(scenario: Scenario) -> None:
     result = scenario("barrier")
     nothing_leaked(result)
     assert result["high"] == [0, 1, 2, 3] * 2

@@ -18,7 +18,7 @@ def counters(context):
     return json.loads(entry.counters(context._jsc.sc()))
 
 
-def two_phases(context):
+def two_stages(context):
     pairs = context.range(100, numSlices=8).map(lambda n: (n % 2, n))
     return dict(pairs.reduceByKey(add, 4).collect())
 
@@ -26,7 +26,7 @@ def two_phases(context):
 def test_a_marked_job_holds_slots_and_the_end_of_its_block_releases_them(spark_context):
     before = counters(spark_context)
     with spark_sched.job(spark_context, "held", priority=5):
-        assert two_phases(spark_context) == {0: 2450, 1: 2500}
+        assert two_stages(spark_context) == {0: 2450, 1: 2500}
         assert counters(spark_context)["slots_held_now"] > 0
     after = counters(spark_context)
     assert after["slots_held_now"] == 0
@@ -36,7 +36,7 @@ def test_a_marked_job_holds_slots_and_the_end_of_its_block_releases_them(spark_c
 
 def test_unmarked_work_holds_nothing(spark_context):
     before = counters(spark_context)["holds_total"]
-    assert two_phases(spark_context) == {0: 2450, 1: 2500}
+    assert two_stages(spark_context) == {0: 2450, 1: 2500}
     assert counters(spark_context)["holds_total"] == before
 
 
@@ -59,7 +59,7 @@ def test_an_inheritable_thread_works_for_the_block_it_was_started_in(spark_conte
 def test_a_block_that_fails_releases_what_it_held(spark_context):
     def fail():
         with spark_sched.job(spark_context, "failing", priority=5):
-            two_phases(spark_context)
+            two_stages(spark_context)
             raise RuntimeError("on purpose")
 
     with pytest.raises(RuntimeError, match="on purpose"):

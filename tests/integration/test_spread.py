@@ -25,12 +25,12 @@ name = "front"
 jobs = {jobs}
 gap = "5s"
 priority = 5
-phases = [{{ tasks = 6, mean = "2s", alpha = 1.6 }}, {{ tasks = 6, mean = "1s", alpha = 1.6 }}]
+stages = [{{ tasks = 6, mean = "2s", alpha = 1.6 }}, {{ tasks = 6, mean = "1s", alpha = 1.6 }}]
 [[workload]]
 name = "back"
 jobs = {jobs}
 gap = "2s"
-phases = [{{ tasks = 8, mean = "3s", alpha = 1.3 }}]
+stages = [{{ tasks = 8, mean = "3s", alpha = 1.3 }}]
 [[arm]]
 policy = "reservation"
 predictor = "history"

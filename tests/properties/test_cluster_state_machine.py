@@ -13,11 +13,11 @@ from spark_sched.events import (
     ExecutorRemoved,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
     ShortTasks,
     SlotFreed,
     SlotHeld,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
 )
@@ -25,7 +25,7 @@ from spark_sched.state import ClusterState, Snapshot
 
 executors = st.sampled_from(["e1", "e2"])
 jobs = st.sampled_from(["a", "b"])
-phases = st.sampled_from(["1.0", "1.1", "2.0"])
+stages = st.sampled_from(["1.0", "1.1", "2.0"])
 tasks = st.integers(0, 5)
 indexes = st.integers(0, 2)
 attempts = st.lists(st.tuples(tasks, indexes), min_size=1)
@@ -60,29 +60,29 @@ class AnyOrder(RuleBasedStateMachine):
     def job_ended(self, job: str) -> None:
         self.say(JobEnded(self.time_ms, job, "ended"))
 
-    @rule(job=jobs, phase=phases)
-    def phase_started(self, job: str, phase: str) -> None:
-        self.say(PhaseStarted(self.time_ms, job, phase, "p", 0, 3, None, False, False))
+    @rule(job=jobs, stage=stages)
+    def stage_started(self, job: str, stage: str) -> None:
+        self.say(StageStarted(self.time_ms, job, stage, "p", 0, 3, None, False, False))
 
-    @rule(job=jobs, phase=phases)
-    def phase_ended(self, job: str, phase: str) -> None:
-        self.say(PhaseEnded(self.time_ms, job, phase, True))
+    @rule(job=jobs, stage=stages)
+    def stage_ended(self, job: str, stage: str) -> None:
+        self.say(StageEnded(self.time_ms, job, stage, True))
 
-    @rule(job=jobs, phase=phases, task=tasks, index=indexes, executor=executors, copy=st.booleans())
-    def task_launched(self, job: str, phase: str, task: int, index: int, executor: str, copy: bool) -> None:
-        self.say(TaskLaunched(self.time_ms, job, phase, task, index, executor, copy))
+    @rule(job=jobs, stage=stages, task=tasks, index=indexes, executor=executors, copy=st.booleans())
+    def task_launched(self, job: str, stage: str, task: int, index: int, executor: str, copy: bool) -> None:
+        self.say(TaskLaunched(self.time_ms, job, stage, task, index, executor, copy))
 
     @rule(
-        job=jobs, phase=phases, task=tasks, index=indexes, executor=executors,
+        job=jobs, stage=stages, task=tasks, index=indexes, executor=executors,
         outcome=st.sampled_from(["success", "failed", "killed", "lost"]),
     )  # fmt: skip
-    def task_ended(self, job: str, phase: str, task: int, index: int, executor: str, outcome: str) -> None:
-        self.say(TaskEnded(self.time_ms, job, phase, task, index, executor, 5, outcome, False))
+    def task_ended(self, job: str, stage: str, task: int, index: int, executor: str, outcome: str) -> None:
+        self.say(TaskEnded(self.time_ms, job, stage, task, index, executor, 5, outcome, False))
 
-    @rule(job=jobs, phase=phases, executor=executors, attempts=attempts)
-    def short_tasks(self, job: str, phase: str, executor: str, attempts: list[tuple[int, int]]) -> None:
+    @rule(job=jobs, stage=stages, executor=executors, attempts=attempts)
+    def short_tasks(self, job: str, stage: str, executor: str, attempts: list[tuple[int, int]]) -> None:
         numbers, places = [task for task, _ in attempts], [index for _, index in attempts]
-        self.say(ShortTasks(self.time_ms, job, phase, executor, numbers, places, [5] * len(attempts)))
+        self.say(ShortTasks(self.time_ms, job, stage, executor, numbers, places, [5] * len(attempts)))
 
     @rule(job=jobs, executor=executors)
     def slot_held(self, job: str, executor: str) -> None:
@@ -111,8 +111,8 @@ class AnyOrder(RuleBasedStateMachine):
         for record in (*self.state._executors.values(), *self.state._jobs.values()):
             record.changed()
         for job in self.state._jobs.values():
-            for phase in job.phases.values():
-                phase.changed()
+            for stage in job.stages.values():
+                stage.changed()
         assert repr(self.state.snapshot()) == repr(snapshot)
 
     def teardown(self) -> None:

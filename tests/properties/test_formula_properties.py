@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from spark_sched.policies.reservation import (
     estimate_shape,
     isolation_probability,
-    phase_time_with_copies_s,
     reservation_deadline_s,
+    stage_time_with_copies_s,
     utilization_lower_bound,
 )
 
@@ -51,11 +51,11 @@ def test_isolation_rises_with_the_deadline_and_falls_with_the_number_of_tasks(
 
 
 @given(st.lists(st.tuples(st.floats(0.0, 1e4), st.floats(0.0, 1e4)), min_size=1, max_size=30))
-def test_copies_never_make_a_phase_longer_nor_shorter_than_its_faster_half(
+def test_copies_never_make_a_stage_longer_nor_shorter_than_its_faster_half(
     runs: list[tuple[float, float]],
 ) -> None:
     durations = sorted(t for t, _ in runs)
-    with_copies = phase_time_with_copies_s([t for t, _ in runs], [c for _, c in runs])
+    with_copies = stage_time_with_copies_s([t for t, _ in runs], [c for _, c in runs])
     assert durations[math.ceil(len(durations) / 2) - 1] <= with_copies <= durations[-1] + 1e-6
 
 

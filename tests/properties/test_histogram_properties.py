@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark_sched.predict.histogram import StreamingHistogram
+from spark_sched.predict.runtimes.histogram import StreamingHistogram
 
 # How long an example takes says how busy the machine is.
 relaxed = settings(deadline=None)

@@ -146,7 +146,7 @@ INDEX = st.integers(0, 4)
 ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "executor": KEYS,
     "job": KEYS,
-    "phase": KEYS,
+    "stage": KEYS,
     "slots": st.integers(0, 3),
     "free": st.integers(0, 3),
     "marked": st.booleans(),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spark_sched.config import validate
 from spark_sched.policies import Plan, PolicySettings, create
 from spark_sched.predict import Forecast
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 from spark_sched.state import Snapshot
 
 SETTINGS = PolicySettings.from_config(validate({}))
@@ -27,11 +27,11 @@ def workloads(draw: st.DrawFn) -> list[JobSpec]:
     jobs, at = [], 0
     for number in range(draw(st.integers(1, 6))):
         at += draw(st.sampled_from([0, 10, 2_000]))
-        phases = []
+        stages = []
         for index in range(draw(st.integers(1, 3))):
             parents = (index - 1,) if index and draw(st.booleans()) else ()
-            phases.append(PhaseSpec(draw(durations), parents, gang=draw(st.integers(0, 5)) == 0))
-        jobs.append(JobSpec(f"j{number}", at, tuple(phases), name=draw(st.sampled_from(["", "n"]))))
+            stages.append(StageSpec(draw(durations), parents, gang=draw(st.integers(0, 5)) == 0))
+        jobs.append(JobSpec(f"j{number}", at, tuple(stages), name=draw(st.sampled_from(["", "n"]))))
     return jobs
 
 
@@ -82,17 +82,17 @@ def test_every_task_of_every_job_runs_to_its_end_once(
     result = simulate(cluster, jobs, Evicting(policy, odds), predictor="3sigma", seed=seed, check=True)
     assert result.unfinished == 0
     wanted = Counter(
-        (number, phase, task)
+        (number, stage, task)
         for number, job in enumerate(jobs)
-        for phase, spec in enumerate(job.phases)
+        for stage, spec in enumerate(job.stages)
         for task in range(spec.tasks)
     )
     numbers = dict(zip(result.jobs["job"], result.jobs["number"], strict=True))
     order = {numbers[job.key]: number for number, job in enumerate(jobs)}
-    columns = (result.tasks[name] for name in ("job", "phase", "task", "outcome"))
+    columns = (result.tasks[name] for name in ("job", "stage", "task", "outcome"))
     done = Counter(
-        (order[job], phase, task)
-        for job, phase, task, outcome in zip(*columns, strict=True)
+        (order[job], stage, task)
+        for job, stage, task, outcome in zip(*columns, strict=True)
         if outcome == "success"
     )
     assert done == wanted
@@ -101,20 +101,20 @@ def test_every_task_of_every_job_runs_to_its_end_once(
 @given(jobs=workloads(), seed=st.integers(0, 9))
 def test_no_slot_idles_while_a_task_that_could_run_waits(jobs: list[JobSpec], seed: int) -> None:
     """Work conservation: with pilots or without, as many tasks run at once as there are slots for."""
-    plain = [replace(job, phases=tuple(replace(p, gang=False) for p in job.phases)) for job in jobs]
+    plain = [replace(job, stages=tuple(replace(p, gang=False) for p in job.stages)) for job in jobs]
     result = simulate(ClusterSpec((NodeSpec("n", 3),)), plain, "slearn", seed=seed)
     numbers = dict(zip(result.jobs["job"], result.jobs["number"], strict=True))
-    columns = {name: np.array(result.tasks[name]) for name in ("job", "phase", "start_ms", "end_ms")}
+    columns = {name: np.array(result.tasks[name]) for name in ("job", "stage", "start_ms", "end_ms")}
     for job in plain:
-        for index, phase in enumerate(job.phases):
-            mine = (columns["job"] == numbers[job.key]) & (columns["phase"] == index)
+        for index, stage in enumerate(job.stages):
+            mine = (columns["job"] == numbers[job.key]) & (columns["stage"] == index)
             parents = [
-                columns["end_ms"][(columns["job"] == numbers[job.key]) & (columns["phase"] == p)].max()
-                for p in phase.parents
+                columns["end_ms"][(columns["job"] == numbers[job.key]) & (columns["stage"] == p)].max()
+                for p in stage.parents
             ]
             ready = max([job.submit_ms, *parents])
             for start in columns["start_ms"][mine]:
-                # From the moment its phase was ready to the task's start all slots were busy.
+                # From the moment its stage was ready to the task's start all slots were busy.
                 for at in {
                     ready,
                     *columns["end_ms"][(columns["end_ms"] > ready) & (columns["end_ms"] < start)],

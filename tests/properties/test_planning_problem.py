@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_sched.policies.sigma.grid import Grid, growing, uniform
-from spark_sched.policies.sigma.problem import Offers, Problem, Running, build
-from spark_sched.policies.sigma.solvers import Ask, Solution, create_solver
+from spark_sched.policies.three_sigma.problem import Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.solvers import Ask, Solution, create_solver
+from spark_sched.policies.three_sigma.window import Grid, growing, uniform
 
 EXACT = 1e-7
 
@@ -153,7 +153,7 @@ def test_our_plan_is_the_best_one_of_most_small_problems():
 def test_the_papers_formulation_is_never_worth_more_than_unions_of_partitions():
     """Parts that stay the same while a job runs are a special case of parts that exist at each moment."""
     pytest.importorskip("highspy")
-    from spark_sched.policies.sigma.solvers.highs import Highs
+    from spark_sched.policies.three_sigma.solvers.highs import Highs
 
     ask = Ask(np.random.default_rng(1), gap=EXACT)
     differ = 0

@@ -3,7 +3,7 @@
     python -m tests.replay.record OUT [--seeds 1 2 3] [--schedulers stock-fifo stock-fair reserved]
 
 One application per scheduler and seed, each with the same mix for a seed: jobs of sleeping tasks in one to
-three Spark jobs (some with a shuffle between two phases) with think time between them, of several priorities
+three Spark jobs (some with a shuffle between two stages) with think time between them, of several priorities
 and widths, SQL jobs, and the demo's PageRank and KMeans between them. ``stock-*`` is Spark's own scheduler
 with job groups; ``reserved`` the attached one with marks. Each log is a zstd file
 ``<scheduler>-<seed>.zstd``.
@@ -44,11 +44,11 @@ def plan(seed: int, jobs: int) -> list[dict[str, Any]]:
         actions = []
         for _ in range(rng.randint(1, 3)):
             mean_s = rng.uniform(0.3, 1.6)
-            phases = [
+            stages = [
                 [round(mean_s * rng.lognormvariate(-0.1, 0.45), 3) for _ in range(rng.randint(2, 14))]
                 for _ in range(rng.choice((1, 1, 2)))
             ]
-            actions.append({"phases": phases, "think_s": round(rng.uniform(0.0, 0.4), 3)})
+            actions.append({"stages": stages, "think_s": round(rng.uniform(0.0, 0.4), 3)})
         found.append(
             {
                 "name": f"job-{number}",
@@ -65,13 +65,13 @@ def plan(seed: int, jobs: int) -> list[dict[str, Any]]:
 # ---- in the application ----
 
 
-def run_action(spark: Any, kind: str, phases: list[list[float]]) -> None:
-    """One Spark action: its phases' tasks sleep as long as the plan says."""
+def run_action(spark: Any, kind: str, stages: list[list[float]]) -> None:
+    """One Spark action: its stages' tasks sleep as long as the plan says."""
     sc = spark.sparkContext
-    if kind == "sql" and len(phases) == 1:
+    if kind == "sql" and len(stages) == 1:
         from spark_sched.workloads.submit import sleeping_tasks
 
-        sleeping_tasks(spark, tuple(round(1000 * s) for s in phases[0])).collect()
+        sleeping_tasks(spark, tuple(round(1000 * s) for s in stages[0])).collect()
         return
 
     def sleeping(times_s: list[float]) -> Callable[[int, Any], Any]:
@@ -82,8 +82,8 @@ def run_action(spark: Any, kind: str, phases: list[list[float]]) -> None:
 
         return body
 
-    rdd = sc.parallelize([], len(phases[0])).mapPartitionsWithIndex(sleeping(phases[0]))
-    for times_s in phases[1:]:
+    rdd = sc.parallelize([], len(stages[0])).mapPartitionsWithIndex(sleeping(stages[0]))
+    for times_s in stages[1:]:
         rdd = rdd.partitionBy(len(times_s)).mapPartitionsWithIndex(sleeping(times_s))
     rdd.count()
 
@@ -93,7 +93,7 @@ def run_application(spec: dict[str, Any]) -> None:
     from pyspark import InheritableThread
     from pyspark.sql import SparkSession
 
-    from spark_sched import session
+    from spark_sched.api import job as session
     from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
     from spark_sched.workloads.storage import SlowStorage
 
@@ -127,7 +127,7 @@ def run_application(spec: dict[str, Any]) -> None:
     def synthetic(job: dict[str, Any]) -> Callable[[], None]:
         def work() -> None:
             for action in job["actions"]:
-                run_action(spark, job["kind"], action["phases"])
+                run_action(spark, job["kind"], action["stages"])
                 time.sleep(action["think_s"])
 
         return work

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 
 Floats = npt.NDArray[np.float64]
 #: Mean service time; the clock's millisecond is then far below what is measured.
@@ -34,7 +34,7 @@ def jobs_of(gaps_ms: Floats, services_ms: Floats) -> Iterator[JobSpec]:
     arrivals = np.cumsum(gaps_ms).round().astype(int).tolist()
     durations = np.maximum(1, services_ms.round()).astype(int).tolist()
     for number, (at, duration) in enumerate(zip(arrivals, durations, strict=True)):
-        yield JobSpec(str(number), at, (PhaseSpec((duration,)),))
+        yield JobSpec(str(number), at, (StageSpec((duration,)),))
 
 
 def erlang_c_wait(load: float, servers: int) -> float:
@@ -90,7 +90,7 @@ def test_every_single_wait_is_that_of_the_recursion_of_kiefer_and_wolfowitz() ->
     for spec in specs:
         start = max(spec.submit_ms, heapq.heappop(free_at))
         expected[spec.key] = start - spec.submit_ms
-        heapq.heappush(free_at, start + spec.phases[0].durations_ms[0])
+        heapq.heappush(free_at, start + spec.stages[0].durations_ms[0])
     assert dict(zip(result.jobs["job"], result.jobs["wait_ms"], strict=True)) == expected
 
 

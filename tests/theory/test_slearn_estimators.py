@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.slearn.sizing import HistorySizing, PilotSizing
-from spark_sched.predict.bayes import normal_posterior, posterior
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.predict.points import median_s
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.points import median_s
+from spark_sched.predict.tasks.bayes import normal_posterior, posterior
+from spark_sched.predict.tasks.pilots import StageExpectation
 
 MU_MS = 100_000.0
 JOBS = 20_000
@@ -35,7 +35,7 @@ def draw(sigma0: float, sigma1: float, m: int) -> tuple[np.ndarray, np.ndarray]:
 @levels
 def test_historys_error_has_the_job_wise_variance(sigma0: float, sigma1: float, m: int) -> None:
     x, _ = draw(sigma0, sigma1, m)
-    expected = PhaseExpectation(10, RuntimeDistribution.normal_s(MU_MS / 1000.0, sigma0 / 1000.0))
+    expected = StageExpectation(10, RuntimeDistribution.normal_s(MU_MS / 1000.0, sigma0 / 1000.0))
     guess = HistorySizing(median_s).task_ms((), expected)
     assert guess == pytest.approx(MU_MS, rel=1e-6)
     assert np.mean((x - guess) ** 2) == pytest.approx(sigma0**2, rel=MARGIN)

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from spark_sched.api.job import job, job_marks
 from spark_sched.config import keys
 from spark_sched.errors import BadInputError, SparkSchedWarning
-from spark_sched.session import job, job_marks
 
 
 class StockContext:

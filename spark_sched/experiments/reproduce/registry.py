@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.experiments.reproduce.model import FigureSpec, Paper
+from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
 
 __all__ = ["PAPERS", "choose", "load"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spark_sched.experiments.pages import render_page
-from spark_sched.experiments.plots import bars_svg, curves_svg
-from spark_sched.experiments.reproduce.model import Chart, Figure, Paper, Scale, Value
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Paper, Scale, Value
+from spark_sched.reports.pages import render_page
+from spark_sched.reports.plots import bars_svg, curves_svg
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,7 +14,7 @@ from typing import Any
 
 import spark_sched
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce.model import Results, Run
+from spark_sched.experiments.reproduce.figures import Results, Run
 from spark_sched.files import write_whole
 
 __all__ = ["Store", "execute"]

@@ -2,13 +2,13 @@
 
 The formulas are public and vectorised: :func:`isolation_probability` (equation 2),
 :func:`reservation_deadline_s` (equation 2 solved for the deadline), :func:`utilization_lower_bound`
-(equation 4), :func:`phase_time_with_copies_s` (section IV-C) and the online estimate :func:`estimate_shape`.
+(equation 4), :func:`stage_time_with_copies_s` (section IV-C) and the online estimate :func:`estimate_shape`.
 """
 
 from spark_sched.policies.reservation.formulas import (
     isolation_probability,
-    phase_time_with_copies_s,
     reservation_deadline_s,
+    stage_time_with_copies_s,
     utilization_lower_bound,
 )
 from spark_sched.policies.reservation.shape import estimate_shape
@@ -16,7 +16,7 @@ from spark_sched.policies.reservation.shape import estimate_shape
 __all__ = [
     "estimate_shape",
     "isolation_probability",
-    "phase_time_with_copies_s",
     "reservation_deadline_s",
+    "stage_time_with_copies_s",
     "utilization_lower_bound",
 ]

@@ -1,6 +1,6 @@
 """The trade-off between isolation and utilization ("Speculative Slot Reservation", section IV-B and IV-C).
 
-A phase of N tasks starts all of them at time 0; durations are independent Pareto(t_m, alpha) (equation 1).
+A stage of N tasks starts all of them at time 0; durations are independent Pareto(t_m, alpha) (equation 1).
 Every function broadcasts its arguments as NumPy does: scalars give a Python float, arrays give an array.
 All terms are evaluated as logarithms, since 1 - P^(1/N) loses every digit when P is near 1 or N is large.
 """
@@ -19,8 +19,8 @@ from spark_sched.policies.reservation.checks import FloatArray
 
 __all__ = [
     "isolation_probability",
-    "phase_time_with_copies_s",
     "reservation_deadline_s",
+    "stage_time_with_copies_s",
     "utilization_lower_bound",
 ]
 
@@ -34,15 +34,15 @@ def isolation_probability(
 def isolation_probability(
     deadline_s: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
 ) -> float | FloatArray:
-    """Probability that all tasks of a phase end before its reservations expire: equation 2.
+    """Probability that all tasks of a stage end before its reservations expire: equation 2.
 
     P = (1 - (t_m / D)^alpha)^N, and 0 where D <= t_m.
 
     Args:
-        deadline_s: D, seconds from the phase's start, >= 0; infinity gives 1.
+        deadline_s: D, seconds from the stage's start, >= 0; infinity gives 1.
         t_m_s: scale of the Pareto distribution in seconds (the shortest task time), > 0.
         alpha: its shape, > 1.
-        n_tasks: N, tasks of the phase, a whole number >= 1.
+        n_tasks: N, tasks of the stage, a whole number >= 1.
 
     Returns:
         P in [0, 1]: a float for scalars, else an array of the broadcast shape.
@@ -71,7 +71,7 @@ def reservation_deadline_s(
 def reservation_deadline_s(
     isolation: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
 ) -> float | FloatArray:
-    """Deadline that keeps a phase's reservations effective with a given probability: equation 2 solved for D.
+    """Deadline that keeps a stage's reservations effective with a given probability: equation 2 solved for D.
 
     D = t_m (1 - P^(1/N))^(-1/alpha); t_m at P = 0 and infinity at P = 1.
 
@@ -79,10 +79,10 @@ def reservation_deadline_s(
         isolation: P in [0, 1], the probability that all tasks end before the deadline.
         t_m_s: scale of the Pareto distribution in seconds, > 0.
         alpha: its shape, > 1.
-        n_tasks: N, tasks of the phase, a whole number >= 1.
+        n_tasks: N, tasks of the stage, a whole number >= 1.
 
     Returns:
-        D in seconds from the phase's start: a float for scalars, else an array of the broadcast shape.
+        D in seconds from the stage's start: a float for scalars, else an array of the broadcast shape.
 
     Raises:
         BadInputError: an argument is out of range, NaN or no number, or the shapes do not broadcast.
@@ -106,14 +106,14 @@ def utilization_lower_bound(
 def utilization_lower_bound(
     isolation: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
 ) -> float | FloatArray:
-    """Lower bound of a phase's expected slot utilization at an isolation level: equation 4.
+    """Lower bound of a stage's expected slot utilization at an isolation level: equation 4.
 
     E[U] >= alpha / (alpha - 1) q^(1/alpha) - q / (alpha - 1) with q = 1 - P^(1/N); 1 at P = 0 and 0 at P = 1.
 
     Args:
         isolation: P in [0, 1].
         alpha: shape of the Pareto distribution, > 1.
-        n_tasks: N, tasks of the phase, a whole number >= 1.
+        n_tasks: N, tasks of the stage, a whole number >= 1.
 
     Returns:
         The bound in [0, 1]: a float for scalars, else an array of the broadcast shape.
@@ -133,16 +133,16 @@ def utilization_lower_bound(
     return _result(np.clip(bound, 0.0, 1.0))
 
 
-def phase_time_with_copies_s(
+def stage_time_with_copies_s(
     durations_s: npt.ArrayLike, copy_durations_s: npt.ArrayLike
 ) -> float | FloatArray:
-    """Completion time of phases whose slower half gets copies on reserved slots: section IV-C.
+    """Completion time of stages whose slower half gets copies on reserved slots: section IV-C.
 
     T' = t_(h) + max over k > h of min(t_(k) - t_(h), t'_(k)) with h = ceil(N / 2): when half of the N tasks
     have ended, their slots are as many as the tasks that still run, and each of those gets one copy.
 
     Args:
-        durations_s: task durations in seconds, shape (..., N): one phase run per row, tasks in any order.
+        durations_s: task durations in seconds, shape (..., N): one stage run per row, tasks in any order.
         copy_durations_s: how long a copy of each of these tasks would run, shape (..., N), in the
             same order; the faster half's are not used.
 

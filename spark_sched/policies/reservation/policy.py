@@ -1,4 +1,4 @@
-"""Speculative slot reservation: who holds slots, how surely, and with what knowledge of the job's phases.
+"""Speculative slot reservation: who holds slots, how surely, and with what knowledge of the job's stages.
 
 The plan carries the rule per job; Algorithm 1 itself runs where tasks complete (the driver's ledger, the
 simulator's ledger).
@@ -26,11 +26,11 @@ class ReservationPolicy:
 
     A job's isolation level P is its own mark, else the configured one if its priority is at least
     ``spark.sched.reservation.minPriority``, else 0; at 0 it holds nothing. What earlier runs of its name
-    tell of its phases (n of Algorithm 1, alpha and t_m of equation 2) goes with the rule.
+    tell of its stages (n of Algorithm 1, alpha and t_m of equation 2) goes with the rule.
     """
 
     name = "reservation"
-    changes_with = "phases"
+    changes_with = "stages"
     changes_unforecast = "arrival"
 
     def __init__(self, settings: PolicySettings) -> None:
@@ -70,7 +70,7 @@ class ReservationPolicy:
             alpha=forecast.alpha,
             t_m_ms=forecast.t_m_ms,
             prereserve_threshold=settings.prereserve_threshold,
-            phase_tasks=forecast.phase_tasks,
+            stage_tasks=forecast.stage_tasks,
             copies=settings.copies_enabled and job.copies,
             gap_ms=_gap_hold_ms(forecast.gap_ms),
         )
@@ -85,7 +85,7 @@ def _gap_hold_ms(gap_ms: int | None) -> int | None:
 
 def _knowledge(forecast: Forecast) -> str:
     if forecast == UNKNOWN:
-        return "nothing known of its phases"
-    phases = f"{len(forecast.phase_tasks)} phases as in {forecast.runs} earlier runs"
+        return "nothing known of its stages"
+    stages = f"{len(forecast.stage_tasks)} stages as in {forecast.runs} earlier runs"
     times = f"task times from {forecast.samples} tasks"
-    return f"{phases if forecast.phase_tasks else 'phases unknown'}, {times}"
+    return f"{stages if forecast.stage_tasks else 'stages unknown'}, {times}"

@@ -1,4 +1,4 @@
-"""Online estimate of the Pareto shape from a phase's tasks, finished and still running."""
+"""Online estimate of the Pareto shape from a stage's tasks, finished and still running."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import checks
-from spark_sched.predict.pareto import shape_from_sums
+from spark_sched.predict.stages.pareto import shape_from_sums
 
 __all__ = ["estimate_shape"]
 
@@ -19,12 +19,12 @@ def estimate_shape(
     prior_alpha: float,
     prior_weight: float,
 ) -> float:
-    """Shape alpha of a phase's task durations while some of its tasks still run.
+    """Shape alpha of a stage's task durations while some of its tasks still run.
 
     (k + w) / (sum ln(t_i / t_m) over the k finished + sum ln(max(age, t_m) / t_m) over running + w /
     prior_alpha), clipped to [1.01, 100]: the maximum-likelihood estimate under right censoring, where a
     running task says only that it takes longer than its age, with a Gamma prior worth w finished tasks.
-    Leaving running tasks out would call every phase light-tailed, because its stragglers finish last.
+    Leaving running tasks out would call every stage light-tailed, because its stragglers finish last.
 
     Args:
         finished_s: durations of finished tasks in seconds, shape (k,), each >= ``t_m_s``; may be empty.

@@ -32,9 +32,9 @@ class AdaptiveRatio:
 
         Of ratios with equal scores the smaller one wins. Where no score is known yet, 3 % it is.
         """
-        phase = self.started // self.window
-        if phase < len(_FIRST):
-            return _FIRST[phase]
+        stage = self.started // self.window
+        if stage < len(_FIRST):
+            return _FIRST[stage]
         means = {ratio: sum(values) / len(values) for ratio, values in self.scores.items() if values}
         if not means:
             return _FIRST[0]

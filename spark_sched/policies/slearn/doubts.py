@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeAlias
 
-from spark_sched.predict.bayes import surprised
-from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.tasks.bayes import surprised
+from spark_sched.predict.tasks.pilots import StageExpectation
 
 __all__ = ["Doubts", "Recurs"]
 
@@ -46,7 +46,7 @@ class Doubts:
         before = self.of(recurs)
         return self._with(recurs, before + (1.0 - before) * _CHANGES)
 
-    def checked(self, recurs: Recurs, expected: PhaseExpectation, pilots_ms: Sequence[float]) -> Doubts:
+    def checked(self, recurs: Recurs, expected: StageExpectation, pilots_ms: Sequence[float]) -> Doubts:
         """Its pilots ended: Bayes' rule. Where history said nothing nothing is learned."""
         if not pilots_ms or expected.calibrated is None or expected.spread is None:
             return self

@@ -18,8 +18,8 @@ from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 from spark_sched.predict import UNKNOWN, Forecast
-from spark_sched.predict.pilots import PhaseExpectation, PhaseTimes, TaskForecast
-from spark_sched.state import JobView, PhaseView, Snapshot
+from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
+from spark_sched.state import JobView, Snapshot, StageView
 
 __all__ = ["SAMPLING_QUEUE", "THIN_LIMIT", "GenericScheduler"]
 
@@ -27,20 +27,20 @@ __all__ = ["SAMPLING_QUEUE", "THIN_LIMIT", "GenericScheduler"]
 SAMPLING_QUEUE = 1
 #: Narrower jobs go to the top queue unsampled.
 THIN_LIMIT = 3
-#: Times that pilots are chosen for one phase before its job is sized without.
+#: Times that pilots are chosen for one stage before its job is sized without.
 _ROUNDS = 3
-#: Phases of a job that are known to be counted in its size: those of a stream never end.
+#: Stages of a job that are known to be counted in its size: those of a stream never end.
 _COUNTED_KEPT = 1_000
-_NO_TIMES = PhaseTimes({}, frozenset())
+_NO_TIMES = StageTimes({}, frozenset())
 
 
 class GenericScheduler:
     """Jobs in queues by estimated total work, slots by weighted shares between queues, FIFO within.
 
     A job is sized once: a thin one goes to the top queue as it is; otherwise the sizing says how many tasks
-    of its first wide phase run first, at random; they make the job's size when they are over. Pilots that
+    of its first wide stage run first, at random; they make the job's size when they are over. Pilots that
     failed, were copied, evicted or lost count for nothing; where none is left, others are chosen, and after
-    three times the job is sized by what else is known. For jobs of several phases history's later phases are
+    three times the job is sized by what else is known. For jobs of several stages history's later stages are
     scaled by how far off history was on the first (§6).
 
     A queue with a job that waits has the least running tasks over its weight as soon as it runs none. Queues
@@ -149,39 +149,39 @@ class GenericScheduler:
     ) -> JobMemory:
         """The job's memory with what its pilots told in it, or pilots chosen."""
         if known.work_ms is not None:
-            return self._with_new_phases(known, job)
+            return self._with_new_stages(known, job)
         others = forecast.others if isinstance(forecast, TaskForecast) else forecast
         if isinstance(others, SizedForecast) and others.work_slot_ms is not None and not self._thin_limit:
             return replace(known, work_ms=others.work_slot_ms, reason="its true size")
         expected = forecast.expected if isinstance(forecast, TaskForecast) else ()
         if known.pilots is not None:
             return self._after_pilots(known, job, forecast, expected, rng)
-        if not job.phases:
+        if not job.stages:
             return known
-        width = max([phase.tasks for phase in job.phases] + [each.tasks for each in expected])
+        width = max([stage.tasks for stage in job.stages] + [each.tasks for each in expected])
         limit = self._thin_limit if known.narrow is None else known.narrow.limit
         if width < limit:
-            first = job.phases[0]
+            first = job.stages[0]
             prior = expected[first.index] if first.index < len(expected) else None
             if self._thin_by_history and self._sizing.task_ms((), prior) is not None:
                 return self._size(known, job, first.index, (), expected)
             return replace(known, thin=True, reason=f"{width} tasks: too few for pilots")
-        phase = next((p for p in job.phases if p.tasks >= limit), None)
-        if phase is None:
-            # Its wide phases come later: until then it is as good as thin.
-            return replace(known, thin=True, reason="no phase wide enough for pilots so far")
-        prior = expected[phase.index] if phase.index < len(expected) else None
+        stage = next((p for p in job.stages if p.tasks >= limit), None)
+        if stage is None:
+            # Its wide stages come later: until then it is as good as thin.
+            return replace(known, thin=True, reason="no stage wide enough for pilots so far")
+        prior = expected[stage.index] if stage.index < len(expected) else None
         at = percent if self._fixed_percent is None else self._fixed_percent
-        wanted = 0 if phase.barrier else min(phase.tasks, self._sizing.pilots(phase.tasks, prior, at))
+        wanted = 0 if stage.barrier else min(stage.tasks, self._sizing.pilots(stage.tasks, prior, at))
         if wanted == 0:
-            return self._size(known, job, phase.index, (), expected)
-        chosen = self._choose(known, phase, range(phase.tasks), wanted, rng)
+            return self._size(known, job, stage.index, (), expected)
+        chosen = self._choose(known, stage, range(stage.tasks), wanted, rng)
         return replace(chosen, thin=False, percent=percent)
 
     def _choose(
         self,
         known: JobMemory,
-        phase: PhaseView,
+        stage: StageView,
         among: Sequence[int],
         count: int,
         rng: np.random.Generator,
@@ -189,9 +189,9 @@ class GenericScheduler:
         tasks = rng.choice(np.asarray(among), size=count, replace=False)
         return replace(
             known,
-            pilots=PilotSet(phase.index, tuple(sorted(int(task) for task in tasks))),
+            pilots=PilotSet(stage.index, tuple(sorted(int(task) for task in tasks))),
             rounds=known.rounds + 1,
-            reason=f"{count} of {phase.tasks} tasks first, to learn its size",
+            reason=f"{count} of {stage.tasks} tasks first, to learn its size",
         )
 
     def _after_pilots(
@@ -199,29 +199,29 @@ class GenericScheduler:
         known: JobMemory,
         job: JobView,
         forecast: Forecast,
-        expected: tuple[PhaseExpectation, ...],
+        expected: tuple[StageExpectation, ...],
         rng: np.random.Generator,
     ) -> JobMemory:
         """Sized if the pilots are over, with others if all were lost; else as before."""
         pilots = known.pilots
         assert pilots is not None
-        phase = next((p for p in job.phases if p.index == pilots.phase), None)
+        stage = next((p for p in job.stages if p.index == pilots.stage), None)
         seen = forecast.times if isinstance(forecast, TaskForecast) else {}
-        times = seen.get(pilots.phase, _NO_TIMES)
+        times = seen.get(pilots.stage, _NO_TIMES)
         told = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
         lost = sum(i in times.spoiled for i in pilots.tasks)
-        if phase is not None and len(told) + lost < len(pilots.tasks):
+        if stage is not None and len(told) + lost < len(pilots.tasks):
             return known
-        if told or phase is None:
-            return self._size(known, job, pilots.phase, told, expected)
-        runs = {task.index for task in phase.running}
+        if told or stage is None:
+            return self._size(known, job, pilots.stage, told, expected)
+        runs = {task.index for task in stage.running}
         left = [
-            i for i in range(phase.tasks)
+            i for i in range(stage.tasks)
             if i not in times.spoiled and i not in times.ended_ms and i not in runs
         ]  # fmt: skip
         if known.rounds < _ROUNDS and left:
-            return self._choose(known, phase, left, min(len(pilots.tasks), len(left)), rng)
-        return self._size(known, job, pilots.phase, [float(ms) for ms in times.ended_ms.values()], expected)
+            return self._choose(known, stage, left, min(len(pilots.tasks), len(left)), rng)
+        return self._size(known, job, pilots.stage, [float(ms) for ms in times.ended_ms.values()], expected)
 
     def _size(
         self,
@@ -229,24 +229,24 @@ class GenericScheduler:
         job: JobView,
         index: int,
         told_ms: Sequence[float],
-        expected: tuple[PhaseExpectation, ...],
+        expected: tuple[StageExpectation, ...],
     ) -> JobMemory:
-        """The job with its size, from the phase of that index, as far as anybody knows it."""
+        """The job with its size, from the stage of that index, as far as anybody knows it."""
         prior = expected[index] if index < len(expected) else None
         task_ms = self._sizing.task_ms(told_ms, prior)
         known = replace(known, told_ms=tuple(told_ms))
         if task_ms is None:
             unknown_ms = self._queues.threshold_ms(0)
             return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
-        phase = next((p for p in job.phases if p.index == index), None)
+        stage = next((p for p in job.stages if p.index == index), None)
         tasks = prior.tasks if prior is not None else max(1, len(told_ms))
-        if phase is not None:
-            tasks = phase.tasks
+        if stage is not None:
+            tasks = stage.tasks
         others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(told_ms))
         by = f"{len(told_ms)} pilot{'s' * (len(told_ms) > 1)}" if told_ms else "history"
         reach_ms = self._sizing.reach_ms(told_ms, prior)
         sure = "" if reach_ms is None else ", 90 % sure of {:.0f} to {:.0f} ms".format(*reach_ms)
-        return self._with_new_phases(
+        return self._with_new_stages(
             replace(
                 known,
                 pilots=None,
@@ -258,20 +258,20 @@ class GenericScheduler:
             job,
         )
 
-    def _with_new_phases(self, known: JobMemory, job: JobView) -> JobMemory:
-        """Phases that nobody had counted on are taken to have tasks like the others'."""
+    def _with_new_stages(self, known: JobMemory, job: JobView) -> JobMemory:
+        """Stages that nobody had counted on are taken to have tasks like the others'."""
         if known.task_ms is None:
             return known
-        new = [phase for phase in job.phases if phase.index not in known.counted]
+        new = [stage for stage in job.stages if stage.index not in known.counted]
         if not new:
             return known
         assert known.work_ms is not None
-        counted = known.counted | {phase.index for phase in new}
+        counted = known.counted | {stage.index for stage in new}
         if len(counted) > 2 * _COUNTED_KEPT:
             counted = frozenset(sorted(counted)[-_COUNTED_KEPT:])
         return replace(
             known,
-            work_ms=known.work_ms + known.task_ms * sum(phase.tasks for phase in new),
+            work_ms=known.work_ms + known.task_ms * sum(stage.tasks for stage in new),
             counted=counted,
         )
 
@@ -302,7 +302,7 @@ class GenericScheduler:
                     f"queue {queues[job.job]}: {size}{known.reason or 'nothing of it has come yet'}",
                     pilots=known.pilots,
                     queue=queues[job.job],
-                    # What comes of it first may be its pilots' phase.
+                    # What comes of it first may be its pilots' stage.
                     deferred=known.undecided,
                 )
             )
@@ -321,6 +321,6 @@ def _checked(
     doubts: Doubts, recurs: Recurs, forecast: TaskForecast, pilots: PilotSet | None, told_ms: Sequence[float]
 ) -> Doubts:
     """The doubts after what a job's pilots told, if they did."""
-    if pilots is None or pilots.phase >= len(forecast.expected):
+    if pilots is None or pilots.stage >= len(forecast.expected):
         return doubts
-    return doubts.checked(recurs, forecast.expected[pilots.phase], told_ms)
+    return doubts.checked(recurs, forecast.expected[pilots.stage], told_ms)

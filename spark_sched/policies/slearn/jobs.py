@@ -25,7 +25,7 @@ class JobMemory:
         percent: the sampling ratio it was given; None: it was not sampled.
         task_ms: mean task time that its size follows from; None: not known yet.
         work_ms: its size in slot-ms; None: not known yet.
-        counted: indices of the phases in that size.
+        counted: indices of the stages in that size.
         reason: how its size is known, for people.
         told_ms: what the pilots took that its size follows from.
         narrow: what a thin limit that adapts is judged by; None: a wide job, or a fixed limit.

@@ -12,7 +12,7 @@ from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.slearn.queues import Queues
 from spark_sched.predict import Forecast
-from spark_sched.predict.pilots import TaskForecast
+from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, Snapshot
 
 __all__ = ["GsLasPolicy"]
@@ -37,7 +37,7 @@ class GsLasPolicy:
 
     name = "gs-las"
     task_times = True
-    changes_with = "phases"
+    changes_with = "stages"
 
     def __init__(self, settings: PolicySettings, queues: Queues | None = None) -> None:
         self._settings = settings
@@ -62,7 +62,7 @@ class GsLasPolicy:
         again_ms: int | None = None
         for job in ranked:
             left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]
-            width = sum(phase.tasks - phase.finished for phase in job.phases)
+            width = sum(stage.tasks - stage.finished for stage in job.stages)
             slots_soon = max(float(job.running_slots), width / _SOON)
             if slots_soon and left < float("inf"):
                 at_ms = now_ms + max(_GRAIN_MS, int(left / slots_soon) + 1)
@@ -91,8 +91,8 @@ class GsLasPolicy:
 
 def _attained(job: JobView, forecast: Forecast | None, before: _Service, now_ms: int) -> float:
     if isinstance(forecast, TaskForecast):
-        runs = sum(now_ms - task.launched_ms for phase in job.phases for task in phase.running)
+        runs = sum(now_ms - task.launched_ms for stage in job.stages for task in stage.running)
         return forecast.attained_ms + max(0, runs)
     if job.job not in before.attained:
-        return float(sum(max(0, now_ms - t.launched_ms) for p in job.phases for t in p.running))
+        return float(sum(max(0, now_ms - t.launched_ms) for p in job.stages for t in p.running))
     return before.attained[job.job] + before.slots[job.job] * max(0, now_ms - before.now_ms)

@@ -1,4 +1,4 @@
-"""How long a phase's tasks take on average: by pilots, by history, or by both."""
+"""How long a stage's tasks take on average: by pilots, by history, or by both."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Protocol
 
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.predict.bayes import Posterior, pilots_needed, posterior
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.bayes import Posterior, pilots_needed, posterior
+from spark_sched.predict.tasks.pilots import StageExpectation
 
 __all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing", "others_ms"]
 
@@ -27,25 +27,25 @@ Point = Callable[[RuntimeDistribution], float]
 
 
 class Sizing(Protocol):
-    """Decides how many tasks of a phase run first and what follows from their times."""
+    """Decides how many tasks of a stage run first and what follows from their times."""
 
-    def pilots(self, tasks: int, expected: PhaseExpectation | None, percent: float) -> int:
-        """Pilots for a phase of so many tasks at that sampling ratio; 0: history says enough."""
+    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
+        """Pilots for a stage of so many tasks at that sampling ratio; 0: history says enough."""
         ...
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
         """Mean task time in ms, from what the pilots took and what history says; None: nobody knows."""
         ...
 
     def reach_ms(
-        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+        self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
         """Between what the mean task time in ms is with a chance of 90 %: how sure that is; None: it does not
         say."""
         ...
 
-    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
-        """Mean task time in ms of a phase without pilots, where the job's sampled phase took ``factor`` times
+    def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
+        """Mean task time in ms of a stage without pilots, where the job's sampled stage took ``factor`` times
         what history says; None: nobody knows."""
         ...
 
@@ -56,23 +56,23 @@ class HistorySizing:
     def __init__(self, point: Point) -> None:
         self._point = point
 
-    def pilots(self, tasks: int, expected: PhaseExpectation | None, percent: float) -> int:
+    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
         return 0
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
         if expected is None or expected.task_s is None:
             return None
         return 1000.0 * self._point(expected.task_s)
 
     def reach_ms(
-        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+        self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
         if expected is None or expected.calibrated is None:
             return None
         low_s, high_s = expected.calibrated.quantile([0.05, 0.95]).tolist()
         return 1000.0 * low_s, 1000.0 * high_s
 
-    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+    def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
         by_history = self.task_ms((), expected)
         return None if by_history is None else by_history * factor
 
@@ -83,20 +83,20 @@ class PilotSizing:
     def __init__(self, point: Point) -> None:
         self._history = HistorySizing(point)
 
-    def pilots(self, tasks: int, expected: PhaseExpectation | None, percent: float) -> int:
+    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
         return pilot_count(tasks, percent)
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
         if pilots_ms:
             return sum(pilots_ms) / len(pilots_ms)
         return self._history.task_ms((), expected)
 
     def reach_ms(
-        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+        self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
         return None
 
-    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+    def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
         return self._history.later_ms(expected, factor)
 
 
@@ -106,7 +106,7 @@ class BayesSizing:
 
     Args:
         queues: that the job's size decides between.
-        point: of what is believed of a phase, in seconds; by default the one to order jobs by.
+        point: of what is believed of a stage, in seconds; by default the one to order jobs by.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class BayesSizing:
         queues = Queues() if queues is None else queues
         self._edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
 
-    def pilots(self, tasks: int, expected: PhaseExpectation | None, percent: float) -> int:
+    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
         most = pilot_count(tasks, percent)
         if expected is None or expected.calibrated is None or expected.spread is None:
             return most
@@ -128,28 +128,28 @@ class BayesSizing:
             return most
         return max(1, pilots_needed(expected.calibrated, expected.spread, SURE, most))
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: PhaseExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
         told = _belief(pilots_ms, expected)
         if told is None:
             return sum(pilots_ms) / len(pilots_ms) if pilots_ms else None
         return 1000.0 * self._point(told)
 
     def reach_ms(
-        self, pilots_ms: Sequence[float], expected: PhaseExpectation | None
+        self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
         told = None if expected is None else _belief(pilots_ms, expected, expected.spread_sigma)
         return None if told is None else (1000.0 * told.low_s, 1000.0 * told.high_s)
 
-    def later_ms(self, expected: PhaseExpectation, factor: float) -> float | None:
+    def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
         told = _belief((), expected)
-        # The median: of a sum of phases the harmonic mean is more than the sum of theirs.
+        # The median: of a sum of stages the harmonic mean is more than the sum of theirs.
         return None if told is None else 1000.0 * told.task_s * factor**expected.alike
 
 
 def _belief(
-    pilots_ms: Sequence[float], expected: PhaseExpectation | None, spread_sigma: float = 0.0
+    pilots_ms: Sequence[float], expected: StageExpectation | None, spread_sigma: float = 0.0
 ) -> Posterior | None:
-    """What to believe of a phase's mean task time; None: history says nothing of it, or nothing that can be
+    """What to believe of a stage's mean task time; None: history says nothing of it, or nothing that can be
     believed without pilots."""
     if expected is None or expected.calibrated is None or expected.spread is None:
         return None
@@ -160,16 +160,16 @@ def _belief(
 
 
 def others_ms(
-    sizing: Sizing, expected: Sequence[PhaseExpectation], index: int, task_ms: float, *, sampled: bool
+    sizing: Sizing, expected: Sequence[StageExpectation], index: int, task_ms: float, *, sampled: bool
 ) -> float:
-    """Work of all phases of a job but one, in slot-milliseconds (SLearn-DAG, §6).
+    """Work of all stages of a job but one, in slot-milliseconds (SLearn-DAG, §6).
 
     Args:
-        expected: what history says of each phase.
-        index: the phase that is known to take ``task_ms`` a task.
+        expected: what history says of each stage.
+        index: the stage that is known to take ``task_ms`` a task.
         sampled: by pilots, which may tell that history is off: by d_s / d_h.
     """
-    # Doubted or not: what it says of one phase beside another still holds.
+    # Doubted or not: what it says of one stage beside another still holds.
     expected = [replace(each, doubt=0.0) for each in expected]
     by_history = sizing.later_ms(expected[index], 1.0) if sampled and index < len(expected) else None
     factor = task_ms / by_history if by_history else 1.0

@@ -51,7 +51,7 @@ class AdaptiveThinLimit:
 
     def came(self, job: JobView, now_ms: int) -> tuple[AdaptiveThinLimit, NarrowJob | None]:
         """After a job came; wide ones do not count."""
-        if not job.phases or max(phase.tasks for phase in job.phases) > _NARROW:
+        if not job.stages or max(stage.tasks for stage in job.stages) > _NARROW:
             return self, None
         narrow = NarrowJob(self.limit(), 0.0, job.running_slots, now_ms)
         return replace(self, choice=self.choice.next_job()), narrow

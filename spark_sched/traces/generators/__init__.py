@@ -11,7 +11,7 @@ from spark_sched.traces.generators.e2e import e2e
 from spark_sched.traces.generators.pareto import pareto_jobs
 from spark_sched.traces.generators.recurring import recurring
 from spark_sched.traces.generators.thesis import thesis_workload
-from spark_sched.traces.model import Trace
+from spark_sched.traces.tables import Trace
 
 __all__ = ["GENERATORS", "e2e", "pareto_jobs", "recurring", "thesis_workload"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_sched.errors import BadInputError
-from spark_sched.traces.model import Trace
+from spark_sched.traces.tables import Trace
 
 #: Quantiles of the number of tasks that a class keeps (its inverse distribution, linear between them).
 _LEVELS = np.linspace(0.0, 1.0, 21)

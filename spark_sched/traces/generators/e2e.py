@@ -10,8 +10,8 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.traces.generators.arrivals import Floats, check_fraction, check_positive, hyperexponential
 from spark_sched.traces.generators.classes import JobClass, google_classes
-from spark_sched.traces.model import Trace, TraceMeta
-from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
+from spark_sched.traces.tables import Trace, TraceMeta
 
 SLO, BEST_EFFORT = "slo", "best_effort"
 
@@ -38,7 +38,7 @@ def e2e(
     elsewhere_factor: float = 1.5,
     classes: Sequence[JobClass] | None = None,
 ) -> Trace:
-    """Jobs of one gang phase on a cluster of ``nodes`` one-slot nodes, over ``hours``.
+    """Jobs of one gang stage on a cluster of ``nodes`` one-slot nodes, over ``hours``.
 
     - A job's class is drawn in proportion to the classes' weights; runtime, tasks, user and name from its
       class (default: `google_classes`). Jobs of more than ``nodes`` tasks, or longer than ``hours``, are
@@ -80,7 +80,7 @@ def e2e(
             f"e2e-{number}",
             "finished",
             "gang",
-            [PhaseRecord(tasks=slots, mean_task_s=runtime_s)],
+            [StageRecord(tasks=slots, mean_task_s=runtime_s)],
             name=name,
             user=user,
             job_class=SLO if is_slo else BEST_EFFORT,

@@ -1,4 +1,4 @@
-"""Phases whose task durations are Pareto (slot-reservation paper §IV-B and §VI-B)."""
+"""Stages whose task durations are Pareto (slot-reservation paper §IV-B and §VI-B)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.generators.arrivals import check_positive, poisson
-from spark_sched.traces.model import Trace, TraceMeta
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
+from spark_sched.traces.tables import Trace, TraceMeta
 
 
 def pareto_durations_s(
@@ -31,34 +31,34 @@ def pareto_jobs(
     rng: np.random.Generator,
     *,
     jobs: int = 100,
-    phases: int = 4,
+    stages: int = 4,
     tasks: int = 20,
     mean_task_s: float = 10.0,
     alpha: float = 1.6,
     mean_gap_s: float = 60.0,
     priority: int = 0,
 ) -> Trace:
-    """``jobs`` chains of ``phases`` phases with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson
+    """``jobs`` chains of ``stages`` stages with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson
     process.
 
     Raises:
         BadInputError: a count below 1, a time that is not above 0, ``alpha`` not above 1.
     """
-    for name, value in (("jobs", jobs), ("phases", phases), ("tasks", tasks)):
+    for name, value in (("jobs", jobs), ("stages", stages), ("tasks", tasks)):
         if value < 1:
             raise BadInputError(f"{name} is {value}: give at least 1")
     check_positive("mean_task_s", mean_task_s)
     submit_s = poisson(rng, jobs, mean_gap_s)
-    durations = pareto_durations_s(rng, np.full(jobs * phases * tasks, mean_task_s), alpha)
-    shaped = durations.reshape(jobs, phases, tasks)
+    durations = pareto_durations_s(rng, np.full(jobs * stages * tasks, mean_task_s), alpha)
+    shaped = durations.reshape(jobs, stages, tasks)
     records = []
     for number in range(jobs):
         chain = []
-        for index in range(phases):
+        for index in range(stages):
             rows = TaskRows()
             for task, duration_s in enumerate(shaped[number, index].tolist()):
                 rows.add(task, duration_s)
-            chain.append(PhaseRecord(tasks=tasks, parents=(index - 1,) if index else (), rows=rows))
+            chain.append(StageRecord(tasks=tasks, parents=(index - 1,) if index else (), rows=rows))
         records.append(
             JobRecord(
                 f"pareto-{number}",
@@ -73,7 +73,7 @@ def pareto_jobs(
         )
     parameters = {
         "jobs": jobs,
-        "phases": phases,
+        "stages": stages,
         "tasks": tasks,
         "mean_task_s": mean_task_s,
         "alpha": alpha,
@@ -81,5 +81,5 @@ def pareto_jobs(
         "priority": priority,
     }
     return Trace.from_chunks(
-        chunked(records), TraceMeta("pareto", "Pareto phases", notes=("generated",), parameters=parameters)
+        chunked(records), TraceMeta("pareto", "Pareto stages", notes=("generated",), parameters=parameters)
     )

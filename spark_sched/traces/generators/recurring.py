@@ -15,8 +15,8 @@ import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.traces.generators.arrivals import Floats, check_fraction, check_positive, hyperexponential
-from spark_sched.traces.model import Trace, TraceMeta
-from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
+from spark_sched.traces.tables import Trace, TraceMeta
 
 __all__ = ["PROFILES", "Profile", "recurring"]
 
@@ -140,7 +140,7 @@ def recurring(
     the variance between runs (in logarithms) that stays for ten runs on average: code and data change and
     stay changed for a while (§2.4); the rest is new with every run. The paper does not give it.
 
-    With ``dag`` a job is a chain of 2 to 5 phases, each of them what a job of its own would be, all of one
+    With ``dag`` a job is a chain of 2 to 5 stages, each of them what a job of its own would be, all of one
     program (§6).
 
     ``updated`` is the share of programs that change for good between history and the jobs, the profile's
@@ -167,34 +167,34 @@ def recurring(
     table = _programs(rng, profile, programs, updated, update_sigma)
     popularity = rng.lognormal(0.0, 0.8, programs)
     which = rng.choice(programs, size=history + jobs, p=popularity / popularity.sum())
-    stages = rng.integers(2, 6, size=history + jobs) if dag else np.ones(history + jobs, dtype=np.int64)
-    factors = _run_factors(rng, table, np.repeat(which, stages), stretches)
+    chain = rng.integers(2, 6, size=history + jobs) if dag else np.ones(history + jobs, dtype=np.int64)
+    factors = _run_factors(rng, table, np.repeat(which, chain), stretches)
     records, work = [], np.empty(history + jobs)
     at = 0
     for number, kind in enumerate(which.tolist()):
         program = table[kind]
-        phases, total_s = [], 0.0
-        for index in range(int(stages[number])):
+        stages, total_s = [], 0.0
+        for index in range(int(chain[number])):
             mean_s = program.task_s * float(factors[at]) * (program.updated if number >= history else 1.0)
             durations = _task_times(rng, program, mean_s)
             at += 1
             total_s += float(durations.sum())
-            phase = PhaseRecord(
+            stage = StageRecord(
                 tasks=program.width,
                 parents=(index - 1,) if index else (),
                 name=f"{program.name}-{index}",
                 cpus=float(program.cpus),
             )
             for task, seconds in enumerate(durations.tolist()):
-                phase.rows.add(task, seconds)
-            phases.append(phase)
+                stage.rows.add(task, seconds)
+            stages.append(stage)
         work[number] = total_s
         records.append(
             JobRecord(
                 f"{like}-{number}",
                 "finished",
                 "malleable",
-                phases,
+                stages,
                 name=program.name,
                 user=program.user,
                 runtime_s=total_s / program.width,

@@ -10,8 +10,8 @@ import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.traces.generators.arrivals import Floats, bursty, check_positive
-from spark_sched.traces.model import Trace, TraceMeta
-from spark_sched.traces.records import JobRecord, PhaseRecord, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
+from spark_sched.traces.tables import Trace, TraceMeta
 
 #: Table 5.2, "% of tasks" by priority; classes of at most 0.01 % that it does not give (3, 5, 7) are left
 #: out.
@@ -113,7 +113,7 @@ def thesis_workload(
             "finished",
             "malleable",
             [
-                PhaseRecord(
+                StageRecord(
                     tasks=1, mean_task_s=float(duration_s[i]), cpus=float(cpus[i]), memory=float(memory[i])
                 )
             ],
@@ -155,13 +155,13 @@ def _sampled(rng: np.random.Generator, count: int, source: Trace) -> _Columns:
     finished = np.asarray(source.tasks.column("outcome").to_pylist(), dtype=object) == "finished"
     duration_s = source.tasks.column("duration_s").to_numpy()
     job_of = np.searchsorted(source.jobs.column("job").to_numpy(), source.tasks.column("job").to_numpy())
-    first_phase = np.searchsorted(
-        source.phases.column("job").to_numpy(), source.tasks.column("job").to_numpy()
+    first_stage = np.searchsorted(
+        source.stages.column("job").to_numpy(), source.tasks.column("job").to_numpy()
     )
-    phase_of = first_phase + source.tasks.column("phase").to_numpy()
+    stage_of = first_stage + source.tasks.column("stage").to_numpy()
     priority = source.jobs.column("priority").to_numpy().astype(float)[job_of]
-    cpus = source.phases.column("cpus").to_numpy()[phase_of]
-    memory = source.phases.column("memory").to_numpy()[phase_of]
+    cpus = source.stages.column("cpus").to_numpy()[stage_of]
+    memory = source.stages.column("memory").to_numpy()[stage_of]
     usable = np.flatnonzero(
         finished & np.isfinite(duration_s) & np.isfinite(priority) & np.isfinite(cpus) & np.isfinite(memory)
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.traces.lines import Progress
-from spark_sched.traces.model import Trace
 from spark_sched.traces.readers.alibaba2018 import Alibaba2018Reader
 from spark_sched.traces.readers.base import TraceReader
 from spark_sched.traces.readers.google2011 import Google2011JobsReader, Google2011Reader
@@ -18,6 +17,7 @@ from spark_sched.traces.readers.parquet import ParquetTraceReader
 from spark_sched.traces.readers.profiles import PolimiStagesReader, TpchProfilesReader
 from spark_sched.traces.readers.sniff import looks_like
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
+from spark_sched.traces.tables import Trace
 
 __all__ = ["FORMATS", "TraceReader", "open_trace", "read_trace"]
 

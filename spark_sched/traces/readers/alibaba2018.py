@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from spark_sched.traces.grouping import grouped
+from spark_sched.traces.jobs import JobRecord, StageRecord, widest
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers.base import (
     BadField,
@@ -18,7 +19,6 @@ from spark_sched.traces.readers.base import (
     positive,
     text_of,
 )
-from spark_sched.traces.records import JobRecord, PhaseRecord, widest
 
 #: ``M3_1_2`` is task 3 and needs 1 and 2; ``Stg…`` and other suffixes name no task.
 _DAG_NAME = re.compile(r"^[A-Z]+(\d+)((?:_(?:\d+|Stg\d+|[A-Za-z]\w*?))*)$")
@@ -71,7 +71,7 @@ class _Columns:
 
 
 class Alibaba2018Reader(TraceReader):
-    """One phase per row (a *task* of Alibaba's is our phase, its *instances* are our tasks).
+    """One stage per row (a *task* of Alibaba's is our stage, its *instances* are our tasks).
 
     Rows of a job may stand anywhere in the file. A job one of whose rows is bad, or names a parent that is
     not there, is left out whole: half a DAG is another DAG. ``mean_task_s`` is the mean run time of the
@@ -186,10 +186,10 @@ def _job(job: str, tasks: list[_Task]) -> JobRecord:
         parents[key] = tuple(int(p) for p in match[2].split("_") if p.isdigit())
     order = _topological(job, parents)
     place = {key: index for index, key in enumerate(order)}
-    phases: list[PhaseRecord] = []
+    stages: list[StageRecord] = []
     for key in order:
-        phases.append(_phase(numbered[key], tuple(sorted({place[p] for p in parents[key]}))))
-    phases.extend(_phase(task, ()) for task in loose)
+        stages.append(_stage(numbered[key], tuple(sorted({place[p] for p in parents[key]}))))
+    stages.extend(_stage(task, ()) for task in loose)
     starts = [t.start_s for t in tasks if t.start_s is not None]
     ends = [t.end_s for t in tasks if t.end_s is not None]
     outcomes = {t.outcome for t in tasks}
@@ -200,17 +200,17 @@ def _job(job: str, tasks: list[_Task]) -> JobRecord:
         job,
         outcome,
         "malleable",
-        phases,
+        stages,
         submit_s=start_s,
         start_s=start_s,
         end_s=end_s,
         runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
-        slots=widest(phases),
+        slots=widest(stages),
     )
 
 
-def _phase(task: _Task, parents: tuple[int, ...]) -> PhaseRecord:
-    return PhaseRecord(
+def _stage(task: _Task, parents: tuple[int, ...]) -> StageRecord:
+    return StageRecord(
         tasks=task.instances,
         parents=parents,
         source_id=task.name,

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows
 from spark_sched.traces.readers.base import BadField
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows
 from spark_sched.traces.report import ReadReport
 
 SUBMIT, SCHEDULE, END, OTHER = "submit", "schedule", "end", "other"
@@ -216,10 +216,10 @@ class JobAssembler:
         over = self._over(job)
         outcome = job.outcome if job.ended or (over and not job.by_event) else "unknown"
         end_s = job.end_s if outcome != "unknown" else None
-        phases = []
+        stages = []
         if job.tasks:
-            phases.append(
-                PhaseRecord(
+            stages.append(
+                StageRecord(
                     tasks=len(job.tasks),
                     submit_s=job.submit_s,
                     end_s=end_s,
@@ -236,7 +236,7 @@ class JobAssembler:
             job.source_id,
             outcome,
             self._demand,
-            phases,
+            stages,
             name=job.name,
             user=job.user,
             priority=job.priority,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
+from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress
-from spark_sched.traces.model import Machine
 from spark_sched.traces.readers.base import (
     BadField,
     TraceReader,
@@ -26,7 +26,7 @@ from spark_sched.traces.readers.cluster_events import (
     JobAssembler,
     in_time_order,
 )
-from spark_sched.traces.records import JobRecord
+from spark_sched.traces.tables import Machine
 
 #: event type: what it does, and the outcome it stands for (the trace's format document, table "event types").
 EVENTS = {
@@ -49,7 +49,7 @@ class Google2011Reader(TraceReader):
     """``job_events``, ``task_events`` and ``machine_events``: a folder with some of them, one of them, or one
     part.
 
-    A job is one phase of independent tasks; every attempt of a task is a row, with how it ended. Task and CPU
+    A job is one stage of independent tasks; every attempt of a task is a row, with how it ended. Task and CPU
     requests are fractions of the largest machine. Without ``job_events`` jobs have no name and end with their
     last task. Times are the trace's own (it starts at 600 s); time 0 means "before", so those starts are
     null.
@@ -204,7 +204,7 @@ def _task_event(line: bytes, file: str, number: int) -> ClusterEvent:
 class Google2011JobsReader(TraceReader):
     """One row per job, made from all job_events:
     ``job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us, end_event,n_schedules``. No
-    priorities, no tasks: jobs have no phases."""
+    priorities, no tasks: jobs have no stages."""
 
     format = "google2011_jobs"
     title = "the per-job table of Google 2011"

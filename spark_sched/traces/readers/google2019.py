@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched.errors import BadInputError
+from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers.base import BadField, TraceReader, not_negative, text_of, whole
 from spark_sched.traces.readers.cluster_events import (
@@ -22,7 +23,6 @@ from spark_sched.traces.readers.cluster_events import (
     JobAssembler,
     in_time_order,
 )
-from spark_sched.traces.records import JobRecord
 
 #: Event types of the 2019 trace, by number and by name.
 _NAMES = (

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows
 from spark_sched.traces.readers.base import (
     BadField,
     LeftOut,
@@ -18,7 +19,6 @@ from spark_sched.traces.readers.base import (
     text_of,
     whole,
 )
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows
 
 #: Relative difference between a Hawk row's mean and the mean of its durations that printing digits can
 #: explain.
@@ -76,9 +76,9 @@ class HawkReader(_JobPerLine):
         measured = math.fsum(d for d in rows.duration_s if d is not None) / tasks
         if abs(measured - mean_s) > _MEAN_TOLERANCE * max(measured, mean_s) + 1e-6:
             raise BadField(f"mean duration {mean_s:g} s is not the durations' mean {measured:g} s")
-        phase = PhaseRecord(tasks=tasks, rows=rows)
+        stage = StageRecord(tasks=tasks, rows=rows)
         return JobRecord(
-            f"line-{line_number}", "finished", "malleable", [phase], submit_s=submit_s, slots=tasks
+            f"line-{line_number}", "finished", "malleable", [stage], submit_s=submit_s, slots=tasks
         )
 
 
@@ -86,7 +86,7 @@ class SwfReader(_JobPerLine):
     """The Standard Workload Format (Feitelson's Parallel Workloads Archive), version 2: 18 columns, ``-1``
     unknown.
 
-    A job is a gang of ``allocated processors`` (else the requested ones) for ``run time``: one phase, whose
+    A job is a gang of ``allocated processors`` (else the requested ones) for ``run time``: one stage, whose
     tasks were not measured one by one. Jobs without processors or run time are kept out and counted.
     """
 
@@ -113,7 +113,7 @@ class SwfReader(_JobPerLine):
         start_s = None if wait_s is None else submit_s + wait_s
         end_s = None if start_s is None else start_s + runtime_s
         slots = int(processors)
-        phase = PhaseRecord(
+        stage = StageRecord(
             tasks=slots,
             mean_task_s=runtime_s,
             submit_s=submit_s,
@@ -126,7 +126,7 @@ class SwfReader(_JobPerLine):
             str(int(known[0])),
             outcome,
             "gang",
-            [phase],
+            [stage],
             name=features.get("executable"),
             user=None if known[11] is None else str(int(known[11])),
             submit_s=submit_s,
@@ -148,7 +148,7 @@ class SwimReader(_JobPerLine):
     """SWIM's samples of Facebook's MapReduce traces: arrivals and bytes; the source has no durations and no
     users.
 
-    A phase ``map`` and, where bytes are shuffled, a phase ``reduce``; SWIM says nothing about their tasks, so
+    A stage ``map`` and, where bytes are shuffled, a stage ``reduce``; SWIM says nothing about their tasks, so
     their number is null.
     """
 
@@ -168,12 +168,12 @@ class SwimReader(_JobPerLine):
             self.meta = replace(
                 self.meta, notes=("no durations and no task counts: arrivals and bytes only",)
             )
-        phases = [PhaseRecord(tasks=None, name="map", input_bytes=read, shuffle_bytes=shuffled)]
+        stages = [StageRecord(tasks=None, name="map", input_bytes=read, shuffle_bytes=shuffled)]
         if shuffled:
-            phases.append(PhaseRecord(tasks=None, name="reduce", parents=(0,), output_bytes=written))
+            stages.append(StageRecord(tasks=None, name="reduce", parents=(0,), output_bytes=written))
         else:
-            phases[0].output_bytes = written
+            stages[0].output_bytes = written
         features = {"input_path": text_of(cells[6], "input path")} if len(cells) == 7 else None
         return JobRecord(
-            text_of(cells[0], "job id"), "unknown", "malleable", phases, submit_s=submit_s, features=features
+            text_of(cells[0], "job id"), "unknown", "malleable", stages, submit_s=submit_s, features=features
         )

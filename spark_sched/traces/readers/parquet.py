@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from spark_sched.traces.lines import Progress
-from spark_sched.traces.model import TraceChunk
 from spark_sched.traces.parquet_io import read_chunks, read_meta
 from spark_sched.traces.readers.base import TraceReader
+from spark_sched.traces.tables import TraceChunk
 
 
 class ParquetTraceReader(TraceReader):

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
 from spark_sched.errors import BadInputError
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, widest
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers.base import BadField, TraceReader, not_negative, positive, whole
-from spark_sched.traces.readers.spark_dag import SparkJob, StageRun, phases_of
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, widest
+from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
 
 
 class TpchProfilesReader(TraceReader):
@@ -66,8 +66,8 @@ class TpchProfilesReader(TraceReader):
         query, scale, parents, stages = row["query"], row["scale"], row["parents"], row["stages"]
         if len(parents) != len(stages) or not stages:
             raise BadField(f"{len(stages)} stages with parents for {len(parents)}")
-        phases = [
-            self._phase(stage, tuple(int(p) for p in above), index)
+        stages = [
+            self._stage(stage, tuple(int(p) for p in above), index)
             for index, (stage, above) in enumerate(zip(stages, parents, strict=True))
         ]
         name = f"tpch-q{query}-{scale}"
@@ -75,15 +75,15 @@ class TpchProfilesReader(TraceReader):
             name,
             "finished",
             "malleable",
-            phases,
+            stages,
             name=name,
-            slots=widest(phases),
+            slots=widest(stages),
             features={"query": str(query), "scale": str(scale)},
         )
 
-    def _phase(
+    def _stage(
         self, stage: dict[str, dict[str, list[float]]], parents: tuple[int, ...], index: int
-    ) -> PhaseRecord:
+    ) -> StageRecord:
         first, rest = stage["first_wave"], stage["rest_wave"]
         measured = sorted(int(k) for k in first if first[k] or rest.get(k))
         if not measured:
@@ -93,7 +93,7 @@ class TpchProfilesReader(TraceReader):
         rows = TaskRows()
         for task, duration_ms in enumerate([*first[chosen], *rest.get(chosen, [])]):
             rows.add(task, not_negative(str(duration_ms), "duration") / 1000.0)
-        return PhaseRecord(tasks=len(rows), parents=parents, source_id=str(index), rows=rows)
+        return StageRecord(tasks=len(rows), parents=parents, source_id=str(index), rows=rows)
 
 
 class PolimiStagesReader(TraceReader):
@@ -101,8 +101,8 @@ class PolimiStagesReader(TraceReader):
     run.
 
     A folder or a tar file of runs. A job is a run: its Spark jobs one after the other, as the driver
-    submitted them. Stages that were not executed are no phases; tasks were not measured one by one and a
-    stage's time depends on its slots, so ``mean_task_s`` is null: ``submit_s`` and ``end_s`` of the phases
+    submitted them. Stages that were not executed are no stages; tasks were not measured one by one and a
+    stage's time depends on its slots, so ``mean_task_s`` is null: ``submit_s`` and ``end_s`` of the stages
     are what is known. Times count from the earliest run.
     """
 
@@ -111,7 +111,7 @@ class PolimiStagesReader(TraceReader):
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
         super().__init__(path, progress)
-        self.meta = replace(self.meta, notes=("no task durations: phases have begin and end only",))
+        self.meta = replace(self.meta, notes=("no task durations: stages have begin and end only",))
 
     def files(self) -> list[Path]:
         return [self.path] if self.path.is_file() else sorted(self.path.rglob("*.csv"))
@@ -162,7 +162,7 @@ class PolimiStagesReader(TraceReader):
         missing = {"StageDetails.csv", "JobDetails.csv"} - set(tables)
         if missing:
             raise BadField(f"{', '.join(sorted(missing))} is missing")
-        stages: dict[int, tuple[tuple[int, ...], StageRun | None]] = {}
+        executed: dict[int, tuple[tuple[int, ...], StageAttempt | None]] = {}
         for row in self._table(tables["StageDetails.csv"]):
             stage = whole(row.get("Stage ID", ""), "Stage ID")
             parents = tuple(whole(p, "parent") for p in row.get("Parent IDs", "").split())
@@ -170,12 +170,12 @@ class PolimiStagesReader(TraceReader):
             if row.get("Executed") == "True":
                 submit_s, end_s = (not_negative(row.get(c, ""), c) / 1000.0 for c in _SPAN)
                 tasks = positive(row.get("Number of Tasks", ""), "Number of Tasks")
-                run = StageRun(stage, 0, row.get("Stage Name", ""), tasks, submit_s, end_s)
+                run = StageAttempt(stage, 0, row.get("Stage Name", ""), tasks, submit_s, end_s)
                 if end_s < submit_s:
                     raise BadField(f"stage {stage} ends before it starts")
             elif row.get("Executed") != "False":
                 raise BadField(f"stage {stage} is neither executed nor skipped")
-            stages[stage] = (parents, run)
+            executed[stage] = (parents, run)
         jobs = []
         for row in self._table(tables["JobDetails.csv"]):
             mine = [whole(s, "stage") for s in row.get("Stage IDs", "").split()]
@@ -183,13 +183,13 @@ class PolimiStagesReader(TraceReader):
             job = SparkJob(
                 whole(row.get("Job ID", ""), "Job ID"),
                 submit_s,
-                {s: stages[s][0] for s in mine if s in stages},
+                {s: executed[s][0] for s in mine if s in executed},
             )
             job.end_s = end_s
-            job.runs = [run for s in mine if s in stages and (run := stages[s][1]) is not None]
+            job.runs = [run for s in mine if s in executed and (run := executed[s][1]) is not None]
             jobs.append(job)
-        phases = phases_of(jobs)
-        if not phases:
+        stages = stages_of(jobs)
+        if not stages:
             raise BadField("no stage was executed")
         begin_s = min(j.submit_s for j in jobs)
         end_s = max(j.end_s for j in jobs if j.end_s is not None)
@@ -198,13 +198,13 @@ class PolimiStagesReader(TraceReader):
             folder,
             "finished",
             "malleable",
-            phases,
+            stages,
             name=parts[0] if len(parts) > 1 else None,
             submit_s=begin_s,
-            start_s=min(p.submit_s for p in phases if p.submit_s is not None),
+            start_s=min(p.submit_s for p in stages if p.submit_s is not None),
             end_s=end_s,
             runtime_s=end_s - begin_s,
-            slots=widest(phases),
+            slots=widest(stages),
             features={"app": parts[-1]} if parts else None,
         )
 
@@ -224,9 +224,9 @@ def _shifted(job: JobRecord, zero_s: float) -> JobRecord:
     def moved(at_s: float | None) -> float | None:
         return None if at_s is None else round(at_s - zero_s, 3)
 
-    for phase in job.phases:
-        phase.submit_s, phase.end_s = moved(phase.submit_s), moved(phase.end_s)
-        phase.delay_s = None if phase.delay_s is None else round(phase.delay_s, 3)
+    for stage in job.stages:
+        stage.submit_s, stage.end_s = moved(stage.submit_s), moved(stage.end_s)
+        stage.delay_s = None if stage.delay_s is None else round(stage.delay_s, 3)
     job.submit_s, job.start_s, job.end_s = moved(job.submit_s), moved(job.start_s), moved(job.end_s)
     job.runtime_s = None if job.runtime_s is None else round(job.runtime_s, 3)
     return job

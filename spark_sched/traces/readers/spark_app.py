@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spark_sched.traces.model import Machine
-from spark_sched.traces.readers.spark_dag import SparkJob, StageRun, phases_of
-from spark_sched.traces.records import JobRecord, widest
+from spark_sched.traces.jobs import JobRecord, widest
+from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
 from spark_sched.traces.report import ReadReport
+from spark_sched.traces.tables import Machine
 
 #: What a damaged event raises while it is taken apart.
 NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
@@ -72,7 +72,7 @@ class SparkApplication:
         self._closed: set[str] = set()
         self._spark_jobs: dict[int, tuple[_Job, SparkJob]] = {}
         self._owners: dict[int, list[int]] = {}
-        self._runs: dict[tuple[int, int], tuple[_Job, StageRun]] = {}
+        self._runs: dict[tuple[int, int], tuple[_Job, StageAttempt]] = {}
         self._sql_names: dict[str, str] = {}
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
@@ -258,7 +258,7 @@ class SparkApplication:
         job, spark_job = owner
         barrier = any(rdd.get("Barrier") for rdd in info.get("RDD Info") or ())
         submit = info.get("Submission Time")
-        run = StageRun(
+        run = StageAttempt(
             stage,
             attempt,
             str(info.get("Stage Name") or ""),
@@ -316,7 +316,7 @@ class SparkApplication:
     def _close(self, key: str) -> JobRecord:
         job = self._jobs.pop(key)
         self._closed.add(key)
-        phases = phases_of(job.spark_jobs)
+        stages = stages_of(job.spark_jobs)
         for spark_job in job.spark_jobs:
             for run in spark_job.runs:
                 self._runs.pop((run.stage, run.attempt), None)
@@ -330,7 +330,7 @@ class SparkApplication:
         submit_s = min(s.submit_s for s in job.spark_jobs)
         ends = [s.end_s for s in job.spark_jobs if s.end_s is not None]
         over = len(ends) == len(job.spark_jobs)
-        starts = [s for p in phases for s in p.rows.start_s if s is not None]
+        starts = [s for p in stages for s in p.rows.start_s if s is not None]
         start_s = min(starts, default=None)
         last = max(job.spark_jobs, key=lambda s: (s.submit_s, s.spark_job))
         end_s = max(ends) if over else None
@@ -346,7 +346,7 @@ class SparkApplication:
             f"{self._prefix}{key}",
             "unknown" if not over else "failed" if last.failed else "finished",
             "malleable",
-            phases,
+            stages,
             name=job.name,
             user=job.user,
             job_class=job.marks.get("class"),
@@ -359,7 +359,7 @@ class SparkApplication:
             isolation=float(isolation)
             if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation)
             else None,
-            slots=widest(phases),
+            slots=widest(stages),
             features={k: str(v) for k, v in features.items() if v is not None},
         )
 

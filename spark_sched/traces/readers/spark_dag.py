@@ -1,14 +1,14 @@
-"""Phases of a job out of the Spark jobs and stages that ran for it."""
+"""Stages of a job out of the Spark jobs and stages that ran for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spark_sched.traces.records import PhaseRecord, TaskRows
+from spark_sched.traces.jobs import StageRecord, TaskRows
 
 
 @dataclass(slots=True)
-class StageRun:
+class StageAttempt:
     """One attempt of a stage, as it ran."""
 
     stage: int
@@ -32,25 +32,25 @@ class SparkJob:
     parents: dict[int, tuple[int, ...]]
     end_s: float | None = None
     failed: bool = False
-    runs: list[StageRun] = field(default_factory=list)
+    runs: list[StageAttempt] = field(default_factory=list)
 
 
-def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
-    """Phases, parents first, of a job made of ``jobs``.
+def stages_of(jobs: list[SparkJob]) -> list[StageRecord]:
+    """Stages, parents first, of a job made of ``jobs``.
 
-    Within a Spark job a phase depends on its stage's parents; through a skipped parent (its output was there
+    Within a Spark job a stage depends on its stage's parents; through a skipped parent (its output was there
     already) on that one's own parents that ran. A later attempt of a stage depends on the one before. The
-    first phases of a Spark job depend on the Spark jobs that had ended when it was submitted: the driver runs
-    its actions in order. ``delay_s`` is the driver's own time before each phase.
+    first stages of a Spark job depend on the Spark jobs that had ended when it was submitted: the driver runs
+    its actions in order. ``delay_s`` is the driver's own time before each stage.
     """
-    phases: list[PhaseRecord] = []
-    last_phases: dict[int, list[int]] = {}
+    stages: list[StageRecord] = []
+    last_stages: dict[int, list[int]] = {}
     done: list[SparkJob] = []
     submitted_s = min((job.submit_s for job in jobs), default=0.0)
     for job in sorted(jobs, key=lambda j: (j.submit_s, j.spark_job)):
         if not job.runs:
             continue
-        before = [i for earlier in _just_before(job, done) for i in last_phases[earlier.spark_job]]
+        before = [i for earlier in _just_before(job, done) for i in last_stages[earlier.spark_job]]
         index_of: dict[int, int] = {}
         used: set[int] = set()
         mine: list[int] = []
@@ -61,15 +61,15 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
             parents |= {index_of[s] for s in _ran_ancestors(run.stage, job.parents, index_of)}
             used |= parents
             parents = parents or set(before)
-            index = len(phases)
-            ready_s = max((e for p in parents if (e := phases[p].end_s) is not None), default=None)
+            index = len(stages)
+            ready_s = max((e for p in parents if (e := stages[p].end_s) is not None), default=None)
             if not parents:
                 ready_s = submitted_s
             delay_s = None
             if ready_s is not None and run.submit_s is not None:
                 delay_s = round(max(0.0, run.submit_s - ready_s), 3)
-            phases.append(
-                PhaseRecord(
+            stages.append(
+                StageRecord(
                     tasks=run.tasks,
                     parents=tuple(sorted(parents)),
                     source_id=f"{run.stage}.{run.attempt}",
@@ -86,9 +86,9 @@ def phases_of(jobs: list[SparkJob]) -> list[PhaseRecord]:
             )
             index_of[run.stage] = index
             mine.append(index)
-        last_phases[job.spark_job] = [i for i in mine if i not in used]
+        last_stages[job.spark_job] = [i for i in mine if i not in used]
         done.append(job)
-    return phases
+    return stages
 
 
 def _just_before(job: SparkJob, done: list[SparkJob]) -> list[SparkJob]:
@@ -101,8 +101,8 @@ def _just_before(job: SparkJob, done: list[SparkJob]) -> list[SparkJob]:
     return found or [max(ended, key=lambda pair: (pair[0], pair[1].spark_job))[1]]
 
 
-def _parents_first(job: SparkJob) -> list[StageRun]:
-    order: list[StageRun] = []
+def _parents_first(job: SparkJob) -> list[StageAttempt]:
+    order: list[StageAttempt] = []
     left = sorted(
         job.runs, key=lambda r: (r.submit_s if r.submit_s is not None else float("inf"), r.stage, r.attempt)
     )

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched.errors import BadInputError
+from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress, lines
 from spark_sched.traces.readers.base import TraceReader
 from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
-from spark_sched.traces.records import JobRecord
 from spark_sched.traces.report import ReadReport
 
 _PART = re.compile(r"^events_(\d+)_(.+?)(\.(?:zstd|lz4|lzf|snappy|gz))?(\.compact)?$")
@@ -30,7 +30,7 @@ class SparkEventLogReader(TraceReader):
 
     A *job* is what the live scheduler calls one, with the same keys: ``mark-…``, ``group-…``, ``sql-…``,
     ``spark-…`` (with the application's id in front if there are several). Only a Spark job's start makes a
-    job; a stage is a phase only if it was submitted. Time 0 is the first application's start. ``features``
+    job; a stage is a stage only if it was submitted. Time 0 is the first application's start. ``features``
     has ``app`` and ``app_name``.
 
     A log without its end (``.inprogress``, a crashed driver) is read as far as it goes: what had not ended is

@@ -54,7 +54,7 @@ def test_an_absent_job_mark_has_no_value():
         pytest.param("events.queueCapacity", "1_000", "a whole number from 16", id="Python's own digits"),
         pytest.param("copies.enabled", "yes", "must be true or false", id="a word that is no boolean"),
         pytest.param(
-            "reservation.lookahead", "phases", "(did you mean 'phase'?)", id="a slip in a choice has a hint"
+            "reservation.lookahead", "stages", "(did you mean 'stage'?)", id="a slip in a choice has a hint"
         ),
         pytest.param("planner.python", "", "must be not empty", id="no planner's Python"),
     ],

@@ -12,8 +12,8 @@ from spark_sched.errors import BadInputError
 from spark_sched.events import (
     EVENT_TYPES,
     JobStarted,
-    PhaseStarted,
     SlotFreed,
+    StageStarted,
     TaskEnded,
     decode_batch,
     decode_event,
@@ -63,29 +63,29 @@ def test_optional_marks_may_be_null_or_absent_alike() -> None:
     assert as_null.isolation is None
 
 
-def test_a_phase_is_restartable_unless_it_says_otherwise() -> None:
-    phase = {
-        "type": "phase_started", "time_ms": 1, "job": "j", "phase": "1.0", "name": "n", "index": 0,
+def test_a_stage_is_restartable_unless_it_says_otherwise() -> None:
+    stage = {
+        "type": "stage_started", "time_ms": 1, "job": "j", "stage": "1.0", "name": "n", "index": 0,
         "tasks": 2, "next_tasks": None, "last": False, "barrier": False,
     }  # fmt: skip
-    plain, once = decode_event(phase), decode_event(phase | {"restartable": False})
-    assert isinstance(plain, PhaseStarted)
-    assert isinstance(once, PhaseStarted)
+    plain, once = decode_event(stage), decode_event(stage | {"restartable": False})
+    assert isinstance(plain, StageStarted)
+    assert isinstance(once, StageStarted)
     assert (plain.restartable, once.restartable) == (True, False)
-    assert encode_event(plain) == phase
-    assert encode_event(once) == phase | {"restartable": False}
+    assert encode_event(plain) == stage
+    assert encode_event(once) == stage | {"restartable": False}
     with pytest.raises(BadInputError, match="restartable must be true or false, not None"):
-        decode_event(phase | {"restartable": None})
+        decode_event(stage | {"restartable": None})
 
 
-def test_a_phase_whose_tasks_take_several_slots_says_so() -> None:
+def test_a_stage_whose_tasks_take_several_slots_says_so() -> None:
     plain = {
-        "type": "phase_started", "time_ms": 5, "job": "j", "phase": "1.0", "name": "map", "index": 0,
+        "type": "stage_started", "time_ms": 5, "job": "j", "stage": "1.0", "name": "map", "index": 0,
         "tasks": 2, "next_tasks": None, "last": False, "barrier": False,
     }  # fmt: skip
     one, two = decode_event(plain), decode_event({**plain, "slots_per_task": 2})
-    assert isinstance(one, PhaseStarted)
-    assert isinstance(two, PhaseStarted)
+    assert isinstance(one, StageStarted)
+    assert isinstance(two, StageStarted)
     assert (one.slots_per_task, two.slots_per_task) == (1, 2)
     assert (encode_event(one), encode_event(two)) == (plain, {**plain, "slots_per_task": 2})
 
@@ -128,11 +128,11 @@ def test_events_are_frozen() -> None:
 
 
 ENDED = {
-    "type": "task_ended", "time_ms": 1, "job": "j", "phase": "1.0", "task": 4, "index": 0, "executor": "1",
+    "type": "task_ended", "time_ms": 1, "job": "j", "stage": "1.0", "task": 4, "index": 0, "executor": "1",
     "duration_ms": 7, "outcome": "success", "copy": False,
 }  # fmt: skip
 SHORT = {
-    "type": "short_tasks", "time_ms": 9, "job": "j", "phase": "1.0", "executor": "e",
+    "type": "short_tasks", "time_ms": 9, "job": "j", "stage": "1.0", "executor": "e",
     "tasks": [4, 5], "indices": [0, 1], "durations_ms": [7, -1],
 }  # fmt: skip
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from spark_sched.analysis.evaluate.runtimes import TraceJob, evaluate
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.accuracy import TraceJob, evaluate
-from spark_sched.predict.features import JobAttributes
-from spark_sched.runtime.runtimes import StoredRuntimes
+from spark_sched.history.runtimes import StoredRuntimes
+from spark_sched.predict.runtimes.features import JobAttributes
 
 HEADER = "job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,end_event,n_schedules"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark_sched.experiments.timeline import Span, Timeline
+from spark_sched.experiments.demo.timeline import Span, Timeline
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -45,6 +45,6 @@ def test_both_arms_of_the_fair_share_benchmark_do_the_same_work(benchmark):
     jobs = benchmark("fair_pools").jobs
     stock = jobs(8, np.random.default_rng(3), marked=False)
     ours = jobs(8, np.random.default_rng(3), marked=True)
-    assert [job.phases for job in stock] == [job.phases for job in ours]
+    assert [job.stages for job in stock] == [job.stages for job in ours]
     assert [job.mark is None for job in stock] == [True, True]
     assert [job.mark is None for job in ours] == [False, True]

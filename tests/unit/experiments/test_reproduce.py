@@ -14,7 +14,7 @@ from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce import registry, runner
 from spark_sched.experiments.reproduce.command import Request, reproduce
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.model import document
+from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
 from spark_sched.experiments.reproduce.sigma import e2e
 from spark_sched.experiments.reproduce.sigma.example import plan
@@ -51,7 +51,7 @@ def test_a_perturbed_forecast_is_centred_where_it_should_be():
     for job in jobs:
         told = around._known[job.key]
         assert told.runtime is not None
-        truth_s = max(job.phases[0].durations_ms) / 1000
+        truth_s = max(job.stages[0].durations_ms) / 1000
         ratios.append(told.runtime_point_s / truth_s)
         spread_s = told.runtime.quantile(0.84) - told.runtime.quantile(0.16)
         widths.append(float(spread_s) / 2 / truth_s)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.cli.app import app
-from spark_sched.experiments.simulation import busy_slots, completion_curve
+from spark_sched.experiments.simulate.page import busy_slots, completion_curve
 
 EXPERIMENT = """
 name = "<small>"
@@ -30,13 +30,13 @@ class = "front"
 priority = 5
 jobs = 4
 gap = "10s"
-phases = [{ tasks = 4, mean = "2s", alpha = 1.6 }, { tasks = 4, mean = "2s" }]
+stages = [{ tasks = 4, mean = "2s", alpha = 1.6 }, { tasks = 4, mean = "2s" }]
 
 [[workload]]
 name = "back"
 jobs = 10
 gap = "2s"
-phases = [{ tasks = 3, mean = "5s" }]
+stages = [{ tasks = 3, mean = "5s" }]
 
 [[arm]]
 policy = "priority"

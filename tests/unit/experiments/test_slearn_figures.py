@@ -8,13 +8,13 @@ import math
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.model import Scale, document
+from spark_sched.analysis.evaluate.tasks import MeasuredJob, covs, evaluate_tasks, score, summary
+from spark_sched.experiments.reproduce.figures import Scale, document
 from spark_sched.experiments.reproduce.registry import choose, load
 from spark_sched.experiments.reproduce.runner import execute
 from spark_sched.experiments.reproduce.slearn import common
 from spark_sched.experiments.reproduce.slearn.workload import Trace, generated, trained
-from spark_sched.experiments.task_accuracy import MeasuredJob, covs, evaluate_tasks, score, summary
-from spark_sched.predict.features import JobAttributes
+from spark_sched.predict.runtimes.features import JobAttributes
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def test_only_a_history_that_learns_follows():
     assert follows < 10.0
 
 
-def test_an_evaluation_scores_the_second_half_and_phases_by_themselves():
+def test_an_evaluation_scores_the_second_half_and_stages_by_themselves():
     chain = [
         MeasuredJob(f"c{n}", float(n), ((1.0,) * 4, (3.0,) * 5), ((), (0,)), (JobAttributes(name="c"),) * 2)
         for n in range(10)
@@ -105,8 +105,8 @@ def test_an_evaluation_scores_the_second_half_and_phases_by_themselves():
     told = evaluate_tasks(chain, seeds=(1, 2))
     assert told is not None
     assert (told["jobs"], told["scored"], told["runs"]) == (5, 5, 2)
-    assert told["phases"]["scored"] == 10
-    assert told["phases"]["predictors"]["slearn"]["error_pct"]["p90"] == 0.0
+    assert told["stages"]["scored"] == 10
+    assert told["stages"]["predictors"]["slearn"]["error_pct"]["p90"] == 0.0
     assert evaluate_tasks([job(n, 1.0) for n in range(9)]) is None
 
 

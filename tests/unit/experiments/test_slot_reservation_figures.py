@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from spark_sched.experiments.reproduce.command import Request, reproduce
-from spark_sched.experiments.reproduce.model import Figure
+from spark_sched.experiments.reproduce.figures import Figure
 from spark_sched.experiments.reproduce.slot_reservation import isolation, stragglers, workload
-from spark_sched.experiments.reproduce.slot_reservation.runs import alone, contended, copies_in_phases
+from spark_sched.experiments.reproduce.slot_reservation.runs import alone, contended, copies_in_stages
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 SMALL = Size(nodes=50, jobs=60, each=1)
@@ -49,15 +49,15 @@ def test_stretching_the_background_moves_no_arrival() -> None:
 
 def test_no_google_like_job_is_longer_than_the_window_or_wider_than_all_but_the_widest() -> None:
     jobs = workload.background(Size(nodes=50, jobs=1_500), rng(3))
-    google = [job.phases[0] for job in jobs if job.job_class == "background google"]
-    assert max(max(phase.durations_ms) for phase in google) <= 3_600_000
-    assert max(phase.tasks for phase in google) <= 1_050
+    google = [job.stages[0] for job in jobs if job.job_class == "background google"]
+    assert max(max(stage.durations_ms) for stage in google) <= 3_600_000
+    assert max(stage.tasks for stage in google) <= 1_050
 
 
 def test_a_suite_draws_the_same_whether_or_not_the_others_are_there() -> None:
     def sql(suites: tuple[str, ...]) -> dict[str, object]:
         jobs = workload.foreground(SMALL, rng(2), 100_000, suites)
-        return {job.key: job.phases for job in jobs if job.job_class == "sql"}
+        return {job.key: job.stages for job in jobs if job.job_class == "sql"}
 
     assert len(sql(("sql",))) == 20
     assert sql(("sql",)) == sql(SUITES)
@@ -65,7 +65,7 @@ def test_a_suite_draws_the_same_whether_or_not_the_others_are_there() -> None:
 
 def test_mllib_jobs_keep_their_width_and_queries_change_theirs() -> None:
     for job in workload.foreground(SMALL, rng(2), 100_000):
-        widths = [phase.tasks for phase in job.phases]
+        widths = [stage.tasks for stage in job.stages]
         if job.job_class == "sql":
             assert len(set(widths)) > 1
             assert job.dag_known
@@ -77,13 +77,13 @@ def test_mllib_jobs_keep_their_width_and_queries_change_theirs() -> None:
             assert not job.dag_known
 
 
-def test_pareto_tasks_have_the_mean_of_the_phase_they_replace() -> None:
+def test_pareto_tasks_have_the_mean_of_the_stage_they_replace() -> None:
     size = Size(nodes=50, jobs=60, each=40)
     jobs = workload.foreground(size, rng(2), 100_000, ("mllib-2x",))
     heavy = list(workload.with_pareto_tasks(jobs, 2.5, rng(4)))
     plain, changed = (sum(job.work_ms() for job in some) for some in (jobs, heavy))
     assert changed == pytest.approx(plain, rel=0.03)
-    assert max(max(heavy[0].phases[0].durations_ms), 1) != max(jobs[0].phases[0].durations_ms)
+    assert max(max(heavy[0].stages[0].durations_ms), 1) != max(jobs[0].stages[0].durations_ms)
 
 
 def test_an_arm_sees_the_same_jobs_and_every_job_ends() -> None:
@@ -103,11 +103,11 @@ def test_an_arm_sees_the_same_jobs_and_every_job_ends() -> None:
 
 
 def test_the_event_simulation_takes_the_formulas_time_for_the_same_draws() -> None:
-    found = copies_in_phases(tasks=20, alpha=1.6, seeds=range(20))
+    found = copies_in_stages(tasks=20, alpha=1.6, seeds=range(20))
     assert found["simulated"] == pytest.approx(found["formula"], abs=1e-12)
 
 
-def test_drawn_phases_keep_what_figure_8_promises() -> None:
+def test_drawn_stages_keep_what_figure_8_promises() -> None:
     _, figures, _ = reproduce(Request("slot-reservation", ("8",), quick=True))
     values = {value.name: value for value in figures[0].values}
     for n in (20, 200):

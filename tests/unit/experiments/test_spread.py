@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.experiments import spread
+from spark_sched.experiments.simulate import spread
 
 EXPERIMENT = """
 seeds = [1, 2]
 [cluster]
 nodes = 2
 [[workload]]
-phases = [{ tasks = 4, mean = "2s", alpha = 1.6 }]
+stages = [{ tasks = 4, mean = "2s", alpha = 1.6 }]
 [[arm]]
 policy = "fifo"
 """

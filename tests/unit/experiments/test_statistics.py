@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from spark_sched.experiments.statistics import paired_ratios, spread
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
 
 
 def rng():

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from spark_sched.analysis.whatif import Question, answer, read_log
+from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
+from spark_sched.analysis.whatif.recorded import Attempt
 from spark_sched.cli.app import app
-from spark_sched.experiments.whatif import Question, answer, read_log
-from spark_sched.experiments.whatif.overheads import Launch, Occupancy, turnaround_ms
-from spark_sched.experiments.whatif.recorded import Attempt
-from spark_sched.traces.model import Machine
+from spark_sched.traces.tables import Machine
 
 T0 = 1_700_000_000_000
 
@@ -50,7 +50,7 @@ class Log:
         )
 
     def job(self, number: int, begin: int, end: int, tasks: list[tuple[int, int]], **properties: str) -> Log:
-        """A Spark job of one phase that is submitted when it is; tasks by (launch, finish) on executor 1."""
+        """A Spark job of one stage that is submitted when it is; tasks by (launch, finish) on executor 1."""
         info = {
             "Stage ID": number,
             "Stage Attempt ID": 0,

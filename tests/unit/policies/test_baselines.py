@@ -6,15 +6,15 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.policies import Policy, PolicySettings, create
-from spark_sched.policies.fair import FairPolicy, Pool
-from spark_sched.policies.uwfq import UwfqPolicy, VirtualTime
-from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, Result, simulate, uniform_nodes
+from spark_sched.policies.simple.fair import FairPolicy, Pool
+from spark_sched.policies.simple.uwfq import UwfqPolicy, VirtualTime
+from spark_sched.sim import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
 DEFAULTS = PolicySettings.from_config(validate({}))
 
 
 def job(key: str, tasks: int, task_ms: int, at: int = 0, user: str | None = None) -> JobSpec:
-    return JobSpec(key, at, (PhaseSpec([task_ms] * tasks),), user=user, job_class=user)
+    return JobSpec(key, at, (StageSpec([task_ms] * tasks),), user=user, job_class=user)
 
 
 def run(policy: Policy | str, jobs: list[JobSpec], slots: int = 6, predictor: str = "oracle") -> Result:

@@ -7,7 +7,7 @@ import pytest
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import PolicySettings, create
-from spark_sched.policies.sigma.policy import SigmaPolicy
+from spark_sched.policies.three_sigma.policy import SigmaPolicy
 
 
 def settings(**given: str) -> PolicySettings:

@@ -78,13 +78,13 @@ def test_isolation_is_the_jobs_own_else_the_configured_one(
     assert ("holds nothing" in entry.reason) == (wanted is None)
 
 
-def test_what_is_known_of_the_phases_goes_with_the_rule() -> None:
+def test_what_is_known_of_the_stages_goes_with_the_rule() -> None:
     told = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40)}
     entry = only(plan("reservation", job("a", 2), told=told))
     assert entry.reservation == ReservationRule(1.0, 1.9, 120.0, 0.5, (4, 2), True)
     assert entry.reservation.gap_ms is None
     assert entry.reason == (
-        "priority 2: the configured isolation 1; 2 phases as in 3 earlier runs, task times from 40 tasks"
+        "priority 2: the configured isolation 1; 2 stages as in 3 earlier runs, task times from 40 tasks"
     )
 
 

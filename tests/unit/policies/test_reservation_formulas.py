@@ -11,8 +11,8 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import (
     estimate_shape,
     isolation_probability,
-    phase_time_with_copies_s,
     reservation_deadline_s,
+    stage_time_with_copies_s,
     utilization_lower_bound,
 )
 
@@ -67,7 +67,7 @@ def test_scalars_give_a_python_float_and_arrays_broadcast() -> None:
     assert reservation_deadline_s([], 1.0, 1.6, 4).shape == (0,)  # type: ignore[union-attr]
 
 
-def test_equation_2_agrees_with_simulated_phases() -> None:
+def test_equation_2_agrees_with_simulated_stages() -> None:
     rng = np.random.default_rng(7)
     slowest = (2.0 * (rng.pareto(1.6, (40_000, 20)) + 1.0)).max(axis=1)
     deadlines = np.array([10.0, 20.0, 40.0])
@@ -129,8 +129,8 @@ def test_an_isolation_outside_zero_to_one_is_refused(isolation: float) -> None:
         utilization_lower_bound(isolation, 1.6, 20)
 
 
-def slow_phase_time(durations: list[float], copies: list[float]) -> float:
-    """Section IV-C by playing the phase: each straggler races a copy that starts when half have ended."""
+def slow_stage_time(durations: list[float], copies: list[float]) -> float:
+    """Section IV-C by playing the stage: each straggler races a copy that starts when half have ended."""
     order = sorted(range(len(durations)), key=lambda i: durations[i])
     half = math.ceil(len(order) / 2)
     start = durations[order[half - 1]]
@@ -139,19 +139,19 @@ def slow_phase_time(durations: list[float], copies: list[float]) -> float:
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 20])
-def test_phase_time_with_copies_equals_a_phase_played_task_by_task(n: int) -> None:
+def test_stage_time_with_copies_equals_a_stage_played_task_by_task(n: int) -> None:
     rng = np.random.default_rng(n)
     durations, copies = rng.pareto(1.6, (2, 30, n)) + 1.0
-    expected = [slow_phase_time(list(t), list(c)) for t, c in zip(durations, copies, strict=True)]
-    assert phase_time_with_copies_s(durations, copies) == pytest.approx(expected)
-    assert type(phase_time_with_copies_s(durations[0], copies[0])) is float
+    expected = [slow_stage_time(list(t), list(c)) for t, c in zip(durations, copies, strict=True)]
+    assert stage_time_with_copies_s(durations, copies) == pytest.approx(expected)
+    assert type(stage_time_with_copies_s(durations[0], copies[0])) is float
 
 
-def test_copies_halve_the_time_of_heavy_tailed_phases_as_figure_10_says() -> None:
+def test_copies_halve_the_time_of_heavy_tailed_stages_as_figure_10_says() -> None:
     rng = np.random.default_rng(3)
     durations, copies = rng.pareto(1.6, (2, 20_000, 20)) + 1.0
     without = durations.max(axis=1)
-    with_copies = np.asarray(phase_time_with_copies_s(durations, copies))
+    with_copies = np.asarray(stage_time_with_copies_s(durations, copies))
     assert np.mean(1.0 - with_copies / without) == pytest.approx(0.48, abs=0.01)
     assert 1.0 - with_copies.mean() / without.mean() > 0.5
 
@@ -167,9 +167,9 @@ def test_copies_halve_the_time_of_heavy_tailed_phases_as_figure_10_says() -> Non
     ],
     ids=["no tasks", "a scalar", "a negative duration", "a copy that takes NaN", "a copy missing"],
 )
-def test_phase_time_refuses(durations: object, copies: object, words: str) -> None:
+def test_stage_time_refuses(durations: object, copies: object, words: str) -> None:
     with pytest.raises(BadInputError, match=words):
-        phase_time_with_copies_s(durations, copies)  # type: ignore[arg-type]
+        stage_time_with_copies_s(durations, copies)  # type: ignore[arg-type]
 
 
 def test_shape_estimate_finds_the_shape_although_the_longest_tasks_still_run() -> None:

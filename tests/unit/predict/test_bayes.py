@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.slearn.sizing import BayesSizing, PilotSizing
-from spark_sched.predict.bayes import normal_posterior, pilots_needed, posterior
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.features import JobAttributes
-from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.predict.points import inverse_square_s, median_s
-from spark_sched.predict.task_history import Spreads, log_spread
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.points import inverse_square_s, median_s
+from spark_sched.predict.tasks.bayes import normal_posterior, pilots_needed, posterior
+from spark_sched.predict.tasks.history import Spreads, log_spread
+from spark_sched.predict.tasks.pilots import StageExpectation
 
 
-def expects(runtime: RuntimeDistribution, spread: float = 0.1, tasks: int = 100) -> PhaseExpectation:
-    return PhaseExpectation(tasks, runtime, spread, calibrated=runtime)
+def expects(runtime: RuntimeDistribution, spread: float = 0.1, tasks: int = 100) -> StageExpectation:
+    return StageExpectation(tasks, runtime, spread, calibrated=runtime)
 
 
 def test_a_sure_history_is_believed_over_one_odd_pilot_but_not_over_many():
@@ -74,7 +74,7 @@ def test_no_pilots_where_history_is_sure_of_the_queue_and_some_where_it_is_not()
 
 def test_without_history_it_is_slearn():
     sizing, slearn = BayesSizing(), PilotSizing(inverse_square_s)
-    nothing = PhaseExpectation(100)
+    nothing = StageExpectation(100)
     for expected in (None, nothing):
         assert sizing.pilots(100, expected, 3) == slearn.pilots(100, expected, 3) == 3
         assert sizing.task_ms([10.0, 20.0], expected) == slearn.task_ms([10.0, 20.0], expected) == 15.0
@@ -112,7 +112,7 @@ def test_spreads_are_each_names_own_and_everyones_for_a_stranger():
     assert 0.1 < spreads.expect(stranger) < 0.5
 
 
-def test_how_far_phases_differ_in_their_spread_is_learned():
+def test_how_far_stages_differ_in_their_spread_is_learned():
     spreads = Spreads()
     even, uneven = JobAttributes(user="u", name="even"), JobAttributes(user="u", name="uneven")
     for number in range(50):
@@ -122,7 +122,7 @@ def test_how_far_phases_differ_in_their_spread_is_learned():
     assert spreads.sigma(uneven) == pytest.approx(math.log(2.0), rel=0.3)
 
 
-def test_where_phases_differ_in_their_spread_the_interval_is_wider_and_the_pilots_tell_which():
+def test_where_stages_differ_in_their_spread_the_interval_is_wider_and_the_pilots_tell_which():
     prior = RuntimeDistribution.uniform_s(1.0, 1000.0)
     sure, unsure = posterior(prior, 0.2, [100.0]), posterior(prior, 0.2, [100.0], spread_sigma=1.0)
     assert unsure.high_s / unsure.low_s > 2.0 * sure.high_s / sure.low_s
@@ -134,7 +134,7 @@ def test_where_phases_differ_in_their_spread_the_interval_is_wider_and_the_pilot
 
 
 @pytest.mark.parametrize("pilots", [1, 4])
-def test_nine_intervals_in_ten_hold_where_phases_differ_in_their_spread(pilots: int):
+def test_nine_intervals_in_ten_hold_where_stages_differ_in_their_spread(pilots: int):
     rng = np.random.default_rng(5)
     prior = RuntimeDistribution.uniform_s(50.0, 150.0)
     runs, held = 1500, 0

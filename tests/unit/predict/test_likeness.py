@@ -1,24 +1,24 @@
-"""What pilots of one phase tell of a job's other phases."""
+"""What pilots of one stage tell of a job's other stages."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from spark_sched.events import JobStarted, PhaseStarted
+from spark_sched.events import JobStarted, StageStarted
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, others_ms
 from spark_sched.predict import Forecast
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.features import JobAttributes
-from spark_sched.predict.likeness import Likeness
-from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.predict.points import median_s
-from spark_sched.predict.task_history import PhaseTold, TaskHistory
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.points import median_s
+from spark_sched.predict.tasks.history import StageTold, TaskHistory
+from spark_sched.predict.tasks.likeness import Likeness
+from spark_sched.predict.tasks.pilots import StageExpectation
 
 MINE, OTHER = JobAttributes(user="u", name="mine"), JobAttributes(user="u", name="other")
 
 
-def test_without_a_record_phases_are_off_by_the_same_factor_as_in_the_paper():
+def test_without_a_record_stages_are_off_by_the_same_factor_as_in_the_paper():
     assert Likeness().expect(MINE) == 1.0
 
 
@@ -40,58 +40,58 @@ def test_it_stays_between_nothing_and_all_and_a_kind_keeps_its_own():
     assert likeness.expect(OTHER) == 1.0
 
 
-def phases(alike: float) -> list[PhaseExpectation]:
+def stages(alike: float) -> list[StageExpectation]:
     """10 tasks of 2 s, then 5 of 8 s."""
     return [
-        PhaseExpectation(tasks, runtime, 0.01, calibrated=runtime, alike=alike)
+        StageExpectation(tasks, runtime, 0.01, calibrated=runtime, alike=alike)
         for tasks, runtime in ((10, RuntimeDistribution.point_s(2.0)), (5, RuntimeDistribution.point_s(8.0)))
     ]
 
 
 @pytest.mark.parametrize(("alike", "factor"), [(0.0, 1.0), (0.5, 2.0), (1.0, 4.0)])
-def test_only_the_bayesian_sizing_asks_how_alike_phases_are(alike: float, factor: float):
-    # Pilots of the first phase took four times what history says.
-    bayes = others_ms(BayesSizing(), phases(alike), 0, 8_000.0, sampled=True)
+def test_only_the_bayesian_sizing_asks_how_alike_stages_are(alike: float, factor: float):
+    # Pilots of the first stage took four times what history says.
+    bayes = others_ms(BayesSizing(), stages(alike), 0, 8_000.0, sampled=True)
     assert bayes == pytest.approx(5 * 8_000 * factor, rel=0.05)
-    assert others_ms(PilotSizing(median_s), phases(alike), 0, 8_000.0, sampled=True) == 5 * 32_000
-    assert others_ms(HistorySizing(median_s), phases(alike), 0, 8_000.0, sampled=False) == 5 * 8_000
+    assert others_ms(PilotSizing(median_s), stages(alike), 0, 8_000.0, sampled=True) == 5 * 32_000
+    assert others_ms(HistorySizing(median_s), stages(alike), 0, 8_000.0, sampled=False) == 5 * 8_000
 
 
-def test_phases_of_which_nothing_is_known_are_like_the_sampled_one():
-    unknown = [PhaseExpectation(10), PhaseExpectation(3)]
+def test_stages_of_which_nothing_is_known_are_like_the_sampled_one():
+    unknown = [StageExpectation(10), StageExpectation(3)]
     for sizing in (BayesSizing(), PilotSizing(median_s)):
         assert others_ms(sizing, unknown, 0, 700.0, sampled=True) == 2_100.0
     assert others_ms(PilotSizing(median_s), [], 2, 700.0, sampled=True) == 0.0
 
 
 def later_alike(history: TaskHistory) -> float:
-    later = PhaseTold(4, JobAttributes(user="u", name="n / phase 1"))
+    later = StageTold(4, JobAttributes(user="u", name="n / stage 1"))
     return history.expectation(later, history.ask(later)[1]).alike
 
 
 @pytest.mark.parametrize(("shared", "low", "high"), [(False, 0.0, 0.3), (True, 0.5, 1.0)])
 def test_a_history_learns_it_from_jobs_that_ended(shared: bool, low: float, high: float):
     rng, history = np.random.default_rng(2), TaskHistory()
-    told = [PhaseTold(4, JobAttributes(user="u", name=f"n / phase {index}")) for index in (0, 1)]
+    told = [StageTold(4, JobAttributes(user="u", name=f"n / stage {index}")) for index in (0, 1)]
     for first, second in np.exp(rng.normal(0.0, 1.0, (120, 2))).tolist():
-        asked = [history.ask(phase) for phase in told]
+        asked = [history.ask(stage) for stage in told]
         history.learn_job(asked, [[first] * 4, [3.0 * (first if shared else second)] * 4])
     assert low <= later_alike(history) <= high
 
 
 @pytest.mark.parametrize(("shared", "low", "high"), [(False, 0.0, 0.3), (True, 0.5, 1.0)])
-def test_live_too_by_what_was_expected_before_the_first_phase_ended(shared: bool, low: float, high: float):
+def test_live_too_by_what_was_expected_before_the_first_stage_ended(shared: bool, low: float, high: float):
     rng, history = np.random.default_rng(3), TaskHistory()
-    forecast = Forecast(phase_tasks=(4, 4))
+    forecast = Forecast(stage_tasks=(4, 4))
     for number, (first, second) in enumerate(np.exp(rng.normal(0.0, 1.0, (120, 2))).tolist()):
         job = f"j{number}"
         history.job_started(JobStarted(number, job, "n", "u", 0, None, None, None, True, True))
         for index, seconds in enumerate((first, 3.0 * (first if shared else second))):
-            history.phase_started(
-                PhaseStarted(number, job, f"{job}.{index}", "p", index, 4, None, False, False)
+            history.stage_started(
+                StageStarted(number, job, f"{job}.{index}", "p", index, 4, None, False, False)
             )
             assert len(history.expected(job, forecast)) == 2
-            history.phase_ended(job, index, [round(1000.0 * seconds)] * 4)
+            history.stage_ended(job, index, [round(1000.0 * seconds)] * 4)
         history.job_ended(job)
     assert low <= later_alike(history) <= high
     assert not history._first_s, "of jobs that ended nothing is kept"

@@ -1,4 +1,4 @@
-"""Runtimes of active jobs from events, beside the forecast of phases."""
+"""Runtimes of active jobs from events, beside the forecast of stages."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from spark_sched.events import (
     Event,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
     ShortTasks,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.predict import PhaseHistory, RuntimeHistory
-from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.predict import RuntimeHistory, StageHistory
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import ClusterState
 
 
@@ -23,7 +23,7 @@ class Driver:
     """Feeds a predictor as the planner's loop does."""
 
     def __init__(self) -> None:
-        self.predictor = RuntimeHistory(PhaseHistory())
+        self.predictor = RuntimeHistory(StageHistory())
         self.state = ClusterState()
 
     def __call__(self, *events: Event) -> None:
@@ -36,7 +36,7 @@ class Driver:
     def begin(self, job: str, at_ms: int, tasks: int = 2, name: str = "etl") -> None:
         self(
             JobStarted(at_ms, job, name, "ana", 0, None, None, None, True, True),
-            PhaseStarted(at_ms, job, f"{job}-p", "map", 0, tasks, None, True, False),
+            StageStarted(at_ms, job, f"{job}-p", "map", 0, tasks, None, True, False),
         )
 
     def launch(self, job: str, at_ms: int, index: int) -> None:
@@ -46,7 +46,7 @@ class Driver:
         self(TaskEnded(at_ms, job, f"{job}-p", index, index, "e1", 1, outcome, False))
 
     def over(self, job: str, at_ms: int, outcome: str = "ended") -> None:
-        self(PhaseEnded(at_ms, job, f"{job}-p", True), JobEnded(at_ms, job, outcome))
+        self(StageEnded(at_ms, job, f"{job}-p", True), JobEnded(at_ms, job, outcome))
 
     def run(self, job: str, at_ms: int, wait_ms: int, runtime_ms: int, **more: object) -> None:
         self.begin(job, at_ms, 1, **more)  # type: ignore[arg-type]
@@ -68,8 +68,8 @@ def test_a_runtime_is_from_the_first_task_to_the_end_of_the_last() -> None:
     assert told.runtime_point_s == 20.0
     assert "5 runs" in told.runtime_source
     assert float(told.runtime.quantile(0.5)) == pytest.approx(20.0, rel=0.05)
-    # Phases are forecast as before.
-    assert told.phase_tasks == (1,)
+    # Stages are forecast as before.
+    assert told.stage_tasks == (1,)
 
 
 def test_nothing_is_known_of_the_first_job() -> None:
@@ -110,7 +110,7 @@ def test_a_planner_that_comes_later_hears_since_when_a_job_runs() -> None:
     driver = Driver()
     driver(
         JobStarted(1_000, "j", "etl", "ana", 0, None, None, None, True, True, begun_ms=5_000),
-        PhaseStarted(1_000, "j", "j-p", "map", 0, 4, None, True, False),
+        StageStarted(1_000, "j", "j-p", "map", 0, 4, None, True, False),
     )
     driver.launch("j", 12_000, 3)
     driver.end("j", 25_000, 3)
@@ -135,7 +135,7 @@ def test_jobs_without_a_finished_task_teach_nothing_and_a_reset_keeps_history() 
 
 def test_the_simulator_knows_it_by_name() -> None:
     jobs = [
-        JobSpec(f"j{i}", i * 60_000, (PhaseSpec([5_000 if i % 2 else 50_000]),), f"n{i % 2}", "ana")
+        JobSpec(f"j{i}", i * 60_000, (StageSpec([5_000 if i % 2 else 50_000]),), f"n{i % 2}", "ana")
         for i in range(30)
     ]
     result = simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, "fifo", predictor="3sigma")

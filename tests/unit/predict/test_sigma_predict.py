@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.predict.calibration import Calibration, place_of
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.experts import EXPERTS, FeatureHistory
-from spark_sched.predict.features import EVERY_JOB, JobAttributes, feature_values
-from spark_sched.predict.histogram import MAX_BINS, StreamingHistogram
-from spark_sched.predict.sigma import Prediction, SigmaPredict, likeliest_within, most_agreed
+from spark_sched.predict.runtimes.calibration import Calibration, place_of
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
+from spark_sched.predict.runtimes.features import EVERY_JOB, JobAttributes, feature_values
+from spark_sched.predict.runtimes.histogram import MAX_BINS, StreamingHistogram
+from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, likeliest_within, most_agreed
 
 
 def run(

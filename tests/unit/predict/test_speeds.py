@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.predict.pilots import TaskTimes
-from spark_sched.predict.speeds import ExecutorSpeeds
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate
+from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.speeds import ExecutorSpeeds
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
 
 def test_a_slow_executor_is_known_by_its_tasks_and_an_average_one_is_not():
@@ -42,7 +42,7 @@ def test_few_tasks_an_unknown_executor_and_one_that_is_gone_tell_nothing():
     assert speeds.slowness("b") == 1.0
 
 
-def test_a_phase_on_one_executor_says_nothing_of_its_speed():
+def test_a_stage_on_one_executor_says_nothing_of_its_speed():
     speeds = ExecutorSpeeds()
     for _ in range(50):
         speeds.learn({0: 10, 1: 1000}, {0: "a", 1: "a"})
@@ -52,7 +52,7 @@ def test_a_phase_on_one_executor_says_nothing_of_its_speed():
 def test_pilots_on_slow_and_on_fast_executors_size_a_job_alike():
     """Half of the nodes run four times as fast; every job's tasks are equal."""
     nodes = tuple(NodeSpec(f"n{i}", 4, speed=4.0 if i % 2 else 1.0) for i in range(4))
-    jobs = [JobSpec(f"j{n}", 60_000 * n, (PhaseSpec([40_000] * 16),)) for n in range(20)]
+    jobs = [JobSpec(f"j{n}", 60_000 * n, (StageSpec([40_000] * 16),)) for n in range(20)]
     times = TaskTimes(None)
     simulate(ClusterSpec(nodes), jobs, "slearn", predictor=times, until_ms=60_000 * 25)
     # A task of 40 s takes 40 s or 10 s, 20 s at the geometric mean.

@@ -15,14 +15,14 @@ from spark_sched.errors import BadInputError
 from spark_sched.events import Event
 from spark_sched.policies import Plan, PolicySettings, available, create
 from spark_sched.predict import Forecast
-from spark_sched.sim import ClusterSpec, JobSpec, Locality, NodeSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, Locality, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.planning import Planner
 from spark_sched.state import ClusterState, Snapshot
 
 
-def job(key: str, *phases: list[int], at: int = 0, **marks: object) -> JobSpec:
-    """A chain of phases."""
-    chain = tuple(PhaseSpec(durations, (i - 1,) if i else ()) for i, durations in enumerate(phases))
+def job(key: str, *stages: list[int], at: int = 0, **marks: object) -> JobSpec:
+    """A chain of stages."""
+    chain = tuple(StageSpec(durations, (i - 1,) if i else ()) for i, durations in enumerate(stages))
     return JobSpec(key, at, chain, **marks)  # type: ignore[arg-type]
 
 
@@ -30,17 +30,17 @@ def ends(result_jobs: Mapping[str, list[object]]) -> dict[object, object]:
     return dict(zip(result_jobs["job"], result_jobs["end_ms"], strict=True))
 
 
-def test_a_chain_of_phases_takes_the_sum_of_its_longest_tasks() -> None:
+def test_a_chain_of_stages_takes_the_sum_of_its_longest_tasks() -> None:
     result = simulate(ClusterSpec(uniform_nodes(3, 1)), [job("j", [5, 9, 2], [4, 4, 7], [1])])
     assert result.jobs["jct_ms"] == [9 + 7 + 1]
 
 
-def test_phases_of_a_diamond_wait_for_all_their_parents_and_their_delay() -> None:
+def test_stages_of_a_diamond_wait_for_all_their_parents_and_their_delay() -> None:
     diamond = (
-        PhaseSpec([10]),
-        PhaseSpec([20], (0,)),
-        PhaseSpec([5], (0,), delay_ms=40),
-        PhaseSpec([1], (1, 2)),
+        StageSpec([10]),
+        StageSpec([20], (0,)),
+        StageSpec([5], (0,), delay_ms=40),
+        StageSpec([1], (1, 2)),
     )
     result = simulate(ClusterSpec(uniform_nodes(4, 1)), [JobSpec("j", 100, diamond)])
     assert result.jobs["end_ms"] == [100 + 10 + 40 + 5 + 1]
@@ -72,9 +72,9 @@ def test_jobs_that_do_not_end_are_rows_without_an_end() -> None:
 
 
 def test_a_gang_starts_whole_and_one_that_never_fits_is_reported() -> None:
-    gang = JobSpec("gang", 0, (PhaseSpec([10, 10], gang=True),))
-    wide = JobSpec("wide", 0, (PhaseSpec([10] * 3, gang=True),))
-    first = JobSpec("first", 0, (PhaseSpec([7]),))
+    gang = JobSpec("gang", 0, (StageSpec([10, 10], gang=True),))
+    wide = JobSpec("wide", 0, (StageSpec([10] * 3, gang=True),))
+    first = JobSpec("first", 0, (StageSpec([7]),))
     result = simulate(ClusterSpec(uniform_nodes(2, 1)), [first, gang, wide])
     assert ends(result.jobs) == {"first": 7, "gang": 17, "wide": None}
 
@@ -86,8 +86,8 @@ def test_a_fast_node_runs_tasks_faster() -> None:
 
 def test_delay_scheduling_gives_up_after_the_wait_and_pays_the_slowdown() -> None:
     cluster = ClusterSpec(uniform_nodes(2, 1), locality=Locality(wait_ms=3_000, slowdown=5.0))
-    chain = JobSpec("chain", 0, (PhaseSpec([1_000]), PhaseSpec([1_000], (0,), delay_ms=10)), priority=5)
-    # The thief takes the chain's slot between its phases; the twin has the other node's until 2 s.
+    chain = JobSpec("chain", 0, (StageSpec([1_000]), StageSpec([1_000], (0,), delay_ms=10)), priority=5)
+    # The thief takes the chain's slot between its stages; the twin has the other node's until 2 s.
     others = [job("twin", [2_000], at=0), job("thief", [60_000], at=1_005)]
     result = simulate(cluster, [chain, *others], "priority")
     row = next(row for row in result.rows() if row["job"] == "chain")
@@ -102,7 +102,7 @@ def test_a_held_slot_away_from_the_input_is_near_only_where_the_model_says_so(
     locality = Locality(wait_ms=3_000, slowdown=5.0, held_is_near=near)
     cluster = ClusterSpec((NodeSpec("a", 2), NodeSpec("b", 1)), locality=locality)
     # Two tasks, then three: where node a ran both of the first, the third of the others holds the slot of b.
-    chain = JobSpec("chain", 0, (PhaseSpec([1_000] * 2), PhaseSpec([4_000] * 3, (0,))), priority=5)
+    chain = JobSpec("chain", 0, (StageSpec([1_000] * 2), StageSpec([4_000] * 3, (0,))), priority=5)
     settings = {
         "spark.sched.reservation.preReserveThreshold": "0",
         "spark.sched.copies.enabled": "false",
@@ -110,8 +110,8 @@ def test_a_held_slot_away_from_the_input_is_near_only_where_the_model_says_so(
     found = []
     for seed in range(20):
         result = simulate(cluster, [chain], "reservation", settings=settings, seed=seed)
-        rows = zip(result.tasks["node"], result.tasks["phase"], strict=True)
-        if {result.nodes[node] for node, phase in rows if phase == 0} == {"a"}:
+        rows = zip(result.tasks["node"], result.tasks["stage"], strict=True)
+        if {result.nodes[node] for node, stage in rows if stage == 0} == {"a"}:
             found.append((result.jobs["end_ms"][0], result.jobs["nonlocal_tasks"][0]))
     assert found
     assert set(found) == {(ends_ms, int(not near))}
@@ -119,7 +119,7 @@ def test_a_held_slot_away_from_the_input_is_near_only_where_the_model_says_so(
 
 def test_a_job_prefers_its_partition_and_runs_longer_elsewhere() -> None:
     nodes = (NodeSpec("a", 1, partition=0), NodeSpec("b", 1, partition=1))
-    one = JobSpec("one", 0, (PhaseSpec([100, 100]),), preferred=frozenset({1}), elsewhere_factor=1.5)
+    one = JobSpec("one", 0, (StageSpec([100, 100]),), preferred=frozenset({1}), elsewhere_factor=1.5)
     result = simulate(ClusterSpec(nodes), [one])
     rows = zip(result.tasks["node"], result.tasks["end_ms"], strict=True)
     assert {result.nodes[node]: end for node, end in rows} == {"b": 100, "a": 150}
@@ -143,7 +143,7 @@ def test_priority_alone_loses_slots_at_the_barrier_and_a_reservation_keeps_them(
 
 @pytest.mark.parametrize(("priority", "start_ms"), [(10, 4_000), (11, 1_500)])
 def test_a_higher_priority_overrides_a_hold_and_an_equal_one_waits(priority: int, start_ms: int) -> None:
-    # Of the front job's two slots one is held from 1 s on; its last phase runs on both until 4 s.
+    # Of the front job's two slots one is held from 1 s on; its last stage runs on both until 4 s.
     jobs = [
         job("front", *CHAIN, priority=10),
         job("other", [100], at=1_500, priority=priority, isolation=0.0),
@@ -188,7 +188,7 @@ class Watching:
 durations = st.lists(st.integers(1, 3_000), min_size=1, max_size=6)
 workloads = st.lists(
     st.builds(
-        lambda phases, gap, priority: (phases, gap, priority),
+        lambda stages, gap, priority: (stages, gap, priority),
         st.lists(durations, min_size=1, max_size=4),
         st.integers(0, 2_000),
         st.sampled_from([0, 0, 1, 10]),
@@ -200,9 +200,9 @@ workloads = st.lists(
 
 def specs(drawn: list[tuple[list[list[int]], int, int]]) -> list[JobSpec]:
     at, made = 0, []
-    for number, (phases, gap, priority) in enumerate(drawn):
+    for number, (stages, gap, priority) in enumerate(drawn):
         at += gap
-        made.append(job(f"j{number}", *phases, at=at, priority=priority))
+        made.append(job(f"j{number}", *stages, at=at, priority=priority))
     return made
 
 
@@ -233,10 +233,10 @@ def test_every_task_succeeds_once_and_every_promise_of_the_ledger_holds(
     result = simulate(
         ClusterSpec(uniform_nodes(2, 2)), jobs, policy, predictor="oracle", plan_every_ms=every_ms, check=True
     )
-    rows = zip(*(result.tasks[key] for key in ("outcome", "job", "phase", "task")), strict=True)
+    rows = zip(*(result.tasks[key] for key in ("outcome", "job", "stage", "task")), strict=True)
     won = [where for outcome, *where in rows if outcome == "success"]
     wanted = [
-        [j, p, t] for j, spec in enumerate(jobs) for p, q in enumerate(spec.phases) for t in range(q.tasks)
+        [j, p, t] for j, spec in enumerate(jobs) for p, q in enumerate(spec.stages) for t in range(q.tasks)
     ]
     assert sorted(won) == sorted(wanted)
     assert result.unfinished == 0
@@ -280,14 +280,14 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_places(policy
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (JobSpec("j", 0, ()), r"job 'j' has no phase: give it one or leave it out"),
-        (job("j", []), r"job 'j', phase 0 has no task"),
-        (job("j", [0]), r"job 'j', phase 0 has a task of 0 ms but 1 ms is the least"),
+        (JobSpec("j", 0, ()), r"job 'j' has no stage: give it one or leave it out"),
+        (job("j", []), r"job 'j', stage 0 has no task"),
+        (job("j", [0]), r"job 'j', stage 0 has a task of 0 ms but 1 ms is the least"),
         (
-            JobSpec("j", 0, (PhaseSpec([1], (0,)),)),
-            r"has parents \[0\] but a parent must be a phase before it",
+            JobSpec("j", 0, (StageSpec([1], (0,)),)),
+            r"has parents \[0\] but a parent must be a stage before it",
         ),
-        (JobSpec("j", -5, (PhaseSpec([1]),)), r"is submitted at -5 ms but must be at 0 or later"),
+        (JobSpec("j", -5, (StageSpec([1]),)), r"is submitted at -5 ms but must be at 0 or later"),
     ],
 )
 def test_a_job_that_cannot_be_simulated_is_named(bad: JobSpec, sentence: str) -> None:

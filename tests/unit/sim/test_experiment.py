@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.sim.experiment import read_experiment
+from spark_sched.experiments.simulate.experiment import read_experiment
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "conf" / "experiments").glob("*.toml"))
 
@@ -29,7 +29,7 @@ priority = 5
 jobs = 4
 gap = "5s"
 slack = 0.2
-phases = [{ tasks = 4, mean = "2s", alpha = 1.6 }, { tasks = 2, mean = "1s" }]
+stages = [{ tasks = 4, mean = "2s", alpha = 1.6 }, { tasks = 2, mean = "1s" }]
 
 [[workload]]
 generator = "pareto"
@@ -115,7 +115,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
     jobs = read_experiment(write(tmp_path, text)).jobs(0)
     assert len(jobs) == 5
     assert jobs[0].submit_ms == 0
-    assert [phase.parents for phase in jobs[0].phases] == [(), (0,), (1,), (2,)]
+    assert [stage.parents for stage in jobs[0].stages] == [(), (0,), (1,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
         (
             "alpha = 1.6",
             "alpha = 1",
-            r"workload\[0\]\.phases\[0\]\.alpha is 1\.0 but must be a number from 1\.01",
+            r"workload\[0\]\.stages\[0\]\.alpha is 1\.0 but must be a number from 1\.01",
         ),
         ('"pareto"', '"paretto"', r"workload\[1\]\.generator is 'paretto' but must be one of .*'pareto'"),
         (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from spark_sched.sim.from_trace import jobs_of_trace
+from spark_sched.experiments.simulate.from_trace import jobs_of_trace
 from spark_sched.sim.workload import JobSpec
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 
 
 def read(*records: JobRecord) -> tuple[dict[str, JobSpec], Counter[str]]:
@@ -29,22 +29,22 @@ def test_a_task_takes_what_its_finished_attempt_took_and_copies_are_left_out() -
         (1, 3.0, "killed", False),
         (1, 1.0, "finished", True),
     )
-    jobs, _ = read(JobRecord("j", "finished", "malleable", [PhaseRecord(2, rows=attempts)], submit_s=5.0))
-    assert list(jobs["j"].phases[0].durations_ms) == [2_000, 3_000]
+    jobs, _ = read(JobRecord("j", "finished", "malleable", [StageRecord(2, rows=attempts)], submit_s=5.0))
+    assert list(jobs["j"].stages[0].durations_ms) == [2_000, 3_000]
 
 
-def test_tasks_that_were_not_measured_take_their_phases_mean() -> None:
-    phases = [PhaseRecord(3, mean_task_s=1.5), PhaseRecord(2, (0,), mean_task_s=0.0004, delay_s=0.25)]
-    jobs, _ = read(JobRecord("j", "finished", "malleable", phases, submit_s=0.0))
-    first, second = jobs["j"].phases
+def test_tasks_that_were_not_measured_take_their_stages_mean() -> None:
+    stages = [StageRecord(3, mean_task_s=1.5), StageRecord(2, (0,), mean_task_s=0.0004, delay_s=0.25)]
+    jobs, _ = read(JobRecord("j", "finished", "malleable", stages, submit_s=0.0))
+    first, second = jobs["j"].stages
     assert list(first.durations_ms) == [1_500] * 3
     assert (list(second.durations_ms), second.parents, second.delay_ms) == ([1, 1], (0,), 250)
 
 
-def test_a_job_without_phases_is_one_phase_of_its_slots_for_its_runtime() -> None:
+def test_a_job_without_stages_is_one_stage_of_its_slots_for_its_runtime() -> None:
     jobs, _ = read(JobRecord("j", "finished", "gang", runtime_s=60.0, slots=8, submit_s=0.0))
-    (phase,) = jobs["j"].phases
-    assert (phase.tasks, set(phase.durations_ms), phase.gang) == (8, {60_000}, True)
+    (stage,) = jobs["j"].stages
+    assert (stage.tasks, set(stage.durations_ms), stage.gang) == (8, {60_000}, True)
 
 
 def test_the_first_job_comes_at_0_and_deadlines_move_with_it() -> None:
@@ -58,7 +58,7 @@ def test_the_first_job_comes_at_0_and_deadlines_move_with_it() -> None:
 
 def test_a_job_without_durations_is_left_out_and_counted() -> None:
     half = JobRecord(
-        "half", "finished", "malleable", [PhaseRecord(2, mean_task_s=1.0), PhaseRecord(2)], submit_s=0.0
+        "half", "finished", "malleable", [StageRecord(2, mean_task_s=1.0), StageRecord(2)], submit_s=0.0
     )
     jobs, left_out = read(JobRecord("none", "unknown", "malleable", submit_s=0.0), half)
     assert not jobs

@@ -10,7 +10,7 @@ import numpy as np
 
 from spark_sched.policies import JobPlan, PilotSet, Plan
 from spark_sched.predict import Forecast
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import JobView, Snapshot
 
 
@@ -49,12 +49,12 @@ def starts(result, job: int = 0) -> dict[int, list[int]]:
     return found
 
 
-def pilots_of(key: str, *tasks: int, phase: int = 0) -> Callable[[JobView, int], Mapping[str, Any]]:
-    return lambda job, now: {"pilots": PilotSet(phase, tasks)} if job.job == key else {}
+def pilots_of(key: str, *tasks: int, stage: int = 0) -> Callable[[JobView, int], Mapping[str, Any]]:
+    return lambda job, now: {"pilots": PilotSet(stage, tasks)} if job.job == key else {}
 
 
 def job(key: str, *durations: int, at: int = 0, **marks: Any) -> JobSpec:
-    return JobSpec(key, at, (PhaseSpec(list(durations)),), **marks)
+    return JobSpec(key, at, (StageSpec(list(durations)),), **marks)
 
 
 def test_pilots_run_first_and_the_last_one_to_end_opens_the_gate_at_that_moment():
@@ -65,7 +65,7 @@ def test_pilots_run_first_and_the_last_one_to_end_opens_the_gate_at_that_moment(
     assert starts(result) == {1: [0], 3: [0], 0: [1_000], 2: [1_000]}
 
 
-def test_a_gate_lets_others_have_the_slots_that_its_phase_may_not_take():
+def test_a_gate_lets_others_have_the_slots_that_its_stage_may_not_take():
     jobs = [job("a", 1_000, 1_000, 5_000), job("b", 1_000, 1_000)]
     result = simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, Scripted(pilots_of("a", 2)))
     assert starts(result) == {2: [0], 0: [2_000], 1: [3_000]}, "after b, by work conservation"
@@ -115,19 +115,19 @@ def test_pilots_that_ended_before_the_plan_came_are_over():
 
 
 def test_a_gang_has_no_gate():
-    gang = JobSpec("a", 0, (PhaseSpec([1_000] * 3, gang=True),))
+    gang = JobSpec("a", 0, (StageSpec([1_000] * 3, gang=True),))
     result = simulate(ClusterSpec(uniform_nodes(3, 1)), [gang], Scripted(pilots_of("a", 1)))
     assert set(map(tuple, starts(result).values())) == {(0,)}
 
 
-def test_a_gate_for_a_later_phase_shuts_when_that_starts():
-    chain = JobSpec("a", 0, (PhaseSpec([1_000]), PhaseSpec([1_000] * 3, (0,))))
+def test_a_gate_for_a_later_stage_shuts_when_that_starts():
+    chain = JobSpec("a", 0, (StageSpec([1_000]), StageSpec([1_000] * 3, (0,))))
     result = simulate(
-        ClusterSpec(uniform_nodes(2, 1)), [chain, job("b", *[500] * 20)], Scripted(pilots_of("a", 2, phase=1))
+        ClusterSpec(uniform_nodes(2, 1)), [chain, job("b", *[500] * 20)], Scripted(pilots_of("a", 2, stage=1))
     )
-    columns = (result.tasks[name] for name in ("job", "phase", "task", "start_ms"))
+    columns = (result.tasks[name] for name in ("job", "stage", "task", "start_ms"))
     second = sorted(
-        (at, task) for number, phase, task, at in zip(*columns, strict=True) if (number, phase) == (0, 1)
+        (at, task) for number, stage, task, at in zip(*columns, strict=True) if (number, stage) == (0, 1)
     )
     assert second[0][1] == 2
     assert second[1][0] >= second[0][0] + 1_000

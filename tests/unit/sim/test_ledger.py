@@ -10,15 +10,15 @@ import pytest
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import estimate_shape, reservation_deadline_s
-from spark_sched.sim._ledger_state import deadline_ms, round_half_up
 from spark_sched.sim.ledger import Decision, Ledger, Rule
+from spark_sched.sim.ledger_state import deadline_ms, round_half_up
 from spark_sched.sim.steps import OPERATIONS, StepRunner
 
 
 class Silent:
     """A listener that nobody asks."""
 
-    def slot_held(self, job: str, phase: str, executor: str, deadline_ms: int, now_ms: int) -> None:
+    def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
         pass
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
@@ -40,12 +40,12 @@ def test_times_are_rounded_as_the_jvm_does(value: float, rounded: int) -> None:
     assert round_half_up(value) == rounded
 
 
-def test_a_phase_deadline_is_the_formula_at_the_shape_estimated_from_finished_and_running_tasks() -> None:
+def test_a_stage_deadline_is_the_formula_at_the_shape_estimated_from_finished_and_running_tasks() -> None:
     rule = Rule(priority=10, isolation=0.7, shape=1.8, shape_weight=3.0, copies=False)
     ledger = Ledger(Silent())
     ledger.executor_added("e1", 4)
     ledger.job_started("fg", False, rule)
-    ledger.phase_started("fg", "1.0", 0, 4, 4, False, False, 0)
+    ledger.stage_started("fg", "1.0", 0, 4, 4, False, False, 0)
     for task in range(4):
         ledger.task_launched(task, "1.0", task, "e1", False, 0)
     ledger.task_ended(0, True, 800)
@@ -90,7 +90,7 @@ def test_a_rule_is_what_the_configuration_says_by_default() -> None:
         copy_min_task_ms=declared[keys.COPIES_MIN_TASK_TIME],
         copy_min_slowdown=declared[keys.COPIES_MIN_SLOWDOWN],
         whole_job=declared[keys.RESERVATION_LOOKAHEAD] == "job",
-        phase_tasks=(),
+        stage_tasks=(),
     )
 
 
@@ -111,7 +111,7 @@ def test_done_tasks_are_those_whose_results_stand() -> None:
     ledger = Ledger(Silent())
     ledger.executor_added("e1", 2)
     ledger.job_started("fg", False, Rule())
-    ledger.phase_started("fg", "1.0", 0, 3, None, False, False, 0)
+    ledger.stage_started("fg", "1.0", 0, 3, None, False, False, 0)
     for task in range(2):
         ledger.task_launched(task, "1.0", task, "e1", False, 0)
         ledger.task_ended(task, True, 10)

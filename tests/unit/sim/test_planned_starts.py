@@ -11,21 +11,21 @@ import pytest
 from spark_sched.config import validate
 from spark_sched.policies import JobPlan, Plan, PolicySettings, create
 from spark_sched.predict import Forecast
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import Snapshot
 
 SETTINGS = PolicySettings.from_config(validate({}))
 
 
 def gang(key: str, slots: int, runtime_ms: int, at: int = 0, **marks: object) -> JobSpec:
-    return JobSpec(key, at, (PhaseSpec([runtime_ms] * slots, gang=True),), **marks)  # type: ignore[arg-type]
+    return JobSpec(key, at, (StageSpec([runtime_ms] * slots, gang=True),), **marks)  # type: ignore[arg-type]
 
 
 class Scripted:
     """Plans what a function of (job, now) says; another function of now tells whether unknown jobs wait."""
 
     name = "scripted"
-    changes_with = "phases"
+    changes_with = "stages"
 
     def __init__(self, say, again_ms=None, new_jobs_wait=lambda now: True) -> None:
         self._say = say
@@ -90,7 +90,7 @@ def test_each_plan_says_anew_whether_jobs_that_it_does_not_know_wait():
 
 def test_what_a_plan_leaves_without_a_start_takes_spare_slots_whoever_waits_for_plans():
     policy = Scripted(lambda job, now: {"deferred": True}, new_jobs_wait=lambda now: False)
-    jobs = [JobSpec("a", 0, (PhaseSpec([1_000]),))]
+    jobs = [JobSpec("a", 0, (StageSpec([1_000]),))]
     assert rows(simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, policy))["a"]["end_ms"] == 1_000
 
 
@@ -141,7 +141,7 @@ def test_a_job_without_a_start_takes_what_nobody_with_a_start_waits_for():
         return {"deferred": True}
 
     def job(key: str, tasks: int) -> JobSpec:
-        return JobSpec(key, 0, (PhaseSpec([2_000] * tasks),))
+        return JobSpec(key, 0, (StageSpec([2_000] * tasks),))
 
     policy = Scripted(say, again_ms=lambda now: 5_000 if now < 5_000 else None)
     jobs = [job("first", 3), job("second", 3), gang("gang", 1, 1_000), job("planned", 3)]
@@ -157,7 +157,7 @@ def test_evicted_jobs_neither_take_nor_keep_spare_slots():
     def say(job, now):
         return {"deferred": True, "evict": job.job == "evicted"}
 
-    jobs = [JobSpec(key, 0, (PhaseSpec([1_000] * 2),)) for key in ("evicted", "spare")]
+    jobs = [JobSpec(key, 0, (StageSpec([1_000] * 2),)) for key in ("evicted", "spare")]
     found = rows(simulate(ClusterSpec(uniform_nodes(1, 2)), jobs, Scripted(say), until_ms=60_000))
     assert found["spare"]["end_ms"] == 1_000
     assert found["evicted"]["end_ms"] is None
@@ -218,10 +218,10 @@ class Recorded:
 @pytest.mark.parametrize("policy", ["prio", "point-perf-est", "3sigma"])
 @pytest.mark.parametrize("marks", [{"barrier": True}, {"copies": False}], ids=["barrier", "never"])
 def test_an_slo_job_waits_for_the_end_of_what_may_not_be_evicted(policy: str, marks: dict[str, bool]):
-    phase = PhaseSpec([100_000] * 2, gang=True, restartable=not marks.get("barrier", False))
+    stage = StageSpec([100_000] * 2, gang=True, restartable=not marks.get("barrier", False))
     jobs = [
-        JobSpec("first", 0, (phase,), copies=marks.get("copies", True)),
-        JobSpec("slo", 10_000, (PhaseSpec([5_000] * 2),), deadline_ms=60_000),
+        JobSpec("first", 0, (stage,), copies=marks.get("copies", True)),
+        JobSpec("slo", 10_000, (StageSpec([5_000] * 2),), deadline_ms=60_000),
     ]
     recorded = Recorded(policy)
     found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, recorded, predictor="oracle"))
@@ -235,20 +235,20 @@ def test_an_slo_job_waits_for_the_end_of_what_may_not_be_evicted(policy: str, ma
     assert policy == "prio" or any(starts)
 
 
-def test_the_driver_and_the_simulator_evict_the_restartable_phases_of_a_job_alone():
-    phases = (PhaseSpec([10_000]), PhaseSpec([10_000], restartable=False))
+def test_the_driver_and_the_simulator_evict_the_restartable_stages_of_a_job_alone():
+    stages = (StageSpec([10_000]), StageSpec([10_000], restartable=False))
 
     def say(job, now):
         return {"evict": now == 3_000, "deferred": now == 3_000}
 
     policy = Scripted(say, again_ms=lambda now: 3_000 if now < 3_000 else 4_000 if now < 4_000 else None)
-    result = simulate(ClusterSpec(uniform_nodes(1, 2)), [JobSpec("a", 0, phases)], policy)
+    result = simulate(ClusterSpec(uniform_nodes(1, 2)), [JobSpec("a", 0, stages)], policy)
     assert rows(result)["a"]["evictions"] == 1
     assert sorted(result.tasks["outcome"]) == ["evicted", "success", "success"]
 
 
-def test_a_job_of_several_phases_is_not_held_up_between_them():
-    chain = tuple(PhaseSpec([1_000, 1_000], (i - 1,) if i else ()) for i in range(3))
+def test_a_job_of_several_stages_is_not_held_up_between_them():
+    chain = tuple(StageSpec([1_000, 1_000], (i - 1,) if i else ()) for i in range(3))
     found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), [JobSpec("a", 0, chain)], "3sigma"))
     assert found["a"]["end_ms"] == 3_000
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import pytest
 
+from spark_sched.analysis.whatif.policies import StockFifo
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event, ExecutorAdded, ExecutorRemoved
-from spark_sched.experiments.whatif.policies import StockFifo
 from spark_sched.policies import PolicySettings
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, Result, simulate
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, Result, StageSpec, simulate
 
 
 def starts(result: Result) -> dict[tuple[int, int], tuple[int, str]]:
@@ -23,7 +23,7 @@ def starts(result: Result) -> dict[tuple[int, int], tuple[int, str]]:
 
 
 def one(key: str, durations: list[int], at: int = 0, **more: object) -> JobSpec:
-    return JobSpec(key, at, (PhaseSpec(durations, **more),))  # type: ignore[arg-type]
+    return JobSpec(key, at, (StageSpec(durations, **more),))  # type: ignore[arg-type]
 
 
 def test_a_node_that_joins_late_takes_tasks_from_then_on() -> None:
@@ -51,8 +51,8 @@ def test_work_without_a_node_waits_for_one_and_else_is_reported() -> None:
 
 def test_holds_leave_with_their_node() -> None:
     cluster = ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1, until_ms=20), NodeSpec("c", 1, from_ms=15)))
-    phases = (PhaseSpec([10, 40]), PhaseSpec([10, 10], (0,)))
-    high = JobSpec("high", 0, phases, priority=5, isolation=1.0, copies=False)
+    stages = (StageSpec([10, 40]), StageSpec([10, 10], (0,)))
+    high = JobSpec("high", 0, stages, priority=5, isolation=1.0, copies=False)
     low = one("low", [100] * 3, at=1)
     result = simulate(cluster, [high, low], "reservation", check=True)
     assert result.unfinished == 0
@@ -66,7 +66,7 @@ def test_a_span_that_is_none_is_refused_by_the_nodes_name(span: tuple[int, int |
 
 
 def two_parts(key: str, at: int) -> JobSpec:
-    return JobSpec(key, at, (PhaseSpec([10]), PhaseSpec([10], (0,), delay_ms=1, part=1)))
+    return JobSpec(key, at, (StageSpec([10]), StageSpec([10], (0,), delay_ms=1, part=1)))
 
 
 def test_in_sparks_fifo_a_jobs_next_spark_job_stands_behind_those_that_came_before_it() -> None:
@@ -94,7 +94,7 @@ def test_a_task_waits_for_its_near_node_and_then_takes_any() -> None:
     assert [hasty[0, task] for task in range(3)] == [(0, "a"), (20, "a"), (30, "b")]
 
 
-def test_others_get_the_slots_that_a_phase_refuses() -> None:
+def test_others_get_the_slots_that_a_stage_refuses() -> None:
     cluster = ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1)))
     picky = one("picky", [20, 20], near=[frozenset({"a"})] * 2, near_wait_ms=1000)
     found = starts(simulate(cluster, [picky, one("other", [5], at=1)]))
@@ -117,8 +117,8 @@ def test_where_a_task_was_seen_takes_the_place_of_chance() -> None:
 
 def test_followers_come_after_their_pause_and_their_wait_counts_from_then() -> None:
     third = one("third", [7])
-    second = JobSpec("second", 0, (PhaseSpec([20]),), then=((5, third),))
-    first = JobSpec("first", 3, (PhaseSpec([10]),), then=((2, second),))
+    second = JobSpec("second", 0, (StageSpec([20]),), then=((5, third),))
+    first = JobSpec("first", 3, (StageSpec([10]),), then=((2, second),))
     result = simulate(ClusterSpec((NodeSpec("a", 1),)), [first], predictor="oracle")
     assert result.jobs["submit_ms"] == [3, 15, 40]
     assert result.jobs["jct_ms"] == [10, 20, 7]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, PhaseSpec, Power, Result, simulate
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, Power, Result, StageSpec, simulate
 
 POWER = Power(idle_w=100.0, cpu_w=60.0, memory_w=40.0, sleep_w=10.0)
 
 
 def job(key: str, demand_ms: int, at: int = 0, memory: float | None = None, **marks: object) -> JobSpec:
-    phase = PhaseSpec([demand_ms], memory=() if memory is None else (memory,))
-    return JobSpec(key, at, (phase,), **marks)  # type: ignore[arg-type]
+    stage = StageSpec([demand_ms], memory=() if memory is None else (memory,))
+    return JobSpec(key, at, (stage,), **marks)  # type: ignore[arg-type]
 
 
 def ends(result: Result) -> dict[str, int]:

@@ -13,11 +13,11 @@ from spark_sched.events import (
     ExecutorRemoved,
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
     ShortTasks,
     SlotFreed,
     SlotHeld,
+    StageEnded,
+    StageStarted,
     TaskEnded,
     TaskLaunched,
     decode_batch,
@@ -28,8 +28,8 @@ from spark_sched.state import (
     InvariantError,
     JobSummary,
     JobView,
-    PhaseSummary,
-    PhaseView,
+    StageSummary,
+    StageView,
 )
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
@@ -43,8 +43,8 @@ def job(key: str = "j", name: str = "nightly") -> JobStarted:
     return JobStarted(1, key, name, None, 5, None, None, None, True, True)
 
 
-def phase(key: str = "1.0", index: int = 0, tasks: int = 2, job: str = "j") -> PhaseStarted:
-    return PhaseStarted(2, job, key, "map", index, tasks, None, False, False)
+def stage(key: str = "1.0", index: int = 0, tasks: int = 2, job: str = "j") -> StageStarted:
+    return StageStarted(2, job, key, "map", index, tasks, None, False, False)
 
 
 def launch(task: int, index: int, on: str = "e1", *, copy: bool = False, at: int = 3) -> TaskLaunched:
@@ -63,19 +63,19 @@ def state_of(*events: Event) -> ClusterState:
     return state
 
 
-def only_phase(state: ClusterState) -> PhaseView:
-    return state.snapshot().jobs["j"].phases[0]
+def only_stage(state: ClusterState) -> StageView:
+    return state.snapshot().jobs["j"].stages[0]
 
 
 def only_job(state: ClusterState) -> JobView:
     return state.snapshot().jobs["j"]
 
 
-START = (executor(), executor("e2"), job(), phase())
+START = (executor(), executor("e2"), job(), stage())
 
 
 def test_running_and_finished_tasks_are_counted() -> None:
-    view = only_phase(state_of(*START, launch(7, 0), launch(8, 1), end(7, 0, ms=20)))
+    view = only_stage(state_of(*START, launch(7, 0), launch(8, 1), end(7, 0, ms=20)))
     assert view.finished == 1
     assert [task.task for task in view.running] == [8]
     assert (view.durations.count, view.durations.min_ms) == (1, 20)
@@ -83,11 +83,11 @@ def test_running_and_finished_tasks_are_counted() -> None:
 
 
 def test_a_task_that_takes_two_slots_counts_for_two_until_its_end() -> None:
-    wide = PhaseStarted(2, "j", "1.0", "map", 0, 2, None, False, False, slots_per_task=2)
+    wide = StageStarted(2, "j", "1.0", "map", 0, 2, None, False, False, slots_per_task=2)
     state = state_of(executor(slots=4), job(), wide, launch(7, 0), launch(8, 1))
-    assert only_phase(state).slots_per_task == 2
+    assert only_stage(state).slots_per_task == 2
     assert only_job(state).running_slots == state.snapshot().executors["e1"].running_slots == 4
-    state.apply(PhaseEnded(4, "j", "1.0", True))
+    state.apply(StageEnded(4, "j", "1.0", True))
     state.apply(end(7, 0))
     state.check()
     assert only_job(state).running_slots == state.snapshot().executors["e1"].running_slots == 2
@@ -98,7 +98,7 @@ def test_a_task_and_its_copy_finish_one_task_only_once() -> None:
     assert only_job(state).running_slots == 1
     state.apply(end(7, 0, ms=50))
     state.check()
-    view = only_phase(state)
+    view = only_stage(state)
     assert (view.finished, view.durations.count, view.durations.min_ms) == (1, 1, 5)
 
 
@@ -109,34 +109,34 @@ def short(tasks: list[int], indices: list[int], ms: list[int]) -> ShortTasks:
 def test_short_tasks_are_what_their_launches_and_ends_would_have_been() -> None:
     told = state_of(*START, launch(7, 0), launch(8, 1), end(7, 0, ms=20), end(8, 1, ms=30))
     folded = state_of(*START, short([7, 8], [0, 1], [20, 30]))
-    assert only_phase(folded) == only_phase(told)
+    assert only_stage(folded) == only_stage(told)
     assert only_job(folded).running_slots == 0
 
 
 def test_a_short_task_whose_copy_was_faster_finishes_nothing() -> None:
     copied = launch(6, 0), launch(7, 0, copy=True), end(7, 0, ms=5, copy=True)
     state = state_of(*START, *copied, short([8, 9], [0, 1], [20, 30]))
-    assert (only_phase(state).finished, only_phase(state).durations.count) == (2, 2)
+    assert (only_stage(state).finished, only_stage(state).durations.count) == (2, 2)
 
 
-def test_short_tasks_of_an_unknown_phase_are_ignored() -> None:
+def test_short_tasks_of_an_unknown_stage_are_ignored() -> None:
     state = state_of(executor(), job(), short([7], [0], [20]))
     assert state.ignored["short_tasks"] == 1
 
 
 @pytest.mark.parametrize("outcome", ["failed", "killed", "lost"])
 def test_an_attempt_that_did_not_succeed_finishes_nothing(outcome: str) -> None:
-    view = only_phase(state_of(*START, launch(7, 0), end(7, 0, outcome)))
+    view = only_stage(state_of(*START, launch(7, 0), end(7, 0, outcome)))
     assert (view.finished, view.durations.count, view.running) == (0, 0, ())
 
 
 def test_a_lost_result_is_undone_but_its_duration_was_still_seen() -> None:
-    view = only_phase(state_of(*START, launch(7, 0), end(7, 0), end(7, 0, "lost")))
+    view = only_stage(state_of(*START, launch(7, 0), end(7, 0), end(7, 0, "lost")))
     assert (view.finished, view.durations.count) == (0, 1)
 
 
 def test_a_duration_below_the_clocks_tick_counts_as_one_millisecond() -> None:
-    assert only_phase(state_of(*START, launch(7, 0), end(7, 0, ms=-3))).durations.min_ms == 1
+    assert only_stage(state_of(*START, launch(7, 0), end(7, 0, ms=-3))).durations.min_ms == 1
 
 
 def test_a_removed_executor_takes_its_tasks_and_holds_with_it() -> None:
@@ -166,33 +166,33 @@ def test_held_slots_are_counted_per_job_and_per_executor() -> None:
     assert state.snapshot().executors["e1"].held_slots == 0
 
 
-def test_a_phase_leaves_its_summary_and_nothing_else() -> None:
+def test_a_stage_leaves_its_summary_and_nothing_else() -> None:
     state = state_of(*START, launch(7, 0), end(7, 0, ms=20))
-    assert state.apply(PhaseEnded(30, "j", "1.0", False)) == PhaseSummary(
+    assert state.apply(StageEnded(30, "j", "1.0", False)) == StageSummary(
         "j", "nightly", "1.0", "map", 0, 2, False, 30, DurationSummary(1, 20, math.log(20))
     )
-    assert only_job(state).phases == ()
+    assert only_job(state).stages == ()
 
 
-def test_a_job_leaves_its_summary_and_says_whether_phases_were_cut_short() -> None:
+def test_a_job_leaves_its_summary_and_says_whether_stages_were_cut_short() -> None:
     cut = state_of(*START).apply(JobEnded(40, "j", "idle"))
     assert cut == JobSummary("j", "nightly", True, "idle", 1, 40, cut_short=True)
-    whole = state_of(*START, PhaseEnded(30, "j", "1.0", True)).apply(JobEnded(40, "j", "ended"))
+    whole = state_of(*START, StageEnded(30, "j", "1.0", True)).apply(JobEnded(40, "j", "ended"))
     assert isinstance(whole, JobSummary)
     assert not whole.cut_short
 
 
-def test_a_job_that_ends_before_its_slower_twin_leaves_the_summary_of_its_last_phase_too() -> None:
+def test_a_job_that_ends_before_its_slower_twin_leaves_the_summary_of_its_last_stage_too() -> None:
     state = state_of(*START, launch(7, 0), launch(8, 1), launch(9, 0, copy=True), end(9, 0), end(8, 1, ms=12))
     summary = state.apply(JobEnded(40, "j", "ended"))
     assert isinstance(summary, JobSummary)
     assert not summary.cut_short
-    (last,) = summary.phases
-    assert (last.phase, last.completed, last.durations.count, last.ended_ms) == ("1.0", True, 2, 40)
+    (last,) = summary.stages
+    assert (last.stage, last.completed, last.durations.count, last.ended_ms) == ("1.0", True, 2, 40)
 
 
-def test_a_killed_twin_occupies_its_slot_after_phase_and_job_are_over() -> None:
-    state = state_of(*START, launch(7, 0), PhaseEnded(30, "j", "1.0", True), JobEnded(31, "j", "ended"))
+def test_a_killed_twin_occupies_its_slot_after_stage_and_job_are_over() -> None:
+    state = state_of(*START, launch(7, 0), StageEnded(30, "j", "1.0", True), JobEnded(31, "j", "ended"))
     assert state.snapshot().executors["e1"].running_slots == 1
     state.apply(end(7, 0, "killed"))
     state.check()
@@ -214,7 +214,7 @@ def test_a_snapshot_does_not_change_with_later_events() -> None:
 
 
 def test_what_did_not_change_is_shared_between_snapshots() -> None:
-    state = state_of(*START, job("k"), phase("9.0", job="k"), launch(7, 0))
+    state = state_of(*START, job("k"), stage("9.0", job="k"), launch(7, 0))
     before = state.snapshot()
     state.apply(end(7, 0))
     after = state.snapshot()
@@ -227,10 +227,10 @@ def test_ended_work_leaves_nothing_behind_however_much_there_was() -> None:
     state = state_of(executor())
     for n in range(50):
         state.apply(job(f"j{n}"))
-        state.apply(phase(job=f"j{n}"))
+        state.apply(stage(job=f"j{n}"))
         state.apply(TaskLaunched(3, f"j{n}", "1.0", n, 0, "e1", False))
         state.apply(TaskEnded(4, f"j{n}", "1.0", n, 0, "e1", 1, "success", False))
-        state.apply(PhaseEnded(5, f"j{n}", "1.0", True))
+        state.apply(StageEnded(5, f"j{n}", "1.0", True))
         state.apply(JobEnded(6, f"j{n}", "ended"))
     state.check()
     assert not state.snapshot().jobs
@@ -241,10 +241,10 @@ def test_ended_work_leaves_nothing_behind_however_much_there_was() -> None:
 @pytest.mark.parametrize(
     "event",
     [
-        ExecutorRemoved(1, "e9", "x"), JobEnded(1, "k", "ended"), phase(job="k"),
-        PhaseEnded(1, "j", "9.0", True),
+        ExecutorRemoved(1, "e9", "x"), JobEnded(1, "k", "ended"), stage(job="k"),
+        StageEnded(1, "j", "9.0", True),
         launch(7, 0, "e9"), end(9, 0), SlotHeld(1, "k", "", "e1", 2), SlotHeld(1, "j", "", "e9", 2),
-        SlotFreed(1, "j", "e1", "used"), executor(), job(), phase(),
+        SlotFreed(1, "j", "e1", "used"), executor(), job(), stage(),
     ],
     ids=lambda event: repr(event)[:60],
 )  # fmt: skip
@@ -261,7 +261,7 @@ def test_a_reset_forgets_the_cluster_first() -> None:
     state = ClusterState()
     reset = decode_batch((EXAMPLES / "event-batch.reset.json").read_text())
     ended = state.apply_batch(reset)
-    assert [type(summary).__name__ for summary in ended] == ["PhaseSummary"]
+    assert [type(summary).__name__ for summary in ended] == ["StageSummary"]
     once = state.snapshot()
     state.apply_batch(reset)
     state.check()

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 from spark_sched.events import Event, decode_event, encode_event
-from spark_sched.predict import PhaseHistory
+from spark_sched.predict import StageHistory
 from spark_sched.state import ClusterState, JobSummary
 
 LINES = [json.loads(line) for line in Path(__file__).with_name("recorded-run.jsonl").read_text().splitlines()]
@@ -33,8 +33,8 @@ def test_the_state_agrees_with_itself_throughout_and_is_empty_at_the_end() -> No
     snapshot = state.snapshot()
     assert not snapshot.jobs
     assert all(executor.held_slots == 0 for executor in snapshot.executors.values())
-    # A job may end before its last phase, whose slower twin is killed only then.
-    assert set(state.ignored) <= {"phase_ended"}
+    # A job may end before its last stage, whose slower twin is killed only then.
+    assert set(state.ignored) <= {"stage_ended"}
 
 
 def test_slots_in_use_never_exceed_the_slots_there_are() -> None:
@@ -46,13 +46,13 @@ def test_slots_in_use_never_exceed_the_slots_there_are() -> None:
 
 
 def test_the_second_run_is_foretold_by_the_first() -> None:
-    state, predictor = ClusterState(), PhaseHistory()
+    state, predictor = ClusterState(), StageHistory()
     foretold = []
     for event in EVENTS:
         ended = state.apply(event)
         predictor.observe(event)
         if ended is not None:
             predictor.learn(ended)
-        if event.type == "phase_started":
-            foretold += [predictor.forecast(job).phase_tasks for job in state.snapshot().jobs.values()]
+        if event.type == "stage_started":
+            foretold += [predictor.forecast(job).stage_tasks for job in state.snapshot().jobs.values()]
     assert foretold == [()] * 6 + [(4, 2, 4, 2, 4, 2)] * 6

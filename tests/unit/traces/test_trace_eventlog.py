@@ -102,11 +102,11 @@ def read(path):
     return reader.read(), reader
 
 
-def phases(trace, job=0):
-    return [row for row in trace.phases.to_pylist() if row["job"] == job]
+def stages(trace, job=0):
+    return [row for row in trace.stages.to_pylist() if row["job"] == job]
 
 
-def test_stages_become_phases_with_their_dag_and_the_drivers_delays(tmp_path):
+def test_stages_become_stages_with_their_dag_and_the_drivers_delays(tmp_path):
     log = Log().executor(5, "1", 4).job(0, 100, {0: [], 1: [], 2: [0, 1]})
     log.stage(0, 120, 500, tasks=2).stage(1, 130, 700).stage(2, 740, 900).job_end(0, 910)
     trace, reader = read(log.write(tmp_path / "log"))
@@ -115,19 +115,19 @@ def test_stages_become_phases_with_their_dag_and_the_drivers_delays(tmp_path):
         "spark-0", 0.1, 0.13, 0.91, 0.81,
     )  # fmt: skip
     assert (job["user"], job["name"], job["slots"], job["outcome"]) == ("anna", "stage 2", 2, "finished")
-    assert [p["parents"] for p in phases(trace)] == [[], [], [0, 1]]
-    assert [p["delay_s"] for p in phases(trace)] == [0.02, 0.03, 0.04]
-    assert [p["cpus"] for p in phases(trace)] == [2, 2, 2]
+    assert [p["parents"] for p in stages(trace)] == [[], [], [0, 1]]
+    assert [p["delay_s"] for p in stages(trace)] == [0.02, 0.03, 0.04]
+    assert [p["cpus"] for p in stages(trace)] == [2, 2, 2]
     assert trace.tasks.column("duration_s").to_pylist() == [0.37, 0.37, 0.56, 0.15]
     machine = reader.meta.machines[0]
     assert (machine.machine, machine.slots, machine.added_s) == ("1", 2, 0.005)
     assert trace.meta.origin_epoch_ms == T0
 
 
-def test_a_skipped_stage_is_no_phase_and_hands_on_its_own_parents(tmp_path):
+def test_a_skipped_stage_is_no_stage_and_hands_on_its_own_parents(tmp_path):
     log = Log().job(0, 0, {0: [], 1: [0], 2: [1]}).stage(0, 1, 10).stage(2, 20, 30).job_end(0, 31)
     trace, _ = read(log.write(tmp_path / "log"))
-    assert [(p["source_id"], p["parents"]) for p in phases(trace)] == [("0.0", []), ("2.0", [0])]
+    assert [(p["source_id"], p["parents"]) for p in stages(trace)] == [("0.0", []), ("2.0", [0])]
 
 
 def test_spark_jobs_of_one_job_follow_each_other_as_the_driver_ran_them(tmp_path):
@@ -140,11 +140,11 @@ def test_spark_jobs_of_one_job_follow_each_other_as_the_driver_ran_them(tmp_path
     job = trace.jobs.to_pylist()[0]
     assert (job["source_id"], job["name"], job["priority"], job["isolation"]) == ("mark-m1", "fit", 10, 0.9)
     assert (job["deadline_s"], job["submit_s"], job["end_s"]) == (60, 0, 0.501)
-    assert [p["parents"] for p in phases(trace)] == [[], [0], [0], [1, 2]]
-    assert phases(trace)[3]["delay_s"] == 0.11
+    assert [p["parents"] for p in stages(trace)] == [[], [0], [0], [1, 2]]
+    assert stages(trace)[3]["delay_s"] == 0.11
 
 
-def test_a_retried_stage_is_a_phase_of_its_own_that_waits_for_the_first(tmp_path):
+def test_a_retried_stage_is_a_stage_of_its_own_that_waits_for_the_first(tmp_path):
     log = (
         Log()
         .job(0, 0, {0: [], 1: [0]})
@@ -153,10 +153,10 @@ def test_a_retried_stage_is_a_phase_of_its_own_that_waits_for_the_first(tmp_path
     )
     log.stage(0, 21, 30, attempt=1).stage(1, 31, 40, attempt=1).job_end(0, 41)
     trace, _ = read(log.write(tmp_path / "log"))
-    found = {p["source_id"]: p for p in phases(trace)}
+    found = {p["source_id"]: p for p in stages(trace)}
     assert set(found) == {"0.0", "1.0", "0.1", "1.1"}
     assert found["1.0"]["outcome"] == "failed"
-    index = {p["source_id"]: p["phase"] for p in phases(trace)}
+    index = {p["source_id"]: p["stage"] for p in stages(trace)}
     assert index["0.0"] in found["0.1"]["parents"]
     assert index["1.0"] in found["1.1"]["parents"]
 

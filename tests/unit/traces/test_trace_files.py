@@ -9,23 +9,23 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.traces import Machine, Trace, TraceMeta, open_trace, read_trace, write_trace
 from spark_sched.traces.docs import REGENERATE, with_section
-from spark_sched.traces.model import JOB_SCHEMA, PHASE_SCHEMA, TASK_SCHEMA
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 from spark_sched.traces.parquet_io import write_chunks
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+from spark_sched.traces.tables import JOB_SCHEMA, STAGE_SCHEMA, TASK_SCHEMA
 
 
 def diamond(name: str = "diamond") -> JobRecord:
-    phases = []
+    stages = []
     for index, parents in enumerate([(), (0,), (0,), (1, 2)]):
         rows = TaskRows()
         for task in range(index + 1):
             rows.add(task, 1.0 + task, start_s=float(index), host=f"h{task}", copy=task == 2)
-        phases.append(PhaseRecord(tasks=index + 1, parents=parents, rows=rows))
+        stages.append(StageRecord(tasks=index + 1, parents=parents, rows=rows))
     return JobRecord(
         name,
         "finished",
         "malleable",
-        phases,
+        stages,
         user="u",
         priority=7,
         submit_s=1.5,
@@ -60,10 +60,10 @@ def test_chunks_hold_whole_jobs_and_number_them_in_order():
     assert [chunk.jobs.column("job").to_pylist() for chunk in chunks] == [[0, 1, 2], [3, 4, 5], [6]]
     for chunk in chunks:
         jobs = set(chunk.jobs.column("job").to_pylist())
-        assert set(chunk.phases.column("job").to_pylist()) == jobs
+        assert set(chunk.stages.column("job").to_pylist()) == jobs
         assert chunk.tasks.num_rows == 10 * len(jobs)
         assert chunk.jobs.schema.equals(JOB_SCHEMA)
-        assert chunk.phases.schema.equals(PHASE_SCHEMA)
+        assert chunk.stages.schema.equals(STAGE_SCHEMA)
         assert chunk.tasks.schema.equals(TASK_SCHEMA)
 
 
@@ -71,7 +71,7 @@ def test_a_trace_comes_back_from_its_file_as_it_was(trace, tmp_path):
     write_trace(trace, tmp_path / "t.parquet")
     back = read_trace(tmp_path / "t.parquet")
     assert back.jobs.equals(trace.jobs)
-    assert back.phases.equals(trace.phases)
+    assert back.stages.equals(trace.stages)
     assert back.tasks.equals(trace.tasks)
     assert back.meta == META
 
@@ -125,9 +125,9 @@ def test_a_trace_of_another_schema_version_is_refused():
     ("change", "reason"),
     [
         pytest.param(
-            {"phases": [PhaseRecord(tasks=1, parents=(0,))]}, "depends on", id="a phase that needs itself"
+            {"stages": [StageRecord(tasks=1, parents=(0,))]}, "depends on", id="a stage that needs itself"
         ),
-        pytest.param({"phases": [PhaseRecord(tasks=0)]}, "0 tasks", id="a phase without tasks"),
+        pytest.param({"stages": [StageRecord(tasks=0)]}, "0 tasks", id="a stage without tasks"),
         pytest.param({"runtime_s": -1.0}, "runtime is -1", id="a negative runtime"),
         pytest.param({"submit_s": float("nan")}, "submission is nan", id="a submission that is no number"),
         pytest.param({"outcome": "great"}, "'great'", id="an outcome that is none"),

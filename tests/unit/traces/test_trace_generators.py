@@ -13,7 +13,7 @@ from spark_sched.traces.generators import GENERATORS, e2e, pareto_jobs, thesis_w
 from spark_sched.traces.generators.arrivals import hyperexponential, poisson
 from spark_sched.traces.generators.classes import fit_classes, google_classes
 from spark_sched.traces.generators.thesis import PRIORITY_PERCENT, WORKLOADS
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 
 
 def rng(seed=1):
@@ -138,7 +138,7 @@ def test_synthetic_tasks_have_the_tables_priorities_usages_and_durations():
     assert (priority == 0).mean() == pytest.approx(PRIORITY_PERCENT[0] / total, abs=0.01)
     production = priority >= 9
     for values, other, mine in (("cpus", 0.01, 0.02), ("memory", 0.01, 0.02), ("mean_task_s", 3400, 27200)):
-        column = trace.phases[values].to_numpy()
+        column = trace.stages[values].to_numpy()
         assert column[~production].mean() == pytest.approx(other, rel=0.03)
         assert column[production].mean() == pytest.approx(mine, rel=0.15)
 
@@ -149,26 +149,26 @@ def real_trace():
     rows.add(1, 7.0)
     rows.add(2, 99.0, outcome="killed")
     good = JobRecord(
-        "a", "finished", "malleable", [PhaseRecord(tasks=3, cpus=0.1, memory=0.2, rows=rows)], priority=9
+        "a", "finished", "malleable", [StageRecord(tasks=3, cpus=0.1, memory=0.2, rows=rows)], priority=9
     )
-    other = JobRecord("b", "finished", "malleable", [PhaseRecord(tasks=1, mean_task_s=3.0)], priority=2)
+    other = JobRecord("b", "finished", "malleable", [StageRecord(tasks=1, mean_task_s=3.0)], priority=2)
     return Trace.from_chunks(chunked([other, good]), TraceMeta("test"))
 
 
 def test_semi_synthetic_workloads_draw_finished_tasks_of_the_real_trace():
     trace = thesis_workload(rng(), workload="W-B", hours=0.5, source=real_trace())
-    assert set(trace.phases["mean_task_s"].to_pylist()) == {5.0, 7.0}
-    assert set(trace.phases["cpus"].to_pylist()) == {0.1}
+    assert set(trace.stages["mean_task_s"].to_pylist()) == {5.0, 7.0}
+    assert set(trace.stages["cpus"].to_pylist()) == {0.1}
     assert set(trace.jobs["priority"].to_pylist()) == {9}
 
 
 def test_pareto_tasks_have_the_mean_and_the_tail_asked_for():
-    trace = pareto_jobs(rng(), jobs=500, phases=2, tasks=100, mean_task_s=10, alpha=2.5)
+    trace = pareto_jobs(rng(), jobs=500, stages=2, tasks=100, mean_task_s=10, alpha=2.5)
     durations = trace.tasks["duration_s"].to_numpy()
     assert durations.mean() == pytest.approx(10, rel=0.02)
     assert durations.min() == pytest.approx(10 * 1.5 / 2.5, rel=1e-3)
     assert (durations > 12).mean() == pytest.approx((6 / 12) ** 2.5, rel=0.03)
-    assert trace.phases["parents"].to_pylist()[:4] == [[], [0], [], [0]]
+    assert trace.stages["parents"].to_pylist()[:4] == [[], [0], [], [0]]
 
 
 @pytest.mark.parametrize(

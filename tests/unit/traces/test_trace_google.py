@@ -53,8 +53,8 @@ def test_every_attempt_of_a_task_is_a_row_with_how_it_ended(tables):
     job = trace.jobs.to_pylist()[0]
     assert (job["submit_s"], job["start_s"], job["end_s"], job["runtime_s"]) == (601, 602, 650, 48)
     assert (job["user"], job["name"], job["priority"], job["class"], job["slots"]) == ("user", "n", 4, "2", 1)
-    phase = trace.phases.to_pylist()[0]
-    assert (phase["tasks"], phase["cpus"], phase["memory"]) == (1, 0.5, 0.25)
+    stage = trace.stages.to_pylist()[0]
+    assert (stage["tasks"], stage["cpus"], stage["memory"]) == (1, 0.5, 0.25)
 
 
 def test_without_the_job_table_a_job_ends_with_its_last_task(tables):
@@ -141,7 +141,7 @@ def test_machine_events_alone_are_no_workload(tmp_path):
 DERIVED = "job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,end_event,n_schedules\n"
 
 
-def test_the_derived_table_has_jobs_without_phases(tmp_path):
+def test_the_derived_table_has_jobs_without_stages(tmp_path):
     path = tmp_path / "jobs.csv"
     path.write_text(
         f"{DERIVED}1,0,0,3,0,0,,,1\n2,4,5,1,{600 * S},{601 * S},{700 * S},4,2\n2,4,5,1,1,1,1,4,2\n"
@@ -150,7 +150,7 @@ def test_the_derived_table_has_jobs_without_phases(tmp_path):
     trace = reader.read()
     assert trace.jobs.column("runtime_s").to_pylist() == [None, 99]
     assert trace.jobs.column("outcome").to_pylist() == ["unknown", "finished"]
-    assert trace.phases.num_rows == 0
+    assert trace.stages.num_rows == 0
     assert reader.report.bad_rows == 1
 
 
@@ -229,5 +229,5 @@ def test_the_2019_tables_are_read_from_csv_with_a_header(tmp_path):
     reader = open_trace(path)
     trace = reader.read()
     assert trace.tasks.column("duration_s").to_pylist() == [4]
-    assert trace.phases.column("cpus").to_pylist() == [0.5]
+    assert trace.stages.column("cpus").to_pylist() == [0.5]
     assert [row.line for row in reader.report.examples] == [5]

@@ -99,7 +99,7 @@ def test_a_number_too_large_for_its_column_is_a_bad_row(tmp_path):
     reader = open_trace(path, "swim")
     assert reader.read().jobs.column("source_id").to_pylist() == ["job0", "job2"]
     assert reader.report.bad_rows == 1
-    assert "input_bytes of phase 0 is too large" in reader.report.examples[0].reason
+    assert "input_bytes of stage 0 is too large" in reader.report.examples[0].reason
 
 
 def test_swim_says_bytes_and_arrivals_and_makes_up_nothing_else(tmp_path):
@@ -107,9 +107,9 @@ def test_swim_says_bytes_and_arrivals_and_makes_up_nothing_else(tmp_path):
         tmp_path, "job0\t49\t49\t740773\t2339561\t627471\njob1\t101\t52\t7\t0\t43\tinputPath1\t\t\n"
     )
     assert trace.jobs.column("submit_s").to_pylist() == [49, 101]
-    assert trace.phases.column("parents").to_pylist() == [[], [0], []]
-    assert trace.phases.column("output_bytes").to_pylist() == [None, 627471, 43]
-    assert trace.phases.column("tasks").null_count == 3
+    assert trace.stages.column("parents").to_pylist() == [[], [0], []]
+    assert trace.stages.column("output_bytes").to_pylist() == [None, 627471, 43]
+    assert trace.stages.column("tasks").null_count == 3
     assert trace.jobs.column("slots").null_count == trace.jobs.column("runtime_s").null_count == 2
     assert dict(trace.jobs.column("features").to_pylist()[1]) == {"input_path": "inputPath1"}
 
@@ -125,10 +125,10 @@ def test_an_alibaba_job_is_a_dag_in_topological_order_wherever_its_rows_stand(tm
         + "M1,a,2,Terminated,10,15,4,100,0.5\nM2_Stg1,a,3,Terminated,10,20,8,100,0.5\n"
         + "task_xyz,a,1,Running,10,0,,nan,nan\n",
     )
-    phases = [row for row in trace.phases.to_pylist() if row["job"] == 0]
-    assert [p["source_id"] for p in phases] == ["M1", "M2_Stg1", "J3_1_2", "task_xyz"]
-    assert [p["parents"] for p in phases] == [[], [], [0, 1], []]
-    assert [p["mean_task_s"] for p in phases] == [4, 8, 9, None]
+    stages = [row for row in trace.stages.to_pylist() if row["job"] == 0]
+    assert [p["source_id"] for p in stages] == ["M1", "M2_Stg1", "J3_1_2", "task_xyz"]
+    assert [p["parents"] for p in stages] == [[], [], [0, 1], []]
+    assert [p["mean_task_s"] for p in stages] == [4, 8, 9, None]
     job = trace.jobs.to_pylist()[0]
     assert (job["submit_s"], job["end_s"], job["outcome"], job["slots"]) == (10, None, "unknown", 4)
 
@@ -137,9 +137,9 @@ def test_the_original_batch_task_table_has_no_header(tmp_path):
     trace, _ = read(
         tmp_path, "M1,1,j_1,1,Terminated,419209,419219,100,0.3\nR2_1,5,j_1,2,Terminated,419219,419300,,\n"
     )
-    assert trace.phases.column("tasks").to_pylist() == [1, 5]
-    assert trace.phases.column("mean_task_s").to_pylist() == [10, 81]
-    assert trace.phases.column("cpus").to_pylist() == [100, None]
+    assert trace.stages.column("tasks").to_pylist() == [1, 5]
+    assert trace.stages.column("mean_task_s").to_pylist() == [10, 81]
+    assert trace.stages.column("cpus").to_pylist() == [100, None]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_a_tpch_profile_takes_the_durations_measured_with_so_many_executors(tmp_
     trace, _ = read(tmp_path, profile(), executors=executors)
     assert trace.jobs.column("source_id").to_pylist() == ["tpch-q1-2g"]
     assert trace.tasks.column("duration_s").to_pylist() == durations * 2
-    assert trace.phases.column("parents").to_pylist() == [[], [0]]
+    assert trace.stages.column("parents").to_pylist() == [[], [0]]
     assert trace.jobs.column("submit_s").null_count == 1
 
 

@@ -52,13 +52,13 @@ def test_swim_samples_are_read_without_a_bad_row(data, file, jobs):
 def test_tpch_profiles_are_88_dags(data):
     trace = read_trace(data / "tpch_spark_profiles" / "profiles.jsonl.gz")
     assert trace.jobs.num_rows == 88
-    assert trace.phases.num_rows == 808
+    assert trace.stages.num_rows == 808
 
 
 def test_polimi_runs_are_333_sequences_of_the_executed_stages(data):
     reader = open_trace(data / "spark_polimi_stages" / "stage_job_app_csv.tar.gz")
     trace = reader.read()
-    assert (trace.jobs.num_rows, trace.phases.num_rows) == (333, 7411)
+    assert (trace.jobs.num_rows, trace.stages.num_rows) == (333, 7411)
     assert reader.report.bad_rows == 0
 
 
@@ -98,5 +98,5 @@ def test_every_event_log_is_read_without_a_bad_row(data):
     assert trace.jobs.num_rows == 311
     assert len(set(trace.jobs["source_id"].to_pylist())) == 311
     assert {"3.5.3", "4.1.0"} <= set(reader.meta.parameters["spark_versions"])
-    parents = trace.phases["parents"].to_pylist()
-    assert all(p < i for ps, i in zip(parents, trace.phases["phase"].to_pylist(), strict=True) for p in ps)
+    parents = trace.stages["parents"].to_pylist()
+    assert all(p < i for ps, i in zip(parents, trace.stages["stage"].to_pylist(), strict=True) for p in ps)

@@ -11,7 +11,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.traces import Trace, TraceMeta
 from spark_sched.traces import transform as tf
 from spark_sched.traces.generators import pareto_jobs
-from spark_sched.traces.records import JobRecord, PhaseRecord, TaskRows, chunked
+from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 from spark_sched.traces.stats import burstiness, hill, trace_stats
 
 
@@ -22,29 +22,29 @@ def rng(seed=1):
 def small() -> Trace:
     records = []
     for number in range(4):
-        phases = []
+        stages = []
         for index in range(number):
             rows = TaskRows()
             for task in range(2):
                 rows.add(task, 1.0 + 2 * task, start_s=5.0)
-            phases.append(
-                PhaseRecord(tasks=2, parents=(index - 1,) if index else (), rows=rows, submit_s=1.0)
+            stages.append(
+                StageRecord(tasks=2, parents=(index - 1,) if index else (), rows=rows, submit_s=1.0)
             )
         job = JobRecord(
-            f"j{number}", "finished", "malleable", phases, user=f"u{number % 2}", submit_s=10.0 - number
+            f"j{number}", "finished", "malleable", stages, user=f"u{number % 2}", submit_s=10.0 - number
         )
         job.runtime_s, job.slots, job.deadline_s = 10.0 * (number + 1), number + 1, 50.0
         records.append(job)
-    records.append(JobRecord("no arrival", "finished", "malleable", [PhaseRecord(tasks=1, mean_task_s=2.0)]))
+    records.append(JobRecord("no arrival", "finished", "malleable", [StageRecord(tasks=1, mean_task_s=2.0)]))
     return Trace.from_chunks(chunked(records), TraceMeta("test", "small"))
 
 
-def test_taken_jobs_keep_their_phases_and_tasks_and_get_new_numbers():
+def test_taken_jobs_keep_their_stages_and_tasks_and_get_new_numbers():
     trace = tf.take(small(), [3, 1, 3])
     assert trace.jobs["job"].to_pylist() == [0, 1, 2]
     assert trace.jobs["source_id"].to_pylist() == ["j3", "j1", "j3#2"]
-    assert trace.phases["job"].to_pylist() == [0, 0, 0, 1, 2, 2, 2]
-    assert trace.phases["parents"].to_pylist() == [[], [0], [1], [], [], [0], [1]]
+    assert trace.stages["job"].to_pylist() == [0, 0, 0, 1, 2, 2, 2]
+    assert trace.stages["parents"].to_pylist() == [[], [0], [1], [], [], [0], [1]]
     assert np.bincount(trace.tasks["job"].to_numpy()).tolist() == [6, 2, 6]
 
 
@@ -61,7 +61,7 @@ def test_other_arrivals_move_deadlines_and_forget_what_the_source_recorded():
     trace = tf.with_arrivals(small(), np.arange(5.0))
     assert trace.jobs["submit_s"].to_pylist() == [0, 1, 2, 3, 4]
     assert trace.jobs["deadline_s"].to_pylist() == [40, 42, 44, 46, None]
-    assert trace.phases["submit_s"].null_count == trace.phases.num_rows
+    assert trace.stages["submit_s"].null_count == trace.stages.num_rows
     assert trace.tasks["start_s"].null_count == trace.tasks.num_rows
     assert trace.tasks["duration_s"].null_count == 0
 
@@ -87,22 +87,22 @@ def test_columns_that_cannot_be_set_are_refused(columns, words):
 
 
 def test_merged_traces_have_all_jobs_under_ids_of_their_own():
-    trace = tf.merge(small(), pareto_jobs(rng(), jobs=2, phases=3), small())
+    trace = tf.merge(small(), pareto_jobs(rng(), jobs=2, stages=3), small())
     assert trace.jobs["job"].to_pylist() == list(range(12))
     assert len(set(trace.jobs["source_id"].to_pylist())) == 12
-    assert set(trace.phases["job"].to_pylist()) == {1, 2, 3, 4, 5, 6, 8, 9, 10, 11}
+    assert set(trace.stages["job"].to_pylist()) == {1, 2, 3, 4, 5, 6, 8, 9, 10, 11}
 
 
 def test_only_jobs_that_can_run_are_complete_and_the_others_are_counted_in_a_note():
     trace = tf.complete(small())
     assert trace.jobs["source_id"].to_pylist() == ["j1", "j2", "j3"]
-    assert trace.meta.notes == ("2 jobs without arrival, phases or durations left out",)
+    assert trace.meta.notes == ("2 jobs without arrival, stages or durations left out",)
 
 
-def test_pareto_tasks_keep_every_phases_mean_and_number_of_tasks():
+def test_pareto_tasks_keep_every_stages_mean_and_number_of_tasks():
     big = tf.take(small(), np.tile([2, 4], 5000))
     trace = tf.pareto_tasks(rng(), big, 3.0)
-    assert trace.tasks.num_rows == int(np.nansum(big.phases["tasks"].to_numpy()))
+    assert trace.tasks.num_rows == int(np.nansum(big.stages["tasks"].to_numpy()))
     durations = trace.tasks["duration_s"].to_numpy()
     first = np.isin(trace.tasks["job"].to_numpy() % 2, [0])
     assert durations[first].mean() == pytest.approx(2.0, rel=0.03)
@@ -111,9 +111,9 @@ def test_pareto_tasks_keep_every_phases_mean_and_number_of_tasks():
 
 def test_stats_are_those_computed_by_hand():
     stats = trace_stats(small().chunks())
-    assert (stats["jobs"], stats["phases"], stats["task_attempts"], stats["users"]) == (5, 7, 12, 2)
+    assert (stats["jobs"], stats["stages"], stats["task_attempts"], stats["users"]) == (5, 7, 12, 2)
     assert stats["runtime_s"]["p50"] == 25.0
-    assert stats["task_cov_within_phase"]["p50"] == pytest.approx(0.5)
+    assert stats["task_cov_within_stage"]["p50"] == pytest.approx(0.5)
     # u0 has 10 and 30 s, u1 20 and 40 s: CoV 10/20 and 10/30.
     assert stats["runtime_cov_by_user"]["groups"] == 2
     assert stats["runtime_cov_by_user"]["max"] == pytest.approx(0.5)

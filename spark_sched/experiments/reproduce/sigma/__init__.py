@@ -1,7 +1,7 @@
 """Park et al., "3Sigma: Distribution-based cluster scheduling for runtime uncertainty": figures 1 and 5 to
 12, and table 2's simulator side."""
 
-from spark_sched.experiments.reproduce.model import Paper
+from spark_sched.experiments.reproduce.figures import Paper
 from spark_sched.experiments.reproduce.sigma.comparison import FIGURE_1, FIGURE_6, FIGURE_7, TABLE_2
 from spark_sched.experiments.reproduce.sigma.example import FIGURE_5
 from spark_sched.experiments.reproduce.sigma.scalability import FIGURE_12

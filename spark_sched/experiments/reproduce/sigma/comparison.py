@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.model import Figure, FigureSpec, Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value, run_of
 from spark_sched.experiments.reproduce.sigma import e2e
 from spark_sched.experiments.reproduce.sigma.summaries import (
     METRICS,

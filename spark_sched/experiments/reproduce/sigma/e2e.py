@@ -12,13 +12,13 @@ import numpy as np
 
 from spark_sched.config import validate
 from spark_sched.events import Event
+from spark_sched.experiments.simulate.from_trace import jobs_of_trace
 from spark_sched.policies import Plan, PolicySettings, create, warm_up
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.predict.features import JobAttributes
-from spark_sched.predict.runtimes import RuntimeHistory
+from spark_sched.predict.runtimes.active import RuntimeHistory
+from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.sim import ClusterSpec, JobSpec, uniform_nodes
 from spark_sched.sim.engine import Simulation
-from spark_sched.sim.from_trace import jobs_of_trace
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
 from spark_sched.state import JobView, Snapshot, Summary
@@ -45,8 +45,8 @@ def workload(
     return [
         replace(
             job,
-            phases=tuple(
-                replace(phase, durations_ms=list(phase.durations_ms) * wider) for phase in job.phases
+            stages=tuple(
+                replace(stage, durations_ms=list(stage.durations_ms) * wider) for stage in job.stages
             ),
         )
         for job in jobs
@@ -131,18 +131,18 @@ def _trained(jobs: Sequence[JobSpec]) -> RuntimeHistory:
     """A predictor that has seen these jobs, in the order of their submission."""
     history = RuntimeHistory()
     for job in jobs:
-        phase = job.phases[0]
+        stage = job.stages[0]
         attributes = JobAttributes(
             submit_s=job.submit_ms / 1000,
             user=job.user,
             name=job.name or None,
             job_class=job.job_class,
             priority=job.priority,
-            slots=phase.tasks,
+            slots=stage.tasks,
         )
         submission = history.sigma.submit(attributes)
         told = history.sigma.predict(submission)
-        history.sigma.learn(submission, max(phase.durations_ms) / 1000, told)
+        history.sigma.learn(submission, max(stage.durations_ms) / 1000, told)
     return history
 
 
@@ -157,7 +157,7 @@ class _Around:
 
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
         for job in jobs:
-            runtime_s = max(job.phases[0].durations_ms) / 1000
+            runtime_s = max(job.stages[0].durations_ms) / 1000
             # A mean of 0 or less is none: at least a hundredth of the runtime.
             mean_s = runtime_s * max(0.01, 1.0 + self._rng.normal(self._shift, 0.1))
             given = RuntimeDistribution.normal_s(mean_s, runtime_s * self._cov)
@@ -226,7 +226,7 @@ class _Timed(_Wrapped):
         began_s = time.process_time()
         self._inner.observe(event)
         job = getattr(event, "job", None)
-        if type(event).__name__ in ("JobStarted", "PhaseStarted") and isinstance(job, str):
+        if type(event).__name__ in ("JobStarted", "StageStarted") and isinstance(job, str):
             spent_ms = 1000 * (time.process_time() - began_s)
             self._spent_ms[job] = self._spent_ms.get(job, 0.0) + spent_ms
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,
@@ -16,11 +16,11 @@ from spark_sched.experiments.reproduce.model import (
     Value,
     run_of,
 )
-from spark_sched.policies.sigma.curves import consumption, curves, utilities
-from spark_sched.policies.sigma.grid import Grid
-from spark_sched.policies.sigma.problem import Offers, build
-from spark_sched.policies.sigma.solvers import Ask, create_solver
-from spark_sched.policies.sigma.utility import best_effort, slo
+from spark_sched.policies.three_sigma.curves import consumption, curves, utilities
+from spark_sched.policies.three_sigma.problem import Offers, build
+from spark_sched.policies.three_sigma.solvers import Ask, create_solver
+from spark_sched.policies.three_sigma.utility import best_effort, slo
+from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import RuntimeDistribution
 
 __all__ = ["FIGURE_5", "plan"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,

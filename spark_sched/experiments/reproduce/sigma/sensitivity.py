@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.model import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
 from spark_sched.experiments.reproduce.sigma.comparison import POLICIES, SETUP, e2e_run
 from spark_sched.experiments.reproduce.sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import Chart, Results, Run, Value
+from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Value
 
 __all__ = ["LABELS", "METRICS", "bars", "differences", "lines", "mean_ci", "rows_of", "values_of"]
 

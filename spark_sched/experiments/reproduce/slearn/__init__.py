@@ -1,6 +1,6 @@
 """SLearn, "A Case for Task Sampling based Learning for Cluster Job Scheduling": tables 4-9, figures 1-9."""
 
-from spark_sched.experiments.reproduce.model import Paper
+from spark_sched.experiments.reproduce.figures import Paper
 from spark_sched.experiments.reproduce.slearn.prediction import (
     FIGURE_1,
     FIGURE_2,

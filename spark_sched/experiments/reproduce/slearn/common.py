@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import Chart, Results, Run, Scale, Value, run_of
+from spark_sched.experiments.paired.statistics import spread
+from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Scale, Value, run_of
 from spark_sched.experiments.reproduce.slearn import runs
 from spark_sched.experiments.reproduce.slearn.workload import Trace
-from spark_sched.experiments.statistics import spread
 
 __all__ = [
     "ARMS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.model import Chart, Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, Value
 from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,

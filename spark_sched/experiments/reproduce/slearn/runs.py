@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from spark_sched.analysis.evaluate.tasks import covs, score, summary
 from spark_sched.config import validate
 from spark_sched.experiments.reproduce.slearn.workload import Trace, Workload, generated, trained
-from spark_sched.experiments.task_accuracy import covs, score, summary
 from spark_sched.policies import Policy, PolicySettings, create
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.jobs import JobMemory
-from spark_sched.policies.slearn.policies import SLearnPolicy
+from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict import Forecast
-from spark_sched.predict.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimes
 from spark_sched.sim import ClusterSpec, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 from spark_sched.state import JobView
@@ -88,7 +88,7 @@ def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int = 1
 
     Returns:
         ``width``, ``work_s`` and ``submit_s`` of the jobs; by arm ``jct_s``, ``wait`` (mean wait of a job's
-        tasks over its mean task time, jobs of one phase only, for the arms of figure 6) and ``percent`` (the
+        tasks over its mean task time, jobs of one stage only, for the arms of figure 6) and ``percent`` (the
         sampling ratio of each job that was sampled, under SLearn).
     """
     asked = Trace(**trace)
@@ -148,7 +148,7 @@ def _ratio_error(workload: Workload, ratio: int, rng: np.random.Generator) -> fl
     """Median error in percent of sizes by that share of a wide job's tasks (table 6)."""
     errors = []
     for job in workload.jobs:
-        times = np.asarray(job.phases[0])
+        times = np.asarray(job.stages[0])
         if times.size >= THIN_LIMIT:
             pilots = rng.choice(times, size=pilot_count(times.size, ratio), replace=False)
             errors.append(abs(float(pilots.mean() / times.mean()) - 1.0))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
 from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
     TRACES,
@@ -323,7 +323,7 @@ TABLE_9 = FigureSpec("table9", "Speed-up over 3Sigma by thin limit", _table_9_ru
 _FIGURE_9 = {"3sigma-gs": 1.26, "gs-las": 2.15, "point-est": 1.74}
 
 
-#: The phases of one chain have much in common: with nine tenths of the variance between runs, SLearn's error
+#: The stages of one chain have much in common: with nine tenths of the variance between runs, SLearn's error
 #: is as many times 3Sigma's as in §6 (33.90 / 47.21 = 0.72; seeds 11 to 16: 0.89 with 0.5, 0.77 with 0.8).
 _CHAINS = Trace("google2019", dag=True, stretches=0.9)
 #: As much in common as the runs of the other traces.
@@ -351,8 +351,8 @@ def _figure_9(scale: Scale, results: Results) -> Figure:
         ]
         values.append(mean_value(f"{name}_p50_error", "%", paper, told))
     notes = _NOTES + (
-        " 900 chains of 2 to 5 phases, each what a job of the Google-2019-like trace would be, all of one "
-        "program. How much the phases of one chain have in common decides how far the first one's pilots "
+        " 900 chains of 2 to 5 stages, each what a job of the Google-2019-like trace would be, all of one "
+        "program. How much the stages of one chain have in common decides how far the first one's pilots "
         "tell of the others; the paper does not give it. Nine tenths of the variance between runs stay for "
         "ten runs on average, with which SLearn's median error is as many times 3Sigma's as the paper's; in "
         "'less alike' a half, as in the other traces."

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from spark_sched.experiments.task_accuracy import MeasuredJob, measured_jobs, paper_features
-from spark_sched.predict.task_history import PhaseTold, TaskHistory
-from spark_sched.sim import JobSpec, PhaseSpec
+from spark_sched.analysis.evaluate.tasks import MeasuredJob, measured_jobs, paper_features
+from spark_sched.predict.tasks.history import StageTold, TaskHistory
+from spark_sched.sim import JobSpec, StageSpec
 from spark_sched.traces.generators import recurring
 
 __all__ = ["Workload", "generated", "split", "trained"]
@@ -31,8 +31,8 @@ class Workload:
                 job.key,
                 round((job.submit_s - begin_s) * 1000.0),
                 tuple(
-                    PhaseSpec([max(1, round(t * 1000.0)) for t in phase], parents)
-                    for phase, parents in zip(job.phases, job.parents, strict=True)
+                    StageSpec([max(1, round(t * 1000.0)) for t in stage], parents)
+                    for stage, parents in zip(job.stages, job.parents, strict=True)
                 ),
                 name=job.attributes[0].name or "",
                 user=job.attributes[0].user,
@@ -70,22 +70,22 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     Args:
         learns: goes on to learn while the jobs run; the paper trains once.
     """
-    told = {job.key: _phases(job) for job in workload.jobs}
+    told = {job.key: _stages(job) for job in workload.jobs}
     history = TaskHistory(told=told, learns=learns)
     for job in workload.history:
-        phases = _phases(job)
-        asked = [history.ask(phase) for phase in phases]
-        if len(phases) > 1:
-            history.compare(asked, job.phases)
-        # One after the other: each phase is a job of the history trace (§6).
-        for phase, (submission, _), times in zip(phases, asked, job.phases, strict=True):
-            history.learn(phase.attributes, times, history.ask(phase, submission))
+        stages = _stages(job)
+        asked = [history.ask(stage) for stage in stages]
+        if len(stages) > 1:
+            history.compare(asked, job.stages)
+        # One after the other: each stage is a job of the history trace (§6).
+        for stage, (submission, _), times in zip(stages, asked, job.stages, strict=True):
+            history.learn(stage.attributes, times, history.ask(stage, submission))
     return history
 
 
-def _phases(job: MeasuredJob) -> list[PhaseTold]:
-    """What 3Sigma is told of a job's phases."""
+def _stages(job: MeasuredJob) -> list[StageTold]:
+    """What 3Sigma is told of a job's stages."""
     return [
-        PhaseTold(len(times), paper_features(attributes))
-        for times, attributes in zip(job.phases, job.attributes, strict=True)
+        StageTold(len(times), paper_features(attributes))
+        for times, attributes in zip(job.stages, job.attributes, strict=True)
     ]

@@ -1,6 +1,6 @@
 """Chen, Wang and Li, "Speculative Slot Reservation": figures 8, 10, 15, 16 and 17."""
 
-from spark_sched.experiments.reproduce.model import Paper
+from spark_sched.experiments.reproduce.figures import Paper
 from spark_sched.experiments.reproduce.slot_reservation.isolation import FIGURE_15, FIGURE_16
 from spark_sched.experiments.reproduce.slot_reservation.numeric import FIGURE_8, FIGURE_10
 from spark_sched.experiments.reproduce.slot_reservation.stragglers import FIGURE_17

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.paired.statistics import spread
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,
@@ -20,7 +21,6 @@ from spark_sched.experiments.reproduce.model import (
 )
 from spark_sched.experiments.reproduce.slot_reservation import runs
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
-from spark_sched.experiments.statistics import spread
 
 __all__ = ["FIGURE_15", "FIGURE_16"]
 
@@ -158,7 +158,7 @@ def _notes_15(scale: Scale, results: Results) -> str:
         "copies, whose part figure 17 shows. The paper column holds the bounds of its text (MLlib below "
         "1.10, SQL 1.3 to 1.5, background below 0.1 %); what it measured without reservation is only in "
         "the plot.\n\nWhat differs: the paper's traces were not published. Its MLlib and SQL traces are "
-        "stood in for by chains of 20 (40) tasks a phase and by 20 query-like DAGs whose widths halve, "
+        "stood in for by chains of 20 (40) tasks a stage and by 20 query-like DAGs whose widths halve, "
         "stay or double; the Google-like third of the background is drawn from distributions fitted to the "
         "2011 trace. All three suites run in one simulation, spread over the time in which the background "
         "keeps every slot busy, and every slot freed then has a taker: with idle slots in the cluster the "

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.paired.statistics import spread
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,
@@ -17,12 +18,11 @@ from spark_sched.experiments.reproduce.model import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.slot_reservation.runs import copies_in_phases
-from spark_sched.experiments.statistics import spread
+from spark_sched.experiments.reproduce.slot_reservation.runs import copies_in_stages
 from spark_sched.policies.reservation import (
     isolation_probability,
-    phase_time_with_copies_s,
     reservation_deadline_s,
+    stage_time_with_copies_s,
     utilization_lower_bound,
 )
 
@@ -36,26 +36,26 @@ _TAILS_8 = (1.2, 1.6, 2.0, 3.0)
 _LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99)
 
 
-def _checked_phases(
-    *, tasks: int, alpha: float, isolation: float, phases: int, seed: int
+def _checked_stages(
+    *, tasks: int, alpha: float, isolation: float, stages: int, seed: int
 ) -> dict[str, float]:
-    """Pareto phases drawn and held until the deadline: what the formulas promise, measured.
+    """Pareto stages drawn and held until the deadline: what the formulas promise, measured.
 
-    Returns the share of phases that ended before the deadline, and the mean share of its time until then that
+    Returns the share of stages that ended before the deadline, and the mean share of its time until then that
     a slot was busy.
     """
     deadline_s = reservation_deadline_s(isolation, 1.0, alpha, tasks)
     rng = np.random.default_rng(seed)
-    times_s = (1.0 - rng.random((phases, tasks))) ** (-1.0 / alpha)
+    times_s = (1.0 - rng.random((stages, tasks))) ** (-1.0 / alpha)
     # As equation 3, which holds every slot until the deadline.
     busy = np.minimum(times_s, deadline_s).mean() / deadline_s
     return {"effective": float((times_s.max(axis=1) <= deadline_s).mean()), "busy": float(busy)}
 
 
 def _runs_8(scale: Scale) -> list[Run]:
-    phases = 2_000 if scale.quick else 20_000
+    stages = 2_000 if scale.quick else 20_000
     return [
-        run_of(_checked_phases, 0.1, tasks=n, alpha=1.6, isolation=0.9, phases=phases, seed=scale.seeds[0])
+        run_of(_checked_stages, 0.1, tasks=n, alpha=1.6, isolation=0.9, stages=stages, seed=scale.seeds[0])
         for n in _WIDTHS
     ]
 
@@ -95,15 +95,15 @@ def _build_8(scale: Scale, results: Results) -> Figure:
             )
             for p in (0.4, 0.9)
         ]
-        phases = 2_000 if scale.quick else 20_000
+        stages = 2_000 if scale.quick else 20_000
         values.append(
             Value(
                 f"effective_reservations_p_0_9_alpha_1_6_n_{n}",
                 "",
                 isolation_probability(reservation_deadline_s(0.9, 1.0, 1.6, n), 1.0, 1.6, n),
                 checked["effective"],
-                _share_interval(checked["effective"], phases),
-                phases,
+                _share_interval(checked["effective"], stages),
+                stages,
             )
         )
         values.append(
@@ -113,13 +113,13 @@ def _build_8(scale: Scale, results: Results) -> Figure:
                 utilization_lower_bound(0.9, 1.6, n),
                 checked["busy"],
                 None,
-                phases,
+                stages,
             )
         )
     notes = (
         "Equation 4 itself, so that nothing differs; the paper prints the curves without numbers and its α "
         "are not stated in the text. A heavier tail (smaller α) and more tasks make the trade-off sharper, "
-        "as there.\n\nBeside it phases were drawn and held until the deadline D for P = 0.9: the share of "
+        "as there.\n\nBeside it stages were drawn and held until the deadline D for P = 0.9: the share of "
         "them that ended before D should be 0.9 (equation 2), and the measured utilization should be that "
         "of equation 4 (the paper column is the formula's value there)."
     )
@@ -145,10 +145,10 @@ _PAPER_10 = {20: 0.48, 200: 0.76}
 
 
 def _formula(*, tasks: int, alpha: float, runs: int, seed: int) -> dict[str, float]:
-    """1 - T' / T over ``runs`` phases: its mean with its 95 % bounds, and 1 - mean T' / mean T."""
+    """1 - T' / T over ``runs`` stages: its mean with its 95 % bounds, and 1 - mean T' / mean T."""
     rng = np.random.default_rng((seed, tasks))
     times, copies = (1.0 - rng.random((2, runs, tasks))) ** (-1.0 / alpha)
-    with_copies, without = np.asarray(phase_time_with_copies_s(times, copies)), times.max(axis=1)
+    with_copies, without = np.asarray(stage_time_with_copies_s(times, copies)), times.max(axis=1)
     reductions = 1.0 - with_copies / without
     half = 1.96 * float(reductions.std(ddof=1)) / runs**0.5
     mean = float(reductions.mean())
@@ -167,7 +167,7 @@ def _formula_run(scale: Scale, tasks: int, alpha: float) -> Run:
 
 def _event_run(scale: Scale, tasks: int) -> Run:
     counts = {20: 800, 200: 300} if scale.quick else {20: 2_000, 200: 1_000}
-    return run_of(copies_in_phases, 3.0, tasks=tasks, alpha=1.6, seeds=list(range(counts[tasks])))
+    return run_of(copies_in_stages, 3.0, tasks=tasks, alpha=1.6, seeds=list(range(counts[tasks])))
 
 
 def _runs_10(scale: Scale) -> list[Run]:
@@ -198,7 +198,7 @@ def _build_10(scale: Scale, results: Results) -> Figure:
         name = f"largest_difference_simulated_formula_same_draws_n_{n}"
         values.append(Value(name, "", 0.0, worst, None, len(events["simulated"])))
     chart = Chart(
-        "Reduction of a phase's time by copies",
+        "Reduction of a stage's time by copies",
         "shape α",
         "mean of 1 − T′ / T",
         {
@@ -207,11 +207,11 @@ def _build_10(scale: Scale, results: Results) -> Figure:
         },
     )
     notes = (
-        "T′ as the paper defines it, with the mean of 1 − T′ / T over phases. The paper column is what its "
+        "T′ as the paper defines it, with the mean of 1 − T′ / T over stages. The paper column is what its "
         "formula gives (0.48 and 0.76); its text reads “over 50 %” off the figure, which at N = 20 is true "
         "of the ratio of the mean times (second column) rather than of the mean ratio: at α = 1.6 a few "
-        "huge phases carry the mean.\n\nThe event simulation runs the same policy and slot ledger as live "
-        "on single phases; for the same draws it takes exactly T′."
+        "huge stages carry the mean.\n\nThe event simulation runs the same policy and slot ledger as live "
+        "on single stages; for the same draws it takes exactly T′."
     )
     return Figure("fig10", FIGURE_10.title, rows, values, notes, (chart,))
 
@@ -224,4 +224,4 @@ def _simulated(n: int, reductions: Sequence[float], scale: Scale) -> Value:
     )
 
 
-FIGURE_10 = FigureSpec("fig10", "Straggler copies speed up a phase (section IV-C)", _runs_10, _build_10)
+FIGURE_10 = FigureSpec("fig10", "Straggler copies speed up a stage (section IV-C)", _runs_10, _build_10)

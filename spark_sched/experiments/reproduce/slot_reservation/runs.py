@@ -9,10 +9,10 @@ import numpy as np
 
 from spark_sched.experiments.reproduce.slot_reservation import workload
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
-from spark_sched.policies.reservation import phase_time_with_copies_s
-from spark_sched.sim import ClusterSpec, JobSpec, PhaseSpec, pareto_sampler, simulate, uniform_nodes
+from spark_sched.policies.reservation import stage_time_with_copies_s
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, pareto_sampler, simulate, uniform_nodes
 
-__all__ = ["NO_COPIES", "PAPERS_COPIES", "alone", "contended", "copies_in_phases"]
+__all__ = ["NO_COPIES", "PAPERS_COPIES", "alone", "contended", "copies_in_stages"]
 
 #: Settings of an arm.
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
@@ -96,15 +96,15 @@ def contended(
             for job in foreground
         },
         "background_jct_ms": {job.key: rows[job.key]["jct_ms"] for job in background},
-        "tasks": sum(phase.tasks for job in jobs for phase in job.phases),
+        "tasks": sum(stage.tasks for job in jobs for stage in job.stages),
         "totals": result.totals,
     }
 
 
-def copies_in_phases(*, tasks: int, alpha: float, seeds: Sequence[int]) -> dict[str, list[float]]:
-    """One phase of ``tasks`` Pareto tasks per seed on as many slots, through the event simulation.
+def copies_in_stages(*, tasks: int, alpha: float, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """One stage of ``tasks`` Pareto tasks per seed on as many slots, through the event simulation.
 
-    Returns per seed the reduction of the phase's time by copies: ``simulated`` by the engine and the ledger,
+    Returns per seed the reduction of the stage's time by copies: ``simulated`` by the engine and the ledger,
     ``formula`` by T' for the very same draws.
     """
     draw = pareto_sampler(alpha, 1_000.0)
@@ -112,14 +112,14 @@ def copies_in_phases(*, tasks: int, alpha: float, seeds: Sequence[int]) -> dict[
     simulated, formula = [], []
     for seed in seeds:
         durations = draw(np.random.default_rng((seed, tasks)), tasks)
-        # The engine draws a copy's duration from its seed and the copy's job, phase and task alone.
+        # The engine draws a copy's duration from its seed and the copy's job, stage and task alone.
         copies = [draw(np.random.default_rng((seed, 0, 0, task)), 1)[0] for task in range(tasks)]
-        phases = (PhaseSpec(durations, copy_duration_ms=draw), PhaseSpec([1] * tasks, (0,)))
-        job = JobSpec("j", 0, phases, priority=10)
+        stages = (StageSpec(durations, copy_duration_ms=draw), StageSpec([1] * tasks, (0,)))
+        job = JobSpec("j", 0, stages, priority=10)
         rows = simulate(cluster, [job], "reservation", settings=PAPERS_COPIES, seed=seed).tasks
-        starts = zip(rows["start_ms"], rows["phase"], strict=True)
+        starts = zip(rows["start_ms"], rows["stage"], strict=True)
         ended = min(start for start, index in starts if index == 1)
         longest = max(durations)
         simulated.append(1.0 - ended / longest)
-        formula.append(1.0 - float(phase_time_with_copies_s(durations, copies)) / longest)
+        formula.append(1.0 - float(stage_time_with_copies_s(durations, copies)) / longest)
     return {"simulated": simulated, "formula": formula}

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.model import (
+from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
     FigureSpec,
@@ -126,14 +126,14 @@ def _build(scale: Scale, results: Results) -> Figure:
                     values.append(Value(name, "%", None, reduction, interval, seeds))
     size = Size(**_size(scale))
     notes = (
-        f"The jobs of figure 15 among {size.jobs:,} background jobs, each phase's task times replaced by "
+        f"The jobs of figure 15 among {size.jobs:,} background jobs, each stage's task times replaced by "
         "Pareto(α) of the same mean; reservation with P = 1 in both arms, copies in one. A reduction is "
         "that of the mean JCT over all jobs; the mean of the jobs' own reductions stands beside it and is "
         "smaller, because the few jobs with huge stragglers gain most. The paper says “by 73 % on average” "
         "without saying which.\n\nThe paper's rule copies every running task as soon as the held slots "
-        "suffice. This project's default waits until a task has run 1.5 times its phase's typical time, "
-        "which costs little (its row).\n\nCopies need held slots. Where a phase is followed by a narrower "
-        "one its first slots are released (Algorithm 1, lines 9 to 11), and after a query's last phase "
+        "suffice. This project's default waits until a task has run 1.5 times its stage's typical time, "
+        "which costs little (its row).\n\nCopies need held slots. Where a stage is followed by a narrower "
+        "one its first slots are released (Algorithm 1, lines 9 to 11), and after a query's last stage "
         "nothing is held, so that nothing can be copied there. MLlib jobs are marked jobs of several Spark "
         "jobs whose end the scheduler does not know, so their slots stay theirs to the end."
     )

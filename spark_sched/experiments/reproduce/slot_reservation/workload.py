@@ -2,15 +2,15 @@
 
 The paper's traces were not published. What stands in for them:
 
-* MLlib-like jobs: SparkBench's KMeans, SVM and PageRank as chains of equally wide phases, 20 tasks each (the
+* MLlib-like jobs: SparkBench's KMeans, SVM and PageRank as chains of equally wide stages, 20 tasks each (the
   degree of parallelism of the paper's figure 5). They are marked jobs of several Spark jobs, so that the
-  scheduler knows neither the next phase's width nor which phase is the last, as live.
+  scheduler knows neither the next stage's width nor which stage is the last, as live.
 * SQL-like jobs: 20 queries of fixed shape: scans, one per table, then joins and aggregations over shuffles.
-  Widths change from phase to phase; the DAG is known, as Spark knows a query's.
+  Widths change from stage to stage; the DAG is known, as Spark knows a query's.
 * Google-like jobs: widths, durations and gaps between arrivals drawn from the fit to the 2011 trace that
   ships with this package; no task is longer than the one-hour window from which the paper samples jobs.
 
-Task times within a phase of MLlib-like and SQL-like jobs are log-normal with a coefficient of variation of
+Task times within a stage of MLlib-like and SQL-like jobs are log-normal with a coefficient of variation of
 0.2: the paper saw "only a few stragglers" in them.
 """
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark_sched.sim import ClusterSpec, JobSpec, Locality, PhaseSpec, pareto_sampler, uniform_nodes
+from spark_sched.sim import ClusterSpec, JobSpec, Locality, StageSpec, pareto_sampler, uniform_nodes
 from spark_sched.workloads.background import draw_tasks_ms, trace_fit
 
 __all__ = ["SUITES", "Size", "background", "busy_ms", "cluster", "foreground", "with_pareto_tasks"]
@@ -33,11 +33,11 @@ FOREGROUND_PRIORITY = 10
 SUITES = ("mllib", "mllib-2x", "sql")
 
 _MLLIB_WIDTH = 20
-#: Application: phases, mean task time in seconds.
+#: Application: stages, mean task time in seconds.
 _MLLIB = {"kmeans": (10, 2.0), "svm": (12, 1.5), "pagerank": (8, 3.0)}
 _QUERIES = 20
 _QUERY_SHAPES_SEED = 15  # the queries are the same ones in every run
-_SPREAD = 0.2  # coefficient of variation of task times within a phase
+_SPREAD = 0.2  # coefficient of variation of task times within a stage
 _GOOGLE_WINDOW_S = 3_600.0
 # The fit has 200 quantiles of the width, the last of them the trace's widest job (10,500 tasks): as one draw
 # in 200 it would alone make the mean job three times as wide as the trace's (32 tasks). This is the one
@@ -78,21 +78,21 @@ def background(size: Size, rng: np.random.Generator, *, stretch: float = 1.0) ->
     """
     fit = trace_fit()
     shapes = _query_shapes()
-    made: list[tuple[str, list[PhaseSpec]]] = []
+    made: list[tuple[str, list[StageSpec]]] = []
     for number in range(size.jobs):
         kind = ("google", "mllib", "sql")[number % 3]
         if kind == "google":
             tasks_ms = draw_tasks_ms(
                 fit, rng, time_scale=1.0, max_task_s=_GOOGLE_WINDOW_S, max_tasks=_GOOGLE_WIDEST
             )
-            phases = [PhaseSpec(tasks_ms)]
+            stages = [StageSpec(tasks_ms)]
         elif kind == "mllib":
-            phases = _mllib(tuple(_MLLIB)[int(rng.integers(len(_MLLIB)))], _MLLIB_WIDTH, rng)
+            stages = _mllib(tuple(_MLLIB)[int(rng.integers(len(_MLLIB)))], _MLLIB_WIDTH, rng)
         else:
-            phases = _query(shapes[int(rng.integers(len(shapes)))], rng)
-        made.append((kind, phases))
+            stages = _query(shapes[int(rng.integers(len(shapes)))], rng)
+        made.append((kind, stages))
     order = rng.permutation(len(made))
-    work_ms = sum(sum(sum(phase.durations_ms) for phase in phases) for _, phases in made)
+    work_ms = sum(sum(sum(stage.durations_ms) for stage in stages) for _, stages in made)
     window_ms = work_ms / (size.nodes * SLOTS * size.load)
     gaps = np.interp(
         rng.random(size.jobs),
@@ -103,13 +103,13 @@ def background(size: Size, rng: np.random.Generator, *, stretch: float = 1.0) ->
     times_ms *= window_ms / times_ms[-1]
     jobs = []
     for number, (which, at_ms) in enumerate(zip(order.tolist(), times_ms.tolist(), strict=True)):
-        kind, phases = made[which]
+        kind, stages = made[which]
         if stretch != 1.0:
-            phases = [
-                replace(phase, durations_ms=[max(1, round(ms * stretch)) for ms in phase.durations_ms])
-                for phase in phases
+            stages = [
+                replace(stage, durations_ms=[max(1, round(ms * stretch)) for ms in stage.durations_ms])
+                for stage in stages
             ]
-        jobs.append(JobSpec(f"bg-{number}", round(at_ms), tuple(phases), job_class=f"background {kind}"))
+        jobs.append(JobSpec(f"bg-{number}", round(at_ms), tuple(stages), job_class=f"background {kind}"))
     return jobs
 
 
@@ -136,9 +136,9 @@ def foreground(
             width = _MLLIB_WIDTH * (2 if suite == "mllib-2x" else 1)
             for application in _MLLIB:
                 for number in range(size.each):
-                    phases = _mllib(application, width, own)
+                    stages = _mllib(application, width, own)
                     made.append(
-                        _foreground_job(f"{suite}-{application}-{number}", suite, phases, marked=True)
+                        _foreground_job(f"{suite}-{application}-{number}", suite, stages, marked=True)
                     )
     first, last = 0.15 * busy_ms, 0.7 * busy_ms
     order = rng.permutation(len(made)).tolist()
@@ -152,21 +152,21 @@ def busy_ms(size: Size, jobs: Sequence[JobSpec]) -> int:
 
 
 def with_pareto_tasks(jobs: Sequence[JobSpec], alpha: float, rng: np.random.Generator) -> Iterator[JobSpec]:
-    """The same jobs with every phase's task times Pareto(``alpha``) of the same mean; copies draw alike."""
+    """The same jobs with every stage's task times Pareto(``alpha``) of the same mean; copies draw alike."""
     for job in jobs:
-        phases = []
-        for phase in job.phases:
-            mean_ms = sum(phase.durations_ms) / phase.tasks
+        stages = []
+        for stage in job.stages:
+            mean_ms = sum(stage.durations_ms) / stage.tasks
             draw = pareto_sampler(alpha, mean_ms * (alpha - 1.0) / alpha)
-            phases.append(replace(phase, durations_ms=draw(rng, phase.tasks), copy_duration_ms=draw))
-        yield replace(job, phases=tuple(phases))
+            stages.append(replace(stage, durations_ms=draw(rng, stage.tasks), copy_duration_ms=draw))
+        yield replace(job, stages=tuple(stages))
 
 
-def _foreground_job(key: str, suite: str, phases: list[PhaseSpec], *, marked: bool) -> JobSpec:
+def _foreground_job(key: str, suite: str, stages: list[StageSpec], *, marked: bool) -> JobSpec:
     return JobSpec(
         key,
         0,
-        tuple(phases),
+        tuple(stages),
         job_class=suite,
         priority=FOREGROUND_PRIORITY,
         marked=marked,
@@ -174,16 +174,16 @@ def _foreground_job(key: str, suite: str, phases: list[PhaseSpec], *, marked: bo
     )
 
 
-def _mllib(application: str, width: int, rng: np.random.Generator) -> list[PhaseSpec]:
-    phases, mean_s = _MLLIB[application]
+def _mllib(application: str, width: int, rng: np.random.Generator) -> list[StageSpec]:
+    stages, mean_s = _MLLIB[application]
     return [
-        PhaseSpec(_tasks_ms(width, mean_s, rng), (index - 1,) if index else ()) for index in range(phases)
+        StageSpec(_tasks_ms(width, mean_s, rng), (index - 1,) if index else ()) for index in range(stages)
     ]
 
 
 @dataclass(frozen=True)
 class _Shape:
-    """A query's phases: widths, mean task times in seconds, parents."""
+    """A query's stages: widths, mean task times in seconds, parents."""
 
     widths: tuple[int, ...]
     means_s: tuple[float, ...]
@@ -195,7 +195,7 @@ def _query_shapes() -> list[_Shape]:
 
     A fact scan has 10 to 80 tasks and a dimension scan 2 to 10, of 2 to 4 s each. The shuffle before a join
     or the aggregation has half as many, as many or twice as many partitions as its widest input has tasks, at
-    least 4, and its tasks take 0.5 to 2 s; the last phase has one. What has a range is log-uniform in it.
+    least 4, and its tasks take 0.5 to 2 s; the last stage has one. What has a range is log-uniform in it.
     """
     rng = np.random.default_rng(_QUERY_SHAPES_SEED)
 
@@ -204,32 +204,32 @@ def _query_shapes() -> list[_Shape]:
 
     shapes = []
     for _ in range(_QUERIES):
-        phases: list[tuple[int, float, tuple[int, ...]]] = []
+        stages: list[tuple[int, float, tuple[int, ...]]] = []
 
-        def scan(least: int, most: int, phases: list[tuple[int, float, tuple[int, ...]]] = phases) -> int:
-            phases.append((round(log_uniform(least, most)), log_uniform(2.0, 4.0), ()))
-            return len(phases) - 1
+        def scan(least: int, most: int, stages: list[tuple[int, float, tuple[int, ...]]] = stages) -> int:
+            stages.append((round(log_uniform(least, most)), log_uniform(2.0, 4.0), ()))
+            return len(stages) - 1
 
         def shuffle(
-            inputs: tuple[int, ...], phases: list[tuple[int, float, tuple[int, ...]]] = phases
+            inputs: tuple[int, ...], stages: list[tuple[int, float, tuple[int, ...]]] = stages
         ) -> int:
-            widest = max(phases[number][0] for number in inputs)
+            widest = max(stages[number][0] for number in inputs)
             width = max(4, round(widest * float(rng.choice([0.5, 1.0, 2.0]))))
-            phases.append((width, log_uniform(0.5, 2.0), inputs))
-            return len(phases) - 1
+            stages.append((width, log_uniform(0.5, 2.0), inputs))
+            return len(stages) - 1
 
         stream = scan(10, 80)
         for _ in range(int(rng.integers(1, 5))):
             stream = shuffle((stream, scan(2, 10)))
-        phases.append((1, log_uniform(0.5, 2.0), (shuffle((stream,)),)))
-        widths, means_s, parents = zip(*phases, strict=True)
+        stages.append((1, log_uniform(0.5, 2.0), (shuffle((stream,)),)))
+        widths, means_s, parents = zip(*stages, strict=True)
         shapes.append(_Shape(widths, means_s, parents))
     return shapes
 
 
-def _query(shape: _Shape, rng: np.random.Generator) -> list[PhaseSpec]:
+def _query(shape: _Shape, rng: np.random.Generator) -> list[StageSpec]:
     return [
-        PhaseSpec(_tasks_ms(width, mean_s, rng), parents)
+        StageSpec(_tasks_ms(width, mean_s, rng), parents)
         for width, mean_s, parents in zip(shape.widths, shape.means_s, shape.parents, strict=True)
     ]
 

@@ -6,7 +6,7 @@ chapter, import that tuple and put it into `_CHAPTERS` at its place.
 
 from __future__ import annotations
 
-from spark_sched.experiments.reproduce.model import FigureSpec, Paper
+from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
 
 __all__ = ["PAPER"]
 

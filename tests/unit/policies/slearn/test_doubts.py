@@ -8,14 +8,14 @@ import pytest
 
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.sizing import SURE_QUEUE, BayesSizing
-from spark_sched.predict.bayes import surprised
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.pilots import PhaseExpectation
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.bayes import surprised
+from spark_sched.predict.tasks.pilots import StageExpectation
 from tests.unit.policies.slearn.world import World
 
 #: 100 tasks of 45 to 55 s: well within the second queue.
 SURE = RuntimeDistribution.uniform_s(45.0, 55.0)
-EXPECTED = PhaseExpectation(100, SURE, 0.1, calibrated=SURE)
+EXPECTED = StageExpectation(100, SURE, 0.1, calibrated=SURE)
 
 
 AT = ("u", "n")
@@ -68,7 +68,7 @@ def test_other_kinds_of_jobs_are_not_doubted_for_it():
 
 def test_pilots_of_a_job_without_history_tell_nothing():
     doubts = Doubts()
-    assert doubts.checked(AT, PhaseExpectation(100), [400_000.0]) is doubts
+    assert doubts.checked(AT, StageExpectation(100), [400_000.0]) is doubts
     assert doubts.checked(AT, EXPECTED, []) is doubts
 
 

@@ -11,14 +11,14 @@ from spark_sched.errors import BadInputError
 from spark_sched.events import (
     JobEnded,
     JobStarted,
-    PhaseEnded,
-    PhaseStarted,
+    StageEnded,
+    StageStarted,
 )
 from spark_sched.policies import JobPlan
 from spark_sched.policies.slearn.queues import Queues
-from spark_sched.predict.distribution import RuntimeDistribution
-from spark_sched.predict.pilots import PhaseExpectation
-from spark_sched.predict.task_history import TaskHistory
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.state import JobSummary
 from tests.unit.policies.slearn.world import World
 
@@ -58,7 +58,7 @@ def test_a_wide_job_waits_in_the_second_queue_for_its_pilots_then_goes_where_its
     first = plan.jobs[0]
     assert first.queue == 1
     assert first.pilots is not None
-    assert first.pilots.phase == 0
+    assert first.pilots.stage == 0
     assert len(first.pilots.tasks) == 3
     for index, ms in zip(first.pilots.tasks, (100_000, 200_000, 600_000), strict=True):
         assert world.of("a").pilots == first.pilots
@@ -124,23 +124,23 @@ def test_when_every_pilot_is_lost_others_are_chosen_and_at_last_the_job_is_sized
     assert "unknown" in last.reason
 
 
-def test_a_job_whose_pilots_phase_is_over_is_sized_by_what_they_took():
+def test_a_job_whose_pilots_stage_is_over_is_sized_by_what_they_took():
     world = World()
     world.job("a", 3)
     (pilot,) = world.pilots("a").tasks
     for index in range(3):
         world.run("a", index, 1_000 + index)
-    world.tell(PhaseEnded(0, "a", "a.0", True))
+    world.tell(StageEnded(0, "a", "a.0", True))
     assert f"tasks of {1_000 + pilot} ms" in world.of("a").reason
 
 
-def test_phases_that_come_unannounced_add_to_the_size():
+def test_stages_that_come_unannounced_add_to_the_size():
     world = World()
     world.job("a", 100)
     for index in world.pilots("a").tasks:
         world.run("a", index, 10_000)
     assert "1000.0 slot-seconds" in world.of("a").reason
-    world.tell(PhaseStarted(0, "a", "a.1", "p", 1, 900, None, True, False))
+    world.tell(StageStarted(0, "a", "a.1", "p", 1, 900, None, True, False))
     assert "10000.0 slot-seconds" in world.of("a").reason
     assert world.of("a").queue == 2
 
@@ -149,15 +149,15 @@ def test_a_thin_job_that_turns_out_wide_is_sampled_then():
     world = World()
     world.job("a", 1)
     assert world.of("a").queue == 0
-    world.tell(PhaseStarted(0, "a", "a.1", "p", 1, 100, None, True, False))
-    assert world.pilots("a").phase == 1
+    world.tell(StageStarted(0, "a", "a.1", "p", 1, 100, None, True, False))
+    assert world.pilots("a").stage == 1
 
 
-def test_a_barrier_phase_has_no_pilots():
+def test_a_barrier_stage_has_no_pilots():
     world = World()
     world.tell(
         JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
-        PhaseStarted(0, "a", "a.0", "p", 0, 100, None, True, True),
+        StageStarted(0, "a", "a.0", "p", 0, 100, None, True, True),
     )
     assert world.of("a").pilots is None
 
@@ -166,7 +166,7 @@ def test_a_job_of_which_nothing_came_yet_is_deferred():
     world = World()
     world.tell(JobStarted(0, "a", "n", "u", 0, None, None, None, True, False))
     assert world.of("a").deferred
-    world.tell(PhaseStarted(0, "a", "a.0", "p", 0, 100, None, True, False))
+    world.tell(StageStarted(0, "a", "a.0", "p", 0, 100, None, True, False))
     assert not world.of("a").deferred
 
 
@@ -185,16 +185,16 @@ def test_the_ratio_learns_from_jobs_that_ended():
 
 
 def history() -> TaskHistory:
-    """30 runs of job n's two phases: 1 s and 3 s a task."""
+    """30 runs of job n's two stages: 1 s and 3 s a task."""
     world = World(history=TaskHistory())
     for number in range(30):
         key = f"h{number}"
         world.job(key, 4)
-        world.tell(PhaseStarted(0, key, f"{key}.1", "p", 1, 4, None, True, False))
-        for phase, ms in ((0, 1_000), (1, 3_000)):
+        world.tell(StageStarted(0, key, f"{key}.1", "p", 1, 4, None, True, False))
+        for stage, ms in ((0, 1_000), (1, 3_000)):
             for index in range(4):
-                world.run(key, index, ms, phase=phase)
-            world.tell(PhaseEnded(0, key, f"{key}.{phase}", True))
+                world.run(key, index, ms, stage=stage)
+            world.tell(StageEnded(0, key, f"{key}.{stage}", True))
         world.tell(JobEnded(0, key, "ended"))
         world.times.learn(JobSummary(key, "n", False, "ended", 0, 0, cut_short=False))
     prior = world.times._prior
@@ -218,7 +218,7 @@ def test_point_est_takes_the_median_and_3sigma_the_inverse_squares_mean():
         world.job(key, 4)
         for index in range(4):
             world.run(key, index, ms)
-        world.tell(PhaseEnded(0, key, f"{key}.0", True), JobEnded(0, key, "ended"))
+        world.tell(StageEnded(0, key, f"{key}.0", True), JobEnded(0, key, "ended"))
     sizes = {}
     for policy in ("3sigma-gs", "point-est"):
         world = World(policy, known)
@@ -227,13 +227,13 @@ def test_point_est_takes_the_median_and_3sigma_the_inverse_squares_mean():
     assert sizes["3sigma-gs"] != sizes["point-est"]
 
 
-def test_the_first_phases_pilots_correct_what_history_says_of_the_later_ones():
-    """SLearn-DAG (section 6): d_s / d_h of the first phase scales the second."""
+def test_the_first_stages_pilots_correct_what_history_says_of_the_later_ones():
+    """SLearn-DAG (section 6): d_s / d_h of the first stage scales the second."""
     world = World()
     world.job("a", 10)
     expected = (
-        PhaseExpectation(10, RuntimeDistribution.point_s(2.0)),
-        PhaseExpectation(5, RuntimeDistribution.point_s(8.0)),
+        StageExpectation(10, RuntimeDistribution.point_s(2.0)),
+        StageExpectation(5, RuntimeDistribution.point_s(8.0)),
     )
 
     def plan() -> JobPlan:

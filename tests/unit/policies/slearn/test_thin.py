@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_sched.events import JobEnded, PhaseEnded, TaskEnded, TaskLaunched
+from spark_sched.events import JobEnded, StageEnded, TaskEnded, TaskLaunched
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.thin import AdaptiveThinLimit, NarrowJob
 from tests.unit.policies.slearn.world import World
@@ -71,6 +71,6 @@ def test_the_limit_learns_from_jobs_that_end():
     world.plan()
     world.now = 1_000
     world.tell(TaskEnded(1_000, "thin", "thin.0", 1, 0, "e", 1_000, "success", False))
-    world.tell(PhaseEnded(1_000, "thin", "thin.0", True), JobEnded(1_000, "thin", "ended"))
+    world.tell(StageEnded(1_000, "thin", "thin.0", True), JobEnded(1_000, "thin", "ended"))
     world.plan()
     assert world.policy._memory._kept.thin.choice.scores == {3: (1.0,)}

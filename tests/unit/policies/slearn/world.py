@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from spark_sched.config import validate
-from spark_sched.events import Event, ExecutorAdded, JobStarted, PhaseStarted, TaskEnded, TaskLaunched
+from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.policies import JobPlan, PilotSet, Plan, PolicySettings, create
 from spark_sched.predict import forecasts
-from spark_sched.predict.pilots import TaskTimes
-from spark_sched.predict.task_history import TaskHistory
+from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.pilots import TaskTimes
 from spark_sched.state import ClusterState
 
 __all__ = ["SETTINGS", "World"]
@@ -40,14 +40,14 @@ class World:
     def job(self, key: str, tasks: int, name: str = "n") -> None:
         self.tell(
             JobStarted(self.now, key, name, "u", 0, None, None, None, True, False),
-            PhaseStarted(self.now, key, f"{key}.0", "p", 0, tasks, None, True, False),
+            StageStarted(self.now, key, f"{key}.0", "p", 0, tasks, None, True, False),
         )
 
     def run(
-        self, key: str, index: int, ms: int, outcome: str = "success", copy: bool = False, phase: int = 0
+        self, key: str, index: int, ms: int, outcome: str = "success", copy: bool = False, stage: int = 0
     ) -> None:
         self._numbers += 1
-        where = key, f"{key}.{phase}", self._numbers, index, "e"
+        where = key, f"{key}.{stage}", self._numbers, index, "e"
         self.tell(TaskLaunched(self.now, *where, copy), TaskEnded(self.now + ms, *where, ms, outcome, copy))
 
     def plan(self) -> Plan:

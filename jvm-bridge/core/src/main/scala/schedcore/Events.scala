@@ -54,12 +54,12 @@ object Event {
    * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
    * @param slotsPerTask slots that each of its tasks takes
    */
-  final case class PhaseStarted(
-      timeMs: Long, job: String, phase: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
-      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1) extends Event("phase_started") {
+  final case class StageStarted(
+      timeMs: Long, job: String, stage: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
+      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1) extends Event("stage_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeStringField("name", name)
       out.writeNumberField("index", index)
       out.writeNumberField("tasks", tasks)
@@ -71,21 +71,21 @@ object Event {
     }
   }
 
-  final case class PhaseEnded(timeMs: Long, job: String, phase: String, completed: Boolean) extends Event("phase_ended") {
+  final case class StageEnded(timeMs: Long, job: String, stage: String, completed: Boolean) extends Event("stage_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeBooleanField("completed", completed)
     }
   }
 
-  /** @param slots that it takes; its phase tells the planner */
+  /** @param slots that it takes; its stage tells the planner */
   final case class TaskLaunched(
-      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int = 1)
+      timeMs: Long, job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int = 1)
       extends Event("task_launched") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeNumberField("task", task)
       out.writeNumberField("index", index)
       out.writeStringField("executor", executor)
@@ -94,11 +94,11 @@ object Event {
   }
 
   final case class TaskEnded(
-      timeMs: Long, job: String, phase: String, task: Long, index: Int, executor: String, durationMs: Long,
+      timeMs: Long, job: String, stage: String, task: Long, index: Int, executor: String, durationMs: Long,
       outcome: String, copy: Boolean) extends Event("task_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeNumberField("task", task)
       out.writeNumberField("index", index)
       out.writeStringField("executor", executor)
@@ -109,17 +109,17 @@ object Event {
   }
 
   /**
-   * Attempts of one phase on one executor that were launched and succeeded within one batch, as columns.
+   * Attempts of one stage on one executor that were launched and succeeded within one batch, as columns.
    *
-   * A phase of thousands of short tasks would otherwise keep the planner busy with events that change nothing.
+   * A stage of thousands of short tasks would otherwise keep the planner busy with events that change nothing.
    */
   final case class ShortTasks(
-      timeMs: Long, job: String, phase: String, executor: String,
+      timeMs: Long, job: String, stage: String, executor: String,
       tasks: collection.Seq[Long], indices: collection.Seq[Int], durationsMs: collection.Seq[Long])
       extends Event("short_tasks") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeStringField("executor", executor)
       out.writeArrayFieldStart("tasks")
       tasks.foreach(out.writeNumber(_))
@@ -133,11 +133,11 @@ object Event {
     }
   }
 
-  final case class SlotHeld(timeMs: Long, job: String, phase: String, executor: String, deadlineMs: Long)
+  final case class SlotHeld(timeMs: Long, job: String, stage: String, executor: String, deadlineMs: Long)
       extends Event("slot_held") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
-      out.writeStringField("phase", phase)
+      out.writeStringField("stage", stage)
       out.writeStringField("executor", executor)
       out.writeNumberField("deadline_ms", deadlineMs)
     }

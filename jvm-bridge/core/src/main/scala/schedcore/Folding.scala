@@ -3,7 +3,7 @@ package schedcore
 import scala.collection.mutable
 
 /**
- * Tells attempts that were launched and succeeded within one batch as columns, one event per phase and executor.
+ * Tells attempts that were launched and succeeded within one batch as columns, one event per stage and executor.
  *
  * Nobody can act on an attempt that is over before its launch is heard of; its duration is all that counts.
  */
@@ -21,7 +21,7 @@ object Folding {
       lastMs = end.timeMs
     }
 
-    def event: Event = Event.ShortTasks(lastMs, first.job, first.phase, first.executor, tasks, indices, durationsMs)
+    def event: Event = Event.ShortTasks(lastMs, first.job, first.stage, first.executor, tasks, indices, durationsMs)
   }
 
   /** The same story with fewer events: an end moves back only past launches, short attempts' ends and slots. */
@@ -44,7 +44,7 @@ object Folding {
       events.foreach {
         case launch: Event.TaskLaunched => if (!short(launch.task)) told += launch
         case end: Event.TaskEnded =>
-          if (short(end.task)) open.getOrElseUpdate((end.phase, end.executor), new Columns(end)).add(end)
+          if (short(end.task)) open.getOrElseUpdate((end.stage, end.executor), new Columns(end)).add(end)
           else {
             close()
             told += end

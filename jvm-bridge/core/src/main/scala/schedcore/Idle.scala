@@ -3,7 +3,7 @@ package schedcore
 import scala.collection.mutable
 
 /**
- * What held slots may cost while no phase of their job is active, as shares of all slots; 1 bounds nothing.
+ * What held slots may cost while no stage of their job is active, as shares of all slots; 1 bounds nothing.
  *
  * @param jobShare of one job
  * @param share of all jobs together
@@ -39,7 +39,7 @@ final class Capacity {
 /**
  * A token bucket: in any interval the cost is at most `share` of the capacity in it and the burst.
  *
- * `spark_sched/sim/_idle.py` is its twin: the same operations on doubles in the same order.
+ * `spark_sched/sim/idle.py` is its twin: the same operations on doubles in the same order.
  */
 final class IdleBudget(share: Double, burstMs: Long) {
   private var aheadMs = 0.0 // slot time spent ahead of the share

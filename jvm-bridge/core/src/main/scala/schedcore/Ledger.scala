@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 /** Told about every slot that the ledger starts or stops holding, in order. */
 trait LedgerListener {
-  def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit
+  def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit
   def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit
 }
 
@@ -12,7 +12,7 @@ trait LedgerListener {
  * Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" as a state machine.
  *
  * Slots of one executor are interchangeable, so holds are counts per (executor, job). A slot is what one task of the
- * executor's own kind needs; a task of a phase that needs more takes several of one executor. The ledger knows nothing of
+ * executor's own kind needs; a task of a stage that needs more takes several of one executor. The ledger knows nothing of
  * Spark; time comes in with every call and nothing is ever scheduled from here. It is not thread safe: its owner
  * calls it under one lock (live: the TaskScheduler's).
  *
@@ -40,12 +40,12 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     var peakSlots = 0
     var deadlineMs = 0L
     var ended = false
-    val phases = mutable.LinkedHashMap.empty[String, Phase]
-    // The last demand outlives its phase: between two Spark jobs it is all that is known.
+    val stages = mutable.LinkedHashMap.empty[String, Stage]
+    // The last demand outlives its stage: between two Spark jobs it is all that is known.
     var demand = 0
     // Held slots that a higher priority took: the job takes them back as they are released.
     var overridden = 0
-    // Since when no phase is active while more may follow; negative while one is.
+    // Since when no stage is active while more may follow; negative while one is.
     var idleSinceMs = -1L
     var idleEndMs = 0L
     var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
@@ -55,7 +55,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     def mayHold: Boolean = !ended && rule.isolation > 0.0
   }
 
-  private final class Phase(
+  private final class Stage(
       val key: String, val job: Job, val index: Int, val tasks: Int,
       val dagNextTasks: Option[Int], val last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int) {
     val slots: Int = tasks * slotsPerTask
@@ -63,7 +63,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     val copied = mutable.BitSet.empty
     val attempts = mutable.LinkedHashMap.empty[Long, Attempt]
     var lastLaunchMs: Long = startMs
-    var scaleMs: Double = Double.PositiveInfinity // t_m: the phase's shortest task so far
+    var scaleMs: Double = Double.PositiveInfinity // t_m: the stage's shortest task so far
     var sumLogMs = 0.0
     // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
     var timed = 0
@@ -80,12 +80,12 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   }
 
   private final class Attempt(
-      val task: Long, val phase: Phase, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long,
+      val task: Long, val stage: Stage, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long,
       val slots: Int)
 
   private val executors = mutable.LinkedHashMap.empty[String, Executor]
   private val jobs = mutable.LinkedHashMap.empty[String, Job]
-  private val phases = mutable.HashMap.empty[String, Phase]
+  private val stages = mutable.HashMap.empty[String, Stage]
   private val attempts = mutable.HashMap.empty[Long, Attempt]
 
   val counters = new Counters
@@ -93,7 +93,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   private var heldSinceMs = 0L
   private val capacity = new Capacity
   private val budget = new IdleBudget(idle.share, idle.burstMs)
-  private var idleHeld = 0 // by jobs without an active phase
+  private var idleHeld = 0 // by jobs without an active stage
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -151,7 +151,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def holds: Seq[(String, String, Int, Long)] =
     executors.valuesIterator.flatMap(e => e.heldBy.iterator.map { case (j, n) => (j.key, e.id, n, j.deadlineMs) }).toSeq
 
-  // ---- jobs and phases ---------------------------------------------------------------------------------------
+  // ---- jobs and stages ---------------------------------------------------------------------------------------
 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
     if (!jobs.contains(job)) jobs(job) = new Job(job, marked, rule)
@@ -175,37 +175,37 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     jobs.remove(job).foreach { j =>
       j.ended = true
       releaseAllOf(j, "job_ended", nowMs)
-      j.phases.keysIterator.foreach(phases -= _)
-      j.phases.clear()
+      j.stages.keysIterator.foreach(stages -= _)
+      j.stages.clear()
     }
 
   /**
-   * A phase's tasks are ready to be launched.
+   * A stage's tasks are ready to be launched.
    *
-   * @param nextTasks slots that the phase which follows in the DAG needs for its tasks, where it is known
-   * @param last nothing follows: the job ends with this phase
+   * @param nextTasks slots that the stage which follows in the DAG needs for its tasks, where it is known
+   * @param last nothing follows: the job ends with this stage
    * @param barrier its tasks run all at once or not at all, so that none gets a copy
-   * @param slotsPerTask slots that each of the phase's tasks takes
+   * @param slotsPerTask slots that each of the stage's tasks takes
    * @param restartable its tasks may get copies at all
    */
-  def phaseStarted(
-      job: String, phase: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
+  def stageStarted(
+      job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true): Unit =
     jobs.get(job).foreach { j =>
       endIdle(j, nowMs)
-      val p = new Phase(phase, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
-      phases(phase) = p
-      j.phases(phase) = p
-      j.overridden = 0 // From here on the phase's own tasks ask.
+      val p = new Stage(stage, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
+      stages(stage) = p
+      j.stages(stage) = p
+      j.overridden = 0 // From here on the stage's own tasks ask.
       refreshDemand(j, nowMs)
       refreshDeadline(j, nowMs)
     }
 
-  /** The phase ended, by its last task or otherwise; ending it twice is harmless. */
-  def phaseEnded(phase: String, nowMs: Long): Unit = phases.remove(phase).foreach { p =>
+  /** The stage ended, by its last task or otherwise; ending it twice is harmless. */
+  def stageEnded(stage: String, nowMs: Long): Unit = stages.remove(stage).foreach { p =>
     val j = p.job
-    j.phases -= phase
-    if (j.phases.isEmpty) {
+    j.stages -= stage
+    if (j.stages.isEmpty) {
       if (p.last) releaseAllOf(j, "released", nowMs)
       else beginIdle(j, p, nowMs)
     } else {
@@ -260,8 +260,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) unhold(e, j, "gave_way", nowMs))
   }
 
-  def taskLaunched(task: Long, phase: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
-    phases.get(phase).foreach { p =>
+  def taskLaunched(task: Long, stage: String, index: Int, executor: String, copy: Boolean, nowMs: Long): Unit =
+    stages.get(stage).foreach { p =>
       val j = p.job
       val at = executors.get(executor)
       // Whole slots round a large task's need up: one that fits may seem to need more than is left.
@@ -297,13 +297,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     case None => Decision(keep = false, "unknown task")
     case Some(a) =>
       forget(a)
-      val p = a.phase
+      val p = a.stage
       val j = p.job
       executors.get(a.executor).foreach(_.free += a.slots)
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
       val decision =
-        if (!phases.contains(p.key)) afterPhase(p, nowMs)
+        if (!stages.contains(p.key)) afterStage(p, nowMs)
         else if (success && !wasDone) onCompletion(p, nowMs)
         else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
         else keepUnlessLast(p, "retry", nowMs)
@@ -311,38 +311,38 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       var kept = 0
       while (kept < wanted && hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) offerToPreReservers(a.executor, nowMs)
-      if (p.finished == p.tasks) phaseEnded(p.key, nowMs)
+      if (p.finished == p.tasks) stageEnded(p.key, nowMs)
       preReserveIdle(j, nowMs)
       if (decision.keep && kept == 0) Decision(keep = false, "executor gone") else decision
   }
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
-  def taskUndone(phase: String, index: Int): Unit = phases.get(phase).foreach { p =>
+  def taskUndone(stage: String, index: Int): Unit = stages.get(stage).foreach { p =>
     if (p.done.remove(index)) p.finished -= 1
   }
 
-  /** Which tasks of the phase the ledger takes for done. */
-  def doneTasks(phase: String): collection.Set[Int] = phases.get(phase).fold[collection.Set[Int]](Set.empty)(_.done)
+  /** Which tasks of the stage the ledger takes for done. */
+  def doneTasks(stage: String): collection.Set[Int] = stages.get(stage).fold[collection.Set[Int]](Set.empty)(_.done)
 
   // ---- copies (section IV-C) -----------------------------------------------------------------------------------
 
-  /** Whether a copy of some task of `phase` is due on a held slot. */
-  def wantsCopies(phase: String, nowMs: Long): Boolean = phases.get(phase).exists(p => stragglers(p, nowMs).nonEmpty)
+  /** Whether a copy of some task of `stage` is due on a held slot. */
+  def wantsCopies(stage: String, nowMs: Long): Boolean = stages.get(stage).exists(p => stragglers(p, nowMs).nonEmpty)
 
   def anyCopiesDue(nowMs: Long): Boolean =
-    heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.phases.valuesIterator.exists(stragglers(_, nowMs).nonEmpty))
+    heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(stragglers(_, nowMs).nonEmpty))
 
-  /** The task that a slot of `executor`, held by the phase's job, should run a copy of. */
-  def pickCopy(phase: String, executor: String, nowMs: Long): Option[Int] =
+  /** The task that a slot of `executor`, held by the stage's job, should run a copy of. */
+  def pickCopy(stage: String, executor: String, nowMs: Long): Option[Int] =
     for {
-      p <- phases.get(phase)
+      p <- stages.get(stage)
       e <- executors.get(executor) if e.heldBy.contains(p.job)
       due = stragglers(p, nowMs)
       // A copy beside its original shares the fate of the host: another executor first, if the job holds a slot there.
       a <- due.find(_.executor != executor).orElse(due.headOption.filter(_ => p.job.held == e.heldBy(p.job)))
     } yield a.index
 
-  private def stragglers(p: Phase, nowMs: Long): Seq[Attempt] = {
+  private def stragglers(p: Stage, nowMs: Long): Seq[Attempt] = {
     val j = p.job
     if (!j.rule.copies || !p.restartable || j.held == 0 || !p.paceKnown) Nil
     else {
@@ -386,7 +386,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       jobs.valuesIterator.foreach { j =>
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
-          if (j.rule.copies) j.phases.valuesIterator.foreach { p =>
+          if (j.rule.copies) j.stages.valuesIterator.foreach { p =>
             if (p.restartable && p.paceKnown) {
               val ageMs = p.copyAgeMs
               p.attempts.valuesIterator.foreach { a =>
@@ -431,28 +431,28 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   // ---- Algorithm 1 -------------------------------------------------------------------------------------------
 
-  private def onCompletion(p: Phase, nowMs: Long): Decision = {
+  private def onCompletion(p: Stage, nowMs: Long): Decision = {
     val j = p.job
     val m = p.slots
     if (!j.mayHold) Decision(keep = false, "no isolation")
-    else if (p.last) Decision(keep = false, "last phase") // lines 2-3
+    else if (p.last) Decision(keep = false, "last stage") // lines 2-3
     else {
       val n = expectedNext(p)
       refreshDemand(j, nowMs)
       refreshDeadline(j, nowMs)
       if (n.exists(next => m > next && p.finished * p.slotsPerTask <= m - next)) Decision(keep = false, "fewer tasks next") // lines 9-11
-      else room(j, nowMs, if (n.isEmpty) "next phase unknown" else "next phase") // lines 6-8, 12-15
+      else room(j, nowMs, if (n.isEmpty) "next stage unknown" else "next stage") // lines 6-8, 12-15
     }
   }
 
-  private def keepUnlessLast(p: Phase, why: String, nowMs: Long): Decision =
+  private def keepUnlessLast(p: Stage, why: String, nowMs: Long): Decision =
     if (!p.job.mayHold) Decision(keep = false, "no isolation")
-    else if (p.last) Decision(keep = false, "last phase")
+    else if (p.last) Decision(keep = false, "last stage")
     else room(p.job, nowMs, why)
 
-  /** A killed twin's slot comes back after its phase ended: it was the job's, so it stays until the gap ends. */
-  private def afterPhase(p: Phase, nowMs: Long): Decision =
-    if (p.last || !p.job.mayHold) Decision(keep = false, "phase over") else room(p.job, nowMs, "copy returned")
+  /** A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap ends. */
+  private def afterStage(p: Stage, nowMs: Long): Decision =
+    if (p.last || !p.job.mayHold) Decision(keep = false, "stage over") else room(p.job, nowMs, "copy returned")
 
   private def room(j: Job, nowMs: Long, why: String): Decision =
     if (j.deadlineMs <= nowMs) Decision(keep = false, "deadline passed")
@@ -463,40 +463,40 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   private def slotsToKeep(a: Attempt, completed: Boolean): Int =
     if (a.slots == 1) 1
     else {
-      val p = a.phase
+      val p = a.stage
       val most = math.min(a.slots, p.job.demand - p.job.running - p.job.held)
       // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
-      if (completed && phases.contains(p.key)) expectedNext(p).filter(_ < p.slots).fold(most) { n =>
+      if (completed && stages.contains(p.key)) expectedNext(p).filter(_ < p.slots).fold(most) { n =>
         math.min(most, p.finished * p.slotsPerTask - (p.slots - n))
       } else most
     }
 
-  /** n: the slots to hold for what follows this phase; None when nothing is known. */
-  private def expectedNext(p: Phase): Option[Int] = {
+  /** n: the slots to hold for what follows this stage; None when nothing is known. */
+  private def expectedNext(p: Stage): Option[Int] = {
     val j = p.job
-    val known = j.rule.phaseTasks
+    val known = j.rule.stageTasks
     val inStep = p.index < known.size && known(p.index) == p.tasks
     // Earlier runs tell tasks: those that follow are taken to need what these need.
     val later = if (inStep) known.drop(p.index + 1).map(_ * p.slotsPerTask) else IndexedSeq.empty
     val next = p.dagNextTasks.orElse(later.headOption)
     if (!j.rule.wholeJob || !j.marked) next
-    // What a marked job's next action needs is not in any DAG: the widest phase that earlier runs had from here on,
+    // What a marked job's next action needs is not in any DAG: the widest stage that earlier runs had from here on,
     // else the widest so far.
     else if (later.nonEmpty) Some(math.max(later.max, next.getOrElse(0)))
     else next.map(math.max(_, j.peakSlots))
   }
 
-  /** With n unknown the paper expects m again; what a marked job's next action needs is its widest phase so far. */
-  private def sameAgain(p: Phase): Int =
+  /** With n unknown the paper expects m again; what a marked job's next action needs is its widest stage so far. */
+  private def sameAgain(p: Stage): Int =
     if (p.job.rule.wholeJob && p.job.marked) math.max(p.slots, p.job.peakSlots) else p.slots
 
-  private def pastThreshold(p: Phase): Boolean = p.finished > p.job.rule.preReserveThreshold * p.tasks
+  private def pastThreshold(p: Stage): Boolean = p.finished > p.job.rule.preReserveThreshold * p.tasks
 
   /** Slots that the job may have in all, held and running: nothing is held beyond the widest of now and next. */
-  private def refreshDemand(j: Job, nowMs: Long): Unit = if (j.phases.nonEmpty) {
+  private def refreshDemand(j: Job, nowMs: Long): Unit = if (j.stages.nonEmpty) {
     var now = 0
     var next = 0
-    j.phases.valuesIterator.foreach { p =>
+    j.stages.valuesIterator.foreach { p =>
       now += p.slots
       next = math.max(next, if (p.last) 0 else expectedNext(p).getOrElse(sameAgain(p)))
     }
@@ -514,21 +514,21 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     }
   }
 
-  /** All holds of a job share one deadline: the latest among its active phases. */
-  private def refreshDeadline(j: Job, nowMs: Long): Unit = if (j.phases.nonEmpty) {
+  /** All holds of a job share one deadline: the latest among its active stages. */
+  private def refreshDeadline(j: Job, nowMs: Long): Unit = if (j.stages.nonEmpty) {
     var latest = Long.MinValue
-    j.phases.valuesIterator.foreach(p => latest = math.max(latest, phaseDeadline(p, nowMs)))
+    j.stages.valuesIterator.foreach(p => latest = math.max(latest, stageDeadline(p, nowMs)))
     j.deadlineMs = latest
   }
 
-  private def phaseDeadline(p: Phase, nowMs: Long): Long = {
+  private def stageDeadline(p: Stage, nowMs: Long): Long = {
     val rule = p.job.rule
     val capMs = p.lastLaunchMs + rule.maxHoldMs
     val k = p.timed
     val scale = if (k > 0) Some(p.scaleMs) else rule.scaleMs
     scale match {
       case Some(t) if rule.isolation < 1.0 =>
-        // The paper's phase starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
+        // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
         var sumLogRatios = if (k > 0) p.sumLogMs - k * math.log(t) else 0.0
         p.attempts.valuesIterator.foreach { a =>
           if (!a.copy && !p.done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
@@ -541,7 +541,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   }
 
   private def finishTask(a: Attempt, nowMs: Long): Unit = {
-    val p = a.phase
+    val p = a.stage
     p.done += a.index
     p.finished += 1
     p.timed += 1
@@ -551,13 +551,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     p.sumLogMs += math.log(durationMs)
   }
 
-  private def countWaste(a: Attempt, nowMs: Long): Unit = if (a.phase.copied(a.index)) {
+  private def countWaste(a: Attempt, nowMs: Long): Unit = if (a.stage.copied(a.index)) {
     counters.copiesWastedMs += nowMs - a.launchMs
   }
 
   // ---- between a job's actions -----------------------------------------------------------------------------------
 
-  private def beginIdle(j: Job, after: Phase, nowMs: Long): Unit = {
+  private def beginIdle(j: Job, after: Stage, nowMs: Long): Unit = {
     settleIdle(j, nowMs)
     j.idleSinceMs = nowMs
     j.afterAction = after.dagNextTasks.isEmpty
@@ -574,7 +574,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   private def planIdle(j: Job, nowMs: Long): Unit = {
     settleIdle(j, nowMs)
-    // Without a rule for pauses what comes back later is kept as long as the phase's own slots were.
+    // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
     val plain = j.rule.firstGapMs.isEmpty && j.held == 0
     j.idleEndMs = if (plain) j.deadlineMs else j.idleSinceMs + idleHoldMs(j, nowMs)
     refreshIdle(j, nowMs)
@@ -650,7 +650,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     if (!j.mayHold || j.deadlineMs <= nowMs) 0
     else {
       var most = math.min(j.overridden, j.demand - j.running - j.held)
-      j.phases.valuesIterator.foreach { p =>
+      j.stages.valuesIterator.foreach { p =>
         if (!p.last && pastThreshold(p)) expectedNext(p).foreach { n =>
           most = math.max(most, math.min(n - j.running - j.held, n - p.slots - p.preReserved))
         }
@@ -668,14 +668,14 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** Slots that idle unheld when the threshold is crossed are taken at once. */
   private def preReserveIdle(j: Job, nowMs: Long): Unit = {
-    var want = if (j.phases.isEmpty) 0 else wanted(j, nowMs)
+    var want = if (j.stages.isEmpty) 0 else wanted(j, nowMs)
     if (want > 0) executors.valuesIterator.foreach { e =>
       while (want > 0 && takeIdle(j, e, nowMs)) want -= 1
     }
   }
 
   private def takeIdle(j: Job, e: Executor, nowMs: Long): Boolean = {
-    val p = j.phases.valuesIterator.find(p => !p.last && pastThreshold(p)).orElse(j.phases.valuesIterator.nextOption())
+    val p = j.stages.valuesIterator.find(p => !p.last && pastThreshold(p)).orElse(j.stages.valuesIterator.nextOption())
     val taken = hold(j, p, e.id, nowMs)
     if (taken) {
       // What was lost comes first; only slots beyond it count against n - m.
@@ -689,11 +689,11 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   private def forget(a: Attempt): Unit = {
     attempts -= a.task
-    a.phase.attempts -= a.task
-    if (!a.copy) a.phase.job.running -= a.slots
+    a.stage.attempts -= a.task
+    if (!a.copy) a.stage.job.running -= a.slots
   }
 
-  private def hold(j: Job, p: Option[Phase], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
+  private def hold(j: Job, p: Option[Stage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
     val fits = !e.draining && e.free > e.held
     if (fits) {
       integrate(nowMs)

@@ -3,20 +3,20 @@ package schedcore
 import scala.collection.mutable
 
 /**
- * The pilots of one phase: a few of its tasks that run before the others, so that their times tell of these (SLearn,
+ * The pilots of one stage: a few of its tasks that run before the others, so that their times tell of these (SLearn,
  * section 3). The gate is closed while a pilot has neither ended in any way nor been lost.
  *
  * Only first attempts count: a pilot that fails or is killed opens the gate like one that succeeds, so no failure keeps
- * the phase waiting. Used under its owner's lock only.
+ * the stage waiting. Used under its owner's lock only.
  *
- * @param tasks of the phase
+ * @param tasks of the stage
  */
 final class PilotGate(tasks: Int) {
   private val over = new mutable.BitSet(tasks)
   private var pilots: IndexedSeq[Int] = IndexedSeq.empty
   private var open = 0 // pilots that are not over
 
-  /** The pilots that the plan in force wants; numbers that the phase does not have are left out. */
+  /** The pilots that the plan in force wants; numbers that the stage does not have are left out. */
   def put(wanted: IndexedSeq[Int]): Unit = if (wanted ne pilots) {
     pilots = wanted
     open = waiting.size

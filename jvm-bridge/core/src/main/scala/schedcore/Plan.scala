@@ -4,8 +4,8 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-/** Tasks of one phase, by index, that run before its others so that their times tell of these. */
-final case class Pilots(phase: Int, tasks: IndexedSeq[Int])
+/** Tasks of one stage, by index, that run before its others so that their times tell of these. */
+final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
 
 /**
  * What the planner wants for one job; an absent field means the configured default.
@@ -26,7 +26,7 @@ final case class JobPlan(
     shape: Option[Double],
     scaleMs: Option[Double],
     preReserveThreshold: Option[Double],
-    phaseTasks: IndexedSeq[Int],
+    stageTasks: IndexedSeq[Int],
     copies: Boolean,
     reserves: Boolean,
     gapMs: Option[Long] = None,
@@ -46,7 +46,7 @@ final case class JobPlan(
     preReserveThreshold = preReserveThreshold.getOrElse(own.preReserveThreshold),
     copies = own.copies && copies,
     firstGapMs = gapMs.orElse(own.firstGapMs),
-    phaseTasks = phaseTasks)
+    stageTasks = stageTasks)
 }
 
 /**
@@ -97,8 +97,8 @@ object Plan {
       number(rule, "alpha", Pareto.MinShape, Pareto.MaxShape),
       number(rule, "t_m_ms", Double.MinPositiveValue, 1e15),
       number(rule, "prereserve_threshold", 0.0, 1.0),
-      rule.path("phase_tasks").elements().asScala.map { n =>
-        if (!n.isInt || n.asInt < 1) throw BadValue(s"phase_tasks has $n, not a positive whole number") else n.asInt
+      rule.path("stage_tasks").elements().asScala.map { n =>
+        if (!n.isInt || n.asInt < 1) throw BadValue(s"stage_tasks has $n, not a positive whole number") else n.asInt
       }.toIndexedSeq,
       rule.path("copies").asBoolean(true),
       reserves = rule.isObject,
@@ -117,9 +117,9 @@ object Plan {
   }
 
   private def readPilots(pilots: JsonNode): Option[Pilots] = if (absent(pilots)) None else Some {
-    if (!pilots.path("tasks").isArray) throw BadValue(s"pilots is $pilots, not a phase and a list of tasks")
+    if (!pilots.path("tasks").isArray) throw BadValue(s"pilots is $pilots, not a stage and a list of tasks")
     Pilots(
-      whole(pilots.path("phase"), "phase of pilots", 0),
+      whole(pilots.path("stage"), "stage of pilots", 0),
       pilots.path("tasks").elements().asScala.map(n => whole(n, "tasks of pilots", 0)).toIndexedSeq.distinct)
   }
 

@@ -5,19 +5,19 @@ package schedcore
  * the newest valid plan. Immutable; a new plan replaces the rule as a whole.
  *
  * @param priority higher wins; a reservation refuses tasks of lower and of equal priority
- * @param isolation P, the probability that a phase ends before its reservations expire; 0 holds nothing
+ * @param isolation P, the probability that a stage ends before its reservations expire; 0 holds nothing
  * @param preReserveThreshold R, the finished fraction past which slots released by other jobs are taken
- * @param shape alpha expected before tasks of the phase finished
+ * @param shape alpha expected before tasks of the stage finished
  * @param shapeWeight pseudo-observations behind `shape`
- * @param scaleMs t_m known from earlier runs, used until the phase's first task ends
- * @param maxHoldMs hard cap on the time from a phase's last launch to the end of its reservations
- * @param gapMs how long slots stay held at most after a phase ended while no next one has started
+ * @param scaleMs t_m known from earlier runs, used until the stage's first task ends
+ * @param maxHoldMs hard cap on the time from a stage's last launch to the end of its reservations
+ * @param gapMs how long slots stay held at most after a stage ended while no next one has started
  * @param firstGapMs how long they stay held after an action before the job's own pauses tell; None: for gapMs, always
- * @param copies whether held idle slots may run copies of the phase's last running tasks
+ * @param copies whether held idle slots may run copies of the stage's last running tasks
  * @param copyMinTaskMs tasks younger than this get no copy yet
- * @param copyMinSlowdown nor does a task that has run less than this many times its phase's typical (geometric mean) task
- * @param wholeJob hold for the widest phase still expected of a marked job rather than for the next phase only
- * @param phaseTasks tasks of each phase of the job in earlier runs, by index; empty when unknown
+ * @param copyMinSlowdown nor does a task that has run less than this many times its stage's typical (geometric mean) task
+ * @param wholeJob hold for the widest stage still expected of a marked job rather than for the next stage only
+ * @param stageTasks tasks of each stage of the job in earlier runs, by index; empty when unknown
  */
 final case class Rule(
     priority: Int,
@@ -32,5 +32,5 @@ final case class Rule(
     copyMinTaskMs: Long,
     copyMinSlowdown: Double,
     wholeJob: Boolean,
-    phaseTasks: IndexedSeq[Int] = IndexedSeq.empty,
+    stageTasks: IndexedSeq[Int] = IndexedSeq.empty,
     firstGapMs: Option[Long] = None)

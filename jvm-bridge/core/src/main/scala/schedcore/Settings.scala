@@ -118,7 +118,7 @@ object Settings {
       copies = read.flag(CopiesEnabled),
       copyMinTaskMs = read.millis(CopiesMinTaskTime),
       copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
-      wholeJob = read.oneOf(Lookahead, Seq("job", "phase")) == "job",
+      wholeJob = read.oneOf(Lookahead, Seq("job", "stage")) == "job",
       firstGapMs = Some(read.millis(FirstGap)))
     val idle = IdleLimits(
       read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))

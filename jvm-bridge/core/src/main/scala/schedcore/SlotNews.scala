@@ -12,8 +12,8 @@ import scala.collection.mutable
 final class SlotNews(events: EventQueue) extends LedgerListener {
   private val untold = mutable.ArrayBuffer.empty[Event.SlotHeld]
 
-  override def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
-    untold += Event.SlotHeld(nowMs, job, phase, executor, deadlineMs)
+  override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
+    untold += Event.SlotHeld(nowMs, job, stage, executor, deadlineMs)
 
   override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = {
     val last = untold.lastIndexWhere(held => held.job == job && held.executor == executor)

@@ -20,18 +20,18 @@ final class BatchSuite extends AnyFunSuite {
       ExecutorAdded(t, "0", "127.0.0.2", 2),
       ExecutorAdded(t + 5, "1", "127.0.0.3", 2),
       JobStarted(t + 100, fg),
-      PhaseStarted(t + 110, "mark-7f3a", "4.0", "map at kmeans.py:31", 0, 2, Some(3), last = false, barrier = false),
+      StageStarted(t + 110, "mark-7f3a", "4.0", "map at kmeans.py:31", 0, 2, Some(3), last = false, barrier = false),
       TaskLaunched(t + 120, "mark-7f3a", "4.0", 17, 0, "0", copy = false),
       TaskLaunched(t + 121, "mark-7f3a", "4.0", 18, 1, "1", copy = false),
       JobStarted(t + 200, mark("spark-3", "spark-3")),
-      PhaseStarted(
+      StageStarted(
         t + 205, "spark-3", "5.0", "count at load.py:8", 0, 40, None, last = true, barrier = false, restartable = false),
       TaskEnded(t + 1120, "mark-7f3a", "4.0", 17, 0, "0", 1000, "success", copy = false),
       SlotHeld(t + 1120, "mark-7f3a", "4.0", "0", t + 9000),
       SlotFreed(t + 1300, "mark-7f3a", "0", "used"),
       TaskLaunched(t + 1300, "mark-7f3a", "4.0", 19, 1, "0", copy = true),
       TaskEnded(t + 2500, "mark-7f3a", "4.0", 19, 1, "0", 1200, "success", copy = true),
-      PhaseEnded(t + 2500, "mark-7f3a", "4.0", completed = true)))
+      StageEnded(t + 2500, "mark-7f3a", "4.0", completed = true)))
     assert(Protocol.parse(Batch.toJson(batch)) === Protocol.json("examples/event-batch.reset.json"))
   }
 
@@ -53,7 +53,7 @@ final class BatchSuite extends AnyFunSuite {
     val required = requiredByType(schema)
     val samples: Seq[Event] = Seq(
       ExecutorAdded(t, "0", "h", 2), ExecutorRemoved(t, "0", "r"), JobStarted(t, mark("a", "a")), JobEnded(t, "a", "ended"),
-      PhaseStarted(t, "a", "1.0", "p", 0, 2, None, last = false, barrier = true), PhaseEnded(t, "a", "1.0", completed = false),
+      StageStarted(t, "a", "1.0", "p", 0, 2, None, last = false, barrier = true), StageEnded(t, "a", "1.0", completed = false),
       TaskLaunched(t, "a", "1.0", 1, 0, "0", copy = false), TaskEnded(t, "a", "1.0", 1, 0, "0", 5, "lost", copy = false),
       ShortTasks(t, "a", "1.0", "0", Seq(1L), Seq(0), Seq(5L)), SlotHeld(t, "a", "1.0", "0", t), SlotFreed(t, "a", "0", "expired"))
     assert(samples.map(_.kind).toSet === required.keySet)

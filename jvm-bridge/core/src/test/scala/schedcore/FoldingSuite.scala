@@ -5,17 +5,17 @@ import org.scalatest.funsuite.AnyFunSuite
 final class FoldingSuite extends AnyFunSuite {
   import Event._
 
-  private def launch(task: Int, executor: String = "0", copy: Boolean = false, phase: String = "1.0"): Event =
-    TaskLaunched(task, "a", phase, task, task, executor, copy)
+  private def launch(task: Int, executor: String = "0", copy: Boolean = false, stage: String = "1.0"): Event =
+    TaskLaunched(task, "a", stage, task, task, executor, copy)
   private def end(
-      task: Int, executor: String = "0", outcome: String = "success", copy: Boolean = false, phase: String = "1.0"): Event =
-    TaskEnded(100 + task, "a", phase, task, task, executor, 5, outcome, copy)
-  private def short(phase: String, executor: String, tasks: Int*): Event =
-    ShortTasks(100 + tasks.last, "a", phase, executor, tasks.map(_.toLong), tasks, tasks.map(_ => 5L))
+      task: Int, executor: String = "0", outcome: String = "success", copy: Boolean = false, stage: String = "1.0"): Event =
+    TaskEnded(100 + task, "a", stage, task, task, executor, 5, outcome, copy)
+  private def short(stage: String, executor: String, tasks: Int*): Event =
+    ShortTasks(100 + tasks.last, "a", stage, executor, tasks.map(_.toLong), tasks, tasks.map(_ => 5L))
 
-  test("attempts that began and succeeded in the batch become one event per phase and executor") {
+  test("attempts that began and succeeded in the batch become one event per stage and executor") {
     val events = Seq(
-      launch(1), launch(2, "1"), end(1), launch(3), end(2, "1"), launch(4, phase = "2.0"), end(3), end(4, phase = "2.0"))
+      launch(1), launch(2, "1"), end(1), launch(3), end(2, "1"), launch(4, stage = "2.0"), end(3), end(4, stage = "2.0"))
     assert(Folding.shortTasks(events) === Seq(short("1.0", "0", 1, 3), short("1.0", "1", 2), short("2.0", "0", 4)))
   }
 
@@ -27,7 +27,7 @@ final class FoldingSuite extends AnyFunSuite {
   }
 
   test("nothing but launches and slots is overtaken") {
-    val over = PhaseEnded(200, "a", "1.0", completed = true)
+    val over = StageEnded(200, "a", "1.0", completed = true)
     val held = SlotHeld(150, "a", "1.0", "0", 900)
     val events = Seq(launch(1), launch(2), end(1), held, end(7), end(2), over, launch(3), end(3))
     assert(

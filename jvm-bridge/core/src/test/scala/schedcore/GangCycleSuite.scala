@@ -4,7 +4,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 final class GangCycleSuite extends AnyFunSuite {
   private object Nobody extends LedgerListener {
-    override def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = ()
+    override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = ()
     override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = ()
   }
 
@@ -16,7 +16,7 @@ final class GangCycleSuite extends AnyFunSuite {
     ledger.executorAdded("e", 4)
     Seq("a" -> 5, "b" -> priorityOfSecond).zipWithIndex.foreach { case ((job, priority), n) =>
       ledger.jobStarted(job, marked = true, rule.copy(priority = priority))
-      ledger.phaseStarted(job, s"$n.0", 0, 2, None, last = false, barrier = false, 0)
+      ledger.stageStarted(job, s"$n.0", 0, 2, None, last = false, barrier = false, 0)
       (0 to 1).foreach(i => ledger.taskLaunched(10L * n + i, s"$n.0", i, "e", copy = false, 0))
       (0 to 1).foreach(i => ledger.taskEnded(10L * n + i, success = true, 100))
     }

@@ -11,8 +11,8 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
   private val told = mutable.ArrayBuffer.empty[JsonNode]
 
   val ledger = new Ledger(new LedgerListener {
-    def slotHeld(job: String, phase: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
-      told += mapper.createArrayNode().add("held").add(job).add(phase).add(executor).add(deadlineMs)
+    def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
+      told += mapper.createArrayNode().add("held").add(job).add(stage).add(executor).add(deadlineMs)
     def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit =
       told += mapper.createArrayNode().add("freed").add(job).add(executor).add(reason)
   }, limits)
@@ -35,24 +35,24 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       case "job_started" => ledger.jobStarted(text("job"), flag("marked"), rule)
       case "rule_changed" => ledger.ruleChanged(text("job"), rule, now)
       case "job_ended" => ledger.jobEnded(text("job"), now)
-      case "phase_started" =>
-        ledger.phaseStarted(
-          text("job"), text("phase"), int("index"), int("tasks"),
+      case "stage_started" =>
+        ledger.stageStarted(
+          text("job"), text("stage"), int("index"), int("tasks"),
           Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
           step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true))
-      case "phase_ended" => ledger.phaseEnded(text("phase"), now)
+      case "stage_ended" => ledger.stageEnded(text("stage"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))
       case "task_launched" =>
-        ledger.taskLaunched(int("task"), text("phase"), int("index"), text("executor"), flag("copy"), now)
+        ledger.taskLaunched(int("task"), text("stage"), int("index"), text("executor"), flag("copy"), now)
       case "task_ended" =>
         val decision = ledger.taskEnded(int("task"), flag("success"), now)
         outcome.put("keep", decision.keep).put("reason", decision.reason)
-      case "task_undone" => ledger.taskUndone(text("phase"), int("index"))
-      case "wants_copies" => outcome.put("answer", ledger.wantsCopies(text("phase"), now))
+      case "task_undone" => ledger.taskUndone(text("stage"), int("index"))
+      case "wants_copies" => outcome.put("answer", ledger.wantsCopies(text("stage"), now))
       case "any_copies_due" => outcome.put("answer", ledger.anyCopiesDue(now))
       case "pick_copy" =>
-        ledger.pickCopy(text("phase"), text("executor"), now).fold(outcome.putNull("answer"))(outcome.put("answer", _))
+        ledger.pickCopy(text("stage"), text("executor"), now).fold(outcome.putNull("answer"))(outcome.put("answer", _))
       case "expire" => outcome.put("answer", ledger.expire(now))
       case "next_wake" => ledger.nextWakeMs(now).fold(outcome.putNull("answer"))(outcome.put("answer", _))
       case "look" =>
@@ -110,7 +110,7 @@ object LedgerSteps {
     copyMinTaskMs = fields.required("copy_min_task_ms").asLong,
     copyMinSlowdown = fields.required("copy_min_slowdown").asDouble,
     wholeJob = fields.required("whole_job").asBoolean,
-    phaseTasks = fields.required("phase_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
+    stageTasks = fields.required("stage_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
     // Later than the others: a file without it means what it did before.
     firstGapMs = Option(fields.get("first_gap_ms")).filterNot(_.isNull).map(_.asLong))
 }

@@ -6,7 +6,7 @@ import scala.util.Random
 
 final class PilotGateSuite extends AnyFunSuite with EitherValues {
 
-  test("the example names a phase and its pilots") {
+  test("the example names a stage and its pilots") {
     val parsed = Plan.parse(Protocol.text("examples/plan.pilots.json")).value
     assert(parsed.jobs("spark-4").pilots === Some(Pilots(0, Vector(3, 17))))
     assert(parsed.jobs("mark-9c1d").pilots === None)
@@ -26,7 +26,7 @@ final class PilotGateSuite extends AnyFunSuite with EitherValues {
     assert(!g.closed && !g.ended(3))
   }
 
-  test("what ended before the plan came counts, and so does what the phase does not have") {
+  test("what ended before the plan came counts, and so does what the stage does not have") {
     val g = new PilotGate(4)
     g.ended(1)
     g.put(Vector(1, 9))
@@ -41,7 +41,7 @@ final class PilotGateSuite extends AnyFunSuite with EitherValues {
     (1 to 300).foreach { seed => withClue(s"seed $seed: ")(run(new Random(seed))) }
   }
 
-  /** A phase on a few slots as the scheduler runs it: pilots first, others on slots that nobody else takes. */
+  /** A stage on a few slots as the scheduler runs it: pilots first, others on slots that nobody else takes. */
   private def run(random: Random): Unit = {
     val tasks = 1 + random.nextInt(30)
     val slots = 1 + random.nextInt(4)

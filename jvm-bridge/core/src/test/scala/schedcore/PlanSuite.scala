@@ -30,7 +30,7 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
     assert(fg.shape === 1.73)
     assert(fg.scaleMs === Some(950.0))
     assert(fg.preReserveThreshold === 0.5)
-    assert(fg.phaseTasks === Seq(2, 3, 3))
+    assert(fg.stageTasks === Seq(2, 3, 3))
     assert(fg.copies)
     assert(fg.firstGapMs === Some(1400))
     assert(parsed.jobs("spark-3").over(own).isolation === 0.0)
@@ -42,7 +42,7 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
   }
 
   test("null inside a reservation means the configured default") {
-    val parsed = Plan.parse(plan("""{"isolation": null, "alpha": null, "t_m_ms": null, "phase_tasks": []}""")).value
+    val parsed = Plan.parse(plan("""{"isolation": null, "alpha": null, "t_m_ms": null, "stage_tasks": []}""")).value
     assert(parsed.jobs("a").over(own) === own.copy(priority = 3))
   }
 
@@ -74,12 +74,12 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
       plan("""{"alpha": 1.0}""") -> "alpha is 1.0, not a number from 1.01 to 100.0",
       plan("""{"t_m_ms": 0}""") -> "t_m_ms is 0",
       plan("""{"prereserve_threshold": "half"}""") -> "prereserve_threshold is \"half\"",
-      plan("""{"phase_tasks": [2, 0]}""") -> "phase_tasks has 0, not a positive whole number",
+      plan("""{"stage_tasks": [2, 0]}""") -> "stage_tasks has 0, not a positive whole number",
       entry("\"share\": {\"0\": 0}") -> "share has 0, not a whole number from 1",
       entry("\"share\": 3") -> "share is 3, not slots by partition",
       entry("\"start_ms\": \"now\"") -> "start_ms is \"now\", not a whole number",
-      entry("\"pilots\": [1]") -> "pilots is [1], not a phase and a list of tasks",
-      entry("\"pilots\": {\"phase\": 0, \"tasks\": [-1]}") -> "tasks of pilots has -1, not a whole number from 0",
+      entry("\"pilots\": [1]") -> "pilots is [1], not a stage and a list of tasks",
+      entry("\"pilots\": {\"stage\": 0, \"tasks\": [-1]}") -> "tasks of pilots has -1, not a whole number from 0",
       plan("{}").replace("\"priority\": 3", "\"priority\": 3.5") -> "priority is 3.5, not a whole number",
       plan("{}").replace("\"job\": \"a\"", "\"job\": 7") -> "job is 7, not text",
       plan("{}").replace("\"plan\": 1", "\"plan\": \"x\"") -> "plan is \"x\", not a whole number"

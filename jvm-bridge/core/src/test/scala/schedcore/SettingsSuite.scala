@@ -52,7 +52,7 @@ final class SettingsSuite extends AnyFunSuite {
   test("settings are read in their units") {
     val s = Settings.from(Map(
       "spark.sched.reservation.maxHold" -> " 2 min ", "spark.sched.reservation.gap" -> "1500ms",
-      "spark.sched.copies.enabled" -> "FALSE", "spark.sched.reservation.lookahead" -> "phase",
+      "spark.sched.copies.enabled" -> "FALSE", "spark.sched.reservation.lookahead" -> "stage",
       "spark.sched.reservation.isolation" -> "0.4", "spark.sched.reservation.minPriority" -> "-3"))
     assert(s.defaults.maxHoldMs === 120000)
     assert(s.defaults.gapMs === 1500)
@@ -82,7 +82,7 @@ final class SettingsSuite extends AnyFunSuite {
       ("spark.sched.reservation.maxHold", "10 parsecs", "but must be a time such as 100ms, 10s, 5min or 1h."),
       ("spark.sched.reservation.gap", "-1s", "but must be a time such as 100ms, 10s, 5min or 1h."),
       ("spark.sched.reservation.enabled", "yes", "but must be true or false."),
-      ("spark.sched.reservation.lookahead", "Job", "but must be one of job, phase."),
+      ("spark.sched.reservation.lookahead", "Job", "but must be one of job, stage."),
       ("spark.sched.reservation.minPriority", "high", s"but must be a whole number from ${Int.MinValue} to ${Int.MaxValue}."),
       ("spark.sched.events.queueCapacity", "1", "but must be a whole number from 16 to 10000000."),
       ("spark.sched.planner.interval", "soon", "but must be a time such as 100ms, 10s, 5min or 1h.")

@@ -4,9 +4,9 @@ import org.apache.spark.scheduler._
 import scala.collection.mutable
 
 /**
- * What Spark's DAG says about the phases after one.
+ * What Spark's DAG says about the stages after one.
  *
- * @param nextTasks tasks of the phases that read this one's output; None where the DAG does not tell
+ * @param nextTasks tasks of the stages that read this one's output; None where the DAG does not tell
  * @param nextSlots the slots that these tasks take
  * @param finalOfSparkJob nothing of the same Spark job follows
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it

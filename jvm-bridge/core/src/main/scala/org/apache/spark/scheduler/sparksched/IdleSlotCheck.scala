@@ -25,7 +25,7 @@ private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long)
     unknownSinceMs.filterInPlace((m, _) => refused.contains(m) && plans.forJob(m.job).isEmpty)
     if (idle == 0) Nil
     else refused.filterNot(plannedAway(_, waiting, nowMs)).map { m =>
-      s"$idle slots are idle and not held, but phase ${m.phase} of job ${m.job} may not use them for its ${m.waitingTasks} waiting tasks"
+      s"$idle slots are idle and not held, but stage ${m.stage} of job ${m.job} may not use them for its ${m.waitingTasks} waiting tasks"
     }
   }
 

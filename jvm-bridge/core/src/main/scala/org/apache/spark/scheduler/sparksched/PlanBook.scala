@@ -54,9 +54,9 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
   /** Jobs whose running tasks the plan in force takes away. */
   def evicted: Iterable[String] = current.fold(Iterable.empty[String])(_.jobs.collect { case (job, p) if p.evict => job })
 
-  /** The pilots of a phase of a job, by its index; the same object as long as the plan is. */
-  def pilots(job: String, phase: Int): IndexedSeq[Int] =
-    forJob(job).flatMap(_.pilots).filter(_.phase == phase).fold(PlanBook.NoPilots)(_.tasks)
+  /** The pilots of a stage of a job, by its index; the same object as long as the plan is. */
+  def pilots(job: String, stage: Int): IndexedSeq[Int] =
+    forJob(job).flatMap(_.pilots).filter(_.stage == stage).fold(PlanBook.NoPilots)(_.tasks)
 
   /** Whether jobs that the plan in force does not know wait for the next one. */
   def newJobsWait: Boolean = current.exists(_.newJobsWait)

@@ -194,7 +194,7 @@ private[sparksched] object PlannerProcess {
   val RefusedItsSettings = 2
 
   private val ErrorLine = "ERROR "
-  private val Module = "spark_sched.runtime.planner"
+  private val Module = "spark_sched.planner.process"
 
   /** Python's arguments: the package is run from its folder where that is known and there. */
   private def arguments(packageFolder: String): Seq[String] = {

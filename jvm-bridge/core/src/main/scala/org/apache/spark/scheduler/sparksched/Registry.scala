@@ -14,16 +14,16 @@ import schedcore._
  * @param slotsPerTask slots that each of its tasks takes
  * @param executorProfile resource profile of the executors that it may use
  */
-private[sparksched] final case class PhasePlace(
+private[sparksched] final case class StagePlace(
     job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0)
 
-private[sparksched] object PhasePlace {
+private[sparksched] object StagePlace {
   /** Of a task set that only Spark's own scheduling applies to. */
-  val None: PhasePlace = PhasePlace("", 0, restartable = false, runsOnce = false)
+  val None: StagePlace = StagePlace("", 0, restartable = false, runsOnce = false)
 }
 
 /**
- * The jobs, phases, tasks and executors of this application, by the project's words.
+ * The jobs, stages, tasks and executors of this application, by the project's words.
  *
  * Translates what Spark tells into calls on the ledger and events for the planner, so that both hear the same story.
  * Used under the scheduler's lock only.
@@ -36,14 +36,14 @@ private[sparksched] final class Registry(
     extends Logging {
 
   private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
-    val phases = mutable.LinkedHashMap.empty[String, Event.PhaseStarted]
+    val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
     val sparkJobs = mutable.HashSet.empty[Int]
     // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
     private val indices = mutable.LinkedHashMap.empty[Int, Int]
-    private var stages = 0
+    private var stageCount = 0
     def indexOf(stage: Int): Int = indices.getOrElse(stage, {
-      val index = stages
-      stages += 1
+      val index = stageCount
+      stageCount += 1
       indices(stage) = index
       if (indices.size > Registry.MostStages) indices -= indices.head._1
       index
@@ -56,7 +56,7 @@ private[sparksched] final class Registry(
     var runningSlots = 0
     /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
     var closing: Option[String] = None
-    def idle: Boolean = phases.isEmpty && sparkJobs.isEmpty
+    def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
   }
 
   private val jobs = mutable.LinkedHashMap.empty[String, Job]
@@ -101,28 +101,28 @@ private[sparksched] final class Registry(
   /** Executors with a resource profile. */
   def executorsWith(profile: Int): Iterator[Event.ExecutorAdded] = executors.valuesIterator.filter(_.profile == profile)
 
-  // ---- jobs and phases ---------------------------------------------------------------------------------------
+  // ---- jobs and stages ---------------------------------------------------------------------------------------
 
-  def phaseStarted(
-      mark: JobMark, plans: PlanBook, sparkJobId: Int, phase: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, property: String => Option[String], nowMs: Long): PhasePlace = {
+  def stageStarted(
+      mark: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, name: String, tasks: Int, outlook: DagOutlook,
+      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, property: String => Option[String], nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     job.lastActiveMs = nowMs
     job.sparkJobs += sparkJobId
     jobOfSparkJob(sparkJobId) = mark.key
-    val stage = phase.takeWhile(_ != '.').toInt
-    val index = job.indexOf(stage)
+    val stageId = stage.takeWhile(_ != '.').toInt
+    val index = job.indexOf(stageId)
     val last = isLast(mark, job, outlook, property)
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
     val started =
-      Event.PhaseStarted(nowMs, mark.key, phase, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask)
-    job.phases(phase) = started
-    ledger.phaseStarted(
-      mark.key, phase, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again)
+      Event.StageStarted(nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask)
+    job.stages(stage) = started
+    ledger.stageStarted(
+      mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again)
     events.offer(started)
-    PhasePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
+    StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
   }
 
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {
@@ -145,7 +145,7 @@ private[sparksched] final class Registry(
     if (warned.add(warning.kind)) logWarning(s"spark_sched: ${warning.sentence}")
   }
 
-  /** Does the tenant's job end with this phase? Only where no further Spark job can belong to it. */
+  /** Does the tenant's job end with this stage? Only where no further Spark job can belong to it. */
   private def isLast(mark: JobMark, job: Job, outlook: DagOutlook, property: String => Option[String]): Boolean =
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
@@ -155,13 +155,13 @@ private[sparksched] final class Registry(
     })
 
   /** Its last task is gone, by success or otherwise: nothing of it runs or waits. */
-  def phaseEnded(jobKey: String, phase: String, completed: Boolean, nowMs: Long): Unit = {
-    ledger.phaseEnded(phase, nowMs)
-    events.offer(Event.PhaseEnded(nowMs, jobKey, phase, completed))
+  def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit = {
+    ledger.stageEnded(stage, nowMs)
+    events.offer(Event.StageEnded(nowMs, jobKey, stage, completed))
     jobs.get(jobKey).foreach { job =>
-      job.phases -= phase
+      job.stages -= stage
       job.lastActiveMs = nowMs
-      if (job.phases.isEmpty) job.closing.foreach(forget(job, _, nowMs))
+      if (job.stages.isEmpty) job.closing.foreach(forget(job, _, nowMs))
     }
   }
 
@@ -203,7 +203,7 @@ private[sparksched] final class Registry(
    * planner too, only when its last task set is gone.
    */
   def jobEnded(key: String, outcome: String, nowMs: Long): Unit = jobs.get(key).foreach { job =>
-    if (job.phases.isEmpty) forget(job, outcome, nowMs) else close(job, outcome, nowMs)
+    if (job.stages.isEmpty) forget(job, outcome, nowMs) else close(job, outcome, nowMs)
   }
 
   private def close(job: Job, outcome: String, nowMs: Long): Unit = {
@@ -234,13 +234,13 @@ private[sparksched] final class Registry(
   }
 
   /**
-   * The application ends, and whoever is done is over. A job of which a phase or a Spark job is still there was cut short,
+   * The application ends, and whoever is done is over. A job of which a stage or a Spark job is still there was cut short,
    * and nothing is said of it.
    *
    * @param active whether a Spark job is not done
    */
   def endFinished(active: Int => Boolean, nowMs: Long): Unit =
-    jobs.filter { case (_, j) => j.phases.isEmpty && !j.sparkJobs.exists(active) }
+    jobs.filter { case (_, j) => j.stages.isEmpty && !j.sparkJobs.exists(active) }
       .keysIterator.toSeq.foreach(jobEnded(_, "ended", nowMs))
 
   /** Jobs that nobody ends by name and that have been idle for the gap are over. */
@@ -254,16 +254,16 @@ private[sparksched] final class Registry(
   // ---- tasks -------------------------------------------------------------------------------------------------
 
   def taskLaunched(
-      job: String, phase: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int,
+      job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int,
       nowMs: Long): Unit = {
-    val launched = Event.TaskLaunched(nowMs, job, phase, task, index, executor, copy, slots)
+    val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots)
     running(task) = launched
     jobs.get(job).foreach { j =>
       j.running += 1
       j.runningSlots += slots
       if (j.begunMs.isEmpty) j.begunMs = Some(nowMs)
     }
-    ledger.taskLaunched(task, phase, index, executor, copy, nowMs)
+    ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
     events.offer(launched)
   }
 
@@ -282,7 +282,7 @@ private[sparksched] final class Registry(
       if (j.running == 0 && !j.succeeded) j.begunMs = None
     }
     events.offer(Event.TaskEnded(
-      nowMs, t.job, t.phase, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
+      nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
   }
 
   /** Slots on which attempts run now, by job. */
@@ -317,7 +317,7 @@ private[sparksched] final class Registry(
 
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++
-      jobs.valuesIterator.flatMap(j => Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: j.phases.valuesIterator.toSeq) ++
+      jobs.valuesIterator.flatMap(j => Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: j.stages.valuesIterator.toSeq) ++
       running.valuesIterator ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))

@@ -113,7 +113,7 @@ private[spark] final class SchedTaskScheduler(
     planner.stop(patient = drained)
   }
 
-  // ---- phases ------------------------------------------------------------------------------------------------
+  // ---- stages ------------------------------------------------------------------------------------------------
 
   override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager = {
     val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
@@ -122,15 +122,15 @@ private[spark] final class SchedTaskScheduler(
   }
 
   /** Called in the DAGScheduler's event loop, by the new task set manager. */
-  def phaseStarted(phase: String, taskSet: TaskSet, barrier: Boolean): PhasePlace =
-    failOpen("task set", PhasePlace.None)(synchronized {
+  def stageStarted(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace =
+    failOpen("task set", StagePlace.None)(synchronized {
       val profile = taskSet.resourceProfileId
       val slotsPerTask = slots.perTask(profile)
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.perTask)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      registry.phaseStarted(
-        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser), plans, taskSet.priority, phase, name,
+      registry.stageStarted(
+        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser), plans, taskSet.priority, stage, name,
         taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask,
         property, nowMs)
         .copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile))
@@ -142,7 +142,7 @@ private[spark] final class SchedTaskScheduler(
       case ours: SchedTaskSetManager => failOpen("task set finished", ()) {
         round.remove(ours)
         val before = ledger.heldSlots
-        registry.phaseEnded(ours.job, ours.phase, ours.tasksSuccessful == ours.numTasks, nowMs)
+        registry.stageEnded(ours.job, ours.stage, ours.tasksSuccessful == ours.numTasks, nowMs)
         if (ledger.heldSlots < before) reviveOffers()
         rearm()
       }
@@ -186,7 +186,7 @@ private[spark] final class SchedTaskScheduler(
     may
   }
 
-  /** The last pilot of a phase is over: its other tasks may take the idle slots of all executors. */
+  /** The last pilot of a stage is over: its other tasks may take the idle slots of all executors. */
   def pilotsOver(): Unit = reviveOffers()
 
   private def isExcluded(o: WorkerOffer): Boolean =
@@ -209,7 +209,7 @@ private[spark] final class SchedTaskScheduler(
   def taskLaunched(manager: SchedTaskSetManager, info: TaskInfo): Unit = failOpen("launch", ()) {
     round.launched(manager)
     registry.taskLaunched(
-      manager.job, manager.phase, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
+      manager.job, manager.stage, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
       info.launchTime)
     plans.starts.launched(manager.job, events.currentVersion, manager.slotsPerTask)
   }
@@ -232,12 +232,12 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  def wantsCopies(phase: String): Boolean =
-    failOpen("copies", false)(ledger.heldSlots > 0 && ledger.wantsCopies(phase, nowMs))
-  def pickCopy(phase: String, executor: String): Option[Int] =
-    if (ledger.heldSlots == 0) None else ledger.pickCopy(phase, executor, nowMs)
-  def taskUndone(phase: String, index: Int): Unit = ledger.taskUndone(phase, index)
-  def doneTasks(phase: String): collection.Set[Int] = ledger.doneTasks(phase)
+  def wantsCopies(stage: String): Boolean =
+    failOpen("copies", false)(ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
+  def pickCopy(stage: String, executor: String): Option[Int] =
+    if (ledger.heldSlots == 0) None else ledger.pickCopy(stage, executor, nowMs)
+  def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index)
+  def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -356,7 +356,7 @@ private[spark] final class SchedTaskScheduler(
 
   /**
    * Takes a job's slots for others. A killed task is no failure to Spark: it waits again, however often that happens.
-   * Tasks of phases that are not restartable stay: without one of a barrier stage, for example, Spark fails the whole
+   * Tasks of stages that are not restartable stay: without one of a barrier stage, for example, Spark fails the whole
    * stage, and fails the job when that has happened often.
    */
   private def evict(job: String): Unit = registry.runningTasks(job).filterNot(beingEvicted).foreach { tid =>

@@ -7,7 +7,7 @@ import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
 import schedcore.PilotGate
 
-/** One phase as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands. */
+/** One stage as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands. */
 private[sparksched] class SchedTaskSetManager(
     scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
     extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) {
@@ -15,11 +15,11 @@ private[sparksched] class SchedTaskSetManager(
 
   private def failOpen: FailOpen = scheduler.failOpen
 
-  val phase: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
-  val place: PhasePlace = scheduler.phaseStarted(phase, taskSet, isBarrier)
+  val stage: String = s"${taskSet.stageId}.${taskSet.stageAttemptId}"
+  val place: StagePlace = scheduler.stageStarted(stage, taskSet, isBarrier)
   def job: String = place.job
   def slotsPerTask: Int = place.slotsPerTask
-  // Its tasks must run beside those of other phases, or of each other, to end at all.
+  // Its tasks must run beside those of other stages, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
 
@@ -40,7 +40,7 @@ private[sparksched] class SchedTaskSetManager(
 
   // ---- pilots ------------------------------------------------------------------------------------------------
 
-  /** Whether only this phase's pilots may start; tasks that wait for each other have none. */
+  /** Whether only this stage's pilots may start; tasks that wait for each other have none. */
   def pilotsFirst: Boolean = !concurrent && {
     pilots.put(scheduler.plans.pilots(job, place.index))
     pilots.closed
@@ -80,7 +80,7 @@ private[sparksched] class SchedTaskSetManager(
   override def checkSpeculatableTasks(minTimeToSpeculation: Long): Boolean =
     !place.runsOnce && super.checkSpeculatableTasks(minTimeToSpeculation)
 
-  override def isSchedulable: Boolean = super.isSchedulable || (!isZombie && scheduler.wantsCopies(phase))
+  override def isSchedulable: Boolean = super.isSchedulable || (!isZombie && scheduler.wantsCopies(stage))
 
   /** Stock speculation refuses the original's host, so copies on held slots are picked by the ledger instead. */
   override protected def dequeueTaskHelper(
@@ -97,7 +97,7 @@ private[sparksched] class SchedTaskSetManager(
   }
 
   private def nextCopy(execId: String, host: String): Option[Dequeued] =
-    scheduler.pickCopy(phase, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
+    scheduler.pickCopy(stage, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
       scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
       (index, localityOf(index, execId, host), true)
     }
@@ -108,7 +108,7 @@ private[sparksched] class SchedTaskSetManager(
     failOpen("task undone", ()) {
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
-      if (!info.finished && !successful(info.index)) scheduler.taskUndone(phase, info.index)
+      if (!info.finished && !successful(info.index)) scheduler.taskUndone(stage, info.index)
       attemptOver(info.index) // Lost with its executor: no status update tells of it.
     }
     super.handleFailedTask(tid, state, reason)
@@ -118,7 +118,7 @@ private[sparksched] class SchedTaskSetManager(
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.
     failOpen("task undone", ()) {
-      if (!isZombie) scheduler.doneTasks(phase).filterNot(successful(_)).toSeq.foreach(scheduler.taskUndone(phase, _))
+      if (!isZombie) scheduler.doneTasks(stage).filterNot(successful(_)).toSeq.foreach(scheduler.taskUndone(stage, _))
     }
   }
 }

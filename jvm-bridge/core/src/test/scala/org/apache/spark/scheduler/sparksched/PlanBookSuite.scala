@@ -64,7 +64,7 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
     assert(loads === Seq(3.0, 20.0, 0.0))
   }
 
-  test("a plan names its pilots by phase, and the same object as long as it is in force") {
+  test("a plan names its pilots by stage, and the same object as long as it is in force") {
     val book = new PlanBook(patienceMs = 400)
     assert(book.pilots("spark-4", 0) === Nil)
     book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L)

@@ -18,9 +18,9 @@ final class RegistrySuite extends AnyFunSuite {
     val plans = new PlanBook(400)
     registry.offered("e", "h", profile = 0, 4, 0)
 
-    def phase(name: String, sparkJob: Int, marks: (String, String)*): String = {
+    def stage(name: String, sparkJob: Int, marks: (String, String)*): String = {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
-      registry.phaseStarted(
+      registry.stageStarted(
         JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false,
         restartable = true, slotsPerTask = 1, property, 0).job
     }
@@ -29,19 +29,19 @@ final class RegistrySuite extends AnyFunSuite {
 
   test("a job whose Spark job ends while its stage is needed elsewhere closes, and ends with the stage") {
     val w = new World
-    val job = w.phase("0.0", 1)
+    val job = w.stage("0.0", 1)
     w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, slots = 1, 0)
     w.registry.sparkJobEnded(1, 10)
     assert(w.ended === Nil && w.registry.priority(job) === 0 && w.registry.arrival(job) === 1)
     w.registry.taskEnded(7, "success", 20)
-    w.registry.phaseEnded(job, "0.0", completed = true, 20)
+    w.registry.stageEnded(job, "0.0", completed = true, 20)
     assert(w.ended === Seq(job) && w.forgotten === Seq(job))
     assert(w.registry.arrival(job) === Int.MaxValue)
   }
 
   test("what a job holds is released when it begins to close, and no plan makes it hold again") {
     val w = new World
-    val job = w.phase("0.0", 1, "id" -> "x", "priority" -> "5")
+    val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
     (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
     w.registry.taskEnded(10, "success", 10)
     assert(w.ledger.heldBy(job) === 1)
@@ -54,19 +54,19 @@ final class RegistrySuite extends AnyFunSuite {
 
   test("a thread that outlives its block gives its work to a job that ends with that work") {
     val w = new World
-    val job = w.phase("0.0", 1, "id" -> "x")
-    w.registry.phaseEnded(job, "0.0", completed = true, 10)
+    val job = w.stage("0.0", 1, "id" -> "x")
+    w.registry.stageEnded(job, "0.0", completed = true, 10)
     w.registry.markEnded("x", 20)
     assert(w.ended === Seq(job))
-    assert(w.phase("1.0", 2, "id" -> "x") === job)
-    w.registry.phaseEnded(job, "1.0", completed = true, 30)
+    assert(w.stage("1.0", 2, "id" -> "x") === job)
+    w.registry.stageEnded(job, "1.0", completed = true, 30)
     assert(w.ended === Seq(job))
   }
 
   test("a Spark job whose end nobody heard of is over when the DAG scheduler has missed it twice") {
     val w = new World
-    val jobs = Seq(1, 2).map(n => w.phase(s"$n.0", n))
-    jobs.zip(Seq("1.0", "2.0")).foreach { case (job, phase) => w.registry.phaseEnded(job, phase, completed = true, 10) }
+    val jobs = Seq(1, 2).map(n => w.stage(s"$n.0", n))
+    jobs.zip(Seq("1.0", "2.0")).foreach { case (job, stage) => w.registry.stageEnded(job, stage, completed = true, 10) }
     w.registry.endMissing(_ == 1, 1000)
     assert(w.ended === Nil, "once may be chance")
     w.registry.endMissing(_ == 1, 2000)
@@ -75,9 +75,9 @@ final class RegistrySuite extends AnyFunSuite {
 
   test("a stage's retry keeps its index, and a job of any length remembers the latest only") {
     val w = new World
-    def index(phase: String): Int =
-      w.registry.phaseStarted(
-        JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, phase, "", 1, unknown, barrier = false,
+    def index(stage: String): Int =
+      w.registry.stageStarted(
+        JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, stage, "", 1, unknown, barrier = false,
         restartable = true, slotsPerTask = 1, _ => None, 0).index
     assert((0 to 2000).map(n => index(s"$n.0")) === (0 to 2000))
     assert(index("2000.1") === 2000 && index("1999.1") === 1999)
@@ -89,9 +89,9 @@ final class RegistrySuite extends AnyFunSuite {
     def batch(n: Int): String = {
       val property = Map("sql.streaming.queryId" -> "q", "streaming.sql.batchId" -> n.toString).get(_)
       val mark = JobMark.from(property, n)
-      val key = w.registry.phaseStarted(
+      val key = w.registry.stageStarted(
         mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, slotsPerTask = 1, property, n * 100).job
-      w.registry.phaseEnded(key, s"$n.0", completed = true, n * 100 + 50)
+      w.registry.stageEnded(key, s"$n.0", completed = true, n * 100 + 50)
       w.registry.sparkJobEnded(n, n * 100 + 50)
       key
     }
@@ -105,10 +105,10 @@ final class RegistrySuite extends AnyFunSuite {
   test("a session that drops its mark ends the job, and the name may come again") {
     val w = new World
     def statement(n: Int): String = {
-      val key = w.phase(s"$n.0", n, "name" -> "report", "priority" -> "5")
+      val key = w.stage(s"$n.0", n, "name" -> "report", "priority" -> "5")
       (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
       (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
-      w.registry.phaseEnded(key, s"$n.0", completed = true, 10)
+      w.registry.stageEnded(key, s"$n.0", completed = true, 10)
       w.registry.sparkJobEnded(n, 10)
       w.registry.sqlSessionSeen("s", Some(key), 10)
       key

@@ -1,0 +1,1 @@
+"""Answers from traces and event logs, without a cluster."""

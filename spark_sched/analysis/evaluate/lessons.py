@@ -1,0 +1,48 @@
+"""Runtimes of a trace or an event log as lessons for a history, in the order in which jobs came and ended."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+from spark_sched.analysis.evaluate.runtimes import TraceJob, in_order
+from spark_sched.predict import Lesson, SigmaPredict, Submission, lesson
+from spark_sched.predict.runtimes.predictor import Prediction
+
+__all__ = ["fingerprint", "lessons_of"]
+
+
+def lessons_of(
+    jobs: Sequence[TraceJob], sigma: SigmaPredict, progress: Callable[[int, int], None] | None = None
+) -> list[Lesson]:
+    """What the jobs teach that finished; ``sigma`` has taken it in afterwards.
+
+    Args:
+        jobs: by submission.
+        sigma: the history so far: it guesses before it learns, so that its experts are judged.
+        progress: ``progress(events done, events)``, now and then.
+    """
+    events = in_order(jobs)
+    waiting: dict[int, tuple[Submission, Prediction | None]] = {}
+    found = []
+    for done, (number, came) in enumerate(events):
+        job = jobs[number]
+        if came:
+            submission = sigma.submit(job.attributes)
+            if job.finished:
+                waiting[number] = submission, sigma.predict(submission)
+        elif number in waiting and job.runtime_s is not None:
+            each = lesson(waiting[number][0], job.runtime_s, waiting.pop(number)[1])
+            sigma.take(each)
+            found.append(each)
+        if progress is not None and done % 1000 == 0:
+            progress(done, len(events))
+    return found
+
+
+def fingerprint(jobs: Sequence[TraceJob]) -> str:
+    """The same for the same jobs, whatever their file is called and however it is compressed."""
+    digest = hashlib.sha256()
+    for job in jobs:
+        digest.update(repr((job.attributes, job.end_s, job.runtime_s)).encode())
+    return digest.hexdigest()

@@ -1,0 +1,230 @@
+"""How well runtimes are predicted on a trace: jobs come and end in the order they did, nothing is known
+early."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.histogram import LEAST_S
+from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, Submission
+from spark_sched.traces import TraceChunk
+
+__all__ = ["TraceJob", "evaluate", "in_order", "jobs_with_runtimes"]
+
+#: What the comparison looks at: 3Sigma issue's "median of the last 20 runs of the same user and name".
+BASELINE_RUNS = 20
+_LEVELS = (80, 95)
+#: What sources say about a job when it is submitted, beside the columns. Their other features are known
+#: later (attempts, Spark jobs run) or name the job alone.
+_MORE = ("queue", "partition", "group", "query", "scale")
+_APPLICATION = ("app_name", "executable")
+
+
+@dataclass(frozen=True, slots=True)
+class TraceJob:
+    """One job of a trace: what was known when it was submitted, and what became of it."""
+
+    attributes: JobAttributes
+    submit_s: float
+    end_s: float | None
+    runtime_s: float | None
+    finished: bool
+
+
+def jobs_with_runtimes(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> Iterator[TraceJob]:
+    """The jobs of a trace that came while it was recorded; ``left_out`` counts the others by reason."""
+    for chunk in chunks:
+        for row in chunk.jobs.to_pylist():
+            if row["submit_s"] is None:
+                left_out["jobs without arrival"] += 1
+                continue
+            # Sources without outcomes give runtimes all the same; a job cut off by the end has none.
+            finished = row["outcome"] in ("finished", "unknown") and row["runtime_s"] is not None
+            end_s = row["end_s"]
+            if end_s is None and row["runtime_s"] is not None:
+                end_s = (row["submit_s"] if row["start_s"] is None else row["start_s"]) + row["runtime_s"]
+            yield TraceJob(_attributes(row), row["submit_s"], end_s, row["runtime_s"], finished)
+
+
+def _attributes(row: dict[str, Any]) -> JobAttributes:
+    features = dict(row["features"] or ())
+    application = next((features[name] for name in _APPLICATION if name in features), None)
+    return JobAttributes(
+        submit_s=row["submit_s"],
+        user=row["user"],
+        name=row["name"],
+        application=None if application == row["name"] else application,
+        job_class=row["class"],
+        priority=row["priority"],
+        slots=row["slots"],
+        estimate_s=row["estimate_s"],
+        more={name: features[name] for name in _MORE if name in features},
+    )
+
+
+@dataclass(slots=True)
+class _Scores:
+    """Sums over the jobs that count."""
+
+    point_s: array[float] = field(default_factory=lambda: array("d"))
+    estimate_s: array[float] = field(default_factory=lambda: array("d"))
+    baseline_s: array[float] = field(default_factory=lambda: array("d"))
+    runtime_s: array[float] = field(default_factory=lambda: array("d"))
+    inside: Counter[tuple[str, int]] = field(default_factory=Counter)
+    widths: dict[str, array[float]] = field(
+        default_factory=lambda: {"history": array("d"), "calibrated": array("d")}
+    )
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    off: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def evaluate(
+    jobs: Iterable[TraceJob],
+    *,
+    progress: Callable[[int, int], None] | None = None,
+    predictor: SigmaPredict | None = None,
+    clock_s: Callable[[], float] = time.perf_counter,
+) -> dict[str, Any]:
+    """Predict every job when it is submitted, learn it when it ends, score the second half.
+
+    At one instant ends come first. Scored are jobs of the second half (by submission) that finished; a job
+    without an answer counts as off.
+
+    Args:
+        progress: ``progress(events done, events)``, now and then.
+        predictor: a new one if not given.
+        clock_s: for the times in the result, which tell nothing about accuracy.
+
+    Returns:
+        What docs/prediction.md explains, ready for JSON.
+
+    Raises:
+        BadInputError: no job, or none in the second half that finished with a runtime.
+    """
+    rows = sorted(jobs, key=lambda job: job.submit_s)
+    events = in_order(rows)
+    half = len(rows) // 2
+    sigma = SigmaPredict() if predictor is None else predictor
+    waiting: dict[int, tuple[Submission, Prediction | None, float | None]] = {}
+    recent: dict[tuple[str | None, str | None], deque[float]] = {}
+    scores = _Scores()
+    began_s = clock_s()
+    for done, (number, came) in enumerate(events):
+        job = rows[number]
+        if came:
+            submission = sigma.submit(job.attributes)
+            if not job.finished:
+                continue
+            past = recent.get(job.attributes.recurs)
+            waiting[number] = submission, sigma.predict(submission), median(past) if past else None
+        elif job.finished and number in waiting:
+            submission, told, baseline_s = waiting.pop(number)
+            assert job.runtime_s is not None
+            if number >= half:
+                _score(scores, job.runtime_s, told, baseline_s)
+            sigma.learn(submission, job.runtime_s, told)
+            recent.setdefault(job.attributes.recurs, deque(maxlen=BASELINE_RUNS)).append(job.runtime_s)
+        if progress is not None and done % 1000 == 0:
+            progress(done, len(events))
+    if progress is not None:
+        progress(len(events), len(events))
+    if not scores.runtime_s:
+        raise BadInputError(
+            "the trace has no finished job with an arrival and a runtime in its second half: give "
+            "one that has"
+        )
+    return {
+        "jobs": len(rows),
+        "learned": sigma.jobs,
+        "scored": len(scores.runtime_s),
+        "feature_values": len(sigma),
+        "seconds": round(clock_s() - began_s, 1),
+        **_summary(scores),
+    }
+
+
+def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:
+    """(number of the job, whether it comes) in the order of time, from jobs by submission.
+
+    At one instant ends come first, but no job ends before it came.
+    """
+    keyed: list[tuple[float, int, int]] = []
+    for number, job in enumerate(jobs):
+        keyed.append((job.submit_s, 1, number))
+        if job.end_s is not None and job.runtime_s is not None:
+            if job.end_s > job.submit_s:
+                keyed.append((job.end_s, 0, number))
+            else:
+                keyed.append((job.submit_s, 2, number))
+    keyed.sort()
+    return [(number, kind == 1) for _, kind, number in keyed]
+
+
+def _score(scores: _Scores, runtime_s: float, told: Prediction | None, baseline_s: float | None) -> None:
+    nothing = float("nan")
+    scores.runtime_s.append(runtime_s)
+    scores.baseline_s.append(nothing if baseline_s is None else baseline_s)
+    scores.point_s.append(nothing if told is None else told.point_s)
+    scores.estimate_s.append(nothing if told is None else told.estimate_s)
+    if told is None:
+        return
+    key = told.feature, told.expert
+    scores.answers[key] += 1
+    scores.off[key] += not 0.5 * runtime_s < told.point_s < 2.0 * runtime_s
+    for kind, distribution in (("history", told.history), ("calibrated", told.runtime)):
+        low95, low80, high80, high95 = distribution.quantile([0.025, 0.1, 0.9, 0.975]).tolist()
+        scores.inside[kind, 80] += low80 <= runtime_s <= high80
+        scores.inside[kind, 95] += low95 <= runtime_s <= high95
+        scores.widths[kind].append(high80 / max(low80, LEAST_S))
+
+
+def _summary(scores: _Scores) -> dict[str, Any]:
+    actual = np.array(scores.runtime_s)
+
+    def accuracy(estimates: array[float]) -> dict[str, float]:
+        guess = np.array(estimates)
+        answered = ~np.isnan(guess)
+        near = (guess > 0.5 * actual) & (guess < 2.0 * actual)
+        some = max(1, int(answered.sum()))
+        return {
+            "off_by_two_pct": round(100.0 * float(np.mean(~near)), 2),
+            "answered_pct": round(100.0 * float(np.mean(answered)), 2),
+            "off_by_two_of_answered_pct": round(100.0 * float((answered & ~near).sum()) / some, 2),
+            "nmae": round(
+                float(np.abs(guess - actual)[answered].sum() / max(1e-9, actual[answered].sum())), 3
+            ),
+        }
+
+    answered = max(1, sum(scores.answers.values()))
+    return {
+        "point": accuracy(scores.point_s),
+        "best_expert": accuracy(scores.estimate_s),
+        "last_20_of_user_and_name": accuracy(scores.baseline_s),
+        "coverage_pct": {
+            kind: {str(level): round(100.0 * scores.inside[kind, level] / answered, 2) for level in _LEVELS}
+            for kind in ("history", "calibrated")
+        },
+        "width_of_80_pct_interval": {
+            kind: round(float(np.median(ratios)), 2) if len(ratios) else None
+            for kind, ratios in ((kind, np.array(w)) for kind, w in scores.widths.items())
+        },
+        "answers": [
+            {
+                "feature": feature,
+                "expert": expert,
+                "jobs": count,
+                "off_by_two_pct": round(100.0 * scores.off[feature, expert] / count, 2),
+            }
+            for (feature, expert), count in scores.answers.most_common()
+        ],
+    }

@@ -1,0 +1,158 @@
+"""Ways to schedule a recorded application: as it ran, and as the question has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+
+from spark_sched.analysis.whatif.policies import Pool, StockFair, StockFifo
+from spark_sched.analysis.whatif.recorded import Recorded, default_pools, local_file, read_pools
+from spark_sched.analysis.whatif.replayed import Model
+from spark_sched.config import keys, validate
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.policies import Policy, PolicySettings, available, create
+from spark_sched.sim import JobSpec
+
+__all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
+
+#: Spark's own scheduler, beside the policies' names.
+STOCK = ("stock-fifo", "stock-fair")
+#: What the planner process knows of jobs.
+_LIVE = "3sigma"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What to try.
+
+    Attributes:
+        policies: names of `available` or `STOCK`; empty with settings or priorities: the one that ran, or
+            ``reservation`` for a stock application.
+        settings: ``spark.sched.*`` properties over the recorded ones.
+        priorities: (pattern of a job's name or key, priority), later ones win.
+        predictor: what the policies may know of jobs, as in experiments.
+        pools: of the recorded run in FAIR mode; None: from the allocation file that the log names, if it is
+            there.
+        one_by_one: see `build_model`.
+        seed: of placement and copies.
+    """
+
+    policies: tuple[str, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+    priorities: tuple[tuple[str, int], ...] = ()
+    predictor: str = _LIVE
+    pools: Mapping[str, Pool] | None = None
+    one_by_one: bool | None = None
+    seed: int = 0
+
+    def check(self) -> None:
+        """Raise BadInputError for an unknown policy or a wrong setting, naming it."""
+        known = (*available(), *STOCK)
+        for name in self.policies:
+            if name not in known:
+                raise BadInputError(
+                    f"--policy is {name!r}{did_you_mean(name, known)} but must be one of {', '.join(known)}"
+                )
+        for name in self.settings:
+            if not name.startswith("spark.sched.") or name.startswith("spark.sched.job."):
+                raise BadInputError(
+                    f"--set names {name!r}, which is no setting of the scheduler: see docs/configuration.md"
+                )
+        validate(self.settings)
+
+
+@dataclass(frozen=True)
+class ReplayArm:
+    """One way to schedule, as `spark_sched.sim.simulate` takes it."""
+
+    name: str
+    policy: Policy
+    settings: Mapping[str, str]
+    predictor: str
+    plan_every_ms: int
+
+
+def as_it_ran(
+    recorded: Recorded, model: Model, pools: Mapping[str, Pool] | None
+) -> tuple[ReplayArm, list[str]]:
+    """The arm that really ran, and what is not known of it, in sentences."""
+    if recorded.attached:
+        name = validate(recorded.settings)[keys.PLANNER_POLICY]
+        if name not in available():
+            note = f"the log names the policy {name!r}, which is unknown here: replayed as reservation"
+            return _ours(recorded.settings, "reservation", _LIVE), [note]
+        notes = []
+        if recorded.mode == "FAIR":
+            notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
+        return _ours(recorded.settings, name, _LIVE), notes
+    notes = []
+    if recorded.mode == "FAIR" and pools is None:
+        path = local_file(recorded.allocation_file)
+        if path is not None:
+            pools = read_pools(path)
+        elif recorded.allocation_file:
+            notes.append(
+                f"the pools' file {recorded.allocation_file} is not here, so that their weights are unknown: "
+                "give it as --pools FILE"
+            )
+    return _stock(f"stock-{recorded.mode.lower()}", recorded, model, pools), notes
+
+
+def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:
+    """The arms that the question names; none if it asks for nothing but the replay."""
+    names = question.policies
+    if not names and (question.settings or question.priorities):
+        names = ("reservation",)
+        if recorded.attached and "spark.sched.planner.policy" not in question.settings:
+            ran = validate(recorded.settings)[keys.PLANNER_POLICY]
+            names = (ran if ran in available() else "reservation",)
+    settings = {**recorded.settings, **question.settings}
+    arms = []
+    for name in dict.fromkeys(names):
+        if name in STOCK:
+            arms.append(_stock(name, recorded, model, question.pools))
+        else:
+            arms.append(_ours(settings, name, question.predictor))
+    return arms
+
+
+def marked(jobs: Sequence[JobSpec], priorities: Sequence[tuple[str, int]]) -> tuple[JobSpec, ...]:
+    """The jobs with the priorities that the patterns give them."""
+    return tuple(_marked(job, priorities) for job in jobs)
+
+
+def _marked(first: JobSpec, priorities: Sequence[tuple[str, int]]) -> JobSpec:
+    chain: list[tuple[int, JobSpec]] = [(0, first)]
+    while chain[-1][1].then:
+        chain.append(chain[-1][1].then[0])
+    then: tuple[tuple[int, JobSpec], ...] = ()
+    for pause_ms, job in reversed(chain):
+        found = [value for pattern, value in priorities if matches(job, pattern)]
+        then = ((pause_ms, replace(job, then=then, priority=found[-1] if found else job.priority)),)
+    return then[0][1]
+
+
+def matches(job: JobSpec, pattern: str) -> bool:
+    """Whether a pattern means the job: by its name, its key, or its key without the kind in front."""
+    key = job.key.rsplit("/", 1)[-1]
+    return any(fnmatchcase(text, pattern) for text in (job.name, key, key.partition("-")[2]))
+
+
+def _ours(settings: Mapping[str, str], policy: str, predictor: str) -> ReplayArm:
+    checked = validate(settings)
+    return ReplayArm(
+        policy,
+        create(policy, PolicySettings.from_config(checked)),
+        settings,
+        predictor,
+        checked[keys.PLANNER_INTERVAL],
+    )
+
+
+def _stock(name: str, recorded: Recorded, model: Model, pools: Mapping[str, Pool] | None) -> ReplayArm:
+    settings = PolicySettings.from_config(validate({}))
+    if name == "stock-fifo":
+        return ReplayArm(name, StockFifo(settings), {}, "none", 0)
+    declared = {**default_pools(recorded), **(pools or {})}
+    return ReplayArm(name, StockFair(settings, model.pools, declared, model.task_sets), {}, "none", 0)

@@ -1,0 +1,280 @@
+"""What a Spark event log says about one application: its jobs, its executors and how it was scheduled."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
+from spark_sched.config import BY_NAME, PREFIX, validate
+from spark_sched.errors import BadInputError
+from spark_sched.traces.jobs import JobRecord, StageRecord
+from spark_sched.traces.lines import Progress
+from spark_sched.traces.readers import open_trace
+from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader, event_logs
+from spark_sched.traces.tables import Machine
+from spark_sched.units import parse_time_ms
+
+__all__ = [
+    "Attempt",
+    "Recorded",
+    "attempts_of",
+    "default_pools",
+    "local_file",
+    "logs_under",
+    "read_log",
+    "read_pools",
+]
+
+#: Settings of an attached application that say where it ran, not how it scheduled.
+_NOT_HOW = (
+    "spark.sched.planner.python",
+    "spark.sched.planner.package",
+    "spark.sched.events.path",
+    "spark.sched.history.path",
+    "spark.sched.history.password",
+)
+_ALLOCATION_FILE = "spark.scheduler.allocation.file"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a task as it ran; times in ms since the application's start."""
+
+    task: int
+    start_ms: int
+    end_ms: int
+    executor: str
+    finished: bool
+    copy: bool
+    locality: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One application.
+
+    Attributes:
+        log: what was given.
+        app, version: its id and Spark's version, where the log has them.
+        jobs: in the order of submission, those without an end too.
+        executors: name, slots and span of time; from the tasks where the log does not list them.
+        attached: it ran under this project's scheduler.
+        mode: Spark's own order: ``FIFO`` or ``FAIR``.
+        locality_wait_ms: how long a task waits for a slot near its input.
+        settings: the ``spark.sched.*`` properties that say how it scheduled.
+        allocation_file: where its FAIR pools were declared; empty: nowhere.
+        notes: what the reader had to leave out, with counts.
+    """
+
+    log: Path
+    app: str
+    version: str
+    jobs: tuple[JobRecord, ...]
+    executors: tuple[Machine, ...]
+    attached: bool
+    mode: str
+    locality_wait_ms: int
+    settings: Mapping[str, str]
+    allocation_file: str
+    notes: Mapping[str, int]
+
+
+def logs_under(path: Path) -> list[Path]:
+    """The event logs that ``path`` is or holds, each a file or a rolling directory.
+
+    Raises BadInputError where there is none.
+    """
+    if not path.exists():
+        raise BadInputError(f"{path} is not there: give a Spark event log, or a folder of them")
+    if path.is_file():
+        return [path]
+    found = list(_logs_in(path))
+    if not found:
+        raise BadInputError(
+            f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a folder of "
+            "them"
+        )
+    return found
+
+
+def _logs_in(folder: Path) -> Iterator[Path]:
+    logs = event_logs(folder)
+    if len(logs) == 1 and len(logs[0]) > 1:
+        yield folder
+        return
+    for log in logs:
+        # A rolling directory's log is the directory.
+        yield log[0] if len(log) == 1 else log[0].parent
+
+
+def read_log(path: Path, progress: Progress | None = None) -> Recorded:
+    """The application of one event log (plain, compressed, or a rolling directory).
+
+    Raises BadInputError for what is no event log, is damaged, or has no job with a task in it.
+    """
+    reader = open_trace(path, progress=progress)
+    if not isinstance(reader, SparkEventLogReader):
+        raise BadInputError(f"{path} is no Spark event log but {reader.title}: give whatif an event log")
+    notes: Counter[str] = Counter()
+    jobs = []
+    for job in reader.sound():
+        if any(len(stage.rows) for stage in job.stages) and job.submit_s is not None:
+            jobs.append(job)
+        else:
+            notes["jobs without a task"] += 1
+    if not jobs:
+        raise BadInputError(
+            f"{path} has no job with a task in it: record one with spark.eventLog.enabled=true"
+        )
+    if reader.report.bad_rows:
+        notes["lines of the log that cannot be read"] += reader.report.bad_rows
+    notes.update(reader.report.notes)
+    jobs.sort(key=lambda job: (job.submit_s, job.source_id))
+    properties = reader.properties
+    features = jobs[0].features or {}
+    return Recorded(
+        log=path,
+        app=features.get("app", ""),
+        version=", ".join(reader.meta.parameters.get("spark_versions", [])),
+        jobs=tuple(jobs),
+        executors=tuple(_executors(reader.meta.machines, jobs)),
+        attached=_attached(properties),
+        mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
+        locality_wait_ms=_locality_wait_ms(properties),
+        settings=_settings(properties),
+        allocation_file=properties.get(_ALLOCATION_FILE, ""),
+        notes=dict(notes),
+    )
+
+
+def attempts_of(stage: StageRecord) -> list[Attempt]:
+    """Attempts of a stage's tasks whose times are known, in the order of their launch."""
+    rows = stage.rows
+    found = [
+        Attempt(
+            task,
+            round(start_s * 1000),
+            round((start_s + duration_s) * 1000),
+            host or "",
+            end == "finished",
+            copy,
+            near or "",
+        )
+        for task, start_s, duration_s, host, end, copy, near in zip(
+            rows.task,
+            rows.start_s,
+            rows.duration_s,
+            rows.host,
+            rows.outcome,
+            rows.copy,
+            rows.locality,
+            strict=True,
+        )
+        if start_s is not None and duration_s is not None
+    ]
+    found.sort(key=lambda a: (a.start_ms, a.task, a.end_ms))
+    return found
+
+
+def read_pools(path: Path) -> dict[str, Pool]:
+    """Pools by name from an allocation file of Spark's fair scheduler. Raises BadInputError if it is none."""
+    try:
+        root = ElementTree.parse(path).getroot()
+        return {
+            str(pool.get("name")): Pool(
+                float((pool.findtext("weight") or "1").strip()),
+                int((pool.findtext("minShare") or "0").strip()),
+                fair=(pool.findtext("schedulingMode") or "FIFO").strip().upper() == "FAIR",
+            )
+            for pool in root.iter("pool")
+        }
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
+    except (ElementTree.ParseError, ValueError) as error:
+        raise BadInputError(f"{path} is no allocation file of Spark's fair scheduler ({error})") from None
+
+
+def default_pools(recorded: Recorded) -> dict[str, Pool]:
+    """The pools of an application in FAIR mode that declared none.
+
+    Since Spark 3.4 the default pool shares fairly where there is no allocation file (SPARK-42157).
+    """
+    found = re.match(r"(\d+)\.(\d+)", recorded.version)
+    old = found is not None and (int(found[1]), int(found[2])) < (3, 4)
+    return {DEFAULT_POOL: Pool(fair=not old and not recorded.allocation_file)}
+
+
+def local_file(uri: str) -> Path | None:
+    """The file that a property names, if it is one of this machine and is there."""
+    parsed = urlparse(uri)
+    if not uri or parsed.scheme not in ("", "file"):
+        return None
+    path = Path(unquote(parsed.path))
+    return path if path.is_file() else None
+
+
+def _attached(properties: Mapping[str, str]) -> bool:
+    # The log shows the inner master; the planner's Python is set by whatever attaches the scheduler.
+    return "spark.sched.planner.python" in properties or properties.get("spark.master", "").startswith(
+        "spark-sched:"
+    )
+
+
+def _locality_wait_ms(properties: Mapping[str, str]) -> int:
+    text = properties.get("spark.locality.wait.node", properties.get("spark.locality.wait", "3s"))
+    try:
+        # Spark takes a bare number of this setting for milliseconds.
+        return int(text) if text.isdecimal() else parse_time_ms(text)
+    except ValueError:
+        return 3_000
+
+
+def _settings(properties: Mapping[str, str]) -> dict[str, str]:
+    found = {}
+    for name, value in properties.items():
+        if name.startswith(PREFIX) and name in BY_NAME and name not in _NOT_HOW:
+            try:
+                validate({name: value})
+            except BadInputError:
+                continue  # of another version of this project
+            found[name] = value
+    return found
+
+
+def _executors(machines: Iterable[Machine], jobs: list[JobRecord]) -> Iterator[Machine]:
+    """The log's executors; its times are corrected by the tasks, which cannot run on one that is not there.
+
+    Executors that the log does not list have as many slots as ran tasks at once.
+    """
+    launches: dict[str, list[Attempt]] = {}
+    for job in jobs:
+        for stage in job.stages:
+            for attempt in attempts_of(stage):
+                launches.setdefault(attempt.executor, []).append(attempt)
+    last_ms = max(a.end_ms for attempts in launches.values() for a in attempts)
+    listed = {machine.machine.rsplit("/", 1)[-1]: machine for machine in machines}
+    for name, machine in listed.items():
+        ran = launches.get(name, [])
+        added_s, removed_s = machine.added_s or 0.0, machine.removed_s
+        if ran:
+            added_s = min(added_s, min(a.start_ms for a in ran) / 1000.0)
+            if removed_s is not None:
+                removed_s = max(removed_s, max(a.start_ms for a in ran) / 1000.0)
+        if added_s * 1000.0 <= last_ms:
+            slots = machine.slots or 1
+            yield Machine(
+                name, machine.host, slots, machine.cpus, added_s=max(0.0, added_s), removed_s=removed_s
+            )
+    for name in sorted(launches.keys() - listed.keys()):
+        changes = sorted((at, step) for a in launches[name] for at, step in ((a.start_ms, 1), (a.end_ms, -1)))
+        running = most = 0
+        for _, step in changes:
+            running += step
+            most = max(most, running)
+        yield Machine(name, None, max(1, most), added_s=min(a.start_ms for a in launches[name]) / 1000.0)

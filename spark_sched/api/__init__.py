@@ -1,0 +1,1 @@
+"""What users import: marking a job, asking before one is submitted."""

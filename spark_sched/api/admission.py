@@ -1,0 +1,158 @@
+"""Asking before a job is submitted: would it meet its deadline, and at whose cost?"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from spark_sched.api.job import Deadline, _length_ms, _scheduler_of
+from spark_sched.errors import BadInputError
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["Admission", "Delay", "PlannerSilentError", "admission"]
+
+
+class PlannerSilentError(RuntimeError):
+    """The planner gave no answer in time: it is starting, busy or switched off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """A job that would wait longer: ``later`` by ``by_s`` seconds, with ``no start`` in the window any more,
+    or ``preempted``."""
+
+    job: str
+    name: str
+    how: Literal["later", "no start", "preempted"]
+    by_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What the planner expects of a job that was asked about. Times are seconds from the question on.
+
+    Attributes:
+        probability: of meeting the deadline; None where none was given.
+        start_s: when the job would start; None: not within the plan-ahead window.
+        earliest_deadline_s: the earliest deadline that would be met with ``confidence``; None: by no start in
+            the window.
+        confidence: 0.95.
+        runtime_s: median and 95 % quantile of the runtime.
+        runtime_source: which history says so.
+        delays: jobs that would wait longer because of this one.
+    """
+
+    probability: float | None
+    start_s: float | None
+    earliest_deadline_s: float | None
+    confidence: float
+    runtime_s: tuple[float, float]
+    runtime_source: str
+    delays: tuple[Delay, ...]
+
+    def __str__(self) -> str:
+        begins = "not in the plan's window" if self.start_s is None else f"in {self.start_s:.0f} s"
+        parts = [f"starts {begins}, runs {self.runtime_s[0]:.0f} s ({self.runtime_source})"]
+        if self.probability is not None:
+            parts.append(f"meets its deadline with {self.probability:.0%}")
+        if self.earliest_deadline_s is not None:
+            parts.append(f"{self.earliest_deadline_s:.0f} s would be met with {self.confidence:.0%}")
+        if self.delays:
+            parts.append(f"delays {', '.join(delay.name for delay in self.delays)}")
+        return "; ".join(parts)
+
+
+def admission(
+    spark: SparkSession | SparkContext,
+    name: str,
+    *,
+    tasks: int,
+    deadline: Deadline | None = None,
+    user: str | None = None,
+    job_class: str | None = None,
+    priority: int = 0,
+    timeout_s: float = 10.0,
+) -> Admission:
+    """Ask the planner what it would do with a job, before submitting it with `spark_sched.job`.
+
+    Parameters
+    ----------
+    spark
+        A session or context of this process (not Spark Connect), attached with a policy that plans starts
+        (``spark.sched.planner.policy=3sigma``).
+    name, user, job_class, priority
+        As for `spark_sched.job`: what history knows the job by. ``user`` defaults to the application's.
+    tasks
+        Tasks of its widest stage: as many slots it takes, or all that there are.
+    deadline
+        When it is to be done, from now: ``"15 min"``, a ``timedelta`` or seconds, above 0.
+    timeout_s
+        How long to wait for the answer.
+
+    Returns
+    -------
+    Admission
+        By the present plan and history. Nothing is reserved: jobs that come later change it.
+
+    Raises
+    ------
+    BadInputError
+        An argument is wrong, the application is not attached, or its policy plans no starts.
+    PlannerSilentError
+        No answer in time.
+    """
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1: the widest stage's tasks")
+    if not isinstance(name, str) or not name.strip():
+        raise BadInputError(f"name is {name!r} but must be text that is not empty")
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise BadInputError(f"priority is {priority!r} but must be a whole number")
+    if not isinstance(timeout_s, (int, float)) or not 0.0 < timeout_s < 1e6:
+        raise BadInputError(f"timeout_s is {timeout_s!r} but must be a number of seconds above 0")
+    deadline_ms = None if deadline is None else _length_ms(deadline)
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise BadInputError(
+            "spark is a Spark Connect session, which cannot ask the planner: ask where the driver runs"
+        )
+    context: Any = getattr(spark, "sparkContext", spark)
+    if not hasattr(context, "setLocalProperty"):
+        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
+    scheduler = _scheduler_of(context)
+    if scheduler is None:
+        raise BadInputError(
+            f"this application runs on {context.master} with Spark's own scheduler, which plans nothing: set "
+            f"spark.master to spark-sched:{context.master} and spark.sched.planner.policy to 3sigma"
+        )
+    question = json.dumps(
+        {
+            "ask": "admission",
+            "name": name.strip(),
+            "tasks": tasks,
+            "deadline_ms": deadline_ms,
+            "user": context.sparkUser() if user is None else user,
+            "class": job_class,
+            "priority": priority,
+        }
+    )
+    text = scheduler.ask(context._jsc.sc(), question, int(timeout_s * 1000))
+    if not text:
+        raise PlannerSilentError(
+            f"the planner gave no answer within {timeout_s:g} s: it may be starting, busy or switched off "
+            "(spark.sched.planner.enabled); ask again or raise timeout_s"
+        )
+    told = json.loads(text)
+    if "error" in told:
+        raise BadInputError(told["error"])
+    return Admission(
+        told["probability"],
+        told["start_s"],
+        told["earliest_deadline_s"],
+        told["confidence"],
+        (told["runtime_s"][0], told["runtime_s"][1]),
+        told["runtime_source"],
+        tuple(Delay(each["job"], each["name"], each["how"], each["by_s"]) for each in told["delays"]),
+    )

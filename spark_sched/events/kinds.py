@@ -1,0 +1,225 @@
+"""What the driver tells the planner: one frozen class per event type of ``protocol/event-batch.schema.json``.
+
+``time_ms`` is the driver's clock in milliseconds since 1970 (UTC). ``job``, ``stage`` and ``executor`` are
+opaque
+keys. The simulator and recorded logs use the same classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+__all__ = [
+    "Batch",
+    "Event",
+    "ExecutorAdded",
+    "ExecutorRemoved",
+    "JobEnded",
+    "JobStarted",
+    "SlotFreed",
+    "SlotHeld",
+    "StageEnded",
+    "StageStarted",
+    "TaskEnded",
+    "TaskLaunched",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorAdded:
+    """An executor offers ``slots`` slots (``spark.task.cpus`` cores each)."""
+
+    type: ClassVar[str] = "executor_added"
+    time_ms: int
+    executor: str
+    host: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorRemoved:
+    """An executor is gone, with all that ran and was held on it."""
+
+    type: ClassVar[str] = "executor_removed"
+    time_ms: int
+    executor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStarted:
+    """A job's first stage is about to start; the fields are what its marks say.
+
+    ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
+    for jobs that must never run a task twice. ``begun_ms``: when its first task started, told after a reset
+    of jobs that had begun before.
+    """
+
+    type: ClassVar[str] = "job_started"
+    time_ms: int
+    job: str
+    name: str
+    user: str | None
+    priority: int
+    isolation: float | None
+    deadline_ms: int | None
+    job_class: str | None
+    copies: bool
+    marked: bool
+    begun_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    """A job is over: its owner said so (``ended``) or nothing of it came for a while (``idle``)."""
+
+    type: ClassVar[str] = "job_ended"
+    time_ms: int
+    job: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class StageStarted:
+    """A stage's tasks wait for slots.
+
+    ``index`` counts the job's stages from 0; a retried stage keeps its index and has another key.
+    ``next_tasks`` is the size of the stage after it in the DAG where Spark knows it; ``last`` says that the
+    job ends with it. ``restartable`` is false where the driver neither copies nor evicts its tasks. Each of
+    them takes ``slots_per_task`` slots of one executor.
+    """
+
+    type: ClassVar[str] = "stage_started"
+    time_ms: int
+    job: str
+    stage: str
+    name: str
+    index: int
+    tasks: int
+    next_tasks: int | None
+    last: bool
+    barrier: bool
+    restartable: bool = True
+    slots_per_task: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StageEnded:
+    """No task of the stage will start any more; ``completed`` is false for a failed or cancelled one."""
+
+    type: ClassVar[str] = "stage_ended"
+    time_ms: int
+    job: str
+    stage: str
+    completed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLaunched:
+    """An attempt runs. ``task`` is the attempt's own number; ``index`` its place in the stage, shared with a
+    copy."""
+
+    type: ClassVar[str] = "task_launched"
+    time_ms: int
+    job: str
+    stage: str
+    task: int
+    index: int
+    executor: str
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """An attempt ended after ``duration_ms`` as ``success``, ``failed``, ``killed`` or ``lost``."""
+
+    type: ClassVar[str] = "task_ended"
+    time_ms: int
+    job: str
+    stage: str
+    task: int
+    index: int
+    executor: str
+    duration_ms: int
+    outcome: str
+    copy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShortTasks:
+    """Attempts of one stage on one executor that were launched and succeeded within one batch, as columns.
+
+    ``tasks``, ``indices`` and ``durations_ms`` have one entry per attempt, in the order of their ends;
+    ``time_ms`` is the last one's. None of them is a copy.
+    """
+
+    type: ClassVar[str] = "short_tasks"
+    time_ms: int
+    job: str
+    stage: str
+    executor: str
+    tasks: list[int]
+    indices: list[int]
+    durations_ms: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHeld:
+    """One idle slot is reserved for the job until ``deadline_ms``; ``stage`` is empty where it is not
+    known."""
+
+    type: ClassVar[str] = "slot_held"
+    time_ms: int
+    job: str
+    stage: str
+    executor: str
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlotFreed:
+    """One held slot is reserved no more; ``used`` means the job's own task took it."""
+
+    type: ClassVar[str] = "slot_freed"
+    time_ms: int
+    job: str
+    executor: str
+    reason: str
+
+
+Event: TypeAlias = (
+    ExecutorAdded
+    | ExecutorRemoved
+    | JobStarted
+    | JobEnded
+    | StageStarted
+    | StageEnded
+    | TaskLaunched
+    | TaskEnded
+    | ShortTasks
+    | SlotHeld
+    | SlotFreed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Events in the order they happened.
+
+    Attributes:
+        version: number of the last event; rises from batch to batch.
+        reset: the events rebuild the whole state; what was known before is void.
+        dropped: events the driver's queue has dropped so far.
+        now_ms: the driver's clock when the batch was made.
+        skipped: events of types that this version does not know, counted by type.
+    """
+
+    version: int
+    reset: bool
+    dropped: int
+    now_ms: int
+    events: tuple[Event, ...]
+    skipped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

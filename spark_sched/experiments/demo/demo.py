@@ -1,0 +1,325 @@
+"""The demo: a foreground job against background work, alone, under stock Spark and under spark_sched.
+
+Steps:
+
+1. check the inputs, start the cluster and one application per scheduler, warm both up;
+2. run the pairs, interleaved: each workload in each setting on the same input and background batch;
+3. compare the results, which must be equal in all settings;
+4. stop the applications, which completes their event logs, and read the timelines;
+5. write ``results.json`` and ``report.html`` together, at the very end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from spark_sched import bridge
+from spark_sched.cluster import ClusterError, LocalCluster
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo.report import render_report, table_rows
+from spark_sched.experiments.demo.timeline import Timeline, read_timeline
+from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult
+from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched.files import write_whole
+from spark_sched.reports.machine import basis, basis_line
+from spark_sched.terminal import EXIT_INTERRUPTED
+from spark_sched.workloads.background import trace_fit
+from spark_sched.workloads.foreground import WORKLOADS, same_results
+
+EXIT_FAILED = 1
+Runs = dict[tuple[str, str], list[RunResult]]
+
+
+def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False) -> int:
+    """Run the demo and write ``report.html`` and ``results.json`` into ``out``.
+
+    Parameters
+    ----------
+    quick
+        One run per workload and setting on smaller sizes, within five minutes on two cores, instead of five.
+    out
+        Directory for the two files; made if missing.
+    seed
+        Decides inputs, batches and the order of the runs; at least 0.
+    json_output
+        Print the JSON document, and nothing else, to standard output.
+
+    Returns the process's exit code: 0; 1 if something failed or results differ between settings; 130 when
+    interrupted. Raises BadInputError for inputs that are the user's to mend. Unless it returns 0, or results
+    differ, ``out`` is as it was before.
+    """
+    _check_inputs(out, seed)
+    console = Console(stderr=True)
+    size = plan.QUICK if quick else plan.FULL
+    try:
+        with DemoRuns(seed, size, console) as started:
+            runs = started.run_all()
+            document = build_document(runs, started.pairs, size, seed, quick, started.cluster)
+            timelines = started.timelines(runs)
+    except KeyboardInterrupt:
+        console.print("interrupted: everything is stopped, nothing was written")
+        return EXIT_INTERRUPTED
+    except (ArmError, ClusterError) as error:
+        console.print(f"error: {error}", markup=False, highlight=False)
+        return EXIT_FAILED
+    out.mkdir(parents=True, exist_ok=True)
+    report = render_report(document, timelines)
+    text = json.dumps(document, indent=1) + "\n"
+    write_whole(out / "report.html", report)
+    write_whole(out / "results.json", text)
+    _print_table(document, console if json_output else Console())
+    console.print(f"report: {out / 'report.html'}", markup=False, highlight=False, soft_wrap=True)
+    if json_output:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    if not document["results_equal"]:
+        console.print("error: results differ between settings; see results_equal in the JSON document")
+        return EXIT_FAILED
+    return 0
+
+
+class DemoRuns:
+    """Cluster, applications and files of one demo, for as long as the ``with`` block lasts.
+
+    ``schedulers`` says which applications to start; ``arms`` holds them by that name.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        size: plan.DemoSize,
+        console: Console,
+        schedulers: Sequence[str] = ("stock", "spark_sched"),
+    ) -> None:
+        self.pairs = plan.pairs(size, seed, trace_fit())
+        self.cluster = LocalCluster(
+            plan.WORKERS,
+            plan.SLOTS_PER_WORKER * plan.APPLICATIONS,
+            f"{(plan.EXECUTOR_MEMORY_GB + 1) * plan.APPLICATIONS}g",
+        )
+        self._console = console
+        self._stack = contextlib.ExitStack()
+        self._directory = Path()
+        self._schedulers = schedulers
+        self.arms: dict[str, ArmApplication] = {}
+
+    def __enter__(self) -> DemoRuns:
+        with self._stack as stack:
+            self._directory = Path(tempfile.mkdtemp(prefix="spark-sched-demo-"))
+            stack.callback(shutil.rmtree, self._directory, ignore_errors=True)
+            (self._directory / "event-logs").mkdir()
+            slots = plan.WORKERS * plan.SLOTS_PER_WORKER
+            (self._directory / "pools.xml").write_text(plan.allocation_file(slots))
+            with self._console.status("compiling the bridge, if that was not done before"):
+                bridge.build()
+            with self._console.status("starting the cluster and its applications, warming up"):
+                stack.enter_context(self.cluster)
+                self._start_arms(stack)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stack.close()
+
+    def run_all(self) -> Runs:
+        """All pairs; results by workload and setting, in the order of the runs."""
+        runs: Runs = defaultdict(list)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        with Progress(*columns, TimeElapsedColumn(), console=self._console) as progress:
+            total = progress.add_task("all runs", total=len(self.pairs) * len(plan.SETTINGS))
+            for pair in self.pairs:
+                for setting in pair.order:
+                    bar = progress.add_task(f"{pair.workload}, {setting}, run {pair.run + 1}", total=None)
+                    runs[pair.workload, setting].append(self._run(pair, setting, progress, bar))
+                    progress.remove_task(bar)
+                    progress.advance(total)
+        return dict(runs)
+
+    def timelines(self, runs: Runs) -> dict[str, list[tuple[str, Timeline]]]:
+        """Stop the applications and read each workload's first contended pair from their logs."""
+        with self._console.status("reading the event logs"):
+            for arm in self.arms.values():
+                arm.stop()
+            found: dict[str, list[tuple[str, Timeline]]] = {}
+            for workload in WORKLOADS:
+                first = {setting: runs[workload, setting][0] for setting in ("stock", "spark_sched")}
+                window_ms = int(1050 * max(run.jct_s for run in first.values()))
+                found[workload] = [
+                    (
+                        f"{setting}: JCT {run.jct_s:.1f} s",
+                        read_timeline(
+                            self._directory / "event-logs" / self.arms[setting].application,
+                            run.started_ms,
+                            run.started_ms + window_ms,
+                            self._events_path if setting == "spark_sched" else None,
+                        ),
+                    )
+                    for setting, run in first.items()
+                ]
+        return found
+
+    @property
+    def _events_path(self) -> Path:
+        return self._directory / "events.jsonl"
+
+    def _start_arms(self, stack: contextlib.ExitStack) -> None:
+        def properties_of(name: str) -> dict[str, str]:
+            return plan.application_properties(self.cluster.spark_conf(), name, self._directory)
+
+        events = {"spark.sched.events.path": str(self._events_path)}
+        attached = bridge.conf(self.cluster.master_url, {**properties_of("spark_sched"), **events})
+        properties = {"stock": properties_of("stock"), "spark_sched": attached}
+        for name in self._schedulers:
+            arm = ArmApplication(name, properties[name], self._directory)
+            stack.callback(arm.kill)
+            arm.launch()
+            self.arms[name] = arm
+        with ThreadPoolExecutor(len(self.arms)) as pool:
+            try:
+                list(pool.map(_warm_up, self.arms.values()))
+            except BaseException:
+                # Leaving the pool waits for its threads, and they wait for their applications.
+                for arm in self.arms.values():
+                    arm.kill()
+                raise
+
+    def _run(self, pair: plan.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
+        def show(done: int, jobs: int, foreground: bool) -> None:
+            what = "" if foreground else " (background to its end)"
+            name = f"{pair.workload}, {setting}, run {pair.run + 1}{what}"
+            progress.update(bar, completed=done, total=jobs or None, description=name)
+
+        ours = setting == "spark_sched"
+        return self.arms["spark_sched" if ours else "stock"].run(
+            pair.workload,
+            pair.foreground,
+            mark=Mark(pair.workload, plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None,
+            pool=None if ours else plan.POOL,
+            background=None if setting == "alone" else pair.background,
+            progress=show,
+        )
+
+
+def _warm_up(arm: ArmApplication) -> None:
+    arm.wait_ready()
+    ours = arm.name == "spark_sched"
+    mark = Mark("warm-up", plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None
+    for workload in WORKLOADS:
+        arm.run(workload, plan.WARM_UP, mark=mark, pool=None if ours else plan.POOL)
+    arm.run("pagerank", plan.WARM_UP, mark=mark, background=plan.WARM_UP_JOBS)
+
+
+def build_document(
+    runs: Runs,
+    pairs: Sequence[plan.Pair],
+    size: plan.DemoSize,
+    seed: int,
+    quick: bool,
+    cluster: LocalCluster,
+) -> dict[str, Any]:
+    """The demo's JSON document; ``results`` has one row per workload and setting."""
+    rng = np.random.default_rng([seed, 95])
+    results, equal = [], True
+    for workload in WORKLOADS:
+        own = [pair for pair in pairs if pair.workload == workload]
+        alone = runs[workload, "alone"]
+        stock = runs[workload, "stock"]
+        for setting in plan.SETTINGS:
+            done = runs[workload, setting]
+            equal &= all(same_results(a.values, b.values) for a, b in zip(alone, done, strict=True))
+            ratios = paired_ratios([run.jct_s for run in done], [run.jct_s for run in alone])
+            makespans_s = [run.background_makespan_s for run in done if run.background_makespan_s is not None]
+            stock_s = [run.background_makespan_s for run in stock if run.background_makespan_s is not None]
+            makespan_ratios = paired_ratios(makespans_s, stock_s) if makespans_s else []
+            results.append(
+                {
+                    "workload": workload,
+                    "setting": setting,
+                    "jct_s": [round(run.jct_s, 3) for run in done],
+                    "jct_spread_s": spread([run.jct_s for run in done], rng).as_json(),
+                    "slowdown": round(float(np.mean(ratios)), 4),
+                    "slowdowns": [round(ratio, 4) for ratio in ratios],
+                    "slowdown_spread": spread(ratios, rng).as_json(),
+                    "background_makespan_s": [round(s, 3) for s in makespans_s],
+                    "background_makespan_ratio": round(float(np.mean(makespan_ratios)), 4)
+                    if makespan_ratios
+                    else None,
+                    "background_jobs": [len(pair.background) for pair in own] if makespans_s else [],
+                    "background_jobs_done_at_foreground_end": [
+                        run.background_jobs_done_at_foreground_end for run in done
+                    ]
+                    if makespans_s
+                    else [],
+                    "counters": [run.counters for run in done] if setting == "spark_sched" else [],
+                    "seeds": [pair.seed for pair in own],
+                    "runs": len(done),
+                }
+            )
+    return {
+        "schema": 1,
+        "quick": quick,
+        "seed": seed,
+        "runs": size.runs,
+        **basis(),
+        "cluster": {
+            "workers": [worker.host for worker in cluster.workers],
+            "slots_per_worker": plan.SLOTS_PER_WORKER,
+            "note": cluster.note,
+        },
+        "settings": {
+            "stock": {"scheduler_mode": "FAIR", "pool_weight": plan.POOL_WEIGHT},
+            "spark_sched": {"priority": plan.PRIORITY, "isolation": plan.ISOLATION},
+        },
+        "foreground": {
+            "parallelism": plan.PARALLELISM,
+            "passes": size.passes,
+            "read_s": [size.min_read_s, size.max_read_s],
+        },
+        "background": {"source": trace_fit()["source"], **asdict(size.batch)},
+        "method": plan.method(size, cluster.note),
+        "results_equal": equal,
+        "results": results,
+    }
+
+
+def _print_table(document: dict[str, Any], console: Console) -> None:
+    title = f"{document['runs']} run(s) per setting, paired and interleaved"
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
+    # "bg" is the background's makespan; the headings are short so that the table fits eighty columns.
+    names = ("workload", "setting", "JCT (s)", "slowdown", "95 %", "bg (s)", "bg / stock's")
+    for number, name in enumerate(names):
+        table.add_column(name, no_wrap=True, justify="left" if number < 2 else "right")
+    for row in table_rows(document["results"]):
+        table.add_row(*row.values(), end_section=row["setting"] == plan.SETTINGS[-1])
+    console.print(table)
+    console.print(basis_line(document), style="dim", highlight=False)
+
+
+def _check_inputs(out: Path, seed: int) -> None:
+    if out.exists() and not out.is_dir():
+        raise BadInputError(f"--out is {str(out)!r}, which is a file: name a directory")
+    if seed < 0:
+        raise BadInputError(f"the seed is {seed}: give a whole number of at least 0")
+    missing = [name for name in ("jinja2", "matplotlib", "scipy") if find_spec(name) is None]
+    if missing:
+        raise BadInputError(
+            f"the demo's reports need {', '.join(missing)}: run `pip install 'spark-sched[demo]'`"
+        )

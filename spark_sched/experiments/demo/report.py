@@ -1,0 +1,60 @@
+"""The demo's outputs: a table for the terminal, an HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spark_sched.experiments.demo.timeline import Timeline
+from spark_sched.reports.machine import basis_line
+from spark_sched.reports.pages import render_page
+from spark_sched.reports.plots import slowdown_svg, timeline_svg
+
+
+def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
+    """The results as text cells, one row per workload and setting."""
+    rows = []
+    for result in results:
+        spread, makespan = result["slowdown_spread"], result["background_makespan_s"]
+        alone = result["setting"] == "alone"
+        rows.append(
+            {
+                "workload": result["workload"],
+                "setting": result["setting"],
+                "jct": f"{_mean(result['jct_s']):.1f}",
+                "slowdown": f"{result['slowdown']:.2f}",
+                "interval": "–" if alone or spread["low"] is None else _interval(spread),
+                "makespan": f"{_mean(makespan):.1f}" if makespan else "–",
+                "makespan_ratio": f"{result['background_makespan_ratio']:.2f}"
+                if result["background_makespan_ratio"] is not None
+                else "–",
+            }
+        )
+    return rows
+
+
+def render_report(document: dict[str, Any], timelines: dict[str, list[tuple[str, Timeline]]]) -> str:
+    """The HTML page of a demo: ``timelines`` maps a workload to its (title, timeline) pairs."""
+    return render_page(
+        "report.html.j2",
+        runs=document["runs"],
+        basis=basis_line(document),
+        rows=table_rows(document["results"]),
+        slowdown_svg=slowdown_svg(document["results"]),
+        timelines=[
+            {"workload": workload, "parts": [timeline_svg(timeline, title) for title, timeline in parts]}
+            for workload, parts in timelines.items()
+        ],
+        method=document["method"],
+        pool_weight=document["settings"]["stock"]["pool_weight"],
+        priority=document["settings"]["spark_sched"]["priority"],
+        isolation=document["settings"]["spark_sched"]["isolation"],
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _interval(spread: dict[str, float]) -> str:
+    return f"{spread['low']:.2f} – {spread['high']:.2f}"

@@ -1,0 +1,231 @@
+"""The experiment's side of an application process (`_arm`): start it, run jobs on it, stop it for sure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import spark_sched
+from spark_sched.workloads.background import BackgroundJob
+from spark_sched.workloads.foreground import ForegroundSize
+
+_STOP_TIMEOUT_S = 20.0
+Progress = Callable[[int, int, bool], None]
+
+
+class ArmError(RuntimeError):
+    """An application of the experiment failed; the message says how and ends with its log."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a job is marked: arguments of `spark_sched.job`; ``deadline`` in seconds from submission."""
+
+    name: str
+    priority: int
+    isolation: float
+    copies: Literal["auto", "never"] = "auto"
+    deadline: float | None = None
+    user: str | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one run of a foreground job (with or without background) gave.
+
+    Times are seconds, ``started_ms`` and ``ended_ms`` epoch milliseconds; ``counters`` are the scheduler's
+    counters' growth over the foreground's life, empty under the stock scheduler.
+    """
+
+    jct_s: float
+    values: tuple[float, ...]
+    started_ms: int
+    ended_ms: int
+    background_makespan_s: float | None
+    background_jobs_done_at_foreground_end: int
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class StagesJob:
+    """A synthetic job: per stage, the tasks' sleeps in ms for first attempts and for copies.
+
+    With ``sql_rows`` it is a real query over so many rows instead, in as many tasks as the first stage has.
+    """
+
+    stages: list[tuple[list[int], list[int]]]
+    mark: Mark | None = None
+    pool: str | None = None
+    delay_s: float = 0.0
+    sql_rows: int = 0
+
+
+@dataclass(frozen=True)
+class StagesResult:
+    """JCT in seconds of each job, the epoch ms of the start, and the counters' growth."""
+
+    jct_s: tuple[float, ...]
+    started_ms: int
+    counters: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EmptyTasksResult:
+    """What a job of empty tasks took: seconds, and processor seconds of driver and planner."""
+
+    taken_s: float
+    processor_s: float
+
+
+class ArmApplication:
+    """One long-lived Spark application in a process of its own.
+
+    Parameters
+    ----------
+    name
+        For messages and the log's name.
+    properties
+        Spark properties of the application.
+    directory
+        Where its log goes.
+    """
+
+    def __init__(self, name: str, properties: dict[str, str], directory: Path) -> None:
+        self.name = name
+        self.application = ""
+        self._properties = properties
+        self._log = directory / f"{name}.log"
+        self._process: subprocess.Popen[str] | None = None
+
+    def launch(self) -> None:
+        """Start the process and its application; with `wait_ready`, several start at once."""
+        package_parent = str(Path(spark_sched.__file__).parents[1])
+        path = os.pathsep.join(filter(None, [package_parent, os.environ.get("PYTHONPATH")]))
+        with self._log.open("w") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "spark_sched.experiments.paired._application"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                start_new_session=True,  # Ctrl-C is for the experiment, which then stops its arms in order
+                env={
+                    **os.environ,
+                    "PYTHONPATH": path,
+                    "PYSPARK_PYTHON": sys.executable,
+                    "PYSPARK_DRIVER_PYTHON": sys.executable,
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                },
+            )
+        # The executors' Python workers unpickle functions of this package.
+        properties = {**self._properties, "spark.executorEnv.PYTHONPATH": path}
+        self._send({"command": "start", "properties": properties})
+
+    def wait_ready(self) -> None:
+        """Wait for the application. Raises ArmError if it did not start."""
+        self.application = str(self._receive("ready", None)["application"])
+
+    def run(
+        self,
+        workload: str,
+        size: ForegroundSize,
+        *,
+        mark: Mark | None = None,
+        pool: str | None = None,
+        background: list[BackgroundJob] | None = None,
+        progress: Progress | None = None,
+    ) -> RunResult:
+        """One foreground run, with a batch of background jobs run to its end if given. Raises ArmError."""
+        self._send(
+            {
+                "command": "run",
+                "workload": workload,
+                "size": {**asdict(size.storage), "passes": size.passes, "rows": size.rows},
+                "mark": asdict(mark) if mark else None,
+                "pool": pool,
+                "background": None
+                if background is None
+                else {"jobs": [[job.arrival_s, job.task_durations_ms] for job in background]},
+            }
+        )
+        report = self._receive("result", progress)
+        report.pop("report")
+        return RunResult(**{**report, "values": tuple(report["values"])})
+
+    def stages(self, jobs: list[StagesJob]) -> StagesResult:
+        """Run synthetic jobs side by side; the first counts as foreground in timelines. Raises ArmError."""
+        self._send({"command": "stages", "jobs": [asdict(job) for job in jobs]})
+        report = self._receive("result", None)
+        return StagesResult(tuple(report["jct_s"]), report["started_ms"], report["counters"])
+
+    def empty_tasks(self, tasks: int, mark: Mark | None = None, pilots: int = 0) -> EmptyTasksResult:
+        """One Spark job of ``tasks`` empty JVM tasks. Raises ArmError.
+
+        Of a marked job ``pilots`` tasks at random run before the others, by a plan that is there before the
+        job; the application must have no planner.
+        """
+        marked = asdict(mark) if mark else None
+        self._send({"command": "empty_tasks", "tasks": tasks, "mark": marked, "pilots": pilots})
+        told = self._receive("result", None)
+        return EmptyTasksResult(float(told["taken_s"]), float(told["processor_s"]))
+
+    def stop(self) -> None:
+        """End the application in order (its event log is complete then); kills it if that fails."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ArmError):
+            self._send({"command": "stop"})
+            self._receive("stopped", None)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and everything it started, whatever its state; harmless when ended."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        with contextlib.suppress(OSError):
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_STOP_TIMEOUT_S)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+
+    def _send(self, command: dict[str, Any]) -> None:
+        process = self._process
+        assert process is not None, "launch() first"
+        assert process.stdin is not None
+        try:
+            process.stdin.write(json.dumps(command) + "\n")
+            process.stdin.flush()
+        except OSError as error:
+            raise ArmError(self._story("ended unexpectedly")) from error
+
+    def _receive(self, wanted: str, progress: Progress | None) -> dict[str, Any]:
+        process = self._process
+        assert process is not None, "launch() first"
+        assert process.stdout is not None
+        for line in process.stdout:
+            report: dict[str, Any] = json.loads(line)
+            if report["report"] == wanted:
+                return report
+            if report["report"] == "error":
+                raise ArmError(self._story(report["sentence"]))
+            if report["report"] == "progress" and progress is not None:
+                progress(report["done"], report["jobs"], report["foreground"])
+        raise ArmError(self._story("ended unexpectedly"))
+
+    def _story(self, what: str) -> str:
+        tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-12:])
+        return f"the {self.name} application: {what}; its log ends:\n{tail}"

@@ -1,0 +1,246 @@
+"""Experiments: a cluster, a workload, arms (policy and knobs) and seeds, from one TOML file.
+
+Every arm runs the same jobs for a seed, and copies draw the same durations, so that arms can be compared in
+pairs. ``docs/simulator.md`` lists the keys.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spark_sched.config import validate
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.experiments.simulate.workloads import Part, read_part
+from spark_sched.policies import Policy, PolicySettings, available, create
+from spark_sched.policies.simple.fair import FairPolicy, Pool
+from spark_sched.policies.simple.uwfq import UwfqPolicy
+from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power
+from spark_sched.sim.results import Result
+from spark_sched.sim.run import PREDICTORS, simulate
+from spark_sched.sim.workload import JobSpec
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+__all__ = ["Experiment", "SimulatedArm", "read_experiment"]
+
+
+@dataclass(frozen=True)
+class SimulatedArm:
+    """One way to schedule: what `spark_sched.sim.simulate` needs beside cluster, jobs and seed."""
+
+    name: str
+    policy: str
+    predictor: str = "none"
+    plan_every_ms: int = 0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    pool_by: str = "job"
+    pools: Mapping[str, Pool] = field(default_factory=dict)
+    user_weights: Mapping[str, float] = field(default_factory=dict)
+
+    def build(self) -> Policy:
+        """Its policy with its own options."""
+        settings = PolicySettings.from_config(validate(self.settings))
+        if self.policy == "fair":
+            return FairPolicy(settings, pool_by=self.pool_by, pools=self.pools)  # type: ignore[arg-type]
+        if self.policy == "uwfq":
+            return UwfqPolicy(settings, user_weights=self.user_weights)
+        return create(self.policy, settings)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run; each (arm, seed) is a run of its own, in any order and anywhere.
+
+    ``parts`` of the workload are made anew for each seed by `jobs`.
+    """
+
+    name: str
+    cluster: ClusterSpec
+    parts: tuple[Part, ...]
+    arms: tuple[SimulatedArm, ...]
+    seeds: tuple[int, ...]
+    until_ms: int | None
+
+    def jobs(self, seed: int, left_out: Counter[str] | None = None) -> list[JobSpec]:
+        """The workload for a seed, in the order of submission; ``left_out`` counts what cannot be run."""
+        counter: Counter[str] = Counter() if left_out is None else left_out
+        jobs = [job for number, part in enumerate(self.parts) for job in part.jobs((seed, number), counter)]
+        jobs.sort(key=lambda job: (job.submit_ms, job.key))
+        return jobs
+
+    def run(
+        self,
+        arm: SimulatedArm,
+        seed: int,
+        jobs: list[JobSpec],
+        *,
+        keep_tasks: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Result:
+        """One run of one arm on the jobs of `jobs(seed)`."""
+        return simulate(
+            self.cluster,
+            jobs,
+            arm.build(),
+            settings=arm.settings,
+            predictor=arm.predictor,
+            plan_every_ms=arm.plan_every_ms,
+            seed=seed,
+            keep_tasks=keep_tasks,
+            until_ms=self.until_ms,
+            progress=progress,
+        )
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment of a TOML file.
+
+    Raises BadInputError for a file that cannot be read and for every wrong key or value, naming file, key,
+    value and remedy.
+    """
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadInputError(f"{path} is no TOML file ({error}): mend that line") from None
+    top = Fields(str(path), "", raw)
+    seeds = top.get("seeds", list, [0], "a list of whole numbers, such as [1, 2, 3]")
+    if not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
+        raise top.wrong("seeds", seeds, "a list of whole numbers from 0, such as [1, 2, 3]")
+    cluster = _cluster(top.table("cluster"))
+    parts = tuple(read_part(fields, path.parent) for fields in top.tables("workload"))
+    shared = _settings(top, "settings")
+    arms = tuple(_arm(fields, shared) for fields in top.tables("arm"))
+    experiment = Experiment(
+        name=top.text("name", path.stem),
+        cluster=cluster,
+        parts=parts,
+        arms=arms,
+        seeds=tuple(dict.fromkeys(seeds)),
+        until_ms=top.time_ms("until", None),
+    )
+    top.done()
+    if not parts:
+        raise BadInputError(
+            f"{path}: workload is missing but must be one or more tables: begin one by [[workload]]"
+        )
+    if not arms:
+        raise BadInputError(f"{path}: arm is missing but must be one or more tables: begin one by [[arm]]")
+    if len({arm.name for arm in arms}) < len(arms):
+        raise BadInputError(f"{path}: two arms have one name: give each [[arm]] a name of its own")
+    return experiment
+
+
+def _cluster(fields: Fields) -> ClusterSpec:
+    model = fields.choice("model", ("slots", "sharing"), "slots")
+    groups = fields.tables("groups") or [fields]
+    racks = fields.whole("racks", 0)
+    nodes: list[NodeSpec] = []
+    for group in groups:
+        count = group.need("nodes", int, "a whole number from 1", least=1)
+        partitions = group.whole("partitions", 1, least=1)
+        first = group.whole("partition", 0)
+        power = group.table("power")
+        node = NodeSpec(
+            name="",
+            slots=group.whole("slots", 1, least=1),
+            speed=group.number("speed", 1.0, least=1e-6),
+            cores=group.whole("cores", 1, least=1),
+            memory=group.number("memory", 0.0),
+            power=Power(
+                **{f"{key}_w": power.number(f"{key}_w", 0.0) for key in ("idle", "cpu", "memory", "sleep")}
+            ),
+        )
+        power.done()
+        for i in range(count):
+            number = len(nodes)
+            nodes.append(
+                NodeSpec(
+                    f"n{number}",
+                    node.slots,
+                    partition=first + i % partitions,
+                    rack=number % racks if racks else None,
+                    speed=node.speed,
+                    cores=node.cores,
+                    memory=node.memory,
+                    power=node.power,
+                )
+            )
+        if group is not fields:
+            group.done()
+    locality = None
+    if fields.has("locality"):
+        table = fields.table("locality")
+        locality = Locality(
+            wait_ms=table.length_ms("wait", 3_000),
+            slowdown=table.number("slowdown", 5.0, least=1.0),
+            rack_slowdown=table.number("rack_slowdown", 1.0, least=1.0)
+            if table.has("rack_slowdown")
+            else None,
+            held_is_near=table.flag("held_is_near", False),
+        )
+        table.done()
+    spec = ClusterSpec(
+        nodes=tuple(nodes),
+        model=model,  # type: ignore[arg-type]
+        locality=locality,
+        memory_eviction=fields.choice("memory_eviction", ("LSF", "LPF"), "LSF"),  # type: ignore[arg-type]
+        power_policy=fields.choice("power_policy", ("idle", "sleep"), "idle"),  # type: ignore[arg-type]
+        wake_ms=fields.length_ms("wake", 30_000),
+    )
+    fields.done()
+    return spec
+
+
+def _settings(fields: Fields, key: str) -> dict[str, str]:
+    table = fields.table(key)
+    found: dict[str, str] = {}
+    for name, value in table.rest().items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if isinstance(value, dict | list):
+            raise table.wrong(name, value, 'one value; write the whole name in quotes: "spark.sched.…" = …')
+        try:
+            validate({name: text})
+        except BadInputError as error:
+            raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
+        if not name.startswith("spark.sched."):
+            raise BadInputError(
+                f"{fields.file}: {table.name(name)} is no setting: its name begins with spark.sched."
+            )
+        found[name] = text
+    return found
+
+
+def _arm(fields: Fields, shared: Mapping[str, str]) -> SimulatedArm:
+    fields.need("policy", str, f"one of {', '.join(available())}")
+    policy = fields.choice("policy", available(), "")
+    pools: dict[str, Pool] = {}
+    for name, table in fields.table("pools").rest().items():
+        if not isinstance(table, dict):
+            raise fields.wrong(f"pools.{name}", table, "a table such as { weight = 2.0, min_share = 4 }")
+        pool = Fields(fields.file, f"{fields.where}.pools.{name}", table)
+        pools[name] = Pool(pool.number("weight", 1.0, least=1e-9), pool.whole("min_share", 0))
+        pool.done()
+    weights = fields.table("user_weights")
+    user_weights = {name: weights.number(name, 1.0, least=1e-9) for name in weights.rest()}
+    arm = SimulatedArm(
+        name=fields.text("name", policy),
+        policy=policy,
+        predictor=fields.choice("predictor", PREDICTORS, "none"),
+        plan_every_ms=fields.length_ms("plan_every", 0),
+        settings={**shared, **_settings(fields, "settings")},
+        pool_by=fields.choice("pool_by", ("job", "user", "class"), "job"),
+        pools=pools,
+        user_weights=user_weights,
+    )
+    fields.done()
+    return arm

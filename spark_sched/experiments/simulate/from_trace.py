@@ -1,0 +1,127 @@
+"""Jobs to simulate from a trace's tables, and what became of jobs that cannot be."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from spark_sched.sim.workload import JobSpec, StageSpec
+from spark_sched.traces import TraceChunk
+
+__all__ = ["jobs_of_trace"]
+
+Row = dict[str, Any]
+
+
+def jobs_of_trace(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> list[JobSpec]:
+    """The jobs of a trace in the order of their submission, the first one at 0.
+
+    A task takes what its finished attempt took (its longest one where none finished); tasks that were not
+    measured one by one take their stage's mean, and a job without stages is one stage of its slots for its
+    runtime. Copies are left out: the simulator makes its own. A job without arrival comes when it started,
+    or else at the beginning.
+
+    Args:
+        chunks: of the trace (`Trace.chunks`, `TraceReader.chunks`).
+        left_out: gets the number of jobs that cannot be simulated, by reason.
+    """
+    found = [spec for chunk in chunks for spec in _chunk_jobs(chunk, left_out)]
+    found.sort(key=lambda pair: (pair[0], pair[1].key))
+    begin_s = found[0][0] if found else 0.0
+    return [_shifted(spec, submit_s - begin_s, begin_s) for submit_s, spec in found]
+
+
+def _chunk_jobs(chunk: TraceChunk, left_out: Counter[str]) -> Iterator[tuple[float, JobSpec]]:
+    stages = {job: list(rows) for job, rows in groupby(chunk.stages.to_pylist(), key=itemgetter("job"))}
+    tasks = {
+        key: list(rows)
+        for key, rows in groupby(chunk.tasks.to_pylist(), key=lambda row: (row["job"], row["stage"]))
+    }
+    for job in chunk.jobs.to_pylist():
+        specs: list[StageSpec] = []
+        for row in stages.get(job["job"], ()):
+            spec = _stage(row, tasks.get((job["job"], row["stage"]), []), specs)
+            if spec is None:
+                specs = []
+                break
+            specs.append(spec)
+        if not specs:
+            specs = _whole_job(job)
+        if not specs:
+            left_out["no task durations"] += 1
+            continue
+        submit_s = job["submit_s"] if job["submit_s"] is not None else (job["start_s"] or 0.0)
+        if not math.isfinite(submit_s):
+            left_out["arrival is not a time"] += 1
+            continue
+        yield submit_s, _job(job, tuple(specs))
+
+
+def _stage(row: Row, tasks: list[Row], earlier: list[StageSpec]) -> StageSpec | None:
+    durations = _durations_ms(tasks)
+    if not durations and row["tasks"] and row["mean_task_s"] is not None:
+        durations = [_ms(row["mean_task_s"])] * row["tasks"]
+    if not durations:
+        return None
+    memory = row["memory"]
+    return StageSpec(
+        durations_ms=durations,
+        parents=tuple(parent for parent in row["parents"] if 0 <= parent < len(earlier)),
+        delay_ms=_ms(row["delay_s"]) if row["delay_s"] and row["delay_s"] > 0.0 else 0,
+        name=row["name"] or "",
+        gang=bool(row["barrier"]),
+        restartable=not row["barrier"],
+        memory=[memory] * len(durations) if memory else (),
+    )
+
+
+def _durations_ms(tasks: list[Row]) -> list[int]:
+    best: dict[int, tuple[bool, int]] = {}
+    for row in tasks:
+        duration_s = row["duration_s"]
+        if row["copy"] or duration_s is None or not math.isfinite(duration_s) or duration_s < 0.0:
+            continue
+        attempt = (row["outcome"] == "finished", _ms(duration_s))
+        best[row["task"]] = max(best.get(row["task"], attempt), attempt)
+    return [duration_ms for _, duration_ms in best.values()]
+
+
+def _whole_job(job: Row) -> list[StageSpec]:
+    runtime_s, slots = job["runtime_s"], job["slots"]
+    if runtime_s is None or not math.isfinite(runtime_s) or runtime_s < 0.0 or not slots:
+        return []
+    return [StageSpec([_ms(runtime_s)] * slots, gang=job["demand"] == "gang")]
+
+
+def _job(job: Row, stages: tuple[StageSpec, ...]) -> JobSpec:
+    gang = job["demand"] == "gang"
+    if gang and len(stages) == 1 and not stages[0].gang:
+        stages = (StageSpec(stages[0].durations_ms, name=stages[0].name, gang=True, memory=stages[0].memory),)
+    deadline_s = job["deadline_s"]
+    return JobSpec(
+        key=job["source_id"],
+        submit_ms=0,
+        stages=stages,
+        name=job["name"] or "",
+        user=job["user"],
+        job_class=job["class"],
+        priority=job["priority"] or 0,
+        deadline_ms=None if deadline_s is None else round(deadline_s * 1000.0),
+        isolation=job["isolation"],
+        preferred=None if job["preferred"] is None else frozenset(job["preferred"]),
+        elsewhere_factor=job["elsewhere_factor"] or 1.0,
+    )
+
+
+def _shifted(spec: JobSpec, submit_s: float, begin_s: float) -> JobSpec:
+    deadline_ms = None if spec.deadline_ms is None else spec.deadline_ms - round(begin_s * 1000.0)
+    return replace(spec, submit_ms=round(submit_s * 1000.0), deadline_ms=deadline_ms)
+
+
+def _ms(seconds: float) -> int:
+    return max(1, round(seconds * 1000.0))

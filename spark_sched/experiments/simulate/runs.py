@@ -1,0 +1,53 @@
+"""The runs of an experiment, arm by arm and seed by seed, one after another in this process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
+from spark_sched.sim.results import Result
+
+__all__ = ["Progress", "Run", "runs_here"]
+
+#: Told what runs, how many of all jobs have ended, and of how many; None: not known yet.
+Progress = Callable[[str, int, "int | None"], None]
+
+
+class Run(NamedTuple):
+    """One arm with one seed; ``left_out`` counts what of the seed's workload cannot be run."""
+
+    arm: SimulatedArm
+    seed: int
+    result: Result
+    left_out: Counter[str]
+
+
+def runs_here(
+    plan: Experiment,
+    arms: Sequence[SimulatedArm],
+    seeds: Sequence[int],
+    *,
+    keep_tasks: bool,
+    progress: Progress,
+) -> Iterator[Run]:
+    """Every run, seeds outside: the arms of one seed share its jobs."""
+    done = 0
+    for nth, seed in enumerate(seeds):
+        left_out: Counter[str] = Counter()
+        jobs = plan.jobs(seed, left_out)
+        total = done + len(jobs) * len(arms) * (len(seeds) - nth)
+        for arm in arms:
+            what, begun = f"{arm.name}, seed {seed}", done
+
+            def tick(
+                ended: int, now_ms: int, what: str = what, begun: int = begun, total: int = total
+            ) -> None:
+                progress(what, begun + ended, total)
+
+            progress(what, begun, total)
+            result = plan.run(arm, seed, jobs, keep_tasks=keep_tasks, progress=tick)
+            done += len(jobs)
+            progress(what, done, total)
+            yield Run(arm, seed, result, left_out)

@@ -1,0 +1,1 @@
+"""What earlier runs taught, kept in a database that applications share."""

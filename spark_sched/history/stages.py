@@ -1,0 +1,111 @@
+"""Earlier runs of each job name, in the history database: what their stages needed."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+
+from sqlalchemy import BigInteger, Column, Connection, Index, MetaData, Table, Text, delete, insert, select
+
+from spark_sched.history.database import ROW_ID, Database
+from spark_sched.predict import Run, StageRun
+from spark_sched.state import DurationSummary
+
+__all__ = ["StoredRuns"]
+
+_TABLES = MetaData()
+_RUNS = Table(
+    "runs",
+    _TABLES,
+    Column("id", ROW_ID, primary_key=True, autoincrement=True),
+    Column("name", Text, nullable=False),
+    Column("ended_ms", BigInteger, nullable=False),
+    Column("stages", Text, nullable=False),
+    Column("gap_ms", BigInteger),  # came later: older databases get it when they are opened
+    Index("runs_by_name", "name", "id"),
+    sqlite_autoincrement=True,
+)
+
+
+#: Names whose unreadable runs are told of.
+_WARNED_MOST = 1_000
+
+
+class StoredRuns:
+    """A :class:`~spark_sched.predict.RunStore`: the latest runs of each job name.
+
+    Whatever goes wrong costs a warning and the history, never the planner.
+
+    Args:
+        where: path of a SQLite file, or ``postgresql://…``.
+        log: gets trouble in single sentences.
+        password: of the database, where the URL has none.
+    """
+
+    def __init__(self, where: str, log: logging.Logger, password: str = "") -> None:
+        self._log = log
+        self._warned: set[str] = set()
+        self._database = Database(where, _TABLES, log, password)
+
+    def load(self, name: str, limit: int) -> Sequence[Run]:
+        """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are left
+        out."""
+        query = (
+            select(_RUNS.c.ended_ms, _RUNS.c.stages, _RUNS.c.gap_ms)
+            .where(_RUNS.c.name == name)
+            .order_by(_RUNS.c.id.desc())
+            .limit(limit)
+        )
+
+        def read(db: Connection) -> list[tuple[int, str, int | None]]:
+            return [(row.ended_ms, row.stages, row.gap_ms) for row in db.execute(query)]
+
+        nothing: list[tuple[int, str, int | None]] = []
+        runs = []
+        for ended_ms, stages, gap_ms in reversed(self._database.run(read, nothing)):
+            try:
+                parts = tuple(_stage(item) for item in json.loads(stages))
+                runs.append(Run(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
+            except (TypeError, ValueError):
+                if name not in self._warned and len(self._warned) < _WARNED_MOST:
+                    self._warned.add(name)
+                    self._log.warning(
+                        "a run of %r in %s cannot be read and is left out", name, self._database.title
+                    )
+        return runs
+
+    def save(self, name: str, run: Run, limit: int) -> None:
+        """Keep a run, and no more than the latest ``limit`` of its name."""
+        stages = [
+            [p.name, p.tasks, p.durations.count, p.durations.min_ms, p.durations.sum_log_ms]
+            for p in run.stages
+        ]
+        text = json.dumps(stages, separators=(",", ":"))
+        of_name = _RUNS.c.name == name
+        latest = select(_RUNS.c.id).where(of_name).order_by(_RUNS.c.id.desc()).limit(limit)
+
+        def write(db: Connection) -> None:
+            db.execute(insert(_RUNS).values(name=name, ended_ms=run.ended_ms, stages=text, gap_ms=run.gap_ms))
+            db.execute(delete(_RUNS).where(of_name, _RUNS.c.id.not_in(latest)))
+
+        self._database.run(write, None, write=True)
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _stage(item: list[object]) -> StageRun:
+    name, tasks, count, min_ms, sum_log_ms = item
+    good = (
+        isinstance(name, str)
+        and type(tasks) is int
+        and tasks >= 0
+        and type(count) is int
+        and count >= 0
+        and ((type(min_ms) is int and min_ms >= 1) if count else min_ms is None)
+        and isinstance(sum_log_ms, (int, float))
+    )
+    if not good:
+        raise ValueError(item)
+    return StageRun(name, tasks, DurationSummary(count, min_ms, float(sum_log_ms)))  # type: ignore[arg-type]

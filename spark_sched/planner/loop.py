@@ -1,0 +1,272 @@
+"""The planner's main loop. Its clock, its generator and its way to the driver are given to it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.events import (
+    Batch,
+    Event,
+    ShortTasks,
+    SlotFreed,
+    SlotHeld,
+    TaskEnded,
+    TaskLaunched,
+    decode_batch,
+)
+from spark_sched.planner.log import Throttle
+from spark_sched.planner.recorder import EventRecorder
+from spark_sched.planner.transport import Driver
+from spark_sched.policies import Plan, Policy, depends_on_tasks
+from spark_sched.predict import Forecast, Predictor, forecasts
+from spark_sched.state import ClusterState, Snapshot
+
+__all__ = ["PlannerCounters", "PlannerLoop"]
+
+#: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms).
+Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int], Mapping[str, Any]]
+
+#: Events taken at once: some 20 ms of work.
+MAX_EVENTS = 2_000
+#: Longest wait for events. The driver takes a planner silent for long (stallTimeout) for dead.
+MAX_POLL_MS = 1_000
+_OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
+
+
+@dataclass(slots=True)
+class PlannerCounters:
+    """What the planner has done so far; rejected plans by the driver's code."""
+
+    batches: int = 0
+    resets: int = 0
+    events: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    plans_accepted: int = 0
+    plans_rejected: Counter[str] = field(default_factory=Counter)
+    plans_unchanged: int = 0
+    plans_failed: int = 0
+
+
+class PlannerLoop:
+    """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
+
+    A plan is made at most once per interval when something happened that the policy's plans depend on
+    (``changes_with``), and anew when the one before wanted that (``again_ms``). It is
+    sent when its rules differ from those in force, and again before those expire. A refused plan or a failing
+    policy is counted and logged, and the next interval tries again: the driver goes on by the last valid
+    rules, then by its configuration.
+
+    Args:
+        driver: the way to the driver.
+        policy: decides.
+        predictor: forecasts active jobs.
+        rng: the policy's generator.
+        interval_ms: least time between two plans.
+        validity_ms: how long the policy's plans are valid.
+        clock_ms: a monotonic clock in milliseconds.
+        sleep_ms: waits.
+        log: single lines for people.
+        recorder: keeps every event, if given.
+        answer: answers a user's question about the snapshot, with its forecasts at a time of the driver's
+            clock, in JSON text; None: nobody does.
+        close: closes what was learned, after the last event.
+    """
+
+    def __init__(
+        self,
+        driver: Driver,
+        policy: Policy,
+        predictor: Predictor,
+        rng: np.random.Generator,
+        *,
+        interval_ms: float,
+        validity_ms: float,
+        clock_ms: Callable[[], float],
+        sleep_ms: Callable[[float], None],
+        log: logging.Logger,
+        recorder: EventRecorder | None = None,
+        answer: Answer | None = None,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.counters = PlannerCounters()
+        self.state = ClusterState()
+        self._driver = driver
+        self._policy = policy
+        self._predictor = predictor
+        self._rng = rng
+        self._interval_ms = interval_ms
+        # Three tries before the rules in force expire.
+        self._refresh_ms = max(interval_ms, validity_ms / 3.0)
+        self._clock_ms = clock_ms
+        self._sleep_ms = sleep_ms
+        self._log = log
+        self._recorder = recorder
+        self._answer = answer
+        self._close = close
+        self._over = False
+        self._tasks_matter = depends_on_tasks(policy)
+        self._throttle = Throttle()
+        self._plans = 0
+        self._in_force: Plan | None = None
+        self._changed = False
+        self._asked = False
+        self._heard_at_ms = clock_ms()
+        self._planned_at_ms = -float("inf")
+        self._sent_at_ms = -float("inf")
+        self._again_at_ms = float("inf")
+
+    def run(self) -> None:
+        """Turn until the driver stops, and tell it when all is stored.
+
+        Raises DriverLostError when the driver is gone before, BadInputError for a bad batch.
+        """
+        while not self._over:
+            self.cycle()
+        self._close()
+        self._driver.stored()
+
+    def cycle(self) -> None:
+        """One turn."""
+        # 1. Poll, no longer than until the next plan is due.
+        wait_ms = min(float(MAX_POLL_MS), max(0.0, self._due_at_ms() - self._clock_ms()))
+        text = self._driver.poll(MAX_EVENTS, int(wait_ms))
+        self._heard_at_ms = self._clock_ms()
+        # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
+        batch = self._take(text)
+        if self._over:
+            return  # nobody follows a plan any more
+        if self._asked:
+            self._answer_questions()
+        # 3. Snapshot, forecast, decide and submit, at most every interval.
+        if self._clock_ms() >= self._due_at_ms():
+            self._plan()
+        # 4. Let events gather. Without a pause a busy driver would be polled once per event.
+        if (self._changed or batch.events) and len(batch.events) < MAX_EVENTS:
+            left_ms = self._due_at_ms() - self._clock_ms()
+            if left_ms > 0.0:
+                self._sleep_ms(min(left_ms, self._interval_ms / 2.0))
+
+    def _due_at_ms(self) -> float:
+        changed_due = self._planned_at_ms + self._interval_ms
+        refresh_due = min(self._sent_at_ms + self._refresh_ms, self._again_at_ms)
+        return changed_due if self._changed else max(changed_due, refresh_due)
+
+    def _take(self, text: str) -> Batch:
+        try:
+            raw: Any = json.loads(text)
+        except ValueError as error:
+            raise BadInputError(f"the event batch is not JSON: {error}") from None
+        batch = decode_batch(raw)
+        self._asked = raw.get("asked") is True
+        self._over = raw.get("stopping") is True
+        counters = self.counters
+        counters.batches += 1
+        counters.events += len(batch.events)
+        for kind, times in batch.skipped.items():
+            counters.skipped[kind] += times
+            if seen := self._throttle(f"skipped {kind}"):
+                self._log.warning(
+                    "events of type %r are unknown here and skipped (seen %d times)", kind, seen
+                )
+        if self._recorder is not None:
+            self._recorder.record(raw)
+        if batch.reset:
+            counters.resets += 1
+            self.state.clear()
+            self._predictor.reset()
+        for event in batch.events:
+            ended = self.state.apply(event)
+            self._predictor.observe(event)
+            if ended is not None:
+                self._predictor.learn(ended)
+        self.state.version = batch.version
+        self.state.now_ms = batch.now_ms
+        self._changed = self._changed or batch.reset or any(map(self._matters, batch.events))
+        return batch
+
+    def _matters(self, event: Event) -> bool:
+        """Whether the policy's plans can depend on it."""
+        return self._tasks_matter or not isinstance(event, _OF_TASKS)
+
+    def _now_ms(self) -> int:
+        """The driver's clock."""
+        return self.state.now_ms + int(self._clock_ms() - self._heard_at_ms)
+
+    def _answer_questions(self) -> None:
+        snapshot = self.state.snapshot()
+        told = forecasts(self._predictor, snapshot)
+        for each in json.loads(self._driver.questions()):
+            try:
+                if self._answer is None:
+                    raise BadInputError("this planner answers no questions")
+                text = json.dumps(self._answer(each["text"], snapshot, told, self._now_ms()))
+            except Exception as error:  # A question must not end the planner.
+                text = json.dumps({"error": str(error) or type(error).__name__})
+                if not isinstance(error, BadInputError):
+                    self._log.error("a question could not be answered", exc_info=error)
+            self._driver.answer(each["id"], text)
+
+    def _plan(self) -> None:
+        now_ms = self._now_ms()
+        self._planned_at_ms = self._clock_ms()
+        self._changed = False
+        try:
+            snapshot = self.state.snapshot()
+            plan = self._policy.decide(snapshot, forecasts(self._predictor, snapshot), now_ms, self._rng)
+            text = plan.numbered(self._plans + 1).to_text()
+        except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
+            self._fail(error)
+            return
+        # The policy speaks of the driver's clock.
+        self._again_at_ms = (
+            float("inf") if plan.again_ms is None else self._planned_at_ms + (plan.again_ms - now_ms)
+        )
+        if not self._is_news(plan):
+            self.counters.plans_unchanged += 1
+            return
+        self._plans += 1
+        answer = self._driver.submit_plan(text)
+        self._sent_at_ms = self._clock_ms()
+        if answer == "accepted":
+            self.counters.plans_accepted += 1
+            self._in_force = plan
+        else:
+            self._in_force = None
+            self._refused(answer)
+
+    def _is_news(self, plan: Plan) -> bool:
+        """Whether the driver needs the plan: its rules are others than those in force, or those expire
+        soon."""
+        old = self._in_force
+        if old is None or self._clock_ms() >= self._sent_at_ms + self._refresh_ms:
+            return True
+        return _rules(plan) != _rules(old)
+
+    def _refused(self, answer: str) -> None:
+        code = answer.removeprefix("rejected:").partition(":")[0].strip() or "no_reason"
+        self.counters.plans_rejected[code] += 1
+        # The next interval tries again even if nothing happens until then.
+        self._changed = True
+        if times := self._throttle(f"rejected {code}"):
+            self._log.warning("plan %d was not taken: %s (%s: %d times)", self._plans, answer, code, times)
+
+    def _fail(self, error: Exception) -> None:
+        self.counters.plans_failed += 1
+        self._sent_at_ms = self._clock_ms()
+        if times := self._throttle(f"failed {type(error).__name__}"):
+            self._log.error(
+                "policy %s failed (%d times), no plan this time", self._policy.name, times, exc_info=error
+            )
+
+
+def _rules(plan: Plan) -> tuple[object, ...]:
+    """What the driver goes by."""
+    return plan.jobs, plan.ordered, plan.policy, plan.new_jobs_wait, plan.queue_weights

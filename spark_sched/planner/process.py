@@ -1,0 +1,223 @@
+"""The planner process, started by the driver and by nobody else: ``main``, run by `spark_sched.isolated`.
+
+Imports are kept few: the first jobs of an application run by configured rules until the planner is up.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spark_sched.config import Settings, keys, validate
+from spark_sched.errors import BadInputError
+from spark_sched.planner.handshake import Handshake, read_handshake, wait_for_end
+from spark_sched.planner.log import blot_out, make_log
+from spark_sched.planner.loop import PlannerLoop
+from spark_sched.planner.recorder import EventRecorder
+from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
+from spark_sched.policies import PolicySettings, check_settings, create, warm_up
+from spark_sched.predict import (
+    LIVE_VALUES_KEPT,
+    Forecast,
+    Predictor,
+    RuntimeHistory,
+    SigmaPredict,
+    StageHistory,
+)
+from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.state import Snapshot
+
+if TYPE_CHECKING:
+    from spark_sched.history.runtimes import StoredRuntimes
+    from spark_sched.history.stages import StoredRuns
+
+__all__ = ["main", "make_loop"]
+
+EXIT_BAD_INPUT = 2
+EXIT_PROTOCOL = 3
+EXIT_DRIVER_LOST = 4
+
+
+def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
+    """The loop as the driver's settings want it. Raises BadInputError for a wrong setting.
+
+    The driver is told as soon as it is known that none is wrong: it may wait for that.
+    """
+    settings = _settings(driver)
+    blot_out(log, settings[keys.HISTORY_PASSWORD])
+    check_settings(settings)
+    policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
+    runs, past = _run_store(settings, log), _runtime_store(settings, log)
+    driver.settings_taken()
+    warm_up(policy)
+    stages = StageHistory(
+        runs,
+        prior_alpha=settings[keys.RESERVATION_ALPHA],
+        prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
+    )
+    # Runtimes are learned whatever the policy: a history that begins with the first 3Sigma run knows nothing.
+    runtimes = RuntimeHistory(stages, past)
+    predictor: Predictor = runtimes
+    if getattr(policy, "task_times", False):
+        predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
+
+    def answer(
+        text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int
+    ) -> Mapping[str, object]:
+        # Few ask, and what answers need is not imported by those planners that are never asked.
+        from spark_sched.planner import admission
+
+        asked = admission.Asked.from_text(text)
+        return admission.answer(policy, runtimes, snapshot, told, now_ms, asked)
+
+    def close() -> None:
+        for store in (runs, past):
+            if store is not None:
+                store.close()
+
+    events_path = settings[keys.EVENTS_PATH]
+    return PlannerLoop(
+        driver,
+        policy,
+        predictor,
+        np.random.default_rng(settings[keys.SEED]),
+        interval_ms=settings[keys.PLANNER_INTERVAL],
+        validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
+        clock_ms=lambda: time.monotonic() * 1_000.0,
+        sleep_ms=lambda ms: time.sleep(ms / 1_000.0),
+        log=log,
+        recorder=EventRecorder(events_path, log) if events_path else None,
+        answer=answer,
+        close=close,
+    )
+
+
+def main(stdin_fd: int = 0) -> int:
+    """Run until the driver is gone. Returns the exit status."""
+    # 1. The handshake, and from then on the pipe's end means: leave at once.
+    log = make_log(sys.stderr)
+    try:
+        handshake = read_handshake(stdin_fd)
+    except BadInputError as error:
+        log.error("%s", error)
+        return EXIT_BAD_INPUT
+    log = make_log(sys.stderr, handshake.secret)
+    _leave_with_the_driver(stdin_fd)
+    _go_to(handshake.folder, log)
+    # 2. Connect, read the settings, build the loop.
+    try:
+        loop = _start(handshake, log)
+    except BadInputError as error:
+        log.error("%s", error)
+        return EXIT_BAD_INPUT
+    except DriverLostError as error:
+        log.error("the driver of %s cannot be reached: %s", handshake.app, error)
+        return EXIT_DRIVER_LOST
+    # 3. What was imported stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    # 4. Plan.
+    try:
+        loop.run()
+    except BadInputError as error:
+        log.error("%s", error)
+        return EXIT_PROTOCOL
+    except DriverLostError as error:
+        log.error("the driver of %s is lost: %s", handshake.app, error)
+    else:
+        return 0
+    return EXIT_DRIVER_LOST
+
+
+def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:
+    driver = Py4jDriver(handshake.address, handshake.port, handshake.secret)
+    with signs_of_life(driver):
+        loop = make_loop(driver, log)
+    log.info("planning for %s", handshake.app)
+    return loop
+
+
+@contextmanager
+def signs_of_life(driver: Driver, every_s: float = 2.0, most_s: float = 180.0) -> Iterator[None]:
+    """Tell the driver that the planner is busy, not hung, while the block runs; for ``most_s`` at most.
+
+    A policy may compile its inner loops the first time on a machine, which takes longer than a planner may be
+    silent for.
+    """
+    over = threading.Event()
+
+    def tell() -> None:
+        for _ in range(int(most_s / every_s)):
+            if over.wait(every_s):
+                return
+            try:
+                driver.alive()
+            except DriverLostError:
+                return  # the main thread finds out by itself
+
+    threading.Thread(target=tell, name="spark-sched-signs-of-life", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _settings(driver: Driver) -> Settings:
+    given = json.loads(driver.config())
+    return validate({str(name): str(text) for name, text in given.items()})
+
+
+def _go_to(folder: str, log: logging.Logger) -> None:
+    """Paths in settings are relative to the driver's working directory. The planner is started elsewhere, and
+    Python has made its search path absolute by now, so that nothing is imported from here."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        log.warning("the driver's working directory %s cannot be entered: %s", folder, error.strerror)
+
+
+def _run_store(settings: Settings, log: logging.Logger) -> StoredRuns | None:
+    where = settings[keys.HISTORY_PATH]
+    if not where:
+        return None
+    # SQLAlchemy is not imported by those who do not use it.
+    from spark_sched.history.stages import StoredRuns
+
+    return StoredRuns(where, log, settings[keys.HISTORY_PASSWORD])
+
+
+def _runtime_store(settings: Settings, log: logging.Logger) -> StoredRuntimes | None:
+    where = settings[keys.HISTORY_PATH]
+    if not where:
+        return None
+    from spark_sched.history.runtimes import StoredRuntimes
+
+    return StoredRuntimes(where, log, settings[keys.HISTORY_PASSWORD])
+
+
+def _leave_with_the_driver(fd: int) -> None:
+    # Ctrl-C in a terminal reaches the whole process group; the driver decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        wait_for_end(fd)
+        # Not sys.exit: the main thread may be waiting in a call that the dead driver never answers.
+        os._exit(0)
+
+    threading.Thread(target=watch, name="spark-sched-driver-watch", daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Shortest job first: the least work first, by the forecast's size; an oracle's is a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.plan import Plan
+from spark_sched.policies.sizes import expected_work_slot_ms
+from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.state import JobView, Snapshot
+
+__all__ = ["ShortestFirstPolicy"]
+
+
+class ShortestFirstPolicy:
+    """Jobs by their total work in slot-milliseconds; jobs of unknown size come last, in order of arrival."""
+
+    name = "shortest-first"
+    changes_with = "stages"
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self._settings = settings
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        work = {
+            key: expected_work_slot_ms(job, forecasts.get(key, UNKNOWN)) for key, job in snapshot.jobs.items()
+        }
+
+        def rank_by(job: JobView) -> tuple[bool, float, int]:
+            size = work[job.job]
+            return (size is None, size or 0.0, job.arrival)
+
+        def reason(job: JobView) -> str:
+            size = work[job.job]
+            return "size unknown" if size is None else f"{size / 1000.0:.1f} slot-seconds of work"
+
+        return make_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            ordered=True,
+            rank_by=rank_by,
+            decide_job=lambda job: (0, None, reason(job)),
+        )

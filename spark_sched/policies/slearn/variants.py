@@ -1,0 +1,80 @@
+"""SLearn and the schedulers that the paper compares it with, all of them GS with other sizes (§5.1.3)."""
+
+from __future__ import annotations
+
+from spark_sched.policies.base import PolicySettings
+from spark_sched.policies.slearn.gs import THIN_LIMIT, GenericScheduler
+from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing
+from spark_sched.predict.runtimes.points import inverse_square_s, median_s
+
+__all__ = [
+    "AdaptiveThinPolicy",
+    "BayesPolicy",
+    "GsOraclePolicy",
+    "PointEstPolicy",
+    "SLearnPolicy",
+    "ThreeSigmaGsPolicy",
+    "ThreeSigmaTlPolicy",
+]
+
+
+class SLearnPolicy(GenericScheduler):
+    """Sized by pilots; thin jobs first."""
+
+    def __init__(
+        self, settings: PolicySettings, *, fixed_percent: float | None = None, thin_limit: int = THIN_LIMIT
+    ) -> None:
+        sizing = PilotSizing(inverse_square_s)
+        super().__init__(settings, sizing, name="slearn", thin_limit=thin_limit, fixed_percent=fixed_percent)
+
+
+class AdaptiveThinPolicy(GenericScheduler):
+    """SLearn with a thin limit that follows the load (§7)."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        sizing = PilotSizing(inverse_square_s)
+        super().__init__(settings, sizing, name="slearn-adaptive", thin_limit=THIN_LIMIT, adaptive_thin=True)
+
+
+class BayesPolicy(GenericScheduler):
+    """Sized by history and pilots together, history checked now and then; thin jobs by history, where there
+    is any to be believed."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        super().__init__(
+            settings,
+            BayesSizing(),
+            name="slearn-bayes",
+            thin_limit=THIN_LIMIT,
+            thin_by_history=True,
+            doubts=True,
+        )
+
+
+class ThreeSigmaGsPolicy(GenericScheduler):
+    """Sized by 3Sigma's history with the utility 1/t²."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        super().__init__(settings, HistorySizing(inverse_square_s), name="3sigma-gs")
+
+
+class ThreeSigmaTlPolicy(GenericScheduler):
+    """The same with thin jobs first."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        sizing = HistorySizing(inverse_square_s)
+        super().__init__(settings, sizing, name="3sigma-tl", thin_limit=THIN_LIMIT)
+
+
+class PointEstPolicy(GenericScheduler):
+    """Sized by the median of history."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        super().__init__(settings, HistorySizing(median_s), name="point-est")
+
+
+class GsOraclePolicy(GenericScheduler):
+    """Sized by the truth, which the simulator's ``predictor = "oracle"`` tells; else by history's median."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        super().__init__(settings, HistorySizing(median_s), name="gs-oracle")

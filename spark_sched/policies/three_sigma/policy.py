@@ -1,0 +1,445 @@
+"""3σSched: a plan of start times, places and preemptions by expected utility (3Sigma §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.memory import Memory
+from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
+from spark_sched.policies.three_sigma.curves import conditional, curves, means, utilities
+from spark_sched.policies.three_sigma.expectation import GONE, overrun_s
+from spark_sched.policies.three_sigma.jobs import (
+    PendingJob,
+    Place,
+    Worth,
+    is_best_effort,
+    partitions_of,
+    pending_jobs,
+    runtime_of,
+)
+from spark_sched.policies.three_sigma.malleable import narrower, rounds
+from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solver, create_guarded
+from spark_sched.policies.three_sigma.split import split
+from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
+from spark_sched.policies.three_sigma.warm import warm_up
+from spark_sched.policies.three_sigma.window import Grid, growing
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
+from spark_sched.state import JobView, Snapshot
+
+__all__ = ["SigmaOptions", "SigmaPolicy"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: The window: `SigmaOptions.grid` where the application's settings say nothing else.
+SLOTS, FIRST_SLOT_MS, WINDOW_MS = 24, 5_000, 4 * 3_600_000
+
+
+@dataclass(frozen=True)
+class SigmaOptions:
+    """How to plan.
+
+    Attributes:
+        worth: of jobs.
+        point: plan with the point estimate as if it were certain (3SigmaNoDist, PointPerfEst, PointRealEst).
+        preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose; those that
+            the driver would not evict keep their slots until their expected end.
+        cycle_ms: the scheduler's cycle; also the unit of under-estimates (§4.2.1).
+        grid: the plan-ahead window.
+        again_ms: plan again after this even if nothing happens while jobs wait.
+        gap: a plan within this share of the bound is good enough.
+        limit_s: wall time for solvers with a limit of their own: a share of the cycle (§4.3.6).
+    """
+
+    worth: Worth = field(default_factory=Worth)
+    point: bool = False
+    preempt: bool = True
+    cycle_ms: int = 2_000
+    grid: Grid = field(default_factory=lambda: growing(SLOTS, FIRST_SLOT_MS, WINDOW_MS))
+    again_ms: int = 10_000
+    gap: float = 0.001
+    limit_s: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Past:
+    """What one cycle leaves to the next: prices, and since when jobs run, in ms."""
+
+    prices: Prices | None
+    running_since_ms: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _RunningJob:
+    view: JobView
+    since_ms: int
+    slots: Floats
+    runtime: RuntimeDistribution
+    factor: float
+
+
+class SigmaPolicy:
+    """Plans all waiting jobs anew each cycle.
+
+    Jobs without a deadline are best-effort. A job that has begun goes on by itself: its later stages take
+    free slots before anything planned.
+
+    Args:
+        settings: of the application; names the solver.
+        options: see `SigmaOptions`.
+        name: of the policy.
+        solver: instead of the one that the settings name.
+        clock_s: for the runtimes in a plan's quality, and nothing else; None: they are not measured.
+    """
+
+    changes_with = "stages"
+
+    def __init__(
+        self,
+        settings: PolicySettings,
+        options: SigmaOptions | None = None,
+        *,
+        name: str = "3sigma",
+        solver: Solver | None = None,
+        clock_s: Callable[[], float] | None = None,
+    ) -> None:
+        self.name = name
+        self.options = SigmaOptions() if options is None else options
+        if (settings.first_slot_ms, settings.window_ms) != (FIRST_SLOT_MS, WINDOW_MS):
+            window = growing(SLOTS, settings.first_slot_ms, settings.window_ms)
+            self.options = replace(self.options, grid=window)
+        self._settings = settings
+        self._solver = create_guarded(settings.solver) if solver is None else solver
+        self._clock_s = clock_s
+        self._memory: Memory[_Past] = Memory()
+        # What was reckoned of waiting and of running jobs, by key, next to what it was reckoned from.
+        self._pending: dict[str, tuple[object, PendingJob | None]] = {}
+        self._running: dict[str, tuple[object, _RunningJob]] = {}
+
+    def warm_up(self) -> None:
+        """Load, or compile, what ``decide`` runs."""
+        warm_up()
+
+    def decide(
+        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
+    ) -> Plan:
+        past = self._memory.before(snapshot) or _Past(None, {})
+        watch = _Watch(self._clock_s)
+        # 1. Who runs, who waits.
+        capacity, partition_of = partitions_of(snapshot)
+        running, waiting, idle = self._sort_out(snapshot, forecasts, past, capacity, partition_of)
+        held = self._held(running, waiting, now_ms)
+        watch.lap("jobs")
+        # 2. Options: eq. 1 for each place and start; only starts that are worth something.
+        starts_s = (now_ms + self.options.grid.starts_ms) / 1000.0
+        busy = sum((job.slots for job in running), np.zeros(len(capacity)))
+        places = [(number, place) for number, job in enumerate(waiting) for place in job.places]
+        whole = len(places)
+        free = int((capacity - busy).sum())
+        used = [int(job.slots.sum()) for job in running]
+        places += narrower(waiting, free, used, held, self.options.grid, now_ms)
+        which = np.fromiter((number for number, _ in places), np.int64, len(places))
+        factors = np.fromiter((place.factor for _, place in places), float, len(places))
+        worth = utilities(
+            curves([job.runtime for job in waiting]),
+            which,
+            factors,
+            [waiting[number].utility for number, _ in places],
+            starts_s,
+        )
+        worth[whole:, 1:] = 0.0  # later there may be slots for all of it
+        offers = [
+            Offers(number, place.mask, place.slots, row, place.consumption)
+            for (number, place), row in zip(places, worth, strict=True)
+        ]
+        watch.lap("options")
+        # 3. The model: eq. 2 for what runs, eq. 3 for what may start.
+        problem = build(self.options.grid, capacity, len(waiting), offers, held)
+        watch.lap("model")
+        # 4. Solve.
+        start = None if past.prices is None else past.prices.moved_to(problem, now_ms)
+        ask = Ask(rng, self.options.gap, self.options.limit_s, start, clock_s=self._clock_s)
+        solution = self._solver.solve(problem, ask)
+        watch.lap("solve")
+        # 5. Slots for what starts now; then check all of it against the jobs themselves.
+        planned, gone, broken = self._place(problem, solution, waiting, places, running, held, capacity, busy)
+        status = "refused" if broken else solution.status
+        quality = PlanQuality(
+            solver=solution.solver,
+            status=status,
+            value=0.0 if broken else solution.value,
+            bound=float(solution.bound) if np.isfinite(solution.bound) else None,
+            pending=len(waiting),
+            options=problem.options,
+        )
+        plan = self._plan(snapshot, now_ms, running, idle, planned, gone, quality, broken)
+        watch.lap("plan")
+        prices = None
+        if solution.price is not None:
+            prices = Prices(now_ms + problem.grid.starts_ms, problem.unions, solution.price)
+        since = {job.view.job: job.since_ms for job in running if job.view.job not in gone}
+        self._memory.keep(_Past(prices, {**since, **idle}))
+        if watch.laps_ms:
+            plan = replace(plan, quality=replace(quality, steps_ms=watch.laps_ms))
+        return plan
+
+    # ---- 1. jobs ----
+
+    def _sort_out(
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        past: _Past,
+        capacity: Floats,
+        partition_of: Callable[[str], int],
+    ) -> tuple[list[_RunningJob], list[PendingJob], dict[str, int]]:
+        """Running and waiting jobs, and since when those run that are between two stages."""
+        running: list[_RunningJob] = []
+        idle: dict[str, int] = {}
+        pending_before, running_before = self._pending, self._running
+        self._pending, self._running = {}, {}
+        slots_key = capacity.tobytes()
+        fresh: list[tuple[str, tuple[object, ...], JobView, RuntimeDistribution]] = []
+        for key, view in snapshot.jobs.items():
+            forecast = forecasts.get(key, UNKNOWN)
+            since_ms = past.running_since_ms.get(key)
+            if view.running_slots > 0 or view.held_slots > 0:
+                begun_ms = _begun_ms(view) if since_ms is None else since_ms
+                basis: tuple[object, ...] = (view, forecast.runtime, forecast.runtime_point_s, begun_ms)
+                known = running_before.get(key)
+                if known is None or not _same(known[0], basis):
+                    known = (basis, self._running_job(view, forecast, begun_ms, capacity, partition_of))
+                self._running[key] = known
+                running.append(known[1])
+            elif since_ms is not None:
+                idle[key] = since_ms
+            else:
+                basis = (view, forecast.runtime, forecast.runtime_point_s, slots_key)
+                found = pending_before.get(key)
+                if found is None or not _same(found[0], basis):
+                    fresh.append((key, basis, view, runtime_of(forecast, point=self.options.point)))
+                    found = (basis, None)
+                self._pending[key] = found
+        made = pending_jobs(
+            [(view, runtime) for *_, view, runtime in fresh],
+            self.options.worth,
+            self.options.grid,
+            capacity,
+        )
+        for (key, basis, *_), job in zip(fresh, made, strict=True):
+            self._pending[key] = (basis, job)
+        waiting = [job for _, job in self._pending.values() if job is not None]
+        return running, waiting, idle
+
+    def _running_job(
+        self,
+        view: JobView,
+        forecast: Forecast,
+        since_ms: int,
+        capacity: Floats,
+        partition_of: Callable[[str], int],
+    ) -> _RunningJob:
+        slots = np.zeros(len(capacity))
+        for stage in view.stages:
+            for task in stage.running:
+                slots[partition_of(task.executor)] += 1.0
+        for executor, count in view.held.items():
+            slots[partition_of(executor)] += count
+        factor = rounds(view, float(capacity.sum()))
+        if view.preferred is not None:
+            away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred]
+            factor *= view.elsewhere_factor if away else 1.0
+        runtime = runtime_of(forecast, point=self.options.point)
+        return _RunningJob(view, since_ms, slots, runtime, factor)
+
+    def _held(self, running: list[_RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
+        """What running jobs are expected to use, and what their preemption would cost.
+
+        A preempted job loses what it would still have been worth, and its work so far: slots that other
+        best-effort jobs could have had, worth as much as what such jobs do in them.
+        """
+        known = curves([job.runtime for job in running])
+        factors = np.array([job.factor for job in running], dtype=float)
+        elapsed_s = np.array([max(0, now_ms - job.since_ms) for job in running], dtype=float) / 1000.0
+        ahead_s = self.options.grid.starts_ms / 1000.0
+        cycle_s = self.options.cycle_ms / 1000.0
+        stays, left_s, alive = conditional(known, factors, elapsed_s, ahead_s)
+        for r in np.flatnonzero(alive <= GONE).tolist():
+            # It has outlived its distribution (§4.2.1).
+            over_s = max(0.0, float(elapsed_s[r] - running[r].runtime.t_s[-1] * factors[r]))
+            left_s[r] = overrun_s(over_s, cycle_s)
+            stays[r] = ahead_s < left_s[r]
+        slots = np.array([job.slots.sum() for job in running], dtype=float)
+        work = [
+            k * mean_s
+            for job, k, mean_s in zip(running, slots.tolist(), (means(known) * factors).tolist(), strict=True)
+            if job.view.deadline_ms is None
+        ]
+        work += [job.slots * job.runtime.mean_s for job in waiting if job.view.deadline_ms is None]
+        typical = max(1.0, sum(work) / len(work)) if work else 1.0
+        lost = (self.options.worth.best_effort / typical * slots * elapsed_s).tolist()
+        ends_s = (now_ms / 1000.0 + left_s).tolist()
+        held = []
+        for r, job in enumerate(running):
+            cost = None
+            if self.options.preempt and job.view.evictable and is_best_effort(job.view, now_ms):
+                cost = self.options.worth.of(job.view, 1.0, 0.0).at(ends_s[r]) + lost[r]
+            held.append(Running(job.slots, stays[r], cost))
+        return held
+
+    # ---- 5. places and verification ----
+
+    def _place(
+        self,
+        problem: Problem,
+        solution: Solution,
+        waiting: list[PendingJob],
+        places: list[tuple[int, Place]],
+        running: list[_RunningJob],
+        held: list[Running],
+        capacity: Floats,
+        busy: Floats,
+    ) -> tuple[dict[str, PlannedStart], set[str], str | None]:
+        """What starts when and where, by job; the jobs preempted for it; and why all of it is refused."""
+        assignment: Assignment = solution.assignment
+        preempted = problem.preemptible[assignment.preempted].tolist()
+        gone = {running[r].view.job for r in preempted}
+        free_now = capacity - busy + sum((running[r].slots for r in preempted), np.zeros(len(capacity)))
+        chosen = [
+            (number, int(group), int(start))
+            for number, (group, start) in enumerate(
+                zip(assignment.group.tolist(), assignment.start.tolist(), strict=True)
+            )
+            if group != NO_OPTION
+        ]
+        now = [each for each in chosen if each[2] == 0]
+        now.sort(key=lambda each: (-problem.utility[each[1], 0], each[0]))
+        place_of = [places[offer][1] for offer in problem.offer_of.tolist()]
+        demands = [(place_of[g].mask, place_of[g].slots) for _, g, _ in now]
+        shares, refused = split(demands, [max(0, int(slots)) for slots in free_now.tolist()])
+        share_of = {now[i][0]: share for i, share in enumerate(shares)}
+        without = {now[i][0] for i in refused}
+        planned = {}
+        for number, group, start in chosen:
+            if number in without:
+                continue
+            job = waiting[number]
+            planned[job.view.job] = PlannedStart(job, place_of[group], start, share_of.get(number, {}))
+        use = sum(
+            (
+                job.slots[:, None] * job.remaining
+                for number, job in enumerate(held)
+                if number not in preempted
+            ),
+            np.zeros((len(capacity), problem.grid.slots)),
+        )
+        expected_free = np.maximum(capacity[:, None] - use, 0.0)
+        broken = broken_promise(list(planned.values()), problem.grid, free_now, expected_free)
+        return (planned, gone, None) if broken is None else ({}, set(), broken)
+
+    # ---- the plan ----
+
+    def _plan(
+        self,
+        snapshot: Snapshot,
+        now_ms: int,
+        running: list[_RunningJob],
+        idle: Mapping[str, int],
+        planned: Mapping[str, PlannedStart],
+        gone: set[str],
+        quality: PlanQuality,
+        broken: str | None,
+    ) -> Plan:
+        starts_ms = self.options.grid.starts_ms
+        begun = {job.view.job for job in running} - gone
+        # Where in the order, and the job's entry but for its rank there.
+        entries: list[tuple[tuple[int, int, int], dict[str, Any]]] = []
+        for key, view in snapshot.jobs.items():
+            if key in begun or key in idle:
+                entry = {"job": key, "reason": "runs" if key in begun else "between two stages"}
+                entries.append(((0, 0, view.arrival), entry))
+            elif key in gone:
+                reason = "preempted: others are worth more than it loses"
+                entries.append(((4, 0, view.arrival), _deferred(key, reason, evict=True)))
+            elif key in planned:
+                entries.append(_planned_entry(key, view, planned[key], now_ms, starts_ms))
+            else:
+                reason = self._why_not(key, broken)
+                entries.append(((3, 0, view.arrival), _deferred(key, reason)))
+        entries.sort(key=lambda pair: pair[0])
+        later = [int(starts_ms[each.start]) for each in planned.values() if each.start > 0]
+        # Jobs that nothing is worth any more wait for nothing.
+        again_ms = now_ms + min([*later, self.options.again_ms]) if quality.options else None
+        if any(each.start == 0 and each.place.slots < each.job.tasks for each in planned.values()):
+            again_ms = now_ms + 1  # once it runs it may take more than its share
+        return dated_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            [
+                JobPlan(rank=rank, priority=0, reservation=None, **entry)
+                for rank, (_, entry) in enumerate(entries)
+            ],
+            new_jobs_wait=True,
+            again_ms=again_ms,
+            quality=quality,
+        )
+
+    def _why_not(self, key: str, broken: str | None) -> str:
+        if broken is not None:
+            return f"the plan was refused: {broken}"
+        known = self._pending.get(key)
+        if known is None or known[1] is None:
+            return "nothing of it waits for slots that are there"
+        return "no start in the window is worth what it takes from others"
+
+
+def _planned_entry(
+    key: str, view: JobView, each: PlannedStart, now_ms: int, starts_ms: NDArray[np.int64]
+) -> tuple[tuple[int, int, int], dict[str, Any]]:
+    wait_ms = int(starts_ms[each.start])
+    if each.start == 0:
+        fewer = f" of the {each.job.slots} that it can use" if each.place.slots < each.job.slots else ""
+        reason = f"starts now on {each.place.slots} slots{fewer}"
+        share = dict(sorted(each.share.items()))
+        return (1, 0, view.arrival), {"job": key, "reason": reason, "start_ms": now_ms, "share": share}
+    reason = f"starts in {wait_ms / 1000.0:g} s on {each.job.slots} slots"
+    entry = {"job": key, "reason": reason, "start_ms": now_ms + wait_ms, "deferred": True}
+    return (2, wait_ms, view.arrival), entry
+
+
+def _deferred(key: str, reason: str, *, evict: bool = False) -> dict[str, Any]:
+    return {"job": key, "reason": reason, "deferred": True, "evict": evict}
+
+
+def _begun_ms(view: JobView) -> int:
+    launched = [task.launched_ms for stage in view.stages for task in stage.running]
+    return min(launched, default=view.started_ms)
+
+
+def _same(before: object, basis: tuple[object, ...]) -> bool:
+    """Whether a cached answer was made from the very same things."""
+    assert isinstance(before, tuple)
+    return len(before) == len(basis) and all(a is b or a == b for a, b in zip(before, basis, strict=True))
+
+
+class _Watch:
+    """Laps of a clock, if there is one."""
+
+    def __init__(self, clock_s: Callable[[], float] | None) -> None:
+        self._clock_s = clock_s
+        self._at_s = clock_s() if clock_s else 0.0
+        self.laps_ms: dict[str, float] = {}
+
+    def lap(self, name: str) -> None:
+        if self._clock_s is not None:
+            now_s = self._clock_s()
+            self.laps_ms[name] = (now_s - self._at_s) * 1000.0
+            self._at_s = now_s

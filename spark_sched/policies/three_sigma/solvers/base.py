@@ -1,0 +1,107 @@
+"""What a solver gets and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.policies.three_sigma.problem import Assignment, Problem
+
+__all__ = ["Ask", "Prices", "Solution", "Solver", "Status"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+#: ``optimal``: proven to be within the gap asked for. ``feasible``: a plan, not proven to be that good.
+#: ``none``: the solver has no plan of its own; the assignment is the empty plan.
+Status: TypeAlias = Literal["optimal", "feasible", "none"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prices:
+    """Prices of capacity on the absolute clock: what the next cycle begins with.
+
+    Attributes:
+        at_ms: when the time slots begin, shape (T,).
+        unions: partition sets as bits, N of them.
+        price: shape (N, T), >= 0.
+    """
+
+    at_ms: NDArray[np.int64]
+    unions: tuple[int, ...]
+    price: Floats
+
+    def moved_to(self, problem: Problem, now_ms: int) -> Floats:
+        """These prices on another problem's unions and slots, shape (N, T); 0 where nothing is known."""
+        at = problem.grid.starts_ms + now_ms
+        place = {union: n for n, union in enumerate(self.unions)}
+        found = np.zeros((len(problem.unions), len(at)))
+        for n, union in enumerate(problem.unions):
+            if union in place:
+                found[n] = np.interp(at, self.at_ms, self.price[place[union]])
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """How to solve.
+
+    Attributes:
+        gap: relative gap at which a plan is good enough.
+        limit_s: wall time for solvers that have a limit of their own; None: none.
+        rng: for solvers that draw.
+        start: prices of an earlier cycle on this problem's rows, shape (N, T), if any.
+        stop: asked between steps; true: return the best so far at once.
+        clock_s: measures the runtime; None: not measured, and the solution is a function of the problem, the
+            generator and the prices alone.
+    """
+
+    rng: np.random.Generator
+    gap: float = 0.005
+    limit_s: float | None = None
+    start: Floats | None = None
+    stop: Callable[[], bool] = lambda: False
+    clock_s: Callable[[], float] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """A plan, and apart from it what is known of its quality.
+
+    Attributes:
+        solver: which one.
+        status: see `Status`.
+        assignment: feasible for the problem's rows.
+        value: of the assignment, recomputed from the problem.
+        bound: no plan has more than this; inf where the solver proved nothing.
+        runtime_s: wall time; None where no clock was given.
+        price: the prices found, shape (N, T); None for solvers without.
+        note: what the solver itself said.
+    """
+
+    solver: str
+    status: Status
+    assignment: Assignment
+    value: float
+    bound: float
+    runtime_s: float | None = None
+    price: Floats | None = None
+    note: str = ""
+
+    @property
+    def gap(self) -> float:
+        """(bound − value) / bound; 0 where both are 0."""
+        if self.bound <= 0.0:
+            return 0.0
+        return max(0.0, (self.bound - self.value) / self.bound) if np.isfinite(self.bound) else np.inf
+
+
+class Solver(Protocol):
+    """Finds a plan. Never raises for a problem: no plan is an answer (``none``)."""
+
+    name: str
+
+    def solve(self, problem: Problem, ask: Ask) -> Solution: ...

@@ -1,0 +1,93 @@
+"""HiGHS through its own Python package (`pip install 'spark-sched[solvers]'`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.policies.three_sigma.milp import Milp, by_unions, with_splits
+from spark_sched.policies.three_sigma.problem import Assignment, Problem
+from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
+
+__all__ = ["Highs"]
+
+
+class Highs:
+    """HiGHS's branch and cut.
+
+    Its time limit is looked at now and then only: on large problems it overshoots. Importing highspy and
+    ortools into one process crashes, so this module imports it when it is made.
+
+    Args:
+        splits: the paper's formulation with a variable per partition.
+    """
+
+    name = "highs"
+
+    def __init__(self, *, splits: bool = False) -> None:
+        try:
+            import highspy
+        except ImportError:
+            raise BadInputError(
+                "the solver 'highs' needs the package highspy: pip install 'spark-sched[solvers]', or choose "
+                "'prices'"
+            ) from None
+        self._highspy: Any = highspy
+        self._splits = splits
+
+    def solve(self, problem: Problem, ask: Ask) -> Solution:
+        began_s = ask.clock_s() if ask.clock_s else 0.0
+        empty = Assignment.empty(problem)
+        if not problem.groups:
+            return Solution(self.name, "optimal", empty, 0.0, 0.0, _since(ask, began_s))
+        milp = with_splits(problem) if self._splits else by_unions(problem)
+        highs = self._highspy.Highs()
+        highs.silent()
+        highs.setOptionValue("threads", 1)
+        highs.setOptionValue("mip_rel_gap", ask.gap)
+        if ask.limit_s is not None:
+            highs.setOptionValue("time_limit", ask.limit_s)
+        highs.passModel(self._model(milp))
+        highs.run()
+        info = highs.getInfo()
+        said = highs.modelStatusToString(highs.getModelStatus())
+        found = int(info.primal_solution_status) == 2  # feasible
+        plan = milp.read(problem, np.array(highs.getSolution().col_value)) if found else None
+        if plan is None or not problem.fits(plan):
+            plan, found = empty, False
+        value = problem.value(plan)
+        bound = max(float(info.mip_dual_bound), value) if np.isfinite(info.mip_dual_bound) else np.inf
+        proven = found and bound - value <= ask.gap * abs(bound) + 1e-9
+        return Solution(
+            self.name,
+            "optimal" if proven else "feasible" if found else "none",
+            plan,
+            value,
+            bound,
+            _since(ask, began_s),
+            note=said,
+        )
+
+    def _model(self, milp: Milp) -> Any:
+        h = self._highspy
+        model = h.HighsLp()
+        model.num_col_, model.num_row_ = milp.columns, milp.rows
+        model.sense_ = h.ObjSense.kMaximize
+        model.col_cost_ = milp.objective
+        model.col_lower_ = np.zeros(milp.columns)
+        model.col_upper_ = np.where(np.isinf(milp.upper), h.kHighsInf, milp.upper)
+        model.row_lower_ = np.where(np.isinf(milp.row_lower), -h.kHighsInf, milp.row_lower)
+        model.row_upper_ = milp.row_upper
+        model.a_matrix_.format_ = h.MatrixFormat.kRowwise
+        model.a_matrix_.start_ = milp.row_start.astype(np.int32)
+        model.a_matrix_.index_ = milp.column.astype(np.int32)
+        model.a_matrix_.value_ = milp.value
+        kinds = h.HighsVarType
+        model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in milp.whole.tolist()]
+        return model
+
+
+def _since(ask: Ask, began_s: float) -> float | None:
+    return ask.clock_s() - began_s if ask.clock_s else None

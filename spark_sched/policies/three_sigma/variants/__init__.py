@@ -1,0 +1,1 @@
+"""3Sigma and its ablations: the same planner with other settings."""

@@ -1,0 +1,177 @@
+"""3SigmaPredict as a predictor of active jobs: it follows events, and adds runtimes to what is forecast of
+stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from spark_sched.events import Event, JobStarted, ShortTasks, StageStarted, TaskEnded, TaskLaunched
+from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.predictor import (
+    LIVE_VALUES_KEPT,
+    Lesson,
+    Prediction,
+    SigmaPredict,
+    Submission,
+    lesson,
+)
+from spark_sched.state import JobSummary, JobView, Summary
+
+__all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
+
+
+class RuntimeStore(Protocol):
+    """Keeps what `SigmaPredict` learns beyond this process. Must not raise: a lost history costs quality,
+    never progress."""
+
+    def load(self) -> SigmaPredict:
+        """All that was kept."""
+        ...
+
+    def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
+        """Keep what jobs taught and have ``sigma`` take it in, together with what others kept meanwhile."""
+        ...
+
+
+class NoRuntimeStore:
+    """Keeps nothing."""
+
+    def load(self) -> SigmaPredict:
+        return SigmaPredict(LIVE_VALUES_KEPT)
+
+    def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
+        for each in ended:
+            sigma.take(each)
+
+
+@dataclass(slots=True)
+class _Active:
+    """A job from its submission to its end."""
+
+    job: JobAttributes
+    submission: Submission
+    told: Prediction | None
+    slots_known: bool = False
+    running: int = 0
+    succeeded: bool = False
+    first_launch_ms: int | None = None
+    last_end_ms: int = 0
+
+
+class RuntimeHistory:
+    """Forecasts runtimes from history, and all else as another predictor does.
+
+    A runtime lasts from the job's first task to the end of its last one. Tasks that were evicted before any
+    had succeeded do not count: the job begins anew. Jobs that were cut short teach nothing. What is said of a
+    job is settled when its first stage starts, for then its slots are known.
+
+    Args:
+        others: forecasts stages and task times.
+        store: keeps runtimes beyond this process.
+    """
+
+    def __init__(self, others: Predictor | None = None, store: RuntimeStore | None = None) -> None:
+        self._others = others
+        self._store: RuntimeStore = NoRuntimeStore() if store is None else store
+        self.sigma = self._store.load()
+        self._active: dict[str, _Active] = {}
+
+    def observe(self, event: Event) -> None:
+        """Follow submissions, and first and last tasks."""
+        if self._others is not None:
+            self._others.observe(event)
+        if isinstance(event, TaskLaunched):
+            active = self._active.get(event.job)
+            if active is not None:
+                active.running += 1
+                if active.first_launch_ms is None:
+                    active.first_launch_ms = event.time_ms
+        elif isinstance(event, TaskEnded):
+            active = self._active.get(event.job)
+            if active is not None:
+                active.running = max(0, active.running - 1)
+                active.last_end_ms = event.time_ms
+                active.succeeded = active.succeeded or event.outcome == "success"
+                if not active.running and not active.succeeded:
+                    # All that it had was taken from it.
+                    active.first_launch_ms = None
+        elif isinstance(event, ShortTasks):
+            active = self._active.get(event.job)
+            if active is not None:
+                # Of each only the duration is told: the longest of them began at the latest so long ago.
+                if active.first_launch_ms is None:
+                    active.first_launch_ms = event.time_ms - max(event.durations_ms)
+                active.last_end_ms = max(active.last_end_ms, event.time_ms)
+                active.succeeded = True
+        elif isinstance(event, JobStarted):
+            if event.job not in self._active:
+                self._active[event.job] = self._submitted(event)
+        elif isinstance(event, StageStarted):
+            active = self._active.get(event.job)
+            if active is not None and not active.slots_known and event.index == 0:
+                active.slots_known = True
+                active.job = replace(active.job, slots=event.tasks)
+                active.submission = self.sigma.submit(active.job, active.submission)
+                active.told = self.sigma.predict(active.submission)
+
+    def learn(self, summary: Summary) -> None:
+        """Learn the runtime of a job that ended whole."""
+        if self._others is not None:
+            self._others.learn(summary)
+        if not isinstance(summary, JobSummary):
+            return
+        active = self._active.pop(summary.job, None)
+        if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
+            return
+        runtime_s = max(0, active.last_end_ms - active.first_launch_ms) / 1000.0
+        self._store.save(self.sigma, [lesson(active.submission, runtime_s, active.told)])
+
+    def reset(self) -> None:
+        """Active jobs are told anew; history stays."""
+        if self._others is not None:
+            self._others.reset()
+        self._active.clear()
+
+    def forecast(self, job: JobView) -> Forecast:
+        """What to expect of an active job, its runtime with where it comes from."""
+        other = UNKNOWN if self._others is None else self._others.forecast(job)
+        active = self._active.get(job.job)
+        told = None if active is None else active.told
+        if told is None:
+            return other
+        return replace(
+            other,
+            source=other.source if other.source != "none" else "3sigma",
+            runtime=told.runtime,
+            runtime_point_s=told.estimate_s,
+            runtime_source=told.source,
+        )
+
+    def foresee(self, job: JobAttributes) -> Forecast:
+        """What to expect of a job that has not been submitted; changes nothing."""
+        # Since when its name was last submitted is left out: to ask is not to submit.
+        submission = self.sigma.submit(job, Submission(job, (), (), None))
+        told = self.sigma.predict(submission)
+        if told is None:
+            return UNKNOWN
+        return Forecast(
+            source="3sigma", runtime=told.runtime, runtime_point_s=told.estimate_s, runtime_source=told.source
+        )
+
+    def _submitted(self, event: JobStarted) -> _Active:
+        job = JobAttributes(
+            submit_s=event.time_ms / 1000.0,
+            user=event.user,
+            # A name that the driver made up for unmarked work means nothing to a later run.
+            name=event.name if event.name and event.name != event.job else None,
+            job_class=event.job_class,
+            priority=event.priority,
+        )
+        submission = self.sigma.submit(job)
+        told = self.sigma.predict(submission)
+        # A planner that comes later did not see the first tasks: some may have succeeded.
+        begun = event.begun_ms is not None
+        return _Active(job, submission, told, succeeded=begun, first_launch_ms=event.begun_ms)

@@ -1,0 +1,311 @@
+"""3SigmaPredict: a job's runtime as a distribution, from the history of jobs that share a feature with it
+(3Sigma §4.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from spark_sched.predict.runtimes.calibration import Calibration, Place, place_of
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
+from spark_sched.predict.runtimes.features import JobAttributes, feature_values
+from spark_sched.predict.runtimes.histogram import LEAST_S
+
+__all__ = [
+    "LIVE_VALUES_KEPT",
+    "Lesson",
+    "Prediction",
+    "SigmaPredict",
+    "Submission",
+    "lesson",
+    "likeliest_within",
+    "most_agreed",
+]
+
+#: Candidates for the point estimate, equally spaced over the distribution's orders of magnitude.
+_CANDIDATES = 48
+_STEPS = np.linspace(0.0, 1.0, _CANDIDATES)
+#: Point estimates whose chance is this near to the best one's are as good.
+_AS_GOOD = 0.005
+#: Guesses so near, as the deviation of a normal kernel in octaves, support each other.
+_NEAR_OCTAVES = 0.8
+_OWN_WEIGHT = 3.0
+#: An expert without a fault so far counts as one with this NMAE.
+_LEAST_NMAE = 0.02
+#: Feature values remembered; beyond, those unused for longest go, a tenth at a time.
+VALUES_KEPT = 1_000_000
+#: The same for a planner, which shares its machine with a driver: some 70 MB.
+LIVE_VALUES_KEPT = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A job as it was submitted, with what was known of its kind then: what `SigmaPredict.predict` answers
+    and what `SigmaPredict.learn` files its runtime under.
+
+    Attributes:
+        features: (feature, value) pairs.
+        guesses_s: what the experts of each of them expected then; empty where there was no history.
+        since_last_s: since the same user submitted the same name before.
+    """
+
+    job: JobAttributes
+    features: tuple[tuple[str, str], ...]
+    guesses_s: tuple[tuple[float, ...], ...]
+    since_last_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What is expected of a job's runtime, and where that comes from.
+
+    Attributes:
+        runtime: the distribution to plan with: history, calibrated.
+        history: the same before calibration.
+        estimate_s: what the best expert itself expects.
+        feature, value: whose history it is.
+        expert: which of `EXPERTS` did best on it so far.
+        samples: runtimes in that history.
+        nmae: the expert's normalised mean absolute error so far, with a first guess's usual one on top.
+        guesses: of every history that could have answered: its NMAE, and what its experts expect in seconds.
+    """
+
+    runtime: RuntimeDistribution
+    history: RuntimeDistribution = field(repr=False)
+    estimate_s: float
+    feature: str
+    value: str
+    expert: str
+    samples: int
+    nmae: float
+    guesses: tuple[tuple[float, tuple[float, ...]], ...] = field(default=(), repr=False)
+
+    @cached_property
+    def point_s(self) -> float:
+        """The runtime on which the distribution's own best point and all guesses agree most."""
+        return most_agreed(likeliest_within(self.runtime, 2.0, self.estimate_s), self.guesses)
+
+    @property
+    def source(self) -> str:
+        """One clause for people."""
+        runs = "1 run" if self.samples == 1 else f"{self.samples:,} runs"
+        return f"{self.expert} of {runs} with the same {self.feature}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What an ended job teaches, apart from the job: all that a store must keep.
+
+    Attributes:
+        features, guesses_s: as in its `Submission`.
+        place: where its runtime fell in the history that answered for it; None: there was no answer.
+        samples, nmae: of that answer.
+    """
+
+    features: tuple[tuple[str, str], ...]
+    guesses_s: tuple[tuple[float, ...], ...]
+    runtime_s: float
+    place: Place | None = None
+    samples: int = 0
+    nmae: float = 0.0
+
+
+def lesson(submission: Submission, runtime_s: float, told: Prediction | None = None) -> Lesson:
+    """What a job that finished teaches.
+
+    Args:
+        submission: as `SigmaPredict.submit` gave it.
+        runtime_s: >= 0; from its first task to its end.
+        told: what was predicted when it was submitted: calibration learns from that.
+    """
+    if told is None:
+        return Lesson(submission.features, submission.guesses_s, runtime_s)
+    place = place_of(told.history, runtime_s)
+    return Lesson(submission.features, submission.guesses_s, runtime_s, place, told.samples, told.nmae)
+
+
+class SigmaPredict:
+    """Learns runtimes by feature value and answers with the best expert's history. Deterministic, never sees
+    a clock; not thread-safe. Memory is constant per feature value.
+
+    Feed it jobs in the order of what happens: `submit` and `predict` when a job comes, `learn` when it ends.
+    Jobs that failed or were killed teach nothing: how long they would have run is not known.
+
+    Args:
+        values_kept: feature values remembered at most.
+    """
+
+    def __init__(self, values_kept: int = VALUES_KEPT) -> None:
+        self._values: dict[tuple[str, str], FeatureHistory] = {}
+        self._used: dict[tuple[str, str], int] = {}
+        self._submitted_s: dict[tuple[str | None, str | None], float] = {}
+        self._values_kept = values_kept
+        self.calibration = Calibration()
+        self.jobs = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def submit(self, job: JobAttributes, earlier: Submission | None = None) -> Submission:
+        """Note that a job was submitted, and gather its features.
+
+        Args:
+            earlier: what this gave for the same job when less was known of it.
+        """
+        since_last_s = self._since_last_s(job) if earlier is None else earlier.since_last_s
+        last_runs: tuple[float, ...] = ()
+        if job.name is not None:
+            known = self._values.get(("user × name", f"{job.user}\x1f{job.name}"))
+            if known is not None:
+                last_runs = known.last_runs_s(2)
+        features = feature_values(job, since_last_s, last_runs)
+        guesses = []
+        for feature in features:
+            known = self._values.get(feature)
+            guesses.append(() if known is None else known.guesses_s)
+        return Submission(job, features, tuple(guesses), since_last_s)
+
+    def _since_last_s(self, job: JobAttributes) -> float | None:
+        if job.name is None or job.submit_s is None:
+            return None
+        submitted = self._submitted_s
+        last_s = submitted.pop(job.recurs, None)
+        submitted[job.recurs] = job.submit_s
+        if len(submitted) > self._values_kept:
+            del submitted[next(iter(submitted))]
+        return job.submit_s - last_s if last_s is not None and job.submit_s >= last_s else None
+
+    def predict(self, submission: Submission) -> Prediction | None:
+        """What to expect of a job; None while no job at all has ended. Changes nothing.
+
+        The candidates are the histories of the job's feature values, the answer is that of the expert with
+        the least error so far. A history without a checked guess is taken to be as good as first guesses on
+        its feature have been.
+        """
+        best: FeatureHistory | None = None
+        at, least = ("", ""), math.inf
+        values = self._values
+        guesses = []
+        for feature in submission.features:
+            known = values.get(feature)
+            if known is None:
+                continue
+            nmae = known.nmae if known.nmae < math.inf else self.calibration.doubt(feature[0])
+            guesses.append((nmae, known.guesses_s))
+            if nmae < least:
+                best, at, least = known, feature, nmae
+        if best is None:
+            return None
+        history = best.histogram.distribution()
+        runtime = self.calibration.calibrated(history, best.runs, least)
+        estimate_s = best.guesses_s[best.best]
+        return Prediction(
+            runtime=runtime,
+            history=history,
+            estimate_s=estimate_s,
+            feature=at[0],
+            value=at[1].replace("\x1f", ", "),
+            expert=EXPERTS[best.best],
+            samples=best.runs,
+            nmae=least,
+            guesses=tuple(guesses),
+        )
+
+    def learn(self, submission: Submission, runtime_s: float, told: Prediction | None = None) -> None:
+        """Take in the runtime of a job that finished; see `lesson` for the arguments."""
+        self.take(lesson(submission, runtime_s, told))
+
+    def take(self, lesson: Lesson) -> Sequence[tuple[str, str]]:
+        """Take in what an ended job teaches. The same lessons in the same order give the same state.
+
+        Returns the feature values that were forgotten for it.
+        """
+        if not (math.isfinite(lesson.runtime_s) and lesson.runtime_s >= 0.0):
+            return ()
+        if lesson.place is not None:
+            self.calibration.learn(lesson.place, lesson.samples, lesson.nmae)
+        self.jobs += 1
+        values = self._values
+        for feature, guesses_s in zip(lesson.features, lesson.guesses_s, strict=True):
+            known = values.get(feature)
+            if known is None:
+                known = values[feature] = FeatureHistory()
+            if known.runs == 1 and guesses_s:
+                self.calibration.learn_first(feature[0], guesses_s[0], lesson.runtime_s)
+            known.add(lesson.runtime_s, guesses_s, self.calibration.doubt(feature[0]))
+            self._used[feature] = self.jobs
+        return self._forget()
+
+    def value_bytes(self, feature: tuple[str, str]) -> bytes | None:
+        """The state of one (feature, value); None where it is not, or no more, remembered."""
+        known = self._values.get(feature)
+        return None if known is None else known.to_bytes()
+
+    @property
+    def features(self) -> Iterable[tuple[str, str]]:
+        """Every (feature, value) remembered."""
+        return self._values.keys()
+
+    def restore(
+        self, jobs: int, calibration: Calibration, values: Iterable[tuple[tuple[str, str], bytes]]
+    ) -> None:
+        """Become what another one was, from its bytes. Raises ValueError, changing nothing, for damaged
+        ones."""
+        histories = {feature: FeatureHistory.from_bytes(state) for feature, state in values}
+        self.jobs = jobs
+        self.calibration = calibration
+        self._values = histories
+        self._used = dict.fromkeys(histories, 0)
+        self._forget()
+
+    def _forget(self) -> Sequence[tuple[str, str]]:
+        excess = len(self._values) - self._values_kept
+        if excess <= 0:
+            return ()
+        goes = sorted(self._used, key=self._used.__getitem__)[: max(excess, self._values_kept // 10)]
+        for feature in goes:
+            del self._values[feature], self._used[feature]
+        return goes
+
+
+def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> float:
+    """The point c with the greatest P(c / factor <= T <= c * factor): it is off by more than the factor
+    least often. Of points that do as well, the one nearest to ``prefer_s`` by ratio."""
+    first, last = np.searchsorted(d.p, (0.01, 0.99))
+    low, high = max(LEAST_S, float(d.t_s[max(first - 1, 0)])), float(d.t_s[min(last, d.t_s.size - 1)])
+    if high <= low:
+        return high
+    points = low * (high / low) ** _STEPS
+    points[-1] = min(max(prefer_s, low), high)
+    edges = d.cdf(np.concatenate((points * factor, points / factor)))
+    chance = edges[: points.size] - edges[points.size :]
+    good = points[chance >= chance.max() - _AS_GOOD]
+    if good.size == 1:
+        return float(good[0])
+    return float(good[np.argmin(np.abs(np.log(good / max(prefer_s, LEAST_S))))])
+
+
+def most_agreed(own_s: float, guesses: Sequence[tuple[float, tuple[float, ...]]]) -> float:
+    """The one of all guesses that has most weight near it: the mode of a kernel density over octaves.
+
+    A history is one view of a job, and views err for reasons of their own: where most of them point to is
+    right more often than the best one alone.
+
+    Args:
+        own_s: the distribution's own best point; weighs as much as `_OWN_WEIGHT` best guesses.
+        guesses: NMAE and guesses in seconds, as in `Prediction`. A guess weighs 1 / NMAE².
+    """
+    if not guesses:
+        return own_s
+    weights = [weight for nmae, of in guesses for weight in [1.0 / max(nmae, _LEAST_NMAE) ** 2] * len(of)]
+    weights.append(_OWN_WEIGHT * max(weights))
+    points_s = np.array([*(guess for _, of in guesses for guess in of), own_s])
+    octaves = np.log2(np.maximum(points_s, LEAST_S))
+    apart = (octaves[:, np.newaxis] - octaves) / _NEAR_OCTAVES
+    support = np.exp(-0.5 * apart * apart) @ np.array(weights)
+    return float(points_s[np.argmax(support)])

@@ -1,0 +1,232 @@
+"""Forecasts from earlier runs of the same job name.
+
+Recurring jobs have the stages they had before ("Speculative Slot Reservation", section III-B, case 2: degrees
+of parallelism are learned from previous runs), and a job that loops repeats its stages within one run.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from spark_sched.events import Event, JobStarted, StageEnded, StageStarted
+from spark_sched.predict.forecast import UNKNOWN, Forecast
+from spark_sched.predict.stages.pareto import shape_from_sums
+from spark_sched.predict.stages.runs import MAX_STAGES, NoStore, Run, RunStore, StageRun
+from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
+
+__all__ = ["StageHistory"]
+
+#: Runs remembered per job name, and stage instances whose task times are pooled per stage name.
+RUNS_KEPT = 5
+#: Pauses between two actions kept of one run: the latest.
+GAPS_KEPT = 200
+#: Job names remembered at once; the one unused for longest goes first.
+NAMES_KEPT = 10_000
+
+
+@dataclass(slots=True)
+class _Name:
+    """All that is known of one job name."""
+
+    runs: deque[Run]
+    times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
+
+    def pool(self, stage_name: str, durations: DurationSummary, kept: int) -> None:
+        if durations.count == 0:
+            return
+        if stage_name not in self.times and len(self.times) >= MAX_STAGES:
+            del self.times[next(iter(self.times))]
+        self.times.setdefault(stage_name, deque(maxlen=kept)).append(durations)
+
+
+@dataclass(slots=True)
+class _Active:
+    """An active job as far as its own stages go, by index."""
+
+    name: str
+    started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
+    ended: dict[int, StageRun | None] = field(default_factory=dict)  # None: its last attempt did not complete
+    running: dict[str, bool] = field(default_factory=dict)  # by key: does the DAG know what follows?
+    paused_ms: int | None = None
+    gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
+
+    def begin(self, event: StageStarted) -> None:
+        if not self.running and self.paused_ms is not None:
+            # 0 stands for no pause at all.
+            self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
+        self.paused_ms = None
+        self.running[event.stage] = event.next_tasks is not None
+        if event.index < MAX_STAGES:
+            # A retry runs only the tasks whose results were lost: the first attempt tells the width.
+            self.started.setdefault(event.index, event.tasks)
+
+    def end(self, event: StageEnded) -> None:
+        followed = self.running.pop(event.stage, True)
+        if not self.running and not followed:
+            self.paused_ms = event.time_ms
+
+    def usual_gap_ms(self) -> int:
+        """The length that nine of ten pauses do not exceed; 0 without any."""
+        ordered = sorted(self.gaps_ms)
+        return ordered[math.ceil(0.9 * len(ordered)) - 1] if ordered else 0
+
+
+class StageHistory:
+    """Forecasts stages from the latest earlier run of the job's name that agrees with this one so far.
+
+    Two runs agree while their stages have the same numbers of tasks. Task times are pooled by stage name
+    over the latest instances, within the present run too, so a loop's second round profits from its first. A
+    name the driver made up for unmarked work (it equals the job's key) means nothing to a later run and is
+    not kept.
+
+    Args:
+        store: keeps runs beyond this process.
+        prior_alpha: Pareto shape expected before any task ended, > 1.
+        prior_weight: how many finished tasks that is worth, >= 0.
+        runs_kept: runs remembered per job name.
+    """
+
+    def __init__(
+        self,
+        store: RunStore | None = None,
+        *,
+        prior_alpha: float = 1.6,
+        prior_weight: float = 5.0,
+        runs_kept: int = RUNS_KEPT,
+    ) -> None:
+        self._store: RunStore = NoStore() if store is None else store
+        self._prior_alpha = prior_alpha
+        self._prior_weight = prior_weight
+        self._runs_kept = runs_kept
+        self._names: OrderedDict[str, _Name] = OrderedDict()
+        self._active: dict[str, _Active] = {}
+
+    def observe(self, event: Event) -> None:
+        """Follow the stages of active jobs."""
+        if isinstance(event, JobStarted):
+            if event.job not in self._active and event.name != event.job:
+                self._active[event.job] = _Active(event.name)
+                self._name(event.name)
+        elif isinstance(event, StageStarted):
+            active = self._active.get(event.job)
+            if active is not None:
+                active.begin(event)
+        elif isinstance(event, StageEnded):
+            active = self._active.get(event.job)
+            if active is not None:
+                active.end(event)
+
+    def learn(self, summary: Summary) -> None:
+        """Remember the task times of a stage that ended, and the run of a job that ended whole."""
+        if isinstance(summary, StageSummary):
+            self._learn_stage(summary)
+        else:
+            self._learn_job(summary)
+
+    def reset(self) -> None:
+        """Active jobs are told anew, without the stages they have behind them; history stays."""
+        self._active.clear()
+
+    def forecast(self, job: JobView) -> Forecast:
+        """What to expect of an active job; all unknown for a name not seen before."""
+        active = self._active.get(job.job)
+        known = self._names.get(active.name) if active is not None else None
+        if active is None or known is None:
+            return UNKNOWN
+        agreeing = [run for run in known.runs if _agrees(active, run)]
+        latest = agreeing[-1] if agreeing else None
+        times = known.times.get(_stage_name(job, active, latest) or "", ())
+        alpha, t_m_ms, samples = self._pooled(list(times))
+        if latest is None and samples == 0:
+            return UNKNOWN
+        return Forecast(
+            # A stage without tasks never starts, and plans have no word for it.
+            stage_tasks=tuple(max(1, stage.tasks) for stage in latest.stages) if latest is not None else (),
+            alpha=alpha,
+            t_m_ms=t_m_ms,
+            source="history",
+            runs=len(agreeing),
+            samples=samples,
+            gap_ms=_usual_gap_ms(agreeing),
+        )
+
+    def _learn_stage(self, summary: StageSummary) -> None:
+        active = self._active.get(summary.job)
+        if active is None or summary.index >= MAX_STAGES:
+            return
+        self._name(active.name).pool(summary.name, summary.durations, self._runs_kept)
+        if not summary.completed:
+            active.ended[summary.index] = None
+            return
+        tasks = active.started.get(summary.index, summary.tasks)
+        active.ended[summary.index] = StageRun(summary.name, tasks, summary.durations)
+
+    def _learn_job(self, summary: JobSummary) -> None:
+        for stage in summary.stages:
+            self._learn_stage(stage)
+        active = self._active.pop(summary.job, None)
+        if active is None or summary.cut_short or not active.ended:
+            return
+        stages = [active.ended.get(index) for index in range(max(active.started, default=-1) + 1)]
+        # A run with a stage that failed, or whose start was not seen, would promise too little.
+        whole = [stage for stage in stages if stage is not None]
+        if len(whole) == len(stages):
+            run = Run(summary.ended_ms, tuple(whole), active.usual_gap_ms())
+            self._name(active.name).runs.append(run)
+            self._store.save(active.name, run, self._runs_kept)
+
+    def _name(self, name: str) -> _Name:
+        known = self._names.get(name)
+        if known is None:
+            runs = self._store.load(name, self._runs_kept)
+            known = self._names[name] = _Name(deque(runs, maxlen=self._runs_kept))
+            for run in runs:
+                for stage in run.stages:
+                    known.pool(stage.name, stage.durations, self._runs_kept)
+            if len(self._names) > NAMES_KEPT:
+                self._names.popitem(last=False)
+        else:
+            self._names.move_to_end(name)
+        return known
+
+    def _pooled(self, times: list[DurationSummary]) -> tuple[float | None, float | None, int]:
+        """Shape and scale over several instances of one stage, each relative to its own shortest task."""
+        count, sum_log_ratios, shortest = 0, 0.0, []
+        for durations in times:
+            if durations.count and durations.min_ms is not None:
+                count += durations.count
+                ratios = durations.sum_log_ms - durations.count * math.log(durations.min_ms)
+                sum_log_ratios += max(0.0, ratios)
+                shortest.append(durations.min_ms)
+        if not shortest:
+            return None, None, 0
+        alpha = shape_from_sums(count, sum_log_ratios, self._prior_alpha, self._prior_weight)
+        # The median: one instance that read cached data should not set the scale for all.
+        return alpha, float(statistics.median(shortest)), count
+
+
+def _agrees(active: _Active, run: Run) -> bool:
+    """Whether a run had this job's stages so far. After a reset only later indexes are known: they decide."""
+    return all(
+        index < len(run.stages) and run.stages[index].tasks == tasks
+        for index, tasks in active.started.items()
+    )
+
+
+def _usual_gap_ms(runs: list[Run]) -> int | None:
+    """Half of the runs that tell had no longer one."""
+    known = [run.gap_ms for run in runs if run.gap_ms is not None]
+    return statistics.median_high(known) if known else None
+
+
+def _stage_name(job: JobView, active: _Active, latest: Run | None) -> str | None:
+    """The name of the stage whose task times matter now: the newest active one, else the next."""
+    if job.stages:
+        return max(job.stages, key=lambda stage: stage.index).name
+    following = max(active.started, default=-1) + 1
+    if latest is not None and following < len(latest.stages):
+        return latest.stages[following].name
+    return None

@@ -1,0 +1,61 @@
+"""Earlier runs of a job name: what is remembered of each, and where it may be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from spark_sched.state import DurationSummary
+
+__all__ = ["MAX_STAGES", "NoStore", "Run", "RunStore", "StageRun"]
+
+#: A run is remembered up to this many stages: longer ones are loops whose stages repeat.
+MAX_STAGES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class StageRun:
+    """One stage of one run: its name, number of tasks and task times."""
+
+    name: str
+    tasks: int
+    durations: DurationSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One whole run of a job name.
+
+    Attributes:
+        ended_ms: ms since 1970.
+        stages: in the order of their index from 0.
+        gap_ms: its usual pause between two actions; 0: it had none; None: not known.
+    """
+
+    ended_ms: int
+    stages: tuple[StageRun, ...]
+    gap_ms: int | None = None
+
+
+class RunStore(Protocol):
+    """Keeps runs beyond the life of the planner. Must not raise: a lost history costs quality, never
+    progress."""
+
+    def load(self, name: str, limit: int) -> Sequence[Run]:
+        """The latest runs of a job name, the oldest first."""
+        ...
+
+    def save(self, name: str, run: Run, limit: int) -> None:
+        """Keep a run; all but the latest ``limit`` of the name may be dropped."""
+        ...
+
+
+class NoStore:
+    """Keeps nothing."""
+
+    def load(self, name: str, limit: int) -> Sequence[Run]:
+        return ()
+
+    def save(self, name: str, run: Run, limit: int) -> None:
+        return None

@@ -1,0 +1,1 @@
+"""Mean task times, by pilots, by history and by both (SLearn)."""

@@ -1,0 +1,43 @@
+"""Weighted sums by recurring job in which the latest count most: what is learned of kinds of jobs."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from spark_sched.predict.recent import Recent
+from spark_sched.predict.runtimes.features import JobAttributes
+
+__all__ = ["FadingSums"]
+
+#: A sum of values, and of their weights.
+Sums: TypeAlias = tuple[float, float]
+
+#: What is left of a kind's sums, and of everyone's, when something more is added.
+_KEEPS = 0.95
+_ALL_KEEPS = 0.999
+#: Recurring jobs remembered, the latest ones.
+KINDS_KEPT = 10_000
+
+
+class FadingSums:
+    """Sums of weighted values and of their weights, of each recurring job and of everyone.
+
+    Args:
+        everyone: where everyone's begin.
+    """
+
+    def __init__(self, everyone: Sums = (0.0, 0.0)) -> None:
+        self._of: Recent[tuple[str | None, str | None], Sums] = Recent(KINDS_KEPT)
+        #: Everyone's.
+        self.everyone = everyone
+
+    def add(self, job: JobAttributes, value: float, weight: float = 1.0) -> None:
+        """Add ``value``, which is weighted already, and its weight."""
+        total, weights = self.of(job)
+        self._of[job.recurs] = total * _KEEPS + value, weights * _KEEPS + weight
+        total, weights = self.everyone
+        self.everyone = total * _ALL_KEEPS + value, weights * _ALL_KEEPS + weight
+
+    def of(self, job: JobAttributes) -> Sums:
+        """Those of the jobs that such a job is one of; 0 for a stranger."""
+        return self._of.get(job.recurs, (0.0, 0.0))

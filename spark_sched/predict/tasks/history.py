@@ -1,0 +1,280 @@
+"""Mean task times by feature, from history: 3Sigma's predictor as SLearn §4.2 and §6 use it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from spark_sched.events import JobStarted, StageStarted
+from spark_sched.predict.forecast import Forecast
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.runtimes.histogram import LEAST_S
+from spark_sched.predict.runtimes.points import median_s
+from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, Submission
+from spark_sched.predict.tasks.fading import FadingSums
+from spark_sched.predict.tasks.likeness import Likeness
+from spark_sched.predict.tasks.pilots import StageExpectation
+
+__all__ = ["Spreads", "StageTold", "TaskHistory", "Told", "log_spread"]
+
+#: Stages of which one job's spread is learned count as so many: a stranger's spread is everyone's.
+_SPREAD_DOUBT = 2.0
+#: Spread to expect while no stage has ended: a factor of 1.3 either way.
+_FIRST_SPREAD = math.log(1.3)
+#: How far spreads are from what is expected while no stage has ended: a factor of two either way.
+_FIRST_SIGMA = math.log(2.0)
+#: Spreads below are as good as none.
+_LEAST_SPREAD = 0.001
+#: Stages of a live job that are learned, from its first one on: those of a stream never end.
+STAGES_LEARNED = 200
+
+#: What was submitted and predicted for a stage when its job came.
+Told: TypeAlias = tuple[Submission, Prediction | None]
+
+
+@dataclass(frozen=True, slots=True)
+class StageTold:
+    """What is known of one stage of a job when the job is submitted.
+
+    Attributes:
+        tasks: its width.
+        attributes: what its history is looked up by.
+    """
+
+    tasks: int
+    attributes: JobAttributes
+
+
+class Spreads:
+    """The standard deviation of the logarithm of task times within a stage, by recurring name: its geometric
+    mean over stages, as a few stages with a straggler say nothing of most."""
+
+    def __init__(self) -> None:
+        self._logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
+        self._squares = FadingSums((_FIRST_SIGMA**2, 1.0))
+
+    def add(self, job: JobAttributes, spread: float) -> None:
+        """Take in one stage's spread, >= 0."""
+        value = math.log(max(spread, _LEAST_SPREAD))
+        self._squares.add(job, (value - _mean(self._logs, job)) ** 2)
+        self._logs.add(job, value)
+
+    def expect(self, job: JobAttributes) -> float:
+        """The spread to expect of a stage of this job: its own past's, everyone's where it has little."""
+        return math.exp(_mean(self._logs, job))
+
+    def sigma(self, job: JobAttributes) -> float:
+        """How far such stages' spreads are from that: the root of the mean square, in logarithms."""
+        return math.sqrt(_mean(self._squares, job))
+
+
+def _mean(sums: FadingSums, job: JobAttributes) -> float:
+    total, weight = sums.everyone
+    mine, runs = sums.of(job)
+    return (mine + _SPREAD_DOUBT * total / weight) / (runs + _SPREAD_DOUBT)
+
+
+def log_spread(tasks_s: Sequence[float]) -> float | None:
+    """The standard deviation of the logarithm of task times (each above 0); None for fewer than two."""
+    if len(tasks_s) < 2:
+        return None
+    logs = [math.log(max(LEAST_S, value)) for value in tasks_s]
+    mean = sum(logs) / len(logs)
+    return math.sqrt(sum((value - mean) ** 2 for value in logs) / (len(logs) - 1))
+
+
+def _log_error(mean_s: float, expected_s: float) -> float:
+    return math.log(max(LEAST_S, mean_s) / max(LEAST_S, expected_s))
+
+
+@dataclass(slots=True)
+class _Known:
+    """One stage of an active job: what was submitted and told, and what its tasks took on average."""
+
+    submission: Submission
+    told: Prediction | None
+    tasks: int
+    mean_s: float | None = None
+
+
+class TaskHistory:
+    """Expects mean task times by `SigmaPredict`, each stage by its own attributes. A `TaskPrior`.
+
+    Args:
+        sigma: what it learned so far, and goes on to learn if ``learns``.
+        told: stages of jobs by job key, where they are known when the job is submitted (a trace's); None:
+            stages are known when they start, by their job's user and name and by their index, and later ones
+            by how many tasks the forecast expects of them.
+        learns: whether stages that end are learned.
+    """
+
+    def __init__(
+        self,
+        sigma: SigmaPredict | None = None,
+        told: Mapping[str, Sequence[StageTold]] | None = None,
+        *,
+        learns: bool = True,
+    ) -> None:
+        self.sigma = SigmaPredict() if sigma is None else sigma
+        self.spreads = Spreads()
+        self.likeness = Likeness()
+        self._told = told
+        self._learns = learns
+        self._jobs: dict[str, dict[int, _Known]] = {}
+        self._started: dict[str, JobStarted] = {}
+        self._cache: dict[str, tuple[StageExpectation, ...]] = {}
+        # Mean task times by stage that were expected of a job before its first stage ended.
+        self._first_s: dict[str, dict[int, float]] = {}
+
+    def learn(
+        self,
+        attributes: JobAttributes,
+        tasks_s: Sequence[float],
+        told: Told | None = None,
+    ) -> None:
+        """Take in a stage that ended, by all its task times in seconds.
+
+        Args:
+            told: what was submitted and predicted when its job came; None: now.
+        """
+        if not tasks_s:
+            return
+        submission, prediction = told or (self.sigma.submit(attributes), None)
+        self.sigma.learn(submission, sum(tasks_s) / len(tasks_s), prediction)
+        spread = log_spread(tasks_s)
+        if spread is not None:
+            self.spreads.add(attributes, spread)
+
+    def learn_job(self, told: Sequence[Told], stages: Sequence[Sequence[float]]) -> None:
+        """Take in a job that ended: what was submitted and predicted for each of its stages when it came, and
+        their task times in seconds."""
+        for each, tasks_s in zip(told, stages, strict=True):
+            self.learn(each[0].job, tasks_s, each)
+        if len(told) > 1:
+            self.compare(told, stages)
+
+    def compare(self, told: Sequence[Told], stages: Sequence[Sequence[float]]) -> None:
+        """Take in how far off history was on a job's first stage beside its others, by what was predicted of
+        all of them when the job came."""
+        self._alike(
+            [
+                (submission.job, _log_error(sum(tasks_s) / len(tasks_s), median_s(prediction.runtime)))
+                for (submission, prediction), tasks_s in zip(told, stages, strict=True)
+                if prediction is not None and tasks_s
+            ]
+        )
+
+    def _alike(self, errors: Sequence[tuple[JobAttributes, float]]) -> None:
+        for attributes, error in errors[1:]:
+            self.likeness.add(attributes, errors[0][1], error)
+
+    def ask(self, stage: StageTold, earlier: Submission | None = None) -> Told:
+        """What is submitted and predicted for a stage now; ``earlier``: what was submitted for it before."""
+        submission = self.sigma.submit(stage.attributes, earlier)
+        return submission, self.sigma.predict(submission)
+
+    def expectation(self, stage: StageTold, prediction: Prediction | None) -> StageExpectation:
+        """A prediction as policies read it."""
+        spread = self.spreads.expect(stage.attributes)
+        if prediction is None:
+            return StageExpectation(stage.tasks, None, spread)
+        return StageExpectation(
+            stage.tasks,
+            prediction.history,
+            spread,
+            prediction.source,
+            prediction.runtime,
+            alike=self.likeness.expect(stage.attributes),
+            spread_sigma=self.spreads.sigma(stage.attributes),
+        )
+
+    # ---- as a TaskPrior ----
+
+    def job_started(self, event: JobStarted) -> None:
+        if self._told is None:
+            self._started[event.job] = event
+            self._jobs[event.job] = {}
+            return
+        for index, stage in enumerate(self._told.get(event.job, ())):
+            self._keep(event.job, index, stage)
+
+    def stage_started(self, event: StageStarted) -> None:
+        started = self._started.get(event.job)
+        if self._told is None and started is not None and event.index < STAGES_LEARNED:
+            self._keep(event.job, event.index, self._live(started, event.index, event.tasks))
+
+    def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
+        known = self._jobs.get(job, {}).get(index)
+        if self._learns and known is not None:
+            seconds = [ms / 1000.0 for ms in tasks_ms]
+            self.learn(known.submission.job, seconds, (known.submission, known.told))
+            known.mean_s = sum(seconds) / len(seconds) if seconds else None
+
+    def job_ended(self, job: str) -> None:
+        stages, expected_s = self._jobs.pop(job, {}), self._first_s.pop(job, {})
+        if self._learns:
+            self._alike(
+                [
+                    (known.submission.job, _log_error(known.mean_s, expected_s[index]))
+                    for index, known in sorted(stages.items())
+                    if known.mean_s is not None and index in expected_s
+                ]
+            )
+        self._started.pop(job, None)
+        self._cache.pop(job, None)
+
+    def reset(self) -> None:
+        self._jobs.clear()
+        self._started.clear()
+        self._cache.clear()
+        self._first_s.clear()
+
+    def expected(self, job: str, forecast: Forecast) -> tuple[StageExpectation, ...]:
+        stages = self._jobs.get(job)
+        if stages is None:
+            return ()
+        cached = self._cache.get(job)
+        if cached is not None and len(cached) >= max(len(forecast.stage_tasks), max(stages, default=-1) + 1):
+            return cached
+        found = []
+        for index in range(max(max(stages, default=-1) + 1, len(forecast.stage_tasks))):
+            known = stages.get(index)
+            if known is not None:
+                stage = StageTold(known.tasks, known.submission.job)
+                found.append(self.expectation(stage, known.told))
+            else:
+                # Not seen, or over before anybody looked: what earlier runs of the name had.
+                tasks = forecast.stage_tasks[index] if index < len(forecast.stage_tasks) else 0
+                stage = self._live(self._started[job], index, tasks)
+                features = self.sigma.submit(stage.attributes)
+                found.append(self.expectation(stage, self.sigma.predict(features)))
+        if len(found) > 1 and all(known.mean_s is None for known in stages.values()):
+            # What is said of all stages at once: a stage that ends teaches something about the next one.
+            self._first_s[job] = {
+                index: median_s(each.calibrated)
+                for index, each in enumerate(found)
+                if each.calibrated is not None
+            }
+        self._cache[job] = tuple(found)
+        return self._cache[job]
+
+    def _keep(self, job: str, index: int, stage: StageTold) -> None:
+        submission, told = self.ask(stage)
+        self._jobs.setdefault(job, {})[index] = _Known(submission, told, stage.tasks)
+        self._cache.pop(job, None)
+
+    def _live(self, event: JobStarted, index: int, tasks: int) -> StageTold:
+        named = event.name and event.name != event.job
+        return StageTold(
+            tasks,
+            JobAttributes(
+                submit_s=event.time_ms / 1000.0,
+                user=event.user,
+                name=f"{event.name} / stage {index}" if named else None,
+                job_class=event.job_class,
+                priority=event.priority,
+                slots=tasks or None,
+            ),
+        )

@@ -1,0 +1,37 @@
+"""How alike history's errors on the stages of one job are: what pilots of one stage tell of the others."""
+
+from __future__ import annotations
+
+from spark_sched.predict.runtimes.features import JobAttributes
+from spark_sched.predict.tasks.fading import FadingSums
+
+__all__ = ["Likeness"]
+
+#: Squared log-errors (factors of e) whose weight a stage needs before its own record counts as much as
+#: everyone's, and everyone's as much as the paper's assumption.
+_CAUTION = 1.0
+
+
+class Likeness:
+    """The slope of history's log-error on a later stage over that on the job's first one, by recurring name.
+
+    SLearn-DAG scales every later stage by how far off history was on the sampled one (§6: d_s / d_h), which
+    is a slope of 1; 0 is that the one tells nothing of the other. Learned by least squares through the
+    origin, old jobs fading; between 0 and 1.
+    """
+
+    def __init__(self) -> None:
+        self._sums = FadingSums()
+
+    def add(self, later: JobAttributes, first_error: float, later_error: float) -> None:
+        """Take in what one job's later stage took over what history had said, and its first stage, both as
+        logarithms."""
+        self._sums.add(later, first_error * later_error, first_error * first_error)
+
+    def expect(self, later: JobAttributes) -> float:
+        """The slope to expect of such a stage: everyone's where it has little of its own."""
+        return _slope(self._sums.of(later), _slope(self._sums.everyone, 1.0))
+
+
+def _slope(sums: tuple[float, float], otherwise: float) -> float:
+    return min(1.0, max(0.0, (sums[0] + _CAUTION * otherwise) / (sums[1] + _CAUTION)))

@@ -1,0 +1,261 @@
+"""Task times of active jobs, one by one: what a job is sized from by running a few of its tasks (SLearn)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Protocol
+
+from spark_sched.events import (
+    Event,
+    ExecutorRemoved,
+    JobStarted,
+    ShortTasks,
+    StageEnded,
+    StageStarted,
+    TaskEnded,
+    TaskLaunched,
+)
+from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.tasks.bayes import USUAL_DOUBT
+from spark_sched.predict.tasks.speeds import ExecutorSpeeds
+from spark_sched.state import JobSummary, JobView, Summary
+
+__all__ = ["StageExpectation", "StageTimes", "TaskForecast", "TaskPrior", "TaskTimes"]
+
+
+@dataclass(frozen=True, slots=True)
+class StageExpectation:
+    """What history says of one stage of a job before any of its tasks ended.
+
+    Attributes:
+        tasks: how many it has or is expected to have.
+        task_s: its mean task time over runs like this one, in seconds; None: nothing is known.
+        spread: standard deviation of the logarithm of task times within one run; None: nothing is known.
+        spread_sigma: how far such stages differ in ``spread``: standard deviation of its logarithm.
+        source: for people.
+        calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
+        doubt: chance that this run is like none before: new code, other data.
+        alike: by what power of the factor that history is off by on the job's sampled stage it is off on this
+            one: 1 as in SLearn-DAG, 0 where the one tells nothing of the other.
+    """
+
+    tasks: int
+    task_s: RuntimeDistribution | None = None
+    spread: float | None = None
+    source: str = "none"
+    calibrated: RuntimeDistribution | None = None
+    doubt: float = USUAL_DOUBT
+    alike: float = 1.0
+    spread_sigma: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StageTimes:
+    """Task times seen of one stage, by the task's index within it.
+
+    Attributes:
+        ended_ms: durations of tasks whose only attempt succeeded, as on an executor of average speed: those
+            of an executor that is known to be slower or faster are scaled (§7).
+        spoiled: tasks with an attempt that failed, was killed or lost, and tasks that got a copy. Their
+            durations are not those of a task of this stage on its own: the least of two, or of a second try.
+    """
+
+    ended_ms: Mapping[int, int]
+    spoiled: frozenset[int]
+
+
+#: Stages of one job whose task times are kept: a stream is one job whose stages never end to come.
+STAGES_KEPT = 200
+_NO_TIMES: Mapping[int, StageTimes] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TaskForecast(Forecast):
+    """A forecast with task times.
+
+    Attributes:
+        others: what the predictor behind it says.
+        times: of the stages seen so far, by index.
+        attained_ms: slot-milliseconds of the job's attempts that are over.
+        expected: what history says of each of the job's stages, by index; empty: nothing.
+    """
+
+    others: Forecast = UNKNOWN
+    times: Mapping[int, StageTimes] = field(default_factory=lambda: _NO_TIMES)
+    attained_ms: float = 0.0
+    expected: tuple[StageExpectation, ...] = ()
+
+    def doubted(self, doubt: float) -> TaskForecast:
+        """The same with that chance that history does not hold for this run."""
+        return replace(self, expected=tuple(replace(each, doubt=doubt) for each in self.expected))
+
+
+class TaskPrior(Protocol):
+    """What knows of task times before a job runs: history. It follows active jobs by their events."""
+
+    def job_started(self, event: JobStarted) -> None: ...
+
+    def stage_started(self, event: StageStarted) -> None: ...
+
+    def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
+        """All times of a stage's tasks that are not spoiled."""
+        ...
+
+    def job_ended(self, job: str) -> None: ...
+
+    def reset(self) -> None: ...
+
+    def expected(self, job: str, forecast: Forecast) -> tuple[StageExpectation, ...]: ...
+
+
+class _Stage:
+    __slots__ = ("ended_ms", "index", "ran_on", "spoiled", "times")
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.ended_ms: dict[int, int] = {}
+        self.ran_on: dict[int, str] = {}
+        self.spoiled: set[int] = set()
+        self.times: StageTimes | None = None  # as last told
+
+
+class _Job:
+    __slots__ = ("attained_ms", "stages", "told")
+
+    def __init__(self) -> None:
+        self.stages: dict[str, _Stage] = {}
+        self.attained_ms = 0.0
+        self.told: TaskForecast | None = None  # until something changes
+
+
+class TaskTimes:
+    """Adds task times to what another predictor forecasts. Deterministic; memory grows with the tasks of
+    active jobs, of each for its latest `STAGES_KEPT` stages.
+
+    Args:
+        others: asked for everything else; None: nothing else is known.
+        prior: what knows of task times from earlier runs; None: nobody does.
+    """
+
+    def __init__(self, others: Predictor | None = None, prior: TaskPrior | None = None) -> None:
+        self._others = others
+        self._observes = bool(getattr(others, "observes", True))
+        self._prior = prior
+        self._jobs: dict[str, _Job] = {}
+        self.speeds = ExecutorSpeeds()
+
+    def observe(self, event: Event) -> None:
+        """Follow active jobs; an event about an unknown one changes nothing."""
+        if self._others is not None and self._observes:
+            self._others.observe(event)
+        if isinstance(event, TaskLaunched):
+            if event.copy and (stage := self._stage(event.job, event.stage)) is not None:
+                self._spoil(event.job, stage, event.index)
+        elif isinstance(event, TaskEnded):
+            self._task_ended(event)
+        elif isinstance(event, ShortTasks):
+            job, stage = self._jobs.get(event.job), self._stage(event.job, event.stage)
+            if job is not None and stage is not None:
+                stage.ended_ms.update(
+                    (i, ms) for i, ms in zip(event.indices, event.durations_ms, strict=True)
+                    if i not in stage.spoiled
+                )  # fmt: skip
+                stage.ran_on.update(dict.fromkeys(event.indices, event.executor))
+                job.attained_ms += sum(event.durations_ms)
+                stage.times = job.told = None
+        elif isinstance(event, JobStarted):
+            self._jobs.setdefault(event.job, _Job())
+            if self._prior is not None:
+                self._prior.job_started(event)
+        elif isinstance(event, StageStarted):
+            job = self._jobs.get(event.job)
+            if job is not None:
+                job.stages[event.stage] = _Stage(event.index)
+                if len(job.stages) > STAGES_KEPT:
+                    del job.stages[next(iter(job.stages))]
+                job.told = None
+                if self._prior is not None:
+                    self._prior.stage_started(event)
+        elif isinstance(event, StageEnded) and event.completed:
+            stage = self._stage(event.job, event.stage)
+            if stage is not None:
+                self.speeds.learn(stage.ended_ms, stage.ran_on)
+                if self._prior is not None:
+                    self._prior.stage_ended(event.job, stage.index, list(stage.ended_ms.values()))
+        elif isinstance(event, ExecutorRemoved):
+            self.speeds.forget(event.executor)
+
+    def learn(self, summary: Summary) -> None:
+        """Pass it on, and forget a job that ended."""
+        if self._others is not None:
+            self._others.learn(summary)
+        if isinstance(summary, JobSummary):
+            self._jobs.pop(summary.job, None)
+            if self._prior is not None:
+                self._prior.job_ended(summary.job)
+
+    def reset(self) -> None:
+        """Active jobs are told anew; what ended before is not known any more."""
+        if self._others is not None:
+            self._others.reset()
+        self._jobs.clear()
+        if self._prior is not None:
+            self._prior.reset()
+
+    def forecast(self, job: JobView) -> TaskForecast:
+        """What the other predictor says, with the job's task times so far."""
+        other = UNKNOWN if self._others is None else self._others.forecast(job)
+        expected = () if self._prior is None else self._prior.expected(job.job, other)
+        known = self._jobs.get(job.job)
+        told = None if known is None else known.told
+        if told is not None and told.others is other and told.expected is expected:
+            return told
+        times, attained_ms = _NO_TIMES, 0.0
+        if known is not None:
+            for stage in known.stages.values():
+                if stage.times is None:
+                    average_ms = {
+                        i: max(1, round(ms / self.speeds.slowness(stage.ran_on[i])))
+                        for i, ms in stage.ended_ms.items()
+                    }
+                    stage.times = StageTimes(average_ms, frozenset(stage.spoiled))
+            times = MappingProxyType(
+                {stage.index: stage.times for stage in known.stages.values() if stage.times}
+            )
+            attained_ms = known.attained_ms
+        same = {name: getattr(other, name) for name in _FORECAST_FIELDS}
+        told = TaskForecast(**same, others=other, times=times, attained_ms=attained_ms, expected=expected)
+        if known is not None:
+            known.told = told
+        return told
+
+    def _stage(self, job: str, stage: str) -> _Stage | None:
+        known = self._jobs.get(job)
+        return None if known is None else known.stages.get(stage)
+
+    def _spoil(self, job: str, stage: _Stage, index: int) -> None:
+        stage.spoiled.add(index)
+        stage.ended_ms.pop(index, None)
+        stage.times = self._jobs[job].told = None
+
+    def _task_ended(self, event: TaskEnded) -> None:
+        job = self._jobs.get(event.job)
+        if job is None:
+            return
+        job.attained_ms += event.duration_ms
+        job.told = None
+        stage = job.stages.get(event.stage)
+        if stage is None:
+            return
+        if event.outcome == "success" and not event.copy and event.index not in stage.spoiled:
+            stage.ended_ms[event.index] = event.duration_ms
+            stage.ran_on[event.index] = event.executor
+            stage.times = None
+        elif event.outcome != "success":
+            self._spoil(event.job, stage, event.index)
+
+
+_FORECAST_FIELDS = tuple(f.name for f in fields(Forecast))

@@ -1,0 +1,63 @@
+"""How fast each executor is beside the others, from the tasks that it ran (SLearn §7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from spark_sched.predict.recent import Recent
+
+__all__ = ["ExecutorSpeeds"]
+
+#: Tasks of an executor before its speed is believed.
+_LEAST_TASKS = 10
+#: Standard errors by which it must differ from the others: fewer than one in 10,000 equal executors does.
+_SURE = 4.0
+#: Share of an executor's record that a new task replaces in the long run.
+_KEEPS = 0.999
+#: Executors remembered: a stage that ends may tell of some that are gone.
+EXECUTORS_KEPT = 10_000
+
+
+class _Record:
+    __slots__ = ("squares", "total", "weight")
+
+    def __init__(self) -> None:
+        self.total = self.squares = self.weight = 0.0
+
+
+class ExecutorSpeeds:
+    """Learns from stages that ended: a task took so many times what its stage's tasks took on average
+    (geometric mean). Tasks of one stage do alike work, so that in the long run what is left is the executor.
+    """
+
+    def __init__(self) -> None:
+        self._records: Recent[str, _Record] = Recent(EXECUTORS_KEPT)
+
+    def learn(self, tasks_ms: Mapping[int, int], ran_on: Mapping[int, str]) -> None:
+        """Take in a stage that ended: durations and executors by task index."""
+        known = [(ran_on[i], math.log(max(1, ms))) for i, ms in tasks_ms.items() if i in ran_on]
+        if len({executor for executor, _ in known}) < 2:
+            return
+        mean = sum(value for _, value in known) / len(known)
+        for executor, value in known:
+            record = self._records.setdefault(executor, _Record())
+            off = value - mean
+            record.total = record.total * _KEEPS + off
+            record.squares = record.squares * _KEEPS + off * off
+            record.weight = record.weight * _KEEPS + 1.0
+
+    def slowness(self, executor: str) -> float:
+        """A task's time there over its time on an average executor; 1 where no difference is sure."""
+        record = self._records.get(executor)
+        if record is None or record.weight < _LEAST_TASKS:
+            return 1.0
+        mean = record.total / record.weight
+        variance = max(0.0, record.squares / record.weight - mean * mean)
+        if abs(mean) <= _SURE * math.sqrt(variance / record.weight) + 1e-9:
+            return 1.0
+        return math.exp(mean)
+
+    def forget(self, executor: str) -> None:
+        """It is gone."""
+        self._records.pop(executor, None)

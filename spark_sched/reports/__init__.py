@@ -1,0 +1,1 @@
+"""Pages, plots and the basis of a measurement: what every report is made of."""

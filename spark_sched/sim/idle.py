@@ -1,0 +1,123 @@
+"""What holding slots between a job's actions may cost, and how long it is of use.
+
+The twin of ``schedcore/Idle.scala``: the same operations on floats in the same order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from spark_sched.errors import BadInputError
+
+__all__ = ["FOREVER_MS", "UNBOUNDED", "Capacity", "Gaps", "IdleBudget", "IdleLimits"]
+
+FOREVER_MS = 2**63 - 1
+
+#: Gaps that a job remembers, and the least time that is held for after one.
+_KEPT = 8
+_MIN_HOLD_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class IdleLimits:
+    """What held slots may cost while no stage of their job is active, as shares of all slots.
+
+    Attributes:
+        job_share: of one job, in [0, 1]; 1 bounds nothing.
+        share: of all jobs together, in [0, 1].
+        burst_ms: how far either may run ahead of its share: as much as all slots held for this long.
+    """
+
+    job_share: float
+    share: float
+    burst_ms: int
+
+    def __post_init__(self) -> None:
+        for name, value in (("job_share", self.job_share), ("share", self.share)):
+            if not 0.0 <= value <= 1.0:
+                raise BadInputError(f"{name} of idle limits must be a number from 0 to 1, not {value!r}")
+        if not 0 <= self.burst_ms <= 2**53:
+            raise BadInputError(f"burst_ms of idle limits must be from 0 to 2^53, not {self.burst_ms!r}")
+
+
+UNBOUNDED = IdleLimits(1.0, 1.0, 0)
+
+
+class Capacity:
+    """The slots of all executors and the slot time they could have given so far."""
+
+    __slots__ = ("_known", "_since_ms", "slot_ms", "slots")
+
+    def __init__(self) -> None:
+        self._known = 0
+        self._since_ms = -1
+        #: Both as of the last ``advance``.
+        self.slots = 0
+        self.slot_ms = 0
+
+    def add(self, more: int) -> None:
+        """Counts from the next ``advance`` on: an executor's arrival comes without a time."""
+        self._known += more
+
+    def advance(self, now_ms: int) -> None:
+        if self._since_ms >= 0:
+            self.slot_ms += self.slots * max(0, now_ms - self._since_ms)
+        self._since_ms = now_ms
+        self.slots = self._known
+
+
+class IdleBudget:
+    """A token bucket: in any interval the cost is at most the share of the capacity in it and the burst."""
+
+    __slots__ = ("_ahead_ms", "_at_ms", "_burst_ms", "_capacity_ms", "_share", "cost_ms")
+
+    def __init__(self, share: float, burst_ms: int) -> None:
+        self._share = share
+        self._burst_ms = burst_ms
+        self._ahead_ms = 0.0  # slot time spent ahead of the share
+        self._at_ms = 0
+        self._capacity_ms = 0
+        #: Slot-milliseconds so far.
+        self.cost_ms = 0
+
+    def settle(self, held: int, now_ms: int, capacity: Capacity) -> None:
+        """To be called before the number of held slots changes."""
+        spent_ms = held * max(0, now_ms - self._at_ms)
+        self.cost_ms += spent_ms
+        earned_ms = self._share * (capacity.slot_ms - self._capacity_ms)
+        self._ahead_ms = max(0.0, self._ahead_ms + spent_ms - earned_ms)
+        self._at_ms = now_ms
+        self._capacity_ms = capacity.slot_ms
+
+    def end_ms(self, held: int, now_ms: int, capacity: Capacity) -> int:
+        """When ``held`` slots will have used it up; it must be settled."""
+        per_ms = held - self._share * capacity.slots
+        if self._share >= 1.0 or per_ms <= 0.0:
+            return FOREVER_MS
+        left_ms = float(self._burst_ms) * capacity.slots - self._ahead_ms
+        return now_ms if left_ms <= 0.0 else now_ms + math.floor(left_ms / per_ms)
+
+
+class Gaps:
+    """How long a job's latest pauses between two actions were."""
+
+    __slots__ = ("_latest",)
+
+    def __init__(self) -> None:
+        self._latest: deque[int] = deque(maxlen=_KEPT)
+
+    def add(self, gap_ms: int) -> None:
+        self._latest.append(gap_ms)
+
+    @property
+    def shortest_ms(self) -> int | None:
+        return min(self._latest, default=None)
+
+    @property
+    def hold_ms(self) -> int | None:
+        """How long to hold so that the next action most likely finds its slots; None before the first
+        pause."""
+        # Holding a little too long costs little; losing the slots costs the wait for others' tasks.
+        return max(_MIN_HOLD_MS, 2 * max(self._latest)) if self._latest else None

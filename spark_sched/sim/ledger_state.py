@@ -1,0 +1,294 @@
+"""The records behind the ledger: executors, jobs, stages, attempts, counters."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spark_sched.predict.stages.pareto import shape_from_sums
+from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
+from spark_sched.sim.rule import Rule
+
+__all__ = ["Counters", "Executor", "HeldAttempt", "HeldJob", "Stage", "deadline_ms", "round_half_up"]
+
+
+@dataclass(slots=True)
+class Counters:
+    """What the ledger did so far; times in (slot-)milliseconds."""
+
+    holds: int = 0
+    holds_used: int = 0
+    holds_expired: int = 0
+    holds_overridden: int = 0
+    holds_over_budget: int = 0
+    pre_reserved: int = 0
+    copies_launched: int = 0
+    copies_won: int = 0
+    copies_wasted_ms: int = 0
+    held_idle_slot_ms: int = 0
+
+
+class Executor:
+    """Free and held slots of one executor; held ones are free too."""
+
+    __slots__ = ("draining", "free", "held", "held_by", "id", "slots")
+
+    def __init__(self, id: str, free: int) -> None:
+        self.id = id
+        self.free = free
+        self.slots = free  # all that it ever had free at once
+        self.draining = False
+        self.held = 0
+        self.held_by: dict[HeldJob, int] = {}
+
+
+class HeldJob:
+    """One job's rule, its active stages and its slots."""
+
+    __slots__ = (
+        "after_action",
+        "budget",
+        "deadline_ms",
+        "demand",
+        "ended",
+        "gaps",
+        "held",
+        "idle",
+        "idle_end_ms",
+        "idle_since_ms",
+        "key",
+        "marked",
+        "overridden",
+        "peak_slots",
+        "rule",
+        "running",
+        "stages",
+    )
+
+    def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits) -> None:
+        self.key = key
+        self.marked = marked
+        self.rule = rule
+        self.held = 0
+        self.running = 0  # slots of distinct tasks: a copy beside its original is not counted
+        self.peak_slots = 0
+        self.deadline_ms = 0
+        self.ended = False
+        self.stages: dict[str, Stage] = {}
+        # The last demand outlives its stage: between two Spark jobs it is all that is known.
+        self.demand = 0
+        # Held slots that a higher priority took: the job takes them back as they are released.
+        self.overridden = 0
+        # No stage is active while more may follow; after an action that is up to the driver's program.
+        self.idle = False
+        self.idle_since_ms = 0
+        self.idle_end_ms = 0
+        self.after_action = False
+        self.gaps = Gaps()
+        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
+
+    @property
+    def may_hold(self) -> bool:
+        return not self.ended and self.rule.isolation > 0.0
+
+    def widest(self) -> int:
+        """Slots that the job may have in all, held and running: no more than the widest of now and next."""
+        now = after = 0
+        for p in self.stages.values():
+            now += p.slots
+            if not p.last:
+                n = p.expected_next()
+                after = max(after, p.same_again() if n is None else n)
+        return max(now, after)
+
+    def refresh_deadline(self, now_ms: int) -> None:
+        """All holds of a job share one deadline: the latest among its active stages."""
+        if self.stages:
+            self.deadline_ms = max([p.deadline_ms(now_ms) for p in self.stages.values()])
+
+    def wanted(self, now_ms: int) -> int:
+        """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
+        if not self.may_hold or self.deadline_ms <= now_ms:
+            return 0
+        most = min(self.overridden, self.demand - self.running - self.held)
+        for p in self.stages.values():
+            if not p.last and p.past_threshold():
+                n = p.expected_next()
+                if n is not None:
+                    most = max(most, min(n - self.running - self.held, n - p.slots - p.pre_reserved))
+        return most
+
+
+class Stage:
+    """One stage's tasks and what its task times say so far."""
+
+    __slots__ = (
+        "attempts", "copied", "dag_next_tasks", "done", "index", "job", "key", "last", "last_launch_ms",
+        "pre_reserved", "restartable", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks", "timed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        key: str,
+        job: HeldJob,
+        index: int,
+        tasks: int,
+        dag_next_tasks: int | None,
+        last: bool,
+        restartable: bool,
+        start_ms: int,
+        slots_per_task: int,
+    ) -> None:
+        self.key = key
+        self.job = job
+        self.index = index
+        self.tasks = tasks
+        self.slots_per_task = slots_per_task
+        self.slots = tasks * slots_per_task
+        self.dag_next_tasks = dag_next_tasks
+        self.last = last
+        self.restartable = restartable
+        self.done: set[int] = set()
+        self.copied: set[int] = set()
+        self.attempts: dict[int, HeldAttempt] = {}
+        self.last_launch_ms = start_ms
+        # Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
+        self.timed = 0
+        self.scale_ms = math.inf  # t_m: the stage's shortest task so far
+        self.sum_log_ms = 0.0
+        self.pre_reserved = 0
+
+    def finish(self, index: int, duration_ms: int) -> None:
+        """A first success of task ``index``."""
+        self.done.add(index)
+        self.timed += 1
+        duration = float(max(1, duration_ms))
+        self.scale_ms = min(self.scale_ms, duration)
+        self.sum_log_ms += math.log(duration)
+
+    def past_threshold(self) -> bool:
+        return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
+
+    def expected_next(self) -> int | None:
+        """n: the slots to hold for what follows this stage; None when nothing is known."""
+        j = self.job
+        known = j.rule.stage_tasks
+        in_step = self.index < len(known) and known[self.index] == self.tasks
+        # Earlier runs tell tasks: those that follow are taken to need what these need.
+        later = [tasks * self.slots_per_task for tasks in known[self.index + 1 :]] if in_step else []
+        n = self.dag_next_tasks
+        if n is None and later:
+            n = later[0]
+        if not j.rule.whole_job or not j.marked:
+            return n
+        # What a marked job's next action needs is not in any DAG: the widest stage that earlier runs had from
+        # here on, else the widest so far.
+        if later:
+            return max(*later, n or 0)
+        return None if n is None else max(n, j.peak_slots)
+
+    def same_again(self) -> int:
+        """With n unknown the paper expects m again; for a marked job the widest stage so far stands in for
+        it."""
+        j = self.job
+        return max(self.slots, j.peak_slots) if j.rule.whole_job and j.marked else self.slots
+
+    def stragglers(self, now_ms: int) -> list[HeldAttempt]:
+        """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
+        IV-C)."""
+        j = self.job
+        if not j.rule.copies or not self.restartable or j.held == 0 or not self.pace_known():
+            return []
+        # Most calls end here: of tasks that all run at least this many have no copy.
+        if (self.tasks - len(self.done) - len(self.copied)) * self.slots_per_task > j.held:
+            return []
+        running = self.running_tasks()
+        # Tasks still waiting for a slot come before copies.
+        if running == 0 or len(self.done) + running < self.tasks:
+            return []
+        done, copied = self.done, self.copied
+        uncopied = [
+            a for a in self.attempts.values() if not a.copy and a.index not in done and a.index not in copied
+        ]
+        if len(uncopied) * self.slots_per_task > j.held:
+            return []
+        age_ms = self.copy_age_ms()
+        return [a for a in uncopied if a.launch_ms + age_ms <= now_ms]
+
+    def copy_age_ms(self) -> int:
+        """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first."""
+        typical_ms = math.exp(self.sum_log_ms / self.timed) if self.timed else 0.0
+        rule = self.job.rule
+        return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * typical_ms))
+
+    def pace_known(self) -> bool:
+        """Without a finished sibling nobody can tell a straggler from a task that takes its time."""
+        return self.timed > 0 or self.job.rule.copy_min_slowdown == 0.0
+
+    def running_tasks(self) -> int:
+        done = self.done
+        return sum(1 for a in self.attempts.values() if not a.copy and a.index not in done)
+
+    def deadline_ms(self, now_ms: int) -> int:
+        """When reservations made for this stage end (section IV-B3), in the clock of ``now_ms``."""
+        rule = self.job.rule
+        cap_ms = self.last_launch_ms + rule.max_hold_ms
+        k = self.timed
+        t_m = self.scale_ms if k else rule.scale_ms
+        if t_m is None or rule.isolation >= 1.0:
+            return cap_ms
+        # The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with
+        # the last.
+        log = math.log
+        sum_log_ratios = self.sum_log_ms - k * log(t_m) if k else 0.0
+        # A wave starts at one time, so that one logarithm serves many tasks; ln(t_m / t_m) adds nothing.
+        done = self.done
+        launch_ms, log_ratio = now_ms, 0.0
+        for a in self.attempts.values():
+            if not a.copy and a.index not in done:
+                if a.launch_ms != launch_ms:
+                    launch_ms = a.launch_ms
+                    age_ms = now_ms - launch_ms
+                    log_ratio = log(age_ms / t_m) if age_ms > t_m else 0.0
+                sum_log_ratios += log_ratio
+        shape = shape_from_sums(k, sum_log_ratios, rule.shape, rule.shape_weight)
+        hold_ms = deadline_ms(rule.isolation, t_m, shape, self.tasks)
+        return cap_ms if hold_ms >= rule.max_hold_ms else self.last_launch_ms + round_half_up(hold_ms)
+
+
+class HeldAttempt:
+    """One attempt of a task."""
+
+    __slots__ = ("copy", "executor", "index", "launch_ms", "slots", "stage", "task")
+
+    def __init__(
+        self, task: int, stage: Stage, index: int, executor: str, copy: bool, launch_ms: int, slots: int
+    ) -> None:
+        self.task = task
+        self.stage = stage
+        self.index = index
+        self.executor = executor
+        self.copy = copy
+        self.launch_ms = launch_ms
+        self.slots = slots  # that it took of its executor
+
+
+def deadline_ms(isolation: float, t_m_ms: float, alpha: float, n_tasks: int) -> float:
+    """D = t_m (1 - P^(1/N))^(-1/alpha) in milliseconds; t_m at P = 0, infinity at P = 1.
+
+    The scalar twin of :func:`spark_sched.policies.reservation.reservation_deadline_s`, which the tests hold
+    it to: the ledger needs it at every task completion, where the arrays and checks of the public one take
+    most of the time.
+    """
+    if isolation <= 0.0 or n_tasks == 0:
+        return t_m_ms
+    if isolation >= 1.0:
+        return math.inf
+    # 1 - P^(1/N) by expm1, since P^(1/N) is within rounding of 1 for large N.
+    return t_m_ms * math.pow(-math.expm1(math.log(isolation) / n_tasks), -1.0 / alpha)
+
+
+def round_half_up(value: float) -> int:
+    """``java.lang.Math.round``: both ledgers must round alike, and Python's ``round`` goes to the even
+    neighbour."""
+    return math.floor(value + 0.5)

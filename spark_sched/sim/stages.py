@@ -1,0 +1,55 @@
+"""A stage at its start: what the scheduler knows of what follows it, and where its input is."""
+
+from __future__ import annotations
+
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.near import Near
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.records import JobRun, StageRun
+
+__all__ = ["fits_whole", "new_stage"]
+
+
+def new_stage(
+    job: JobRun, index: int, key: str, now_ms: int, cluster: ClusterSpec, slots: Slots, part: int
+) -> StageRun:
+    """The stage ``index`` of a job, whose parents have all ended.
+
+    Its outlook is that of the JVM's ``DagOutlook``: the tasks of all stages that read its output, and
+    whether it is the last one.
+    """
+    spec = job.spec.stages[index]
+    next_tasks: int | None = None
+    last = False
+    if job.spec.dag_known:
+        widths = [
+            child.tasks
+            for child in job.spec.stages[index + 1 :]
+            if index in child.parents and child.part == spec.part
+        ]
+        next_tasks = sum(widths) if widths else None
+        last = job.stages_left == 1 and job.spec.end_known
+    stage = StageRun(job, index, spec, key, now_ms, next_tasks, last, part)
+    if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:
+        stage.near = Near(spec, slots.number, now_ms)
+    locality = cluster.locality
+    if locality is not None and spec.parents:
+        stage.local = {}
+        for parent in spec.parents:
+            stage.local.update(job.outputs[parent])
+        stage.local_racks = frozenset(slots.racks[node] for node in stage.local) - {-1}
+        if not spec.gang:
+            stage.rack_at_ms = now_ms + locality.wait_ms
+            stage.any_at_ms = stage.rack_at_ms + (locality.wait_ms if stage.local_racks else 0)
+    return stage
+
+
+def fits_whole(stage: StageRun, slots: Slots) -> bool:
+    """Whether a gang's tasks can all start now: on open and own held slots, or on open ones within the share
+    that the plan gives its job; it takes nobody else's holds."""
+    share = stage.job.share
+    if share is not None:
+        open_ = sum(min(count, slots.open_on(partition)) for partition, count in share.items())
+        return open_ >= len(stage.pending)
+    held = sum(slots.holders.get(stage.job, {}).values())
+    return slots.open_total + held >= len(stage.pending)
