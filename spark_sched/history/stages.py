@@ -21,7 +21,8 @@ _RUNS = Table(
     Column("id", ROW_ID, primary_key=True, autoincrement=True),
     Column("name", Text, nullable=False),
     Column("ended_ms", BigInteger, nullable=False),
-    Column("stages", Text, nullable=False),
+    # The column has the name that it had when stages were called phases: databases outlive versions.
+    Column("phases", Text, key="stages", nullable=False),
     Column("gap_ms", BigInteger),  # came later: older databases get it when they are opened
     Index("runs_by_name", "name", "id"),
     sqlite_autoincrement=True,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spark_sched.experiments.demo.plots import slowdown_svg, timeline_svg
 from spark_sched.experiments.demo.timeline import Timeline
 from spark_sched.reports.machine import basis_line
 from spark_sched.reports.pages import render_page
-from spark_sched.reports.plots import slowdown_svg, timeline_svg
 
 
 def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:

@@ -3,8 +3,8 @@ import json
 import pytest
 
 from spark_sched.errors import BadInputError
+from spark_sched.experiments.demo.plots import timeline_svg
 from spark_sched.experiments.demo.timeline import Span, lay_out, read_timeline
-from spark_sched.reports.plots import timeline_svg
 
 
 def span(start_ms, end_ms, kind="background"):
