@@ -27,7 +27,7 @@ THIN = 3
 def command() -> None:
     """Learn runtimes from history, and measure how well they are predicted.
 
-    docs/prediction.md says how and with what result.
+    docs/explanation/prediction.md says how and with what result.
 
     \b
     Examples:
@@ -48,7 +48,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     fell into the predicted intervals, before and after calibration.
 
     Where the trace has task durations: how much mean task times vary over time and over space, and how far
-    job sizes by pilots, by history and by both are off (docs/slearn.md).
+    job sizes by pilots, by history and by both are off (docs/explanation/slearn.md).
 
     \b
     Examples:

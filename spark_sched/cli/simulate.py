@@ -61,7 +61,7 @@ def command(
     """Run an experiment: a cluster, a workload, policies and seeds from a TOML file.
 
     Prints a table per class of jobs for every arm, means over the seeds; jobs that did not end are counted.
-    docs/simulator.md lists the file's keys; conf/experiments has files to begin with.
+    docs/explanation/simulator.md lists the file's keys; conf/experiments has files to begin with.
 
     \b
     Examples:

@@ -34,8 +34,8 @@ def command() -> None:
     """Read, make and measure workloads.
 
     Inputs are public traces (Google 2011 and 2019, Alibaba 2018, SWF, SWIM, Hawk, stage profiles), Spark
-    event logs (plain, gzip, zstd, rolling directories) and this command's own Parquet files. docs/traces.md
-    has the columns.
+    event logs (plain, gzip, zstd, rolling directories) and this command's own Parquet files.
+    docs/reference/traces.md lists the columns.
 
     \b
     Examples:
@@ -114,7 +114,7 @@ def convert(source: Path, out: Path, format_: str | None, executors: int | None,
 
 @command.group("generate")
 def generate() -> None:
-    """Draw a workload and write it as Parquet. docs/traces.md has the distributions."""
+    """Draw a workload and write it as Parquet. docs/reference/traces.md has the distributions."""
 
 
 @generate.command("e2e")

@@ -31,8 +31,8 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
     """Attribute evictions to machine failure, memory or disk excess, or a task of higher priority.
 
     PATH holds task_events/part-*, and may hold machine_events and task_usage. An eviction can have several
-    causes. Prints tables 5.1 and 5.2 and figure 5.2 of the priority scheduling thesis. docs/evictions.md
-    has the definitions.
+    causes. Prints tables 5.1 and 5.2 and figure 5.2 of the priority scheduling thesis.
+    docs/explanation/evictions.md has the definitions.
 
     \b
     Examples:

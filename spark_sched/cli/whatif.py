@@ -70,7 +70,8 @@ def command(
     """Replay Spark event logs, and say what other policies and settings would have made of them.
 
     An EVENTLOG is a file (plain or compressed), a rolling directory or a folder of logs, of stock Spark or of
-    this scheduler. The error of the replay as it really ran comes first. docs/whatif.md says how it works.
+    this scheduler. The error of the replay as it really ran comes first.
+    docs/explanation/whatif.md says how it works.
 
     \b
     Examples:

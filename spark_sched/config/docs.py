@@ -1,4 +1,4 @@
-"""``docs/configuration.md``, made from the declarations: ``python -m spark_sched.config.docs --write``."""
+"""``docs/reference/configuration.md``, generated from the declarations of the settings."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _main(arguments: list[str]) -> int:
     if arguments != ["--write"]:
         print(page, end="")
         return 0
-    target = Path(__file__).parents[2] / "docs" / "configuration.md"
+    target = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
     if not target.parent.is_dir():
         print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
         return 2

@@ -1,7 +1,7 @@
 """Every setting of the scheduler, declared once.
 
 The JVM side reads the same names and defaults (``jvm-bridge/…/Settings.scala``); a test compares the two,
-and ``docs/configuration.md`` is made from this file.
+and ``docs/reference/configuration.md`` is made from this file.
 """
 
 from __future__ import annotations

@@ -48,7 +48,9 @@ def validate(properties: Mapping[str, str]) -> Settings:
     given = {name: text for name, text in sorted(properties.items()) if name.startswith(PREFIX)}
     for name, text in given.items():
         if name not in BY_NAME:
-            raise BadInputError(f"{name} is not a setting{_near_key(name)}: docs/configuration.md lists all")
+            raise BadInputError(
+                f"{name} is not a setting{_near_key(name)}: docs/reference/configuration.md lists all"
+            )
         parse(BY_NAME[name], text)
     return Settings(given)
 

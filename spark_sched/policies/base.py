@@ -18,7 +18,7 @@ __all__ = ["Policy", "PolicySettings", "dated_plan", "depends_on_tasks", "make_p
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """The application's settings that policies read; ``docs/configuration.md`` says what each means."""
+    """The application's settings that policies read: ``docs/reference/configuration.md``."""
 
     reservation_enabled: bool
     isolation: float

@@ -1,11 +1,11 @@
-"""The part of docs/traces.md that is made from the columns' declarations."""
+"""The part of docs/reference/traces.md that is made from the columns' declarations."""
 
 from __future__ import annotations
 
 from spark_sched.traces.readers import FORMATS
 from spark_sched.traces.tables import TABLES
 
-REGENERATE = "python -m spark_sched.traces.docs docs/traces.md"
+REGENERATE = "python -m spark_sched.traces.docs docs/reference/traces.md"
 BEGIN = "<!-- made from the declarations: begin -->"
 END = "<!-- made from the declarations: end -->"
 

@@ -15,8 +15,8 @@ TEST_COMMAND = "pip install -e '.[dev]' && pytest"
 
 
 def test_the_configuration_page_is_what_the_declarations_generate(root):
-    page = (root / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert page == configuration_page(), f"docs/configuration.md is out of date: run `{REGENERATE}`"
+    page = (root / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    assert page == configuration_page(), f"docs/reference/configuration.md is out of date: run `{REGENERATE}`"
 
 
 def test_the_readme_has_the_two_commands(root):

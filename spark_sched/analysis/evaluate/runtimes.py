@@ -106,7 +106,7 @@ def evaluate(
         clock_s: for the times in the result, which tell nothing about accuracy.
 
     Returns:
-        What docs/prediction.md explains, ready for JSON.
+        What docs/explanation/prediction.md explains, ready for JSON.
 
     Raises:
         BadInputError: no job, or none in the second half that finished with a runtime.

@@ -57,7 +57,7 @@ class Question:
         for name in self.settings:
             if not name.startswith("spark.sched.") or name.startswith("spark.sched.job."):
                 raise BadInputError(
-                    f"--set names {name!r}, which is no setting of the scheduler: see docs/configuration.md"
+                    f"--set has the unknown setting {name!r}: docs/reference/configuration.md lists all"
                 )
         validate(self.settings)
 

@@ -1,7 +1,7 @@
 """Experiments: a cluster, a workload, arms (policy and knobs) and seeds, from one TOML file.
 
 Every arm runs the same jobs for a seed, and copies draw the same durations, so that arms can be compared in
-pairs. ``docs/simulator.md`` lists the keys.
+pairs. ``docs/explanation/simulator.md`` lists the keys.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Instead of a variable for each partition's part of a job, capacity is counted for unions of partitions: what
 may run only inside a union must fit into it. By Hall's theorem a split exists at a moment exactly if this
-holds for every union of partition sets that some job may use (``docs/model.md``).
+holds for every union of partition sets that some job may use (``docs/explanation/model.md``).
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def test_an_unknown_key_says_which_one_was_meant(name, meant):
 
 
 def test_an_unknown_key_like_no_other_gets_no_guess():
-    with pytest.raises(BadInputError, match="is not a setting: docs/configuration.md lists all"):
+    with pytest.raises(BadInputError, match="is not a setting: docs/reference/configuration.md lists all"):
         validate({"spark.sched.zzz": "1"})
 
 

@@ -141,5 +141,5 @@ def test_what_cannot_be_a_job_is_said_in_one_clause(change, reason):
 
 
 def test_the_page_of_the_columns_is_what_the_declarations_generate(root):
-    page = (root / "docs" / "traces.md").read_text(encoding="utf-8")
-    assert page == with_section(page), f"docs/traces.md is out of date: run `{REGENERATE}`"
+    page = (root / "docs" / "reference" / "traces.md").read_text(encoding="utf-8")
+    assert page == with_section(page), f"docs/reference/traces.md is out of date: run `{REGENERATE}`"

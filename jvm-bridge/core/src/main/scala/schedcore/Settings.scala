@@ -154,7 +154,7 @@ object Settings {
 
   private def unknown(key: String): BadSetting = {
     val near = All.map(_.name).minBy(Words.distance(_, key))
-    val hint = if (Words.distance(near, key) <= math.max(2, key.length / 4)) s"did you mean $near?" else "see docs/configuration.md."
+    val hint = if (Words.distance(near, key) <= math.max(2, key.length / 4)) s"did you mean $near?" else "see docs/reference/configuration.md."
     new BadSetting(s"Unknown setting $key: $hint")
   }
 

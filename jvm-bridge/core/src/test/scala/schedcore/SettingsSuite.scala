@@ -68,7 +68,7 @@ final class SettingsSuite extends AnyFunSuite {
   }
 
   test("a key that is near to none points to the documentation") {
-    assert(complaint("spark.sched.zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz" -> "1").endsWith("see docs/configuration.md."))
+    assert(complaint("spark.sched.zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz" -> "1").endsWith("see docs/reference/configuration.md."))
   }
 
   test("marks of jobs are no settings of the application") {
