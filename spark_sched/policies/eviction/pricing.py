@@ -1,0 +1,91 @@
+"""Evictions at a price: the work that is lost against the response time that is gained."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import deque
+from collections.abc import Mapping
+
+__all__ = ["Pricer"]
+
+#: Same as in V (equation 6.5).
+_WEIGHT_OFFSET = 3.0
+#: Demands remembered of each class, and ends remembered for the rate at which slots become free.
+_DEMANDS, _ENDS = 500, 200
+
+
+class Pricer:
+    """Weighs one eviction in the unit of V: a second of response time of a task of priority p counts
+    (p + a) / (tasks of p seen so far), since V is a mean over classes of class means.
+
+    - **Gain**: the seconds that the task would otherwise wait, times its value. The wait is the
+      number of tasks before it over the rate at which slots became free lately, or what the
+      victim is predicted to need still if that is shorter: then its slot is free sooner by itself.
+    - **Loss**: the victim does its lost work again and waits behind all of higher priority, times its value.
+
+    What it knows are arrivals and demands that were seen; nothing of the future.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[int, int] = {}
+        self._demands: dict[int, list[float]] = {}  # ascending
+        self._recent: dict[int, deque[float]] = {}
+        self._ends_s: deque[int] = deque(maxlen=_ENDS)
+
+    def arrived(self, priority: int) -> None:
+        """A task of this priority came for the first time."""
+        self._seen[priority] = self._seen.get(priority, 0) + 1
+
+    def finished(self, priority: int, demand: float, now_s: int) -> None:
+        """A task of this priority took this much CPU (cpu·s) in all and ended now."""
+        self._ends_s.append(now_s)
+        recent = self._recent.setdefault(priority, deque())
+        demands = self._demands.setdefault(priority, [])
+        recent.append(demand)
+        insort(demands, demand)
+        if len(recent) > _DEMANDS:
+            del demands[bisect_right(demands, recent.popleft()) - 1]
+
+    def value(self, priority: int) -> float:
+        """What a second of response time of one task counts in V."""
+        return (priority + _WEIGHT_OFFSET) / max(1, self._seen.get(priority, 0))
+
+    def remainder(self, priority: int, progress: float) -> float | None:
+        """Expected CPU time (cpu·s) that a task still needs after ``progress``, by tasks of its class that
+        needed more; None where none did."""
+        demands = self._demands.get(priority, [])
+        longer = demands[bisect_right(demands, progress) :]
+        return sum(longer) / len(longer) - progress if longer else None
+
+    def wait_s(self, ahead: int) -> float:
+        """Seconds until so many slots have become free."""
+        ends = self._ends_s
+        if len(ends) < 2:
+            return float("inf")
+        return ahead * max(1.0, ends[-1] - ends[0]) / (len(ends) - 1)
+
+    def victim(
+        self,
+        priority: int,
+        ahead: int,
+        behind: Mapping[int, int],
+        candidates: Mapping[int, tuple[int, float, float]],
+    ) -> int | None:
+        """The task whose eviction is most worth it for a waiting one; None where none is.
+
+        Args:
+            priority: of the waiting task.
+            ahead: slots that must become free until it has one without an eviction.
+            behind: by the victim's priority, how many would have to until the victim has one again.
+            candidates: by priority: task, CPU time that it would lose (cpu·s), and its present rate.
+        """
+        wait_s = self.wait_s(ahead)
+        best, most = None, 0.0
+        for low, (task, lost, rate) in candidates.items():
+            left = self.remainder(low, lost)
+            sooner_s = wait_s if left is None else min(wait_s, left / rate)
+            gain = self.value(priority) * sooner_s
+            loss = self.value(low) * (lost / rate + max(0.0, self.wait_s(behind[low] + 1) - wait_s))
+            if gain - loss > most:
+                best, most = task, gain - loss
+        return best

@@ -1,0 +1,95 @@
+"""What a preemptive policy allows, as data: the engine that applies it decides nothing by itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from spark_sched.errors import BadInputError, did_you_mean
+
+__all__ = ["PRODUCTION", "RULES", "PreemptionRule", "named_rule"]
+
+#: §5.1: production classes.
+PRODUCTION = frozenset({9, 10, 11})
+
+Victims = Literal["MRS", "RND", "LRS", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class PreemptionRule:
+    """Preemptive class-based scheduling with first-arrival order inside a class (§6.2.3.2).
+
+    Attributes:
+        order: waiting tasks by ``priority`` and then first arrival, or by first ``arrival`` alone.
+        victims: which task of the lowest running priority is evicted for one of strictly higher priority:
+            the most recently started, a random one, the least recently started; or ``none`` at all.
+        resume: an evicted task goes on where it was; else it starts anew and its work is lost.
+        limit: a task is evicted for priority this often at most (§7.3.4); None: without limit.
+        at_limit: the ``limit``-th eviction ``drop``s the task, as in the thesis; or the task can no longer be
+            evicted (``keep``).
+        powerful: WASP (§8.1.2): tasks of production classes get, and evict from, the most powerful slots.
+        sticky_slots: HYBRID (chapter 9): so many of the slots serve first come first served, before and apart
+            from the others; their tasks are not evicted for priority.
+        priced: an eviction must be worth its price (`pricing.Pricer`).
+    """
+
+    order: Literal["priority", "arrival"] = "priority"
+    victims: Victims = "MRS"
+    resume: bool = False
+    limit: int | None = None
+    at_limit: Literal["drop", "keep"] = "drop"
+    powerful: bool = False
+    sticky_slots: int = 0
+    priced: bool = False
+
+    def check(self) -> None:
+        """Raise BadInputError where a number makes no sense."""
+        if self.limit is not None and self.limit < 1:
+            raise BadInputError(f"limit is {self.limit} evictions of a task: use 1 or more")
+        if self.sticky_slots < 0:
+            raise BadInputError(f"sticky_slots is {self.sticky_slots}: use 0 or more")
+
+    def evictable(self, evictions: int) -> bool:
+        """Whether a task that was evicted this often for priority may be evicted again."""
+        return self.limit is None or self.at_limit == "drop" or evictions < self.limit
+
+    def drops(self, evictions: int) -> bool:
+        """Whether a task leaves with this many evictions for priority."""
+        return self.limit is not None and self.at_limit == "drop" and evictions >= self.limit
+
+
+RULES: Mapping[str, PreemptionRule] = {
+    "fcfs": PreemptionRule(order="arrival", victims="none"),
+    "mrs": PreemptionRule(victims="MRS"),
+    "rnd": PreemptionRule(victims="RND"),
+    "lrs": PreemptionRule(victims="LRS"),
+    "wasp": PreemptionRule(powerful=True),
+    "hybrid": PreemptionRule(powerful=True, sticky_slots=200),
+    "priced": PreemptionRule(limit=5, at_limit="keep", priced=True),
+}
+_LIMITED = re.compile(r"(mrs|rnd|lrs)(\d+)(-keep)?")
+
+
+def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
+    """``mrs``, ``rnd``, ``lrs``, ``fcfs``, ``wasp``, ``hybrid``, ``priced``; with a limit ``mrs5`` (drop) or
+    ``mrs5-keep`` (not evictable any more).
+
+    Raises:
+        BadInputError: there is no such rule.
+    """
+    limited = _LIMITED.fullmatch(name)
+    if limited is not None:
+        at_limit: Literal["drop", "keep"] = "keep" if limited[3] else "drop"
+        rule = replace(RULES[limited[1]], limit=int(limited[2]), at_limit=at_limit)
+    elif name in RULES:
+        rule = RULES[name]
+    else:
+        raise BadInputError(
+            f"the preemption rule {name!r} is unknown{did_you_mean(name, RULES)}: use one of "
+            f"{', '.join(RULES)}, or mrsN, rndN, lrsN with a limit N of evictions (mrsN-keep: not dropped)"
+        )
+    rule = replace(rule, resume=resume)
+    rule.check()
+    return rule

@@ -1,0 +1,135 @@
+"""Which running task is evicted: as a function of candidates, and as an index that looks at few of them."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spark_sched.policies.eviction.rules import PRODUCTION, PreemptionRule
+
+__all__ = ["Candidate", "RunningIndex", "choose_victim"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A running task that may be evicted. ``started``: its place in the order of starts; ``level``: how
+    powerful its slot is, 0 the most."""
+
+    task: int
+    priority: int
+    started: int
+    level: int = 0
+
+
+def choose_victim(
+    rule: PreemptionRule, priority: int, candidates: Sequence[Candidate], rng: random.Random
+) -> Candidate | None:
+    """The task to evict for one of ``priority``; None where no candidate has a strictly lower one.
+
+    It is of the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most powerful
+    slots that hold a lower priority (§8.1.2).
+    """
+    lower = [c for c in candidates if c.priority < priority]
+    if not lower or rule.victims == "none":
+        return None
+    if rule.powerful and priority in PRODUCTION:
+        level = min(c.level for c in lower)
+        lower = [c for c in lower if c.level == level]
+    lowest = min(c.priority for c in lower)
+    lower = [c for c in lower if c.priority == lowest]
+    if rule.victims == "RND":
+        return rng.choice(lower)
+    pick = max if rule.victims == "MRS" else min
+    return pick(lower, key=lambda c: c.started)
+
+
+class _Group:
+    """Evictable tasks of one priority on slots of one level, in the order of their starts."""
+
+    __slots__ = ("order", "place", "tasks")
+
+    def __init__(self) -> None:
+        self.order: OrderedDict[int, int] = OrderedDict()  # task -> started
+        self.tasks: list[int] = []  # for a random one
+        self.place: dict[int, int] = {}
+
+
+class RunningIndex:
+    """The same choice as `choose_victim` without a look at every running task."""
+
+    def __init__(self, rule: PreemptionRule, levels: int, rng: random.Random) -> None:
+        self._rule = rule
+        self._rng = rng
+        self._random = rule.victims == "RND"
+        self._groups: list[dict[int, _Group]] = [{} for _ in range(levels)]
+        self._all = range(levels)
+        self._starts = 0
+
+    def add(self, task: int, priority: int, level: int) -> None:
+        """An evictable task starts."""
+        group = self._groups[level].get(priority)
+        if group is None:
+            group = self._groups[level][priority] = _Group()
+        self._starts += 1
+        group.order[task] = self._starts
+        if self._random:
+            group.place[task] = len(group.tasks)
+            group.tasks.append(task)
+
+    def remove(self, task: int, priority: int, level: int) -> None:
+        """It ends, however; a task that was not added is passed over."""
+        group = self._groups[level].get(priority)
+        if group is None or group.order.pop(task, None) is None:
+            return
+        if self._random:
+            place, last = group.place.pop(task), group.tasks.pop()
+            if last != task:
+                group.tasks[place] = last
+                group.place[last] = place
+
+    def victim(self, priority: int) -> int | None:
+        """The task to evict for one of ``priority``, or None."""
+        if self._rule.victims == "none":
+            return None
+        if self._rule.powerful and priority in PRODUCTION:
+            for level in self._all:
+                lowest = self._lowest(priority, (level,))
+                if lowest is not None:
+                    return self._pick(lowest, (level,))
+            return None
+        lowest = self._lowest(priority, self._all)
+        return None if lowest is None else self._pick(lowest, self._all)
+
+    def of(self, priority: int) -> int | None:
+        """The task that would be evicted among those of exactly this priority, or None."""
+        present = any(p == priority and g.order for groups in self._groups for p, g in groups.items())
+        return self._pick(priority, self._all) if present else None
+
+    def priorities(self) -> list[int]:
+        """Priorities of evictable tasks, ascending."""
+        return sorted({p for groups in self._groups for p, group in groups.items() if group.order})
+
+    def _lowest(self, below: int, levels: Sequence[int]) -> int | None:
+        found = None
+        for level in levels:
+            for priority, group in self._groups[level].items():
+                if priority < below and group.order and (found is None or priority < found):
+                    found = priority
+        return found
+
+    def _pick(self, priority: int, levels: Sequence[int]) -> int:
+        groups = [g for level in levels if (g := self._groups[level].get(priority)) and g.order]
+        if self._random:
+            at = self._rng.randrange(sum(len(group.tasks) for group in groups))
+            for group in groups:
+                if at < len(group.tasks):
+                    return group.tasks[at]
+                at -= len(group.tasks)
+        last = self._rule.victims == "MRS"
+        ends = [
+            (group.order[task := next(reversed(group.order) if last else iter(group.order))], task)
+            for group in groups
+        ]
+        return (max(ends) if last else min(ends))[1]

@@ -1,0 +1,21 @@
+"""Priority scheduling with evictions on servers that share CPU and memory (thesis, chapters 6 to 9).
+
+An engine of its own beside `spark_sched.sim.engine`, because 15 h with 60,000 tasks and their evictions take
+that one minutes. It decides nothing: who is evicted, how often and from where says a
+`spark_sched.policies.eviction.PreemptionRule`.
+"""
+
+from spark_sched.sim.priority.engine import simulate_priorities
+from spark_sched.sim.priority.results import PriorityResult
+from spark_sched.sim.priority.servers import SLOT_CONFIGURATIONS, ServerType, thesis_servers
+from spark_sched.sim.priority.workload import TaskTable, table_of_trace
+
+__all__ = [
+    "SLOT_CONFIGURATIONS",
+    "PriorityResult",
+    "ServerType",
+    "TaskTable",
+    "simulate_priorities",
+    "table_of_trace",
+    "thesis_servers",
+]

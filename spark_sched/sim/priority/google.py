@@ -1,0 +1,83 @@
+"""Workload W-A: sampled from Google's trace, or generated from what the thesis prints about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.traces.generators.arrivals import bursty
+
+__all__ = ["TABLE_5_2", "ClassStatistics", "from_table_5_2", "sampled_window"]
+
+_HOURS = 15.0
+_TASKS = 60_000
+
+
+class ClassStatistics(NamedTuple):
+    """A row of table 5.2: share of tasks in %, mean CPU demand in cpu·s, mean CPU and memory usage."""
+
+    percent: float
+    cpu_demand: float
+    cpu_usage: float
+    memory_usage: float
+
+
+#: Table 5.2 without the classes whose share or demand it does not give (3, 5, 7).
+TABLE_5_2: Mapping[int, ClassStatistics] = {
+    0: ClassStatistics(23.29, 15.408, 0.0066832, 0.0035707),
+    1: ClassStatistics(12.78, 40.758, 0.012176, 0.0049097),
+    2: ClassStatistics(0.39, 382.12, 0.018668, 0.0061447),
+    4: ClassStatistics(59.94, 49.768, 0.019338, 0.0064713),
+    6: ClassStatistics(1.28, 12.628, 0.020213, 0.00298),
+    8: ClassStatistics(1.10, 25.975, 0.0037737, 0.003922),
+    9: ClassStatistics(1.19, 269.47, 0.0071297, 0.0042992),
+    10: ClassStatistics(0.01, 66.186, 0.0092705, 0.0042258),
+    11: ClassStatistics(0.01, 1506.8, 0.010355, 0.014984),
+}
+#: Short bursts on Poisson arrivals. 60,000 tasks in 15 h are given; the rest is such that a window of 1 min
+#: (10 min) has up to about as many arrivals as W-A has in table 9.2: 1,708 (3,802).
+_ARRIVALS = {"mean_gap_s": 1.5, "burst_gap_s": 0.035, "between_bursts_s": 3_176.0, "mean_burst_s": 49.0}
+
+
+def from_table_5_2(rng: np.random.Generator, *, hours: float = _HOURS) -> TaskTable:
+    """Tasks with the shares and means of table 5.2 and the burstiness of table 9.2.
+
+    As in the thesis' synthetic workloads, usage and execution length are exponential: a demand is the product
+    of two exponentials with the mean of the table.
+    """
+    arrival_s = bursty(rng, hours * 3600.0, **_ARRIVALS)
+    count = len(arrival_s)
+    percent = np.array([row.percent for row in TABLE_5_2.values()])
+    priority = rng.choice(list(TABLE_5_2), size=count, p=percent / percent.sum())
+    demand, memory = np.empty(count), np.empty(count)
+    for level, row in TABLE_5_2.items():
+        mine = priority == level
+        size = int(mine.sum())
+        demand[mine] = row.cpu_demand * rng.exponential(1.0, size) * rng.exponential(1.0, size)
+        memory[mine] = np.minimum(1.0, row.memory_usage * rng.exponential(1.0, size))
+    return TaskTable(arrival_s, priority, np.maximum(1e-3, demand), memory)
+
+
+def sampled_window(
+    source: TaskTable, rng: np.random.Generator, *, hours: float = _HOURS, tasks: int = _TASKS
+) -> TaskTable:
+    """About ``tasks`` tasks drawn one by one from a window of ``hours`` that begins anywhere in ``source``;
+    they keep their arrival, priority, demand and memory.
+
+    Raises:
+        BadInputError: ``source`` is shorter than the window.
+    """
+    length_s = hours * 3600.0
+    spare_s = float(source.arrival_s[-1]) - length_s
+    if spare_s < 0:
+        raise BadInputError(f"the trace is shorter than {hours:g} h: give a longer one or a smaller window")
+    begin_s = rng.uniform(0.0, spare_s)
+    rows = np.flatnonzero((source.arrival_s >= begin_s) & (source.arrival_s < begin_s + length_s))
+    rows = rows[rng.random(len(rows)) < min(1.0, tasks / max(1, len(rows)))]
+    return TaskTable(
+        source.arrival_s[rows] - begin_s, source.priority[rows], source.demand[rows], source.memory[rows]
+    )

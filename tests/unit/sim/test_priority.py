@@ -1,0 +1,242 @@
+"""Priority scheduling with evictions (thesis, chapters 6 to 9), small cases by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.policies.eviction import PreemptionRule, named_rule
+from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
+from spark_sched.sim.cluster import Power
+from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities, thesis_servers
+from spark_sched.sim.priority.google import TABLE_5_2, from_table_5_2, sampled_window
+from spark_sched.sim.priority.servers import with_levels
+
+#: 30 s to wake up before the first task is served.
+WAKE_S = 30
+POWER = Power(idle_w=100.0, cpu_w=60.0, memory_w=40.0, sleep_w=10.0)
+
+
+def tasks(*rows):
+    """``(arrival in s, priority, demand in cpu·s[, memory])``."""
+    columns = [np.array(column) for column in zip(*[(*row, 0.0)[:4] for row in rows], strict=True)]
+    return TaskTable(*(column.astype(float) for column in columns))
+
+
+def server(slots=1, cores=1, cpu=1.0, memory=0.0, count=1, name="s"):
+    return ServerType(name, count, cpu, memory, slots, cores, POWER)
+
+
+def run(workload, *kinds, rule="mrs", **options):
+    chosen = (
+        rule if isinstance(rule, PreemptionRule) else named_rule(rule, resume=options.pop("resume", False))
+    )
+    log = []
+    result = simulate_priorities(workload, kinds, chosen, observer=lambda *row: log.append(row), **options)
+    return result, log
+
+
+def test_tasks_share_the_cpu_equally_up_to_one_core_each():
+    result, _ = run(tasks((0, 0, 10), (0, 0, 10)), server(slots=2))
+    assert result.end_s.tolist() == [50, 50]  # 30 s awake, then half a core each
+    result, _ = run(tasks((0, 0, 10), (0, 0, 10)), server(slots=2, cores=4))
+    assert result.end_s.tolist() == [70, 70]  # a quarter of the server is the most
+
+
+def test_an_arrival_of_higher_priority_evicts_and_the_work_is_lost():
+    result, log = run(tasks((0, 0, 100), (80, 9, 10)), server())
+    assert log == [
+        ("start", 0, 0),
+        ("evict", 80, 0),
+        ("start", 80, 1),
+        ("end", 90, 1),
+        ("start", 90, 0),
+        ("end", 190, 0),
+    ]
+    assert result.wasted.tolist() == [50.0, 0.0]
+    assert result.summary()["WE"] == 50.0
+
+
+def test_a_resumed_task_goes_on_where_it_was():
+    result, _ = run(tasks((0, 0, 100), (80, 9, 10)), server(), resume=True)
+    assert result.end_s.tolist() == [140, 90]
+    assert result.summary()["WE"] == 0.0
+
+
+def test_equal_priority_waits():
+    result, _ = run(tasks((0, 4, 100), (80, 4, 10)), server())
+    assert result.priority_evictions.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("rule", "victim"),
+    [pytest.param("mrs", 1, id="most recently started"), pytest.param("lrs", 0, id="least recently started")],
+)
+def test_who_is_evicted(rule, victim):
+    workload = tasks((0, 0, 1000), (10, 0, 1000), (60, 1, 1000), (100, 9, 10))
+    _, log = run(workload, server(slots=3, cores=3), rule=rule)
+    assert ("evict", 100, victim) in log  # priority 0, not 1
+
+
+def test_without_priorities_nobody_is_evicted_and_arrival_decides():
+    _, log = run(tasks((0, 0, 100), (10, 0, 10), (20, 9, 10)), server(), rule="fcfs")
+    assert [task for what, _, task in log if what == "start"] == [0, 1, 2]
+
+
+def repeated(count):
+    return tasks((0, 0, 1000), *[(100 * (i + 1), 9, 1) for i in range(count)])
+
+
+def test_a_task_at_its_limit_is_dropped_or_evicted_no_more():
+    result, _ = run(repeated(8), server(), rule="mrs3")
+    assert (result.priority_evictions[0], result.summary()["dropped"]) == (3, 1)
+    assert np.isnan(result.end_s[0])
+    result, _ = run(repeated(8), server(), rule="mrs3-keep")
+    assert (result.priority_evictions[0], result.summary()["dropped"]) == (3, 0)
+    assert np.isfinite(result.end_s).all()
+
+
+def test_a_task_in_a_sticky_slot_is_not_evicted():
+    rule = PreemptionRule(sticky_slots=1)
+    workload = tasks((0, 0, 500), (1, 0, 500), (100, 9, 10))
+    result, log = run(workload, server(slots=2, cores=2), rule=rule)
+    assert ("evict", 100, 1) in log  # the first took the sticky slot
+    assert result.priority_evictions[0] == 0
+
+
+def test_sticky_slots_are_not_for_the_second_stage():
+    rule = PreemptionRule(sticky_slots=1)
+    _, log = run(tasks((0, 4, 500), (0, 4, 10), (0, 4, 10)), server(slots=2, cores=2), rule=rule)
+    starts = [(at, task) for what, at, task in log if what == "start"]
+    assert starts[:2] == [(0, 0), (0, 1)]
+    assert starts[2][0] == 50  # one regular slot: the third waits for the second
+
+
+def test_production_tasks_get_powerful_slots_and_evict_there():
+    kinds = with_levels([server(slots=4, name="normal"), server(slots=1, name="powerful")])
+    workload = tasks(*[(0, 0, 1000)] * 5, (100, 9, 10))
+    result, _ = run(workload, *kinds, rule="wasp")
+    assert result.response_s[5] == 10  # a whole server, though another task started last elsewhere
+    evicted = int(np.flatnonzero(result.priority_evictions)[0])
+    assert evicted < 5
+
+
+def test_a_task_whose_memory_is_missing_at_its_checkpoint_evicts_by_policy():
+    workload = tasks((0, 0, 1000, 0.6), (40, 9, 1000, 0.6))
+    kinds = (server(slots=2, cores=2, memory=1.0),)
+    last, _ = run(workload, *kinds, memory_eviction="LSF")
+    assert last.memory_evictions.tolist()[0] == 0
+    assert last.memory_evictions[1] >= 1  # the last started whose need is not met, whatever its priority
+    lowest, _ = run(workload, *kinds, memory_eviction="LPF")
+    assert lowest.memory_evictions[0] >= 1
+    assert lowest.memory_evictions[1] == 0
+
+
+def test_memory_policies_have_names():
+    with pytest.raises(BadInputError, match="LSF or LPF"):
+        run(tasks((0, 0, 1)), server(), memory_eviction="FIFO")
+
+
+def test_energy_until_the_last_arrival():
+    result, _ = run(tasks((100, 0, 10), (200, 0, 1)), server())
+    # Asleep, awake, ten seconds of work, asleep; the last arrival ends it.
+    assert result.energy_j == pytest.approx(100 * 10 + 30 * 200 + 10 * 160 + 60 * 10)
+
+
+def test_v_weighs_class_means():
+    result, _ = run(tasks((0, 0, 10), (50, 2, 10)), server(cores=1))
+    response = result.response_s
+    assert result.weighted_response() == pytest.approx((3 * response[0] + 5 * response[1]) / 2)
+
+
+def test_the_same_seed_gives_the_same_result():
+    workload = from_table_5_2(np.random.default_rng(1), hours=1.0)
+    kinds = thesis_servers("SC1")
+    runs = [simulate_priorities(workload, kinds, named_rule("rnd"), seed=3).summary() for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+def test_a_sampled_window_keeps_what_its_tasks_are():
+    source = from_table_5_2(np.random.default_rng(1), hours=3.0)
+    window = sampled_window(source, np.random.default_rng(2), hours=1.0, tasks=1_000)
+    assert 850 < len(window) < 1_150
+    assert window.arrival_s[-1] < 3600.0
+    assert set(window.demand) <= set(source.demand)
+
+
+@pytest.mark.parametrize("name", ["mrx", "mrs0", "mrs-keep"])
+def test_unknown_rules_are_refused(name):
+    with pytest.raises(BadInputError, match="limit|unknown"):
+        named_rule(name)
+
+
+def test_a_workload_must_be_one():
+    with pytest.raises(BadInputError, match="order of arrival"):
+        tasks((10, 0, 1), (0, 0, 1))
+    with pytest.raises(BadInputError, match="no CPU demand"):
+        tasks((0, 0, 0))
+
+
+# ---- WASC ----
+
+SERVERS = [
+    ServerKind("A", 68, 0.5, 8),
+    ServerKind("B", 39, 0.5, 8),
+    ServerKind("C", 10, 0.5, 8),
+    ServerKind("D", 8, 1.0, 8),
+]
+
+
+def usage(production, other):
+    """Table 5.2 with standard deviations as multiples of the mean usage, since it has none."""
+    return {
+        priority: ClassUsage(
+            row.percent,
+            row.cpu_demand,
+            row.cpu_usage,
+            row.cpu_usage * (production if priority >= 9 else other),
+        )
+        for priority, row in TABLE_5_2.items()
+    }
+
+
+def test_wasc_gives_table_8_1_from_table_5_2():
+    plan = slot_configuration(usage(2.0, 0.35), SERVERS)
+    assert plan.occupancy == pytest.approx(0.0766, abs=0.0005)
+    assert plan.slots == (24, 48)
+    assert {(s.name, s.count, s.slots, s.powerful) for s in plan.shares} == {
+        ("A", 68, 24, False),
+        ("B", 39, 24, False),
+        ("C", 10, 24, False),
+        ("D", 5, 24, True),
+        ("D", 3, 48, False),
+    }
+    assert plan.total == 3072
+
+
+def test_how_many_servers_are_powerful_needs_no_deviation():
+    for production in (1.6, 2.4):
+        shares = slot_configuration(usage(production, 0.3), SERVERS).shares
+        assert [(s.name, s.count) for s in shares if s.powerful] == [("D", 5)]
+
+
+def test_wasc_needs_both_groups():
+    with pytest.raises(BadInputError, match="production class"):
+        slot_configuration({0: ClassUsage(1, 1, 1, 0)}, SERVERS)
+
+
+def test_priced_evictions_are_refused_where_the_slot_is_free_soon():
+    # Many short tasks of priority 4 against long ones of priority 0: slots become free all the time.
+    rng = np.random.default_rng(1)
+    arrival = np.sort(rng.uniform(0, 2000, 600))
+    long = rng.random(600) < 0.3
+    workload = TaskTable(arrival, np.where(long, 0.0, 4.0), np.where(long, 200.0, 10.0), np.zeros(600))
+    kinds = (server(slots=8, cores=8, cpu=8.0),)
+    priced, _ = run(workload, *kinds, rule="priced")
+    plain, _ = run(workload, *kinds, rule="mrs5-keep")
+    assert priced.refused > 0
+    assert priced.wasted.sum() < plain.wasted.sum()
+    assert replace(named_rule("priced"), priced=False) == named_rule("mrs5-keep")
