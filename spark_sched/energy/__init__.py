@@ -1,0 +1,39 @@
+"""Data centres that count joules: placement of tasks on servers and switches that may sleep.
+
+The model, the optimum and the heuristics of chapters 3 and 4 of Çavdar's thesis, in rooms of their own: the
+event simulator knows nothing of them and pays nothing for them. See docs/energy.md.
+"""
+
+from __future__ import annotations
+
+from spark_sched.energy.demands import FLOW_SIZES, FlowSizes, Tasks, google_like
+from spark_sched.energy.gems import VARIANTS, Estimate, Variant, simulate_gems
+from spark_sched.energy.heuristics import HEURISTICS, Demand, Scheduler
+from spark_sched.energy.meter import Totals
+from spark_sched.energy.power import SERVER_TYPES, ServerType, SwitchType
+from spark_sched.energy.slots import simulate_slots
+from spark_sched.energy.topology import CHAPTER_4, LARGE, SMALL, Topology, types_by_ratio
+
+__all__ = [
+    "CHAPTER_4",
+    "FLOW_SIZES",
+    "HEURISTICS",
+    "LARGE",
+    "SERVER_TYPES",
+    "SMALL",
+    "VARIANTS",
+    "Demand",
+    "Estimate",
+    "FlowSizes",
+    "Scheduler",
+    "ServerType",
+    "SwitchType",
+    "Tasks",
+    "Topology",
+    "Totals",
+    "Variant",
+    "google_like",
+    "simulate_gems",
+    "simulate_slots",
+    "types_by_ratio",
+]

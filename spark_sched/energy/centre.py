@@ -1,0 +1,118 @@
+"""What is free in a data centre, and which of its nodes serve a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.energy.topology import Topology
+
+__all__ = ["CORE", "AGGREGATION", "ACCESS", "DataCentre", "InternalPath", "Path"]  # noqa: RUF022
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+#: Layers of switches, top down.
+CORE, AGGREGATION, ACCESS = range(3)
+
+#: Room below which a demand still fits: sums of many demands that came and went are not exact.
+ROOM = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """From the root to a server: its core, aggregation and access switch and the server, by number."""
+
+    core: int
+    aggregation: int
+    access: int
+    server: int
+
+
+@dataclass(frozen=True, slots=True)
+class InternalPath:
+    """Between two servers: over one access switch, or over two and the aggregation switch between them."""
+
+    access: int
+    server: int
+    master: int
+    aggregation: int = -1
+    master_access: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class DataCentre:
+    """Residual capacities and counts of tasks; a node without tasks sleeps (or idles, as the caller has it).
+
+    Attributes:
+        topology: what was there at the beginning.
+        cpu, memory: free in each server, shape (H,).
+        core_links, aggregation_links, access_links: free Gbps between core and aggregation (C, A), between
+            aggregation and access (A, X), between access and server (X, H).
+        tasks: tasks of each server, shape (H,).
+        flows: flows through each switch, by layer: shapes (C,), (A,), (X,).
+        cpu_size, memory_size: capacity of each server, shape (H,).
+    """
+
+    topology: Topology
+    cpu: Floats = field(init=False)
+    memory: Floats = field(init=False)
+    core_links: Floats = field(init=False)
+    aggregation_links: Floats = field(init=False)
+    access_links: Floats = field(init=False)
+    tasks: Ints = field(init=False)
+    flows: tuple[Ints, Ints, Ints] = field(init=False)
+    cpu_size: Floats = field(init=False)
+    memory_size: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        t = self.topology
+        kinds = np.array(t.servers)
+        self.cpu_size = np.array([kind.cpu for kind in t.types])[kinds]
+        self.memory_size = np.array([kind.memory for kind in t.types])[kinds]
+        self.cpu, self.memory = self.cpu_size.copy(), self.memory_size.copy()
+        self.core_links = np.full((t.cores, t.aggregations), t.core_gbps)
+        self.aggregation_links = np.full((t.aggregations, t.accesses), t.aggregation_gbps)
+        self.access_links = np.full((t.accesses, len(kinds)), t.access_gbps)
+        self.tasks = np.zeros(len(kinds), dtype=np.int64)
+        self.flows = (
+            np.zeros(t.cores, dtype=np.int64),
+            np.zeros(t.aggregations, dtype=np.int64),
+            np.zeros(t.accesses, dtype=np.int64),
+        )
+
+    def has_room(self, cpu: float, memory: float) -> NDArray[np.bool_]:
+        """Which servers have that much CPU and memory free, shape (H,)."""
+        found: NDArray[np.bool_] = (self.cpu >= cpu - ROOM) & (self.memory >= memory - ROOM)
+        return found
+
+    def place(self, path: Path, cpu: float, memory: float, gbps: float, sign: int = 1) -> None:
+        """Take a task's demands along its path; ``sign`` -1 gives them back."""
+        s = path.server
+        self.tasks[s] += sign
+        self.cpu[s] -= sign * cpu
+        self.memory[s] -= sign * memory
+        self.core_links[path.core, path.aggregation] -= sign * gbps
+        self.aggregation_links[path.aggregation, path.access] -= sign * gbps
+        self.access_links[path.access, s] -= sign * gbps
+        self.flows[CORE][path.core] += sign
+        self.flows[AGGREGATION][path.aggregation] += sign
+        self.flows[ACCESS][path.access] += sign
+        if sign < 0 and not self.tasks[s]:
+            # Nothing is left there: what rounding left goes, too.
+            self.cpu[s], self.memory[s] = self.cpu_size[s], self.memory_size[s]
+
+    def connect(self, path: InternalPath, gbps: float, sign: int = 1) -> None:
+        """Take bandwidth along an internal path; ``sign`` -1 gives it back."""
+        end = path.access if path.aggregation < 0 else path.master_access
+        self.access_links[path.access, path.server] -= sign * gbps
+        self.access_links[end, path.master] -= sign * gbps
+        self.flows[ACCESS][path.access] += sign
+        if path.aggregation >= 0:
+            self.aggregation_links[path.aggregation, path.access] -= sign * gbps
+            self.aggregation_links[path.aggregation, end] -= sign * gbps
+            self.flows[AGGREGATION][path.aggregation] += sign
+            self.flows[ACCESS][end] += sign

@@ -1,0 +1,54 @@
+"""The energy of nodes over a slot: operation and, for those asleep, activation (§3.1.2)."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.energy.centre import DataCentre
+from spark_sched.energy.paths import SwitchCosts
+from spark_sched.energy.topology import Topology
+
+__all__ = ["SlotCosts"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+class SlotCosts:
+    """Joules of a slot of ``slot_s`` seconds.
+
+    Attributes:
+        activation_j: of each server, P_peak · ρ; shape (H,).
+        idle_j: idle power over the slot, shape (H,).
+        cpu_j, memory_j: what a unit of CPU and of memory in use takes in the slot, shape (H,).
+        switch_j, switch_activation_j: of a switch of each layer that is on over the slot, and to turn it on.
+    """
+
+    def __init__(self, topology: Topology, slot_s: float) -> None:
+        kinds, types = np.array(topology.servers), topology.types
+        self.activation_j: Floats = np.array([t.peak_w for t in types])[kinds] * topology.server_wake_s
+        self.idle_j: Floats = np.array([t.idle_w for t in types])[kinds] * slot_s
+        self.cpu_j: Floats = np.array([t.cpu_w / t.cpu for t in types])[kinds] * slot_s
+        self.memory_j: Floats = np.array([t.memory_w / t.memory for t in types])[kinds] * slot_s
+        self.switch_j = [kind.on_w * slot_s for kind in topology.switches]
+        self.switch_activation_j = [kind.on_w * topology.switch_wake_s for kind in topology.switches]
+
+    def servers(self, centre: DataCentre, cpu: float, memory: float) -> Floats:
+        """Operation with a task's demand, and activation of servers asleep, shape (H,).
+
+        The load of other tasks is no cost of this path: it stays what it is wherever the task goes.
+        """
+        operation = self.idle_j + self.cpu_j * cpu + self.memory_j * memory
+        return np.where(centre.tasks == 0, operation + self.activation_j, operation)
+
+    def switches(self, centre: DataCentre) -> SwitchCosts:
+        """P_switch of each switch: operation, and activation of those asleep."""
+        layers = [
+            np.where(flows == 0, on_j + activation_j, on_j)
+            for on_j, activation_j, flows in zip(
+                self.switch_j, self.switch_activation_j, centre.flows, strict=True
+            )
+        ]
+        return SwitchCosts(*layers)

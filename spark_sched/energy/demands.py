@@ -1,0 +1,175 @@
+"""Tasks with CPU, memory and bandwidth demands, drawn from the short jobs of the Google 2011 trace."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.energy.topology import Topology
+from spark_sched.errors import BadInputError
+
+__all__ = ["FLOW_SIZES", "FlowSizes", "Tasks", "google_like"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+
+_DATA = "data/google2011_jobs.json"
+#: Longest task beside its job's mean: the spread inside a job is drawn, and its tail must end somewhere.
+_LONGEST = 4.0
+
+
+@dataclass(frozen=True)
+class FlowSizes:
+    """A distribution of flow sizes: bytes at cumulative shares, log-linear in between.
+
+    Raises:
+        BadInputError: shares do not rise from 0 to 1, or sizes are not positive and rising.
+    """
+
+    shares: tuple[float, ...]
+    sizes_b: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        rising = all(a < b for a, b in zip(self.shares, self.shares[1:], strict=False))
+        grows = all(0.0 < a < b for a, b in zip(self.sizes_b, self.sizes_b[1:], strict=False))
+        if len(self.shares) != len(self.sizes_b) or len(self.shares) < 2 or not rising or not grows:
+            raise BadInputError("flow sizes need as many rising shares as rising sizes above 0, two at least")
+        if self.shares[0] != 0.0 or self.shares[-1] != 1.0:
+            raise BadInputError(
+                f"shares of flow sizes go from 0 to 1, not {self.shares[0]} to {self.shares[-1]}"
+            )
+
+    def draw(self, count: int, rng: np.random.Generator) -> Floats:
+        """Sizes in bytes, shape (count,)."""
+        return np.exp(np.interp(rng.random(count), self.shares, np.log(self.sizes_b)))
+
+    def times(self, factor: float) -> FlowSizes:
+        """The same shares with sizes multiplied."""
+        return replace(self, sizes_b=tuple(factor * size for size in self.sizes_b))
+
+
+#: Shaped after the text of Benson et al., IMC 2010, which the thesis draws from ([42]): 80 % of the flows are
+#: below 10 kB and most bytes are in the largest tenth. The plotted curve itself is not published as numbers.
+FLOW_SIZES = FlowSizes((0.0, 0.5, 0.8, 0.9, 0.99, 1.0), (100.0, 1e3, 1e4, 1e5, 1e7, 1e8))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tasks:
+    """Tasks in the order of arrival; those of a job are neighbours, and the first of them is its master.
+
+    Attributes:
+        arrival_s: second of arrival, shape (N,), not falling.
+        job: number of the job, shape (N,).
+        duration_s: execution time in the trace, at exactly the CPU asked for; shape (N,).
+        cpu, memory: demand, the largest machine having 1; shape (N,).
+        external_b, internal_b: size of the flow to the outside and of that to the master; bytes, shape (N,).
+    """
+
+    arrival_s: Ints
+    job: Ints
+    duration_s: Floats
+    cpu: Floats
+    memory: Floats
+    external_b: Floats
+    internal_b: Floats
+
+    def __post_init__(self) -> None:
+        if len({len(column) for column in self._columns()}) != 1:
+            raise BadInputError("tasks need columns of one length")
+        if (np.diff(self.arrival_s) < 0).any():
+            raise BadInputError("tasks must be in the order of their arrival")
+        for name in ("duration_s", "cpu"):
+            if not (getattr(self, name) > 0.0).all():
+                raise BadInputError(f"{name} of a task is not above 0")
+        if not (self.memory >= 0.0).all():
+            raise BadInputError("memory of a task is below 0")
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def _columns(self) -> Sequence[NDArray[Any]]:
+        return (
+            self.arrival_s, self.job, self.duration_s, self.cpu, self.memory, self.external_b, self.internal_b
+        )  # fmt: skip
+
+    def master(self) -> Ints:
+        """The number of each task's master task, shape (N,)."""
+        _, first, member = np.unique(self.job, return_index=True, return_inverse=True)
+        return first[member].astype(np.int64)
+
+    def load(self, topology: Topology, horizon_s: float) -> float:
+        """CPU-seconds asked for over those that the data centre has in the horizon."""
+        return float((self.cpu * self.duration_s).sum()) / (topology.cpu * horizon_s)
+
+
+@functools.cache
+def _source() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath(_DATA).read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def google_like(
+    rng: np.random.Generator,
+    topology: Topology,
+    *,
+    horizon_s: float,
+    load: float = 0.3,
+    width: float = 1.0,
+    flows: FlowSizes = FLOW_SIZES,
+) -> Tasks:
+    """Jobs drawn from the trace's short jobs, at the trace's gaps scaled to a load.
+
+    All tasks of a job arrive in one second (§4.2.2), so that wide jobs are bursts; the gaps between jobs have
+    the trace's distribution. Durations inside a job are log-normal with the job's own spread.
+
+    Args:
+        horizon_s: no job arrives after it; seconds.
+        load: CPU-seconds asked for over those that there are, on average. The thesis states none; 0.3 is its
+            figure for servers in general (§3.1.2: busy 30 % of the time).
+        width: share of a job's tasks that are kept, each by chance; below 1 for data centres too small for
+            the trace's jobs, which arrive more often for that.
+        flows: sizes of external and internal flows.
+
+    Raises:
+        BadInputError: an argument is out of its range.
+    """
+    for name, value in (("horizon_s", horizon_s), ("load", load), ("width", width)):
+        if not value > 0.0:
+            raise BadInputError(f"{name} is {value!r} but must be above 0")
+    if width > 1.0:
+        raise BadInputError(f"width is {width!r} but is a share of a job's tasks: at most 1")
+    rows = {name: np.array(_source()[name], dtype=float)
+            for name in ("weight", "tasks", "mean_s", "cov", "cpu", "memory")}  # fmt: skip
+    share = rows["weight"] / rows["weight"].sum()
+    work = float((share * rows["tasks"] * width * rows["mean_s"] * rows["cpu"]).sum())
+    gap_s = work / (load * topology.cpu)
+    count = round(horizon_s / gap_s * 1.5) + 20
+    quantiles = _source()["arrival_gap_over_mean"]
+    gaps_s = gap_s * np.interp(rng.random(count), np.linspace(0.0, 1.0, len(quantiles)), quantiles)
+    at_s = np.cumsum(
+        gaps_s / np.interp(rng.random(100_000), np.linspace(0.0, 1.0, len(quantiles)), quantiles).mean()
+    )
+    at_s = at_s[at_s < horizon_s]
+    row = rng.choice(len(share), size=len(at_s), p=share)
+    widths = rng.binomial(rows["tasks"][row].astype(np.int64), width)
+    number = np.repeat(np.arange(len(row)), widths)
+    of = row[number]
+    sigma = np.sqrt(np.log1p(rows["cov"][of] ** 2))
+    factor = np.exp(rng.standard_normal(len(of)) * sigma - sigma**2 / 2.0)
+    return Tasks(
+        arrival_s=at_s[number].astype(np.int64),
+        job=number,
+        duration_s=np.maximum(1.0, rows["mean_s"][of] * np.minimum(factor, _LONGEST)),
+        cpu=np.maximum(1e-4, rows["cpu"][of]),
+        memory=rows["memory"][of],
+        external_b=flows.draw(len(of), rng),
+        internal_b=flows.draw(len(of), rng),
+    )

@@ -1,0 +1,140 @@
+"""The heuristics of chapter 3: BEPS, BFRS and RRS (§3.3). Each places a slot's tasks one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.energy.centre import DataCentre, Path
+from spark_sched.energy.costs import SlotCosts
+from spark_sched.energy.paths import best_path, reach
+
+__all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What a task needs: CPU and memory of its server, Gbps on every link of its path."""
+
+    cpu: float
+    memory: float
+    gbps: float
+
+
+class Scheduler(Protocol):
+    """Places a slot's tasks: takes their demands from the centre and returns a path, or None, for each."""
+
+    name: str
+
+    def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]: ...
+
+
+class Beps:
+    """Best energy path scheduling (figure 3.3): tasks sorted, each on the path of least energy.
+
+    O(k (A + X + H)) for k tasks where links have room, see `spark_sched.energy.paths`.
+
+    Args:
+        by: the demand that tasks are sorted by, smallest first; the thesis says so for GEMS alone (§4.3.1).
+    """
+
+    def __init__(self, by: Literal["cpu", "memory", "gbps"] = "memory") -> None:
+        self.name = f"BEPS-{'bandwidth' if by == 'gbps' else by}"
+        self._by = by
+
+    def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
+        """See `Scheduler`."""
+        found: list[Path | None] = [None] * len(demands)
+        for i in sorted(range(len(demands)), key=lambda i: getattr(demands[i], self._by)):
+            demand = demands[i]
+            server_cost = np.where(
+                centre.has_room(demand.cpu, demand.memory),
+                costs.servers(centre, demand.cpu, demand.memory),
+                np.inf,
+            )
+            found[i] = _take(centre, costs, demand, server_cost)
+        return found
+
+
+class Bfrs:
+    """Best resource fit scheduling (figure 3.4): the best fitting server first, then the best path to it.
+
+    Args:
+        measure: ``dot`` prefers the largest product of demand and free capacity, ``norm`` the smallest
+            distance between them (§3.3.2).
+    """
+
+    def __init__(self, measure: Literal["dot", "norm"]) -> None:
+        self.name = f"BFRS-{measure}"
+        self._measure = measure
+
+    def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
+        """See `Scheduler`."""
+        return [_to_first(centre, costs, demand, self._by_fit(centre, demand)) for demand in demands]
+
+    def _by_fit(self, centre: DataCentre, demand: Demand) -> Floats:
+        if self._measure == "dot":
+            return -(demand.cpu * centre.cpu + demand.memory * centre.memory)
+        return np.asarray((demand.cpu - centre.cpu) ** 2 + (demand.memory - centre.memory) ** 2)
+
+
+class Rrs:
+    """Round robin (§3.3.3): the next server that has room, then the best path to it."""
+
+    name = "RRS"
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
+        """See `Scheduler`."""
+        found = []
+        count = len(centre.tasks)
+        for demand in demands:
+            turn = (np.arange(count) - self._next) % count
+            path = _to_first(centre, costs, demand, turn.astype(float))
+            if path is not None:
+                self._next = (path.server + 1) % count
+            found.append(path)
+        return found
+
+
+def _take(centre: DataCentre, costs: SlotCosts, demand: Demand, server_cost: Floats) -> Path | None:
+    ways = reach(centre, costs.switches(centre), demand.gbps)
+    found = best_path(centre, ways, demand.gbps, server_cost)
+    if found is None:
+        return None
+    centre.place(found[1], demand.cpu, demand.memory, demand.gbps)
+    return found[1]
+
+
+def _to_first(centre: DataCentre, costs: SlotCosts, demand: Demand, rank: Floats) -> Path | None:
+    """The best path to the server of least rank that has room, and room on a path."""
+    rank = np.where(centre.has_room(demand.cpu, demand.memory), rank, np.inf)
+    while True:
+        server = int(rank.argmin())
+        if rank[server] == np.inf:
+            return None
+        only = np.full(len(rank), np.inf)
+        only[server] = 0.0
+        path = _take(centre, costs, demand, only)
+        if path is not None:
+            return path
+        rank[server] = np.inf
+
+
+#: Makers of the heuristics by name, as figure 3.6 has them; RRS remembers whose turn it is.
+HEURISTICS: dict[str, Callable[[], Scheduler]] = {
+    "BEPS-cpu": lambda: Beps("cpu"),
+    "BEPS-memory": lambda: Beps("memory"),
+    "BEPS-bandwidth": lambda: Beps("gbps"),
+    "BFRS-dot": lambda: Bfrs("dot"),
+    "BFRS-norm": lambda: Bfrs("norm"),
+    "RRS": Rrs,
+}

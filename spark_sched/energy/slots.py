@@ -1,0 +1,91 @@
+"""Chapter 3: tasks scheduled in slots, each for as long as it takes in the trace."""
+
+from __future__ import annotations
+
+import heapq
+
+import numpy as np
+
+from spark_sched.energy.centre import DataCentre, Path
+from spark_sched.energy.costs import SlotCosts
+from spark_sched.energy.demands import Tasks
+from spark_sched.energy.heuristics import Demand, Scheduler
+from spark_sched.energy.meter import Meter, Totals
+from spark_sched.energy.topology import Topology
+from spark_sched.errors import BadInputError
+
+__all__ = ["simulate_slots"]
+
+
+def simulate_slots(
+    topology: Topology, tasks: Tasks, scheduler: Scheduler, *, slot_s: int, horizon_s: int
+) -> Totals:
+    """Run the tasks under a scheduler from second 0 to ``horizon_s`` (figures 3.3 and 3.4).
+
+    A task holds CPU, memory and ``memory`` Gbps on its path (§3.4: μ = α^m Gbps) for its duration, rounded up
+    to slots. Servers start at once; waking them up costs energy alone (§3.1.2). Tasks without room wait.
+
+    Raises:
+        BadInputError: a slot is shorter than a second, or the horizon than a slot.
+    """
+    if slot_s < 1 or horizon_s < slot_s:
+        raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
+    centre, costs = DataCentre(topology), SlotCosts(topology, slot_s)
+    meter = Meter(centre, sleeps=True)
+    on_at_once = np.zeros(len(topology.servers), dtype=np.int64)
+    arrives = -(-tasks.arrival_s // slot_s)
+    lasts = np.maximum(1, np.ceil(tasks.duration_s / slot_s)).astype(np.int64)
+    demands = [
+        Demand(cpu, memory, memory)
+        for cpu, memory in zip(tasks.cpu.tolist(), tasks.memory.tolist(), strict=True)
+    ]
+    slots = horizon_s // slot_s
+    upcoming, now = 0, 0
+    waiting: list[int] = []
+    running: list[tuple[int, int, Path]] = []
+    meter.begin(0)
+    while now < slots:
+        # 1. Finished tasks give back what they hold; a node without tasks is asleep from then on.
+        ended = False
+        while running and running[0][0] <= now:
+            _, task, path = heapq.heappop(running)
+            demand = demands[task]
+            centre.place(path, demand.cpu, demand.memory, demand.gbps, -1)
+            meter.response(now * slot_s - int(tasks.arrival_s[task]))
+            ended = True
+        # 2. New tasks.
+        first = upcoming
+        while upcoming < len(arrives) and arrives[upcoming] <= now:
+            waiting.append(upcoming)
+            upcoming += 1
+        # 3. Those that wait get a path, if there is any.
+        if waiting and (ended or upcoming > first):
+            asleep = centre.tasks == 0
+            switches_asleep = [flows == 0 for flows in centre.flows]
+            paths = scheduler.place(centre, costs, [demands[task] for task in waiting])
+            left = []
+            for task, found in zip(waiting, paths, strict=True):
+                if found is None:
+                    left.append(task)
+                    continue
+                heapq.heappush(running, (now + int(lasts[task]), task, found))
+                meter.wait(now * slot_s - int(tasks.arrival_s[task]))
+            waiting = left
+            woken = asleep & (centre.tasks > 0)
+            meter.activate(
+                float(costs.activation_j[woken].sum()),
+                sum(
+                    joules * int((before & (flows > 0)).sum())
+                    for joules, before, flows in zip(
+                        costs.switch_activation_j, switches_asleep, centre.flows, strict=True
+                    )
+                ),
+                int(woken.sum()),
+            )
+        # 4. On to the next slot in which something happens.
+        following = [int(running[0][0])] if running else []
+        if upcoming < len(arrives):
+            following.append(int(arrives[upcoming]))
+        now = min([slots, *following])
+        meter.until(now * slot_s, on_at_once)
+    return meter.totals(queue=len(waiting), unconnected=0)
