@@ -25,7 +25,7 @@ from spark_sched.events import (
 from spark_sched.planner.log import Throttle
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
-from spark_sched.policies import Plan, Policy, depends_on_tasks
+from spark_sched.policies import ChangesWith, Plan, Policy
 from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.state import ClusterState, Snapshot
 
@@ -59,7 +59,7 @@ class PlannerLoop:
     """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
 
     A plan is made at most once per interval when something happened that the policy's plans depend on
-    (``changes_with``), and anew when the one before wanted that (``again_ms``). It is
+    (its `Capabilities`), and anew when the one before wanted that (``again_ms``). It is
     sent when its rules differ from those in force, and again before those expire. A refused plan or a failing
     policy is counted and logged, and the next interval tries again: the driver goes on by the last valid
     rules, then by its configuration.
@@ -112,7 +112,7 @@ class PlannerLoop:
         self._answer = answer
         self._close = close
         self._over = False
-        self._tasks_matter = depends_on_tasks(policy)
+        self._tasks_matter = policy.capabilities.changes_with > ChangesWith.STAGES
         self._throttle = Throttle()
         self._plans = 0
         self._in_force: Plan | None = None

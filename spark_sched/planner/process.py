@@ -26,7 +26,7 @@ from spark_sched.planner.log import blot_out, make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
-from spark_sched.policies import PolicySettings, check_settings, create, warm_up
+from spark_sched.policies import PolicySettings, check_settings, create
 from spark_sched.predict import (
     LIVE_VALUES_KEPT,
     Forecast,
@@ -61,7 +61,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
     runs, past = _run_store(settings, log), _runtime_store(settings, log)
     driver.settings_taken()
-    warm_up(policy)
+    policy.capabilities.warm_up()
     stages = StageHistory(
         runs,
         prior_alpha=settings[keys.RESERVATION_ALPHA],
@@ -70,7 +70,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     # Runtimes are learned whatever the policy: a history that begins with the first 3Sigma run knows nothing.
     runtimes = RuntimeHistory(stages, past)
     predictor: Predictor = runtimes
-    if getattr(policy, "task_times", False):
+    if policy.capabilities.task_times:
         predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
 
     def answer(

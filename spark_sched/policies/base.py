@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,68 @@ from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Policy", "PolicySettings", "dated_plan", "depends_on_tasks", "make_plan", "warm_up"]
+__all__ = ["Capabilities", "ChangesWith", "Policy", "PolicySettings", "dated_plan", "make_plan"]
+
+
+class ChangesWith(IntEnum):
+    """What a policy's plans can depend on; each member includes those before it.
+
+    Members:
+        ARRIVALS: a job's rules follow from its own marks, and its rank among equals from its arrival, so
+            that each job needs to be shown only once.
+        JOBS: which jobs are there, and the cluster's slots.
+        STAGES: how stages begin and end.
+        GATES: when the last pilot of a stage ended or was lost.
+        TASKS: what single tasks do.
+        ROUNDS: what was launched, seen before the clock goes on (simulator).
+        LAUNCHES: every single launch; live, plans are made as for ``TASKS``.
+    """
+
+    ARRIVALS = 1
+    JOBS = 2
+    STAGES = 3
+    GATES = 4
+    TASKS = 5
+    ROUNDS = 6
+    LAUNCHES = 7
+
+
+def _nothing() -> None:
+    """What most policies need to be ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a policy needs and what its plans may use, for those who run it.
+
+    Attributes:
+        changes_with: a new plan is made only after such a change. The default is right for any policy;
+            a smaller value saves plans.
+        changes_unforecast: the same while nothing is forecast; None: as ``changes_with``.
+        task_times: it wants `spark_sched.predict.tasks.pilots.TaskForecast`.
+        places: its plans limit jobs to slots of some executors (`JobPlan.share`).
+        start_times: its plans defer jobs (`JobPlan.deferred`, `JobPlan.start_ms`).
+        preempts: its plans evict running jobs (`JobPlan.evict`).
+        pilots: its plans run some tasks of a stage first (`JobPlan.pilots`).
+        new_jobs_wait: jobs that its last plan does not know start nothing (`Plan.new_jobs_wait`).
+        warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
+    """
+
+    changes_with: ChangesWith = ChangesWith.TASKS
+    changes_unforecast: ChangesWith | None = None
+    task_times: bool = False
+    places: bool = False
+    start_times: bool = False
+    preempts: bool = False
+    pilots: bool = False
+    new_jobs_wait: bool = False
+    warm_up: Callable[[], None] = _nothing
+
+    def changes(self, *, forecast: bool) -> ChangesWith:
+        """What its plans depend on, with or without forecasts."""
+        if forecast or self.changes_unforecast is None:
+            return self.changes_with
+        return self.changes_unforecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +116,16 @@ class Policy(Protocol):
     snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must use no
     other randomness and no clock.
 
-    Attributes of the class that are optional: ``task_times``: it wants `predict.pilots.TaskForecast`s.
-    ``warm_up()`` makes it ready, as `warm_up` calls it: compiling takes a while the first time on a machine.
-    The others save plans and never change one. ``changes_with`` says what its plans can depend on:
-    ``arrival`` (a job's rules follow from its own marks and its order among equals from its arrival),
-    ``jobs``, ``stages``, ``gates`` (the last pilot of a stage ended or was lost), ``tasks``, ``rounds`` or
-    ``launches``, each taking in the one before; without it they depend on ``tasks``. ``changes_unforecast``
-    says the same for as long as nothing is forecast.
+    Attributes:
+        name: in plans and messages.
+        capabilities: what it needs and what its plans may use.
     """
 
-    name: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
 
     def decide(
         self,
@@ -72,16 +134,6 @@ class Policy(Protocol):
         now_ms: int,
         rng: np.random.Generator,
     ) -> Plan: ...
-
-
-def warm_up(policy: Policy) -> None:
-    """Make the policy ready, so that its first plan takes no longer than others."""
-    getattr(policy, "warm_up", lambda: None)()
-
-
-def depends_on_tasks(policy: Policy) -> bool:
-    """Whether what single tasks do can make another plan (``changes_with``)."""
-    return getattr(policy, "changes_with", "tasks") not in ("arrival", "jobs", "stages")
 
 
 def dated_plan(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from spark_sched.config import Settings, keys
-from spark_sched.policies.base import Policy, warm_up
+from spark_sched.policies.base import ChangesWith, Policy
 from spark_sched.policies.plan import Plan, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
@@ -37,17 +37,17 @@ __all__ = [
 # last pilot of a stage ended or was lost.
 ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 32, 64, 128
 
-#: By a policy's attribute ``changes_with``. ``arrival``: it is shown each job once, so that a plan costs the
-#: same however many jobs are there. ``rounds``: it also sees what was launched before the clock goes on;
-#: ``launches``: it decides anew after every launch.
+#: By what a policy's plans depend on. Arrivals: it is shown each job once, so that a plan costs the same
+#: however many jobs are there. Rounds: it also sees what was launched before the clock goes on; launches: it
+#: decides anew after every launch.
 _MASKS = {
-    "arrival": ARRIVALS,
-    "jobs": ARRIVALS | JOBS | NODES,
-    "stages": ARRIVALS | JOBS | STAGES | NODES,
-    "gates": ARRIVALS | JOBS | STAGES | GATES | NODES,
-    "tasks": ARRIVALS | JOBS | STAGES | TASKS | NODES,
-    "rounds": ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES,
-    "launches": ARRIVALS | JOBS | STAGES | TASKS | LAUNCHES | NODES,
+    ChangesWith.ARRIVALS: ARRIVALS,
+    ChangesWith.JOBS: ARRIVALS | JOBS | NODES,
+    ChangesWith.STAGES: ARRIVALS | JOBS | STAGES | NODES,
+    ChangesWith.GATES: ARRIVALS | JOBS | STAGES | GATES | NODES,
+    ChangesWith.TASKS: ARRIVALS | JOBS | STAGES | TASKS | NODES,
+    ChangesWith.ROUNDS: ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES,
+    ChangesWith.LAUNCHES: ARRIVALS | JOBS | STAGES | TASKS | LAUNCHES | NODES,
 }
 
 
@@ -64,16 +64,14 @@ class Planner:
     def __init__(
         self, policy: Policy, predictor: Predictor | None, rng: np.random.Generator, every_ms: int = 0
     ) -> None:
-        warm_up(policy)
+        policy.capabilities.warm_up()
         self.policy = policy
         self.predictor = predictor
         self.every_ms = every_ms
-        changes_with = getattr(policy, "changes_with", "tasks")
-        if predictor is None:
-            changes_with = getattr(policy, "changes_unforecast", changes_with)
+        changes_with = policy.capabilities.changes(forecast=predictor is not None)
         self.mask = _MASKS[changes_with]
         #: Jobs are decided on one by one, when they come.
-        self.one_by_one = changes_with == "arrival"
+        self.one_by_one = changes_with is ChangesWith.ARRIVALS
         self.plans = 0
         self._rng = rng
 

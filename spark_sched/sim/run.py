@@ -78,7 +78,7 @@ def simulate(
             f"predictor is {predictor!r}{did_you_mean(predictor, PREDICTORS)} but must be one of "
             f"{', '.join(PREDICTORS)}"
         )
-    if getattr(chosen, "task_times", False) and not isinstance(knows, TaskTimes):
+    if chosen.capabilities.task_times and not isinstance(knows, TaskTimes):
         knows = TaskTimes(knows, TaskHistory() if predictor == "3sigma" else None)
     planner = Planner(chosen, knows, np.random.default_rng(seed), plan_every_ms)
     simulation = Simulation(

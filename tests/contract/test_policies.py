@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,23 @@ def test_nobody_is_evicted_whom_the_driver_would_not_evict(
     assert all(world[0].jobs[entry.job].evictable for entry in plan.jobs if entry.evict)
 
 
+@every_policy
+@given(world=worlds())
+def test_a_plan_uses_nothing_that_the_policy_does_not_declare(
+    policy: Policy, world: tuple[Snapshot, dict[str, Forecast]]
+) -> None:
+    plan = decide(policy, world)
+    used = {
+        "places": any(entry.share is not None for entry in plan.jobs),
+        "start_times": any(entry.deferred or entry.start_ms is not None for entry in plan.jobs),
+        "preempts": any(entry.evict for entry in plan.jobs),
+        "pilots": any(entry.pilots is not None for entry in plan.jobs),
+        "new_jobs_wait": plan.new_jobs_wait,
+    }
+    can = asdict(policy.capabilities)
+    assert [name for name, uses in used.items() if uses and not can[name]] == []
+
+
 def full_cluster(*, restartable: bool) -> tuple[Snapshot, dict[str, Forecast]]:
     """A best-effort job on all four slots, for ten minutes in all, and an SLO job that must start at once."""
     state = ClusterState()
@@ -142,10 +160,11 @@ def test_a_full_cluster_that_may_not_be_evicted_is_waited_for(policy: Policy) ->
     assert [entry.job for entry in plan.jobs if entry.evict] == []
 
 
-@pytest.mark.parametrize("name", ["prio", "3sigma"])
-def test_policies_that_preempt_do_so_where_the_driver_would(name: str) -> None:
-    plan = decide(create(name, DEFAULTS), full_cluster(restartable=True))
-    assert [entry.job for entry in plan.jobs if entry.evict] == ["runs"]
+@every_policy
+def test_policies_that_preempt_do_so_where_the_driver_would(policy: Policy) -> None:
+    plan = decide(create(policy.name, DEFAULTS), full_cluster(restartable=True))
+    evicted = [entry.job for entry in plan.jobs if entry.evict]
+    assert evicted == (["runs"] if policy.capabilities.preempts else [])
 
 
 @every_policy

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.config import validate
-from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.policies import Capabilities, ChangesWith, Plan, PolicySettings, create
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 from spark_sched.state import Snapshot
@@ -52,8 +52,7 @@ def clusters(draw: st.DrawFn) -> ClusterSpec:
 class Evicting:
     """A policy whose jobs are killed now and then on top: any attempt may be lost, pilots above all."""
 
-    changes_with = "gates"
-    task_times = True
+    capabilities = Capabilities(ChangesWith.GATES, task_times=True)
 
     def __init__(self, name: str, odds: float) -> None:
         self.name = name

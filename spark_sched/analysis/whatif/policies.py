@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.simple.fifo import FifoPolicy
 from spark_sched.predict import Forecast
@@ -53,7 +53,7 @@ class StockFair:
     """
 
     name = "stock FAIR"
-    changes_with = "launches"
+    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES)
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.plan import Plan, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
@@ -30,8 +30,7 @@ class ReservationPolicy:
     """
 
     name = "reservation"
-    changes_with = "stages"
-    changes_unforecast = "arrival"
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES, changes_unforecast=ChangesWith.ARRIVALS)
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
@@ -29,8 +29,8 @@ class FairPolicy:
     """Pools below their minimum share first, then pools by running tasks over weight; FIFO within a pool.
 
     The order of Spark's ``FairSchedulingAlgorithm``. A plan's ranks hold until the next plan, so that shares
-    are exact only where plans are made at every launch (``changes_with``); between two plans the first job
-    takes all slots that come free.
+    are exact only where plans are made at every launch (``ChangesWith.LAUNCHES``); between two plans the
+    first job takes all slots that come free.
 
     Args:
         settings: of the application.
@@ -39,7 +39,7 @@ class FairPolicy:
     """
 
     name = "fair"
-    changes_with = "launches"
+    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES)
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
@@ -18,7 +18,7 @@ class FifoPolicy:
     """Jobs in the order of their arrival, all of priority 0; none holds a slot."""
 
     name = "fifo"
-    changes_with = "arrival"
+    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

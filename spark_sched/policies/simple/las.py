@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
@@ -29,12 +29,12 @@ class LasPolicy:
     """Jobs by the slot-milliseconds they have used so far, least first; new ones before all others.
 
     Service is folded from the snapshots: between two of them a job is taken to keep the slots that it ran
-    on at the first, so that it should see what was launched (``changes_with``). A job first seen while
+    on at the first, so that it should see what was launched (``ChangesWith.ROUNDS``). A job first seen while
     it runs is credited with its running tasks' ages.
     """
 
     name = "las"
-    changes_with = "rounds"
+    capabilities = Capabilities(changes_with=ChangesWith.ROUNDS)
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

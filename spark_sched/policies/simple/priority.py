@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
@@ -19,7 +19,7 @@ class PriorityPolicy:
     alone."""
 
     name = "priority"
-    changes_with = "arrival"
+    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
@@ -19,7 +19,7 @@ class ShortestFirstPolicy:
     """Jobs by their total work in slot-milliseconds; jobs of unknown size come last, in order of arrival."""
 
     name = "shortest-first"
-    changes_with = "stages"
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES)
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

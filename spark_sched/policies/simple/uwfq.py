@@ -14,7 +14,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
@@ -145,7 +145,7 @@ class UwfqPolicy:
     """
 
     name = "uwfq"
-    changes_with = "jobs"
+    capabilities = Capabilities(changes_with=ChangesWith.JOBS)
 
     def __init__(self, settings: PolicySettings, *, user_weights: Mapping[str, float] | None = None) -> None:
         self._settings = settings

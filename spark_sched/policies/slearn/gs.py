@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
@@ -60,9 +60,9 @@ class GenericScheduler:
         doubts: whether history holds is checked by pilots now and then (§7).
     """
 
-    #: It wants `TaskForecast`s.
-    task_times = True
-    changes_with = "gates"
+    capabilities = Capabilities(
+        changes_with=ChangesWith.GATES, task_times=True, start_times=True, pilots=True, new_jobs_wait=True
+    )
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.slearn.queues import Queues
@@ -36,8 +36,7 @@ class GsLasPolicy:
     """Queues by the slot-milliseconds attained so far, FIFO within them, weighted shares between."""
 
     name = "gs-las"
-    task_times = True
-    changes_with = "stages"
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES, task_times=True)
 
     def __init__(self, settings: PolicySettings, queues: Queues | None = None) -> None:
         self._settings = settings

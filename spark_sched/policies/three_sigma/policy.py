@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_sched.policies.base import PolicySettings, dated_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import conditional, curves, means, utilities
@@ -98,7 +98,14 @@ class SigmaPolicy:
         clock_s: for the runtimes in a plan's quality, and nothing else; None: they are not measured.
     """
 
-    changes_with = "stages"
+    capabilities = Capabilities(
+        changes_with=ChangesWith.STAGES,
+        places=True,
+        start_times=True,
+        preempts=True,
+        new_jobs_wait=True,
+        warm_up=warm_up,
+    )
 
     def __init__(
         self,
@@ -121,10 +128,6 @@ class SigmaPolicy:
         # What was reckoned of waiting and of running jobs, by key, next to what it was reckoned from.
         self._pending: dict[str, tuple[object, PendingJob | None]] = {}
         self._running: dict[str, tuple[object, _RunningJob]] = {}
-
-    def warm_up(self) -> None:
-        """Load, or compile, what ``decide`` runs."""
-        warm_up()
 
     def decide(
         self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator

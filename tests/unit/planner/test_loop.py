@@ -18,7 +18,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.planner.recorder import EventRecorder
-from spark_sched.policies import Plan, Policy, PolicySettings, create
+from spark_sched.policies import Capabilities, ChangesWith, Plan, Policy, PolicySettings, create
 from spark_sched.predict import Forecast, StageHistory
 from spark_sched.state import JobSummary, Snapshot, Summary
 
@@ -73,6 +73,7 @@ class Brittle:
     """A policy that fails when told to."""
 
     name = "brittle"
+    capabilities = Capabilities()
 
     def __init__(self) -> None:
         self.broken = False
@@ -299,6 +300,7 @@ class Timed:
     """A policy that wants to plan again at times of the driver's clock."""
 
     name = "timed"
+    capabilities = Capabilities()
 
     def __init__(self, wait_ms: int | None) -> None:
         self.wait_ms = wait_ms
@@ -338,9 +340,11 @@ def test_a_plan_that_wants_the_next_one_at_once_waits_for_the_interval(
     assert (gaps_ms >= 200).all()
 
 
-@pytest.mark.parametrize(("changes_with", "asked"), [("stages", 1), ("gates", 2), (None, 2)])
+@pytest.mark.parametrize(
+    ("changes_with", "asked"), [(ChangesWith.STAGES, 1), (ChangesWith.GATES, 2), (ChangesWith.TASKS, 2)]
+)
 def test_what_single_tasks_do_makes_a_plan_only_where_plans_depend_on_it(
-    driver: FakeDriver, logged: io.StringIO, changes_with: str | None, asked: int
+    driver: FakeDriver, logged: io.StringIO, changes_with: ChangesWith, asked: int
 ) -> None:
     class Counting(Brittle):
         times = 0
@@ -350,8 +354,7 @@ def test_what_single_tasks_do_makes_a_plan_only_where_plans_depend_on_it(
             return super().decide(*about)
 
     policy = Counting()
-    if changes_with is not None:
-        policy.changes_with = changes_with  # type: ignore[attr-defined]
+    policy.capabilities = Capabilities(changes_with)
     loop = make(driver, logged, policy)
     driver.say(job("a"), stage("a", 0, 9), reset=True)
     loop.cycle()

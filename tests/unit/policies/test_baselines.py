@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_sched.config import validate
-from spark_sched.policies import Policy, PolicySettings, create
+from spark_sched.policies import Capabilities, ChangesWith, Policy, PolicySettings, create
 from spark_sched.policies.simple.fair import FairPolicy, Pool
 from spark_sched.policies.simple.uwfq import UwfqPolicy, VirtualTime
 from spark_sched.sim import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
@@ -128,7 +128,7 @@ def test_plans_asked_twice_about_one_snapshot_are_the_same(name: str) -> None:
     same: list[bool] = []
 
     class Twice:
-        changes_with = "rounds"
+        capabilities = Capabilities(ChangesWith.ROUNDS)
         name = inner.name
 
         def decide(self, *given):  # type: ignore[no-untyped-def]

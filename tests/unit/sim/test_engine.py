@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event
-from spark_sched.policies import Plan, PolicySettings, available, create
+from spark_sched.policies import Capabilities, ChangesWith, Plan, PolicySettings, available, create
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, Locality, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.planning import Planner
@@ -167,7 +167,7 @@ def test_a_hold_expires_and_the_slot_goes_to_who_waits() -> None:
 class Watching:
     """A policy that compares every snapshot it is given with the state that live code makes of the events."""
 
-    changes_with = "tasks"
+    capabilities = Capabilities(ChangesWith.TASKS)
 
     def __init__(self, state: ClusterState) -> None:
         self.name = "reservation"
@@ -249,7 +249,7 @@ def test_showing_a_policy_each_job_once_changes_nothing_where_jobs_are_decided_o
 ) -> None:
     jobs, cluster = specs(drawn), ClusterSpec(uniform_nodes(2, 2))
     always = create(policy, PolicySettings.from_config(validate({})))
-    always.changes_with = always.changes_unforecast = "tasks"  # type: ignore[attr-defined]
+    always.capabilities = Capabilities(ChangesWith.TASKS)  # type: ignore[misc]
     assert Planner(always, None, np.random.default_rng(0)).one_by_one is False
     first, second = simulate(cluster, jobs, policy), simulate(cluster, jobs, always)
     assert (first.jobs, first.tasks) == (second.jobs, second.tasks)

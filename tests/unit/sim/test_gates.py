@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.policies import JobPlan, PilotSet, Plan
+from spark_sched.policies import Capabilities, ChangesWith, JobPlan, PilotSet, Plan
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import JobView, Snapshot
@@ -18,7 +18,7 @@ class Scripted:
     """Plans what a function of (job, now) says."""
 
     name = "scripted"
-    changes_with = "gates"
+    capabilities = Capabilities(ChangesWith.GATES)
 
     def __init__(
         self, say: Callable[[JobView, int], Mapping[str, Any]], weights: tuple[float, ...] = ()

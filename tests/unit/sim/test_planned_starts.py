@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spark_sched.config import validate
-from spark_sched.policies import JobPlan, Plan, PolicySettings, create
+from spark_sched.policies import Capabilities, ChangesWith, JobPlan, Plan, PolicySettings, create
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import Snapshot
@@ -25,7 +25,7 @@ class Scripted:
     """Plans what a function of (job, now) says; another function of now tells whether unknown jobs wait."""
 
     name = "scripted"
-    changes_with = "stages"
+    capabilities = Capabilities(ChangesWith.STAGES)
 
     def __init__(self, say, again_ms=None, new_jobs_wait=lambda now: True) -> None:
         self._say = say
@@ -206,8 +206,7 @@ class Recorded:
     def __init__(self, name: str) -> None:
         self._policy = create(name, SETTINGS)
         self.name = name
-        self.changes_with = self._policy.changes_with
-        self.new_jobs_wait = getattr(self._policy, "new_jobs_wait", False)
+        self.capabilities = self._policy.capabilities
         self.plans: list[Plan] = []
 
     def decide(self, *arguments) -> Plan:

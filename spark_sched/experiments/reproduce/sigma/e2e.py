@@ -13,7 +13,7 @@ import numpy as np
 from spark_sched.config import validate
 from spark_sched.events import Event
 from spark_sched.experiments.simulate.from_trace import jobs_of_trace
-from spark_sched.policies import Plan, PolicySettings, create, warm_up
+from spark_sched.policies import Plan, PolicySettings, create
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.runtimes.active import RuntimeHistory
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -246,11 +246,10 @@ class _Noting:
 
     def __init__(self, name: str) -> None:
         self._inner = create(name, PolicySettings.from_config(validate({})))
-        warm_up(self._inner)
         if hasattr(self._inner, "_clock_s"):
             self._inner._clock_s = time.process_time
         self.name = name
-        self.changes_with = getattr(self._inner, "changes_with", "tasks")
+        self.capabilities = self._inner.capabilities
         self._cycle_ms: list[float] = []
         self._solve_ms: list[float] = []
         self._pending: list[int] = []
