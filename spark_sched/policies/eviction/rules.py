@@ -70,11 +70,12 @@ RULES: Mapping[str, PreemptionRule] = {
     "priced": PreemptionRule(limit=5, at_limit="keep", priced=True),
 }
 _LIMITED = re.compile(r"(mrs|rnd|lrs)(\d+)(-keep)?")
+_STICKY = re.compile(r"hybrid(\d+)")
 
 
 def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
     """``mrs``, ``rnd``, ``lrs``, ``fcfs``, ``wasp``, ``hybrid``, ``priced``; with a limit ``mrs5`` (drop) or
-    ``mrs5-keep`` (not evictable any more).
+    ``mrs5-keep`` (not evictable any more); with so many sticky slots ``hybrid1536``.
 
     Raises:
         BadInputError: there is no such rule.
@@ -83,6 +84,8 @@ def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
     if limited is not None:
         at_limit: Literal["drop", "keep"] = "keep" if limited[3] else "drop"
         rule = replace(RULES[limited[1]], limit=int(limited[2]), at_limit=at_limit)
+    elif (sticky := _STICKY.fullmatch(name)) is not None:
+        rule = replace(RULES["hybrid"], sticky_slots=int(sticky[1]))
     elif name in RULES:
         rule = RULES[name]
     else:

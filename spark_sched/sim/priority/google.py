@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.traces.evictions.tables import FINISH, LOST, SCHEDULE, SUBMIT, EvictionTables
 from spark_sched.traces.generators.arrivals import bursty
+from spark_sched.traces.lines import Progress
 
-__all__ = ["TABLE_5_2", "ClassStatistics", "from_table_5_2", "sampled_window"]
+__all__ = [
+    "TABLE_5_2",
+    "ClassStatistics",
+    "FinishedTasks",
+    "finished_tasks",
+    "sampled_window",
+    "short_bursts",
+    "tasks_of_table_5_2",
+]
 
 _HOURS = 15.0
 _TASKS = 60_000
@@ -43,13 +55,17 @@ TABLE_5_2: Mapping[int, ClassStatistics] = {
 _ARRIVALS = {"mean_gap_s": 1.5, "burst_gap_s": 0.035, "between_bursts_s": 3_176.0, "mean_burst_s": 49.0}
 
 
-def from_table_5_2(rng: np.random.Generator, *, hours: float = _HOURS) -> TaskTable:
-    """Tasks with the shares and means of table 5.2 and the burstiness of table 9.2.
+def short_bursts(rng: np.random.Generator, hours: float = _HOURS) -> np.ndarray:
+    """Arrivals in s with the burstiness of W-A in table 9.2."""
+    return bursty(rng, hours * 3600.0, **_ARRIVALS)
+
+
+def tasks_of_table_5_2(rng: np.random.Generator, arrival_s: np.ndarray) -> TaskTable:
+    """Tasks that arrive then, with the shares and means of table 5.2.
 
     As in the thesis' synthetic workloads, usage and execution length are exponential: a demand is the product
     of two exponentials with the mean of the table.
     """
-    arrival_s = bursty(rng, hours * 3600.0, **_ARRIVALS)
     count = len(arrival_s)
     percent = np.array([row.percent for row in TABLE_5_2.values()])
     priority = rng.choice(list(TABLE_5_2), size=count, p=percent / percent.sum())
@@ -60,6 +76,67 @@ def from_table_5_2(rng: np.random.Generator, *, hours: float = _HOURS) -> TaskTa
         demand[mine] = row.cpu_demand * rng.exponential(1.0, size) * rng.exponential(1.0, size)
         memory[mine] = np.minimum(1.0, row.memory_usage * rng.exponential(1.0, size))
     return TaskTable(arrival_s, priority, np.maximum(1e-3, demand), memory)
+
+
+@dataclass(frozen=True)
+class FinishedTasks:
+    """Tasks that came and finished in the tables, in the order of arrival: arrival and duration of the last
+    attempt in s, priority, CPU and memory request (largest machine = 1)."""
+
+    arrival_s: np.ndarray
+    duration_s: np.ndarray
+    priority: np.ndarray
+    cpus: np.ndarray
+    memory: np.ndarray
+
+    def by_request(self) -> TaskTable:
+        """CPU demand = CPU request × duration, memory = memory request."""
+        return self._table(self.cpus, self.memory)
+
+    def by_usage(self) -> TaskTable:
+        """As `by_request`, with the requests of each class scaled such that their mean over time is the mean
+        usage of table 5.2. Users request more than they use, and there is no usage table."""
+        cpus, memory = self.cpus.copy(), self.memory.copy()
+        for priority in np.unique(self.priority):
+            mine = self.priority == priority
+            if int(priority) in TABLE_5_2:
+                row, weights = TABLE_5_2[int(priority)], self.duration_s[mine]
+                cpus[mine] *= row.cpu_usage / max(1e-9, np.average(cpus[mine], weights=weights))
+                memory[mine] *= row.memory_usage / max(1e-9, np.average(memory[mine], weights=weights))
+        return self._table(cpus, memory)
+
+    def _table(self, cpus: np.ndarray, memory: np.ndarray) -> TaskTable:
+        demand = np.maximum(1e-3, cpus * self.duration_s)
+        return TaskTable(self.arrival_s - self.arrival_s[0], self.priority, demand, memory)
+
+
+def finished_tasks(path: Path, progress: Progress | None = None) -> FinishedTasks:
+    """The finished tasks of a folder with ``task_events`` (Google 2011), up to the first part that is
+    missing: beyond it the window is not contiguous.
+
+    Raises:
+        BadInputError: there are no such tables, or no task came and finished.
+    """
+    tables = EvictionTables(path, progress)
+    tables.keep_contiguous()
+    came: dict[tuple[int, int], list[float]] = {}  # arrival, start of the attempt
+    found = []
+    for row in tables.rows():
+        if row.kind > LOST or not row.time_us:
+            continue
+        key, at_s = (row.job, row.task), row.time_us / 1e6
+        if row.kind == SUBMIT:
+            came.setdefault(key, [at_s, -1.0])
+        elif row.kind == SCHEDULE and key in came:
+            came[key][1] = at_s
+        elif row.kind == FINISH and key in came:
+            arrival_s, start_s = came.pop(key)
+            if start_s >= 0 and at_s > start_s and row.cpus and row.memory is not None:
+                found.append((arrival_s, at_s - start_s, row.priority, row.cpus, row.memory))
+    if not found:
+        raise BadInputError(f"{path} has no task that came and finished: give more parts")
+    found.sort()
+    return FinishedTasks(*(np.array(column) for column in zip(*found, strict=True)))
 
 
 def sampled_window(

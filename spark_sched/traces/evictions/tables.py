@@ -65,6 +65,13 @@ class EvictionTables:
         """Compressed bytes of all parts, as the progress callback is told them."""
         return sum(part.stat().st_size for parts in self.parts.values() for part in parts)
 
+    def keep_contiguous(self) -> None:
+        """Leave out what follows the first missing part of ``task_events``, and the usage table."""
+        parts = self.parts["task_events"]
+        while _missing(parts):
+            parts = parts[:-1]
+        self.parts["task_events"], self.parts["task_usage"] = parts, []
+
     def has(self, table: str) -> bool:
         return bool(self.parts[table])
 

@@ -12,8 +12,9 @@ from spark_sched.policies.eviction import PreemptionRule, named_rule
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.cluster import Power
 from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities, thesis_servers
-from spark_sched.sim.priority.google import TABLE_5_2, from_table_5_2, sampled_window
+from spark_sched.sim.priority.google import TABLE_5_2, finished_tasks, sampled_window
 from spark_sched.sim.priority.servers import with_levels
+from spark_sched.sim.priority.workloads import WORKLOADS, workload
 
 #: 30 s to wake up before the first task is served.
 WAKE_S = 30
@@ -153,18 +154,50 @@ def test_v_weighs_class_means():
 
 
 def test_the_same_seed_gives_the_same_result():
-    workload = from_table_5_2(np.random.default_rng(1), hours=1.0)
+    generated = workload("W-A-generated", 1, hours=1.0)
     kinds = thesis_servers("SC1")
-    runs = [simulate_priorities(workload, kinds, named_rule("rnd"), seed=3).summary() for _ in range(2)]
+    runs = [simulate_priorities(generated, kinds, named_rule("rnd"), seed=3).summary() for _ in range(2)]
     assert runs[0] == runs[1]
 
 
 def test_a_sampled_window_keeps_what_its_tasks_are():
-    source = from_table_5_2(np.random.default_rng(1), hours=3.0)
+    source = workload("W-A-generated", 1, hours=3.0)
     window = sampled_window(source, np.random.default_rng(2), hours=1.0, tasks=1_000)
     assert 850 < len(window) < 1_150
     assert window.arrival_s[-1] < 3600.0
     assert set(window.demand) <= set(source.demand)
+
+
+def test_finished_tasks_of_the_tables_as_requested_and_as_used(tmp_path):
+    (tmp_path / "task_events").mkdir()
+    rows = []
+    for job, (begin_s, length_s) in enumerate([(1000, 100), (1010, 300)]):
+        for at_s, kind in ((begin_s, 0), (begin_s + 5, 1), (begin_s + 5 + length_s, 4)):
+            rows.append((at_s, f"{at_s}000000,,{job},0,7,{kind},u,0,0,0.1,0.2,0,0"))
+    text = "".join(f"{row}\n" for _, row in sorted(rows))
+    (tmp_path / "task_events" / "part-00000-of-00500.csv").write_text(text)
+    (tmp_path / "task_events" / "part-00002-of-00500.csv").write_text("not contiguous\n")
+    found = finished_tasks(tmp_path)
+    assert found.by_request().demand == pytest.approx([10.0, 30.0])
+    scale = TABLE_5_2[0].cpu_usage / 0.1
+    assert found.by_usage().demand == pytest.approx([10.0 * scale, 30.0 * scale])
+    assert found.by_usage().arrival_s.tolist() == [0.0, 10.0]
+
+
+@pytest.mark.parametrize("name", ["W-A-generated", "W-B", "W-C", "W-D", "W-E"])
+@pytest.mark.parametrize("low", [False, True])
+def test_workloads_have_their_number_of_tasks(name, low):
+    tasks_per_hour = 4_000 * (0.75 if low else 1.0)
+    table = workload(name, 1, low=low, hours=2.0)
+    assert len(table) == pytest.approx(2 * tasks_per_hour, rel=0.12)
+    assert table.priority.max() <= 9
+
+
+def test_workloads_have_names_and_sources():
+    with pytest.raises(BadInputError, match="unknown"):
+        workload("W-F", 1)
+    with pytest.raises(BadInputError, match="sampled from Google's trace"):
+        workload(WORKLOADS[0], 1)
 
 
 @pytest.mark.parametrize("name", ["mrx", "mrs0", "mrs-keep"])
