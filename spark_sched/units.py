@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 _TIME = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)", re.ASCII)
+_PART = re.compile(r"(\d{1,15})\s*(ms|s|min|m|h|d)\s*", re.ASCII)
+_LENGTH = re.compile(f"(?:{_PART.pattern})+", re.ASCII)
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Half of what fits in the JVM's long, as the JVM side refuses more.
 _MAX_MS = (2**63 - 1) // 2
@@ -25,6 +28,32 @@ def parse_time_ms(text: str) -> int:
     if time_ms > _MAX_MS:
         raise ValueError(f"{text!r} is longer than the JVM can count")
     return time_ms
+
+
+def parse_length_ms(text: str) -> int:
+    """Milliseconds of a length of time that may have several parts: ``1h30m``, ``15 min``, ``1 d 2 h``.
+
+    Raises ValueError for anything else, and for lengths of 2^53 ms and above.
+    """
+    low = text.strip().lower()
+    if not _LENGTH.fullmatch(low):
+        raise ValueError(f"{text!r} is not a length of time such as {TIME_EXAMPLES} or 1h30m")
+    length_ms = sum(int(number) * _UNIT_MS[unit] for number, unit in _PART.findall(low))
+    if length_ms >= 2**53:
+        raise ValueError(f"{text!r} is longer than the planner can count")
+    return length_ms
+
+
+def parse_moment_ms(text: str, now_ms: int) -> int:
+    """Milliseconds since 1970 of an ISO time (local without a zone) or of a length of time from ``now_ms``.
+
+    Raises ValueError for anything else.
+    """
+    try:
+        return now_ms + parse_length_ms(text)
+    except ValueError:
+        # A "Z" at the end is read from Python 3.11 on only.
+        return round(datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp() * 1000)
 
 
 def format_time_ms(time_ms: int) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from spark_sched.api.job import Deadline, _length_ms, _scheduler_of
+from spark_sched.api.job import Deadline, _scheduler_of, deadline_length_ms
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def admission(
     tasks
         Tasks of its widest stage: as many slots it takes, or all that there are.
     deadline
-        When it is to be done, from now: ``"15 min"``, a ``timedelta`` or seconds, above 0.
+        When it is to be done, as for `spark_sched.job`.
     timeout_s
         How long to wait for the answer.
 
@@ -113,7 +114,7 @@ def admission(
         raise BadInputError(f"priority is {priority!r} but must be a whole number")
     if not isinstance(timeout_s, (int, float)) or not 0.0 < timeout_s < 1e6:
         raise BadInputError(f"timeout_s is {timeout_s!r} but must be a number of seconds above 0")
-    deadline_ms = None if deadline is None else _length_ms(deadline)
+    deadline_ms = None if deadline is None else deadline_length_ms(deadline, int(time.time() * 1000))
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise BadInputError(
             "spark is a Spark Connect session, which cannot ask the planner: ask where the driver runs"

@@ -8,12 +8,12 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 from spark_sched.config import JOB_PREFIX, SCHEME, keys
 from spark_sched.errors import BadInputError, SparkSchedWarning
-from spark_sched.units import TIME_EXAMPLES, parse_time_ms
+from spark_sched.units import parse_moment_ms
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -24,7 +24,7 @@ _TAG_PREFIX = "sched:"
 # Contexts that were told already; they leave with the context.
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
-Deadline = str | float | timedelta
+Deadline = str | float | timedelta | datetime
 
 
 @contextmanager
@@ -52,7 +52,8 @@ def job(
     priority
         Higher wins; unmarked work has 0.
     deadline
-        When the job is to be done, counted from now: ``"15 min"``, a ``timedelta`` or seconds, above 0.
+        When the job is to be done: a length of time from now (``"15 min"``, ``"1h30m"``, a ``timedelta`` or
+        seconds, above 0), or a moment in the future (a ``datetime`` or an ISO time, local without a zone).
     isolation
         Isolation level P from 0 to 1; by default the application's ``spark.sched.reservation.isolation``.
     user, job_class
@@ -124,7 +125,7 @@ def job_marks(
         "name": name,
         "user": user,
         "priority": priority,
-        "deadline": None if deadline is None else now_ms + _length_ms(deadline),
+        "deadline": None if deadline is None else now_ms + deadline_length_ms(deadline, now_ms),
         "isolation": isolation,
         "class": job_class,
         "copies": copies,
@@ -148,20 +149,23 @@ def job_marks(
     return marks
 
 
-def _length_ms(deadline: Deadline) -> int:
-    wanted = f"a time from now above 0, such as {TIME_EXAMPLES}, a timedelta, or seconds"
+def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
+    """Milliseconds from ``now_ms`` (since 1970) to the deadline. Raises BadInputError unless it is ahead."""
+    wanted = "a time from now above 0 such as 15 min, 1h30m, a timedelta or seconds, or an ISO time to come"
     try:
         if isinstance(deadline, bool):
             raise ValueError(deadline)
-        if isinstance(deadline, timedelta):
+        if isinstance(deadline, datetime):
+            length_ms = round(deadline.timestamp() * 1000) - now_ms
+        elif isinstance(deadline, timedelta):
             length_ms = round(deadline.total_seconds() * 1000)
         elif isinstance(deadline, str):
-            length_ms = parse_time_ms(deadline)
+            length_ms = parse_moment_ms(deadline, now_ms) - now_ms
         else:
             length_ms = round(float(deadline) * 1000)
         if not 0 < length_ms < 2**53:
             raise ValueError(deadline)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, OSError):
         raise BadInputError(f"deadline is {deadline!r} but must be {wanted}") from None
     return length_ms
 

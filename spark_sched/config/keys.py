@@ -317,7 +317,8 @@ JOB_DEADLINE = ConfigKey(
     "spark.sched.job.deadline",
     values.whole(0, 2**63 - 1, "milliseconds since 1970 (UTC)"),
     "",
-    "When the job is to be done; `spark_sched.job` also takes a length of time from now (`15 min`).",
+    "When the job is to be done. Also read: a length of time from the job's first stage (`15 min`, `1h30m`) "
+    "and an ISO time (`2026-01-31T18:00`, in the driver's time zone if it names none).",
     kind="job",
 )
 JOB_ISOLATION = ConfigKey(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -66,7 +66,17 @@ def test_only_what_was_said_is_marked():
     assert _marks(copies="auto")["spark.sched.job.copies"] == "auto"
 
 
-@pytest.mark.parametrize("deadline", ["15 min", timedelta(minutes=15), 900, 900.0], ids=repr)
+_LATER = datetime.fromtimestamp(1_900, timezone.utc)
+
+
+@pytest.mark.parametrize(
+    "deadline",
+    [
+        "15 min", "0h15m", timedelta(minutes=15), 900, 900.0,
+        _LATER, _LATER.isoformat(), "1970-01-01T00:31:40Z",
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_a_deadline_counts_from_now_in_epoch_milliseconds(deadline):
     assert _marks(deadline=deadline)[keys.JOB_DEADLINE.name] == "1900000"
 
@@ -80,6 +90,8 @@ def test_a_deadline_counts_from_now_in_epoch_milliseconds(deadline):
         ),
         pytest.param({"isolation": 90}, "isolation is 90 but must be a number from 0 to 1", id="per cent"),
         pytest.param({"deadline": "15"}, "deadline is '15' but must be a time from now", id="no unit"),
+        pytest.param({"deadline": "1970-01-01T00:00:00Z"}, "deadline is '1970", id="a moment that is over"),
+        pytest.param({"deadline": "soon"}, "deadline is 'soon' but must be a time from now", id="no time"),
         pytest.param({"deadline": 0}, "deadline is 0 but must be a time from now above 0", id="no time left"),
         pytest.param({"deadline": float("nan")}, "deadline is nan but must be", id="no number"),
         pytest.param({"deadline": True}, "deadline is True but must be", id="a boolean deadline"),

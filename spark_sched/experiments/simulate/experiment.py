@@ -106,6 +106,11 @@ def read_experiment(path: Path) -> Experiment:
     Raises BadInputError for a file that cannot be read and for every wrong key or value, naming file, key,
     value and remedy.
     """
+    if path.is_dir():
+        raise BadInputError(
+            f"{path} is a folder but must be an experiment's TOML file: `spark-sched whatif` replays a "
+            "log, `spark-sched trace stats` reads a trace, and an experiment's workload may name either"
+        )
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -12,6 +12,7 @@ from spark_sched.traces.jobs import JobRecord, widest
 from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
+from spark_sched.units import parse_moment_ms
 
 #: What a damaged event raises while it is taken apart.
 NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
@@ -137,6 +138,18 @@ class SparkApplication:
     def _may_leave(self, job: _Job) -> None:
         if job.open_jobs == 0 and not job.may_grow:
             self._leaving.append((self._count + _LATE_EVENTS, job.key))
+
+    def _deadline_s(self, text: str | None, submit_s: float) -> float | None:
+        """As the scheduler reads it; a length of time counts from the job's beginning."""
+        if not text:
+            return None
+        if text.isdigit():
+            return self._s(text)
+        origin_ms = self.origin_ms or 0
+        try:
+            return (parse_moment_ms(text, origin_ms + round(submit_s * 1000)) - origin_ms) / 1000.0
+        except ValueError:
+            return None
 
     def _s(self, epoch_ms: Any) -> float:
         at_ms = int(epoch_ms)
@@ -355,7 +368,7 @@ class SparkApplication:
             start_s=start_s,
             end_s=end_s,
             runtime_s=round(end_s - submit_s, 3) if end_s is not None else None,
-            deadline_s=self._s(deadline) if deadline and deadline.isdigit() else None,
+            deadline_s=self._deadline_s(deadline, submit_s),
             isolation=float(isolation)
             if isolation and re.fullmatch(r"0?\.\d+|[01](\.0+)?", isolation)
             else None,

@@ -180,6 +180,7 @@ def test_what_is_wrong_in_a_file_is_one_sentence_and_exit_status_2(
 
 def test_a_missing_file_and_an_unknown_arm_are_named(tmp_path: Path) -> None:
     assert "cannot be read" in simulate(str(tmp_path / "none.toml")).stderr
+    assert "is a folder but must be an experiment's TOML file" in simulate(str(tmp_path)).stderr
     found = simulate(str(write(tmp_path, SMALL)), "--arm", "fifa")
     assert found.exit_code == 2
     assert "--arm is 'fifa' (did you mean 'fifo'?) but must be one of fifo, reservation" in found.stderr

@@ -144,6 +144,17 @@ def test_spark_jobs_of_one_job_follow_each_other_as_the_driver_ran_them(tmp_path
     assert stages(trace)[3]["delay_s"] == 0.11
 
 
+@pytest.mark.parametrize(
+    ("text", "deadline_s"), [("15 min", 900.1), ("1h30m", 5400.1), ("soon", None), ("", None)]
+)
+def test_a_deadline_in_words_counts_from_the_jobs_beginning(tmp_path, text, deadline_s):
+    mark = {"spark.sched.job.name": "fit", "spark.sched.job.deadline": text}
+    log = Log().job(0, 0, {0: []}).stage(0, 1, 2).job_end(0, 3)
+    log.job(1, 100, {1: []}, **mark).stage(1, 110, 200).job_end(1, 201)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [job["deadline_s"] for job in trace.jobs.to_pylist()] == [None, deadline_s]
+
+
 def test_a_retried_stage_is_a_stage_of_its_own_that_waits_for_the_first(tmp_path):
     log = (
         Log()

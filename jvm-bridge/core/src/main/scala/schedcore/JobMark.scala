@@ -85,10 +85,11 @@ object JobMark {
    * that another user chose too is another job.
    *
    * @param userOfGroup whose a job group is, where a server said so
+   * @param nowMs from when a deadline counts that is a length of time
    */
   def from(
       property: String => Option[String], sparkJobId: Int, limits: Limits = Limits(),
-      userOfGroup: String => Option[String] = _ => None): JobMark = {
+      userOfGroup: String => Option[String] = _ => None, nowMs: Long = System.currentTimeMillis()): JobMark = {
     val group = property(GroupId)
     val allTags = property(Tags).toSeq.flatMap(_.split(','))
     val tags = allTags.collect { case Tag(field, value) => field -> value }.toMap
@@ -142,7 +143,7 @@ object JobMark {
         .map(capped("priority", limits.maxPriority, Settings.MaxPriority)(_)).getOrElse(math.min(0, limits.maxPriority)),
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1))
         .map(capped("isolation", limits.maxIsolation, Settings.MaxIsolation)(_)),
-      parsed("deadline", "milliseconds since 1970")(_.toLongOption),
+      parsed("deadline", DeadlineText.Wanted)(DeadlineText.parse(_, nowMs)),
       mark("class"),
       // What a sink of a stream writes twice, no commit protocol need undo.
       copies.getOrElse(property(StreamingQuery).isEmpty),

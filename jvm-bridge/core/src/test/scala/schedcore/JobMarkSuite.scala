@@ -68,7 +68,7 @@ final class JobMarkSuite extends AnyFunSuite {
   test("marks that cannot be read are ignored and said") {
     val m = mark(
       "spark.sched.job.priority" -> "high", "spark.sched.job.isolation" -> "2", "spark.sched.job.copies" -> "no",
-      "spark.sched.job.deadline" -> "15 min", "spark.job.tags" -> "sched:colour=red")
+      "spark.sched.job.deadline" -> "soon", "spark.job.tags" -> "sched:colour=red")
     assert(m.priority === 0)
     assert(m.isolation === None)
     assert(m.deadlineMs === None)
@@ -78,8 +78,13 @@ final class JobMarkSuite extends AnyFunSuite {
       "tag sched:colour is unknown",
       "spark.sched.job.priority is 'high' but must be a whole number",
       "spark.sched.job.isolation is '2' but must be a number from 0 to 1",
-      "spark.sched.job.deadline is '15 min' but must be milliseconds since 1970",
+      s"spark.sched.job.deadline is 'soon' but must be ${DeadlineText.Wanted}",
       "spark.sched.job.copies is 'no' but must be auto or never"))
+  }
+
+  test("a deadline that is a length of time counts from the job's first stage") {
+    val m = JobMark.from(Map("spark.sched.job.name" -> "n", "spark.sched.job.deadline" -> "15 min").get, 7, nowMs = 1000L)
+    assert((m.deadlineMs, m.warnings) === ((Some(901000L), Nil)))
   }
 
   private val session = "01234567-89ab-cdef-0123-456789abcdef"

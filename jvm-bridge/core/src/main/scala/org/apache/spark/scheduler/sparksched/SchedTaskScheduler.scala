@@ -130,7 +130,7 @@ private[spark] final class SchedTaskScheduler(
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       registry.stageStarted(
-        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser), plans, taskSet.priority, stage, name,
+        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs), plans, taskSet.priority, stage, name,
         taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask,
         property, nowMs)
         .copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile))

@@ -1,0 +1,34 @@
+package schedcore
+
+import java.time.{Instant, LocalDateTime, OffsetDateTime, ZoneId}
+import scala.util.Try
+
+/** What the text of a deadline may be, wherever it comes from: SQL, a tag, a local property. */
+object DeadlineText {
+  val Wanted = "a time from now such as 15 min or 1h30m, an ISO time, or milliseconds since 1970"
+
+  private val Part = """(\d{1,15})\s*(ms|s|min|m|h|d)\s*""".r
+  private val Parts = s"(?:${Part.regex.replace("(\\d", "(?:\\d").replace("(ms", "(?:ms")})+".r
+  private val UnitMs =
+    Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
+
+  /**
+   * Milliseconds since 1970; None for a text that is none of these.
+   *
+   * @param nowMs from when a length of time counts
+   * @param zone  of ISO times that name none
+   */
+  def parse(text: String, nowMs: Long, zone: => ZoneId = ZoneId.systemDefault()): Option[Long] = {
+    val trimmed = text.trim
+    trimmed.toLongOption.filter(_ >= 0)
+      .orElse(lengthMs(trimmed.toLowerCase(java.util.Locale.ROOT)).map(Math.addExact(nowMs, _)))
+      .orElse(Try(OffsetDateTime.parse(trimmed).toInstant.toEpochMilli).toOption)
+      .orElse(Try(Instant.parse(trimmed).toEpochMilli).toOption)
+      .orElse(Try(LocalDateTime.parse(trimmed.replace(' ', 'T')).atZone(zone).toInstant.toEpochMilli).toOption)
+  }
+
+  // 2^53: what the planner reads exactly, and far from the end of a Long.
+  private def lengthMs(text: String): Option[Long] =
+    Option.when(Parts.matches(text))(Part.findAllMatchIn(text).map(m => BigInt(m.group(1)) * UnitMs(m.group(2))).sum)
+      .filter(ms => ms > 0 && ms < BigInt(1L << 53)).map(_.toLong)
+}

@@ -1,0 +1,24 @@
+package schedcore
+
+import java.time.ZoneId
+import org.scalatest.funsuite.AnyFunSuite
+
+class DeadlineTextSuite extends AnyFunSuite {
+  private def parse(text: String): Option[Long] = DeadlineText.parse(text, 1000L, ZoneId.of("Europe/Berlin"))
+
+  test("milliseconds since 1970, lengths of time from now, and ISO times are deadlines") {
+    assert(parse("1900000") === Some(1900000L))
+    assert(parse("15 min") === Some(901000L))
+    assert(parse(" 1h30m ") === Some(5401000L))
+    assert(parse("1 H 30 MIN 5s") === Some(5406000L))
+    assert(parse("2026-01-01T00:00:00Z") === Some(1767225600000L))
+    assert(parse("2026-01-01T02:00:00+02:00") === Some(1767225600000L))
+    assert(parse("2026-01-01T01:00") === Some(1767225600000L))
+    assert(parse("2026-01-01 01:00:00") === Some(1767225600000L))
+  }
+
+  test("other texts are none") {
+    Seq("", "soon", "-5", "0s", "1.5h", "min", "h1", "2026-01-01", "999999999999999d", "1h 30")
+      .foreach(text => assert(parse(text) === None, text))
+  }
+}
