@@ -23,7 +23,7 @@ from spark_sched.experiments.demo.timeline import Timeline, read_timeline
 from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.files import write_whole
-from spark_sched.reports.plots import lines_svg
+from spark_sched.reports.plots import curves_svg
 
 STAGES = 3
 STEP_S = 0.25
@@ -125,7 +125,7 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
     }
     if svg is not None:
         titled = {f"job-1 under {name}": series for name, series in first.items()}
-        write_whole(svg, lines_svg(titled, "seconds", "share of the slots"))
+        write_whole(svg, curves_svg(titled, "seconds", "share of the slots"))
     lines = [
         f"{name}: job-1 {np.mean(document['job_1_jct_s'][name]):.1f} s with {np.mean(shares[name]):.0%} of "
         f"the slots on average (fair: 50%), job-2 {np.mean(document['job_2_jct_s'][name]):.1f} s"

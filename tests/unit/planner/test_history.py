@@ -56,10 +56,10 @@ def test_the_usual_pause_is_kept_and_a_database_from_before_it_goes_on(
     with contextlib.closing(sqlite3.connect(path)) as old, old:
         old.execute(
             "CREATE TABLE runs (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, "
-            "ended_ms BIGINT NOT NULL, stages TEXT NOT NULL)"
+            "ended_ms BIGINT NOT NULL, phases TEXT NOT NULL)"
         )
         old.execute(
-            """INSERT INTO runs (name, ended_ms, stages) VALUES ('nightly', 1, '[["p", 2, 0, null, 0.0]]')"""
+            """INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 1, '[["p", 2, 0, null, 0.0]]')"""
         )
     opened = open_runs(path, logged)
     paused = Run(2, run(2, 4).stages, 180)
@@ -67,7 +67,7 @@ def test_the_usual_pause_is_kept_and_a_database_from_before_it_goes_on(
     assert opened.load("nightly", 5) == [Run(1, (StageRun("p", 2, DurationSummary(0, None, 0.0)),)), paused]
     # A version that does not know of pauses still writes its runs.
     with contextlib.closing(sqlite3.connect(path)) as old, old:
-        old.execute("INSERT INTO runs (name, ended_ms, stages) VALUES ('nightly', 3, '[]')")
+        old.execute("INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 3, '[]')")
     assert [r.gap_ms for r in opened.load("nightly", 5)] == [None, 180, None]
     assert logged.getvalue() == ""
 
@@ -154,7 +154,7 @@ def test_a_row_that_cannot_be_read_is_left_out(tmp_path: Path, logged: io.String
     runs.save("nightly", run(1, 4), limit=9)
     db = sqlite3.connect(path)
     for stages in ("[[1]]", "{", '[["p", "4", 0, null, 0.0]]', '[["p", 4, 2, null, 0.0]]'):
-        db.execute("INSERT INTO runs (name, ended_ms, stages) VALUES ('nightly', 2, ?)", (stages,))
+        db.execute("INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 2, ?)", (stages,))
     db.commit()
     db.close()
     assert runs.load("nightly", 9) == [run(1, 4)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_sched.planner import planner
+from spark_sched.planner import process as planner
 from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.policies import available

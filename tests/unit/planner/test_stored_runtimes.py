@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from spark_sched.errors import BadInputError
+from spark_sched.history import runtimes
 from spark_sched.history.runtimes import StoredRuntimes
-from spark_sched.planner import runtimes
 from spark_sched.planner.log import make_log
 from spark_sched.predict import Lesson, SigmaPredict, lesson
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -141,7 +141,7 @@ WRITER = """
 import sys
 from spark_sched.predict import lesson
 from spark_sched.predict.runtimes.features import JobAttributes
-from spark_sched.planner import runtimes
+from spark_sched.history import runtimes
 from spark_sched.history.runtimes import StoredRuntimes
 
 runtimes._ROWS_BETWEEN = 7
