@@ -149,9 +149,9 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
 object Round {
   val MaxFailures = 4
   private val Tenants = 24
-  /** Far longer than anything here takes, and far shorter than `maxHold` and `planValidity`. */
-  private val StallMs = 15000L
-  private val QuietMs = 15000L
+  /** Far longer than anything here takes on a crowded machine, and far shorter than `maxHold` and `planValidity`. */
+  private val StallMs = 60000L
+  private val QuietMs = 60000L
 
   private val Common = Seq(
     "spark.ui.enabled" -> "false",
