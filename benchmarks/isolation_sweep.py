@@ -28,7 +28,7 @@ from rich.console import Console
 
 from spark_sched import bridge
 from spark_sched.experiments.demo import plan
-from spark_sched.experiments.demo.demo import Stage
+from spark_sched.experiments.demo.demo import DemoRuns
 from spark_sched.experiments.paired.application import Mark, StagesJob
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.workloads.foreground import WORKLOADS, same_results
@@ -89,9 +89,9 @@ def sleeping_stages(seed: int) -> Iterator[Measure]:
 def demo_job(workload: str, runs: int, seed: int) -> Iterator[Measure]:
     """A foreground job of the demo, on its cluster and under its background."""
     size = dataclasses.replace(plan.QUICK, runs=runs)
-    with Stage(seed, size, Console(stderr=True), ("spark_sched",)) as stage:
-        arm = stage.arms["spark_sched"]
-        pairs = [pair for pair in stage.pairs if pair.workload == workload]
+    with DemoRuns(seed, size, Console(stderr=True), ("spark_sched",)) as started:
+        arm = started.arms["spark_sched"]
+        pairs = [pair for pair in started.pairs if pair.workload == workload]
 
         def measure(run: int, level: float | None) -> Outcome:
             pair = pairs[run]

@@ -17,7 +17,10 @@ from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.policies import available
 from spark_sched.policies.slearn import gs
-from spark_sched.predict import fading, history, pilots, runtimes, sigma, speeds, task_history
+from spark_sched.predict.runtimes import active, predictor
+from spark_sched.predict.stages import history
+from spark_sched.predict.tasks import fading, pilots, speeds
+from spark_sched.predict.tasks import history as task_history
 
 #: In place of thousands.
 FEW = 30
@@ -32,8 +35,8 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
         (task_history, "STAGES_LEARNED"),
         (history, "NAMES_KEPT"),
         (history, "MAX_STAGES"),
-        (sigma, "LIVE_VALUES_KEPT"),
-        (runtimes, "LIVE_VALUES_KEPT"),
+        (predictor, "LIVE_VALUES_KEPT"),
+        (active, "LIVE_VALUES_KEPT"),
         (planner, "LIVE_VALUES_KEPT"),
         (gs, "_COUNTED_KEPT"),
     ):
