@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ def scenario(request: pytest.FixtureRequest, driver: Driver) -> Scenario:
     return functools.partial(_run, driver, mark.args)
 
 
-def _run(driver: Driver, where: tuple[str, ...], name: str, *settings: str, module: str = "scenarios"):
-    return driver.run(name, *where, *settings, module=module)
+def _run(driver: Driver, where: tuple[str, ...], name: str, *settings: str, **how: Any) -> dict[str, Any]:
+    return driver.run(name, *where, *settings, **how)
 
 
 @pytest.fixture(scope="session")

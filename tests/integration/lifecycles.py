@@ -17,6 +17,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from pyspark import BarrierTaskContext, InheritableThread, TaskContext
 from pyspark.rdd import RDD
@@ -24,10 +25,13 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from tests.integration.scenarios import Result, counters, executor_pid, settled, wait_until
+from tests.lifecycles import program
 
 TENANTS = 6
 #: Longer than any lifecycle takes on a crowded machine: only a hang takes that long.
 LIMIT_S = 120.0
+#: How long threads, processes and books may take to go.
+QUIET_MS = 60_000
 POLICIES = ("reservation", "3sigma", "slearn", "prio", "uwfq")
 ON_PURPOSE = "failed on purpose"
 
@@ -265,8 +269,23 @@ def _stacks() -> str:
     return "\n".join(f"{names.get(n)}\n{''.join(traceback.format_stack(frame)[-6:])}" for n, frame in frames)
 
 
+def _leftovers(spark: SparkSession) -> tuple[list[str], list[str]]:
+    """What the idle application still knows, and what is left when it has stopped. Stops it."""
+    sc = spark.sparkContext
+    jvm: Any = sc._jvm
+    gateway: Any = sc._gateway
+    urls = gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.net.URL(program.jar().as_uri())
+    thread = jvm.java.lang.Thread.currentThread()
+    thread.setContextClassLoader(jvm.java.net.URLClassLoader(urls, thread.getContextClassLoader()))
+    found: Any = jvm.org.apache.spark.scheduler.sparksched.lifecycles.Leftovers
+    idle = list(found.ofIdle(sc._jsc.sc(), QUIET_MS))
+    spark.stop()
+    return idle, list(found.ofStopped(QUIET_MS))
+
+
 def lifecycles(spark: SparkSession) -> Result:
-    """Random lifecycles of six tenants."""
+    """Random lifecycles of six tenants. Stops the application."""
     sc = spark.sparkContext
     seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
     count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
@@ -274,11 +293,16 @@ def lifecycles(spark: SparkSession) -> Result:
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
     tenants = _Tenants(spark, seed, count)
     tenants.run()
+    end = settled(sc)
+    # An application that hangs does not stop.
+    idle, stopped = ([], []) if tenants.failures else _leftovers(spark)
     return {
         "seed": seed,
+        "left_idle": idle,
+        "left_stopped": stopped,
         "failures": tenants.failures,
         "ended": tenants.outcomes["ended"],
         "planners_killed": tenants.killed,
-        "counters": settled(sc),
-        "kill": bool(tenants.failures),  # an application that hangs does not stop
+        "counters": end,
+        "kill": True,
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.integration.harness import Scenario, on
@@ -24,8 +26,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
     "spark.task.maxFailures=8",
 )
 def test_random_lifecycles_end_with_what_they_must_end_with(scenario: Scenario) -> None:
-    result = scenario("lifecycles", module="lifecycles")
+    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
+    result = scenario("lifecycles", module="lifecycles", timeout_s=900.0 + 20 * count)
     assert result["failures"] == [], f"seed {result['seed']}"
+    assert result["left_idle"] == [], f"seed {result['seed']}"
+    assert result["left_stopped"] == [], f"seed {result['seed']}"
+    assert result["ended"] == count
     assert result["planners_killed"] > 0
     assert result["counters"]["invariant_violations"] == 0
     assert result["counters"]["slots_held_now"] == 0

@@ -24,6 +24,9 @@ object Leftovers {
       free.collect { case (executor, n) if n < backend.shape.slotsPerExecutor => s"executor $executor has only $n slots free" }
   }
 
+  /** Sentences; empty once nothing of ours or Spark's knows of any job. Waits for that; called from Python, too. */
+  def ofIdle(context: SparkContext, withinMs: Long): Array[String] = settled(withinMs)(books(context)).toArray
+
   private def books(context: SparkContext): Seq[String] = {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
     val ours = Books.entries(scheduler).collect {
@@ -41,6 +44,14 @@ object Leftovers {
     (now.processes -- before.processes).map(p => s"process $p is left").toSeq ++
       (now.threads -- before.threads).map(name => s"thread $name is left")
   }
+
+  /** Threads of this project's and processes of anybody's after the application's end, with no other one before it. */
+  def ofStopped(withinMs: Long): Array[String] = settled(withinMs) {
+    val now = alive()
+    // Python's threads have threads of py4j's in this JVM, too.
+    now.processes.map(p => s"process $p is left").toSeq ++
+      now.threads.filter(_.startsWith("spark-sched")).map(name => s"thread $name is left")
+  }.toArray
 
   final case class Alive(threads: Set[String], processes: Set[Long])
 
