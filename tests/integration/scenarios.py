@@ -307,16 +307,17 @@ def barrier(spark: SparkSession) -> Result:
         context.barrier()
         yield context.partitionId()
 
-    def gang() -> list[int]:
-        return sorted(sc.parallelize(range(4), 4).barrier().mapPartitions(together).collect())
+    def gang(size: int) -> list[int]:
+        return sorted(sc.parallelize(range(size), size).barrier().mapPartitions(together).collect())
 
     with background(sc, 8, 0.3) as starts, spark_sched.job(spark, "gang", priority=10):
-        high = gang() + gang()
+        high = gang(4) + gang(4)
     with spark_sched.job(spark, "holder", priority=10):
-        sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.2)).collect()
-        # Held slots of this job are in the way of the unmarked gang until the block ends.
+        sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.2)).collect()
+        wait_until(lambda: counters(sc)["slots_held_now"] == 2, "two slots were to be held")
+        # Two slots are open to the unmarked gang, and two more idle but are held until the block ends.
         low: list[list[int]] = []
-        thread = threading.Thread(target=lambda: low.append(gang()))
+        thread = threading.Thread(target=lambda: low.append(gang(3)))
         thread.start()
         time.sleep(0.5)
         waited = not low
