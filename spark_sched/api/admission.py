@@ -1,4 +1,4 @@
-"""Asking before a job is submitted: would it meet its deadline, and at whose cost?"""
+"""Admission: what the planner expects of a job before it is submitted."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ __all__ = ["Admission", "Delay", "PlannerSilentError", "admission"]
 
 
 class PlannerSilentError(RuntimeError):
-    """The planner gave no answer in time: it is starting, busy or switched off."""
+    """The planner did not answer in time: it is starting, busy or switched off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """A job that would wait longer: ``later`` by ``by_s`` seconds, with ``no start`` in the window any more,
-    or ``preempted``."""
+    """A job that would wait longer.
+
+    Attributes:
+        job: its id.
+        name: its name.
+        how: ``later``: it starts ``by_s`` seconds later; ``no start``: it no longer starts within the
+            plan-ahead window; ``preempted``: its tasks are evicted.
+        by_s: the delay in seconds; None unless ``how`` is ``later``.
+    """
 
     job: str
     name: str
@@ -34,16 +41,16 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the planner expects of a job that was asked about. Times are seconds from the question on.
+    """What the planner expects of the job in question. Times are seconds from the question on.
 
     Attributes:
-        probability: of meeting the deadline; None where none was given.
+        probability: of meeting the deadline; None if no deadline was given.
         start_s: when the job would start; None: not within the plan-ahead window.
-        earliest_deadline_s: the earliest deadline that would be met with ``confidence``; None: by no start in
-            the window.
+        earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
+            no start in the window meets any.
         confidence: 0.95.
         runtime_s: median and 95 % quantile of the runtime.
-        runtime_source: which history says so.
+        runtime_source: the history behind the runtime.
         delays: jobs that would wait longer because of this one.
     """
 
@@ -80,31 +87,23 @@ def admission(
 ) -> Admission:
     """Ask the planner what it would do with a job, before submitting it with `spark_sched.job`.
 
-    Parameters
-    ----------
-    spark
-        A session or context of this process (not Spark Connect), attached with a policy that plans starts
-        (``spark.sched.planner.policy=3sigma``).
-    name, user, job_class, priority
-        As for `spark_sched.job`: what history knows the job by. ``user`` defaults to the application's.
-    tasks
-        Tasks of its widest stage: as many slots it takes, or all that there are.
-    deadline
-        When it is to be done, as for `spark_sched.job`.
-    timeout_s
-        How long to wait for the answer.
+    The answer follows from the present plan and history. It reserves nothing: jobs that arrive later change
+    the outcome.
 
-    Returns
-    -------
-    Admission
-        By the present plan and history. Nothing is reserved: jobs that come later change it.
+    Args:
+        spark: a session or context of this process (not Spark Connect), attached with a policy that plans
+            start times (``spark.sched.planner.policy=3sigma``).
+        name: as for `spark_sched.job`.
+        tasks: tasks of the job's widest stage. The job takes that many slots, at most all of the cluster.
+        deadline: when the job must end, as for `spark_sched.job`.
+        user: as for `spark_sched.job`; by default the application's user.
+        job_class: as for `spark_sched.job`.
+        priority: as for `spark_sched.job`.
+        timeout_s: how long to wait for the answer, in seconds.
 
-    Raises
-    ------
-    BadInputError
-        An argument is wrong, the application is not attached, or its policy plans no starts.
-    PlannerSilentError
-        No answer in time.
+    Raises:
+        BadInputError: an argument is wrong, the application is not attached, or its policy plans no starts.
+        PlannerSilentError: the planner did not answer within ``timeout_s``.
     """
     if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
         raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1: the widest stage's tasks")
@@ -142,18 +141,18 @@ def admission(
     text = scheduler.ask(context._jsc.sc(), question, int(timeout_s * 1000))
     if not text:
         raise PlannerSilentError(
-            f"the planner gave no answer within {timeout_s:g} s: it may be starting, busy or switched off "
+            f"the planner did not answer within {timeout_s:g} s: it may be starting, busy or switched off "
             "(spark.sched.planner.enabled); ask again or raise timeout_s"
         )
-    told = json.loads(text)
-    if "error" in told:
-        raise BadInputError(told["error"])
+    answer = json.loads(text)
+    if "error" in answer:
+        raise BadInputError(answer["error"])
     return Admission(
-        told["probability"],
-        told["start_s"],
-        told["earliest_deadline_s"],
-        told["confidence"],
-        (told["runtime_s"][0], told["runtime_s"][1]),
-        told["runtime_source"],
-        tuple(Delay(each["job"], each["name"], each["how"], each["by_s"]) for each in told["delays"]),
+        answer["probability"],
+        answer["start_s"],
+        answer["earliest_deadline_s"],
+        answer["confidence"],
+        (answer["runtime_s"][0], answer["runtime_s"][1]),
+        answer["runtime_source"],
+        tuple(Delay(each["job"], each["name"], each["how"], each["by_s"]) for each in answer["delays"]),
     )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MARKS = tuple(key for key in keys.ALL if key.kind == "job")
 _TAG_PREFIX = "sched:"
-# Contexts that were told already; they leave with the context.
+# Contexts with a warning already; an entry ends with its context.
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
 Deadline = str | float | timedelta | datetime
@@ -41,38 +41,32 @@ def job(
 ) -> Iterator[str]:
     """Mark everything this thread submits inside the ``with`` block as one job.
 
-    Between the Spark jobs of the block slots stay held; at its end they are released at once.
+    The job keeps held slots between its Spark jobs and releases them when the block ends.
 
-    Parameters
-    ----------
-    spark
-        The session or context; a Spark Connect session works too and sends the marks as tags.
-    name
-        Runs with the same name teach the planner what the next one needs.
-    priority
-        Higher wins; unmarked work has 0.
-    deadline
-        When the job is to be done: a length of time from now (``"15 min"``, ``"1h30m"``, a ``timedelta`` or
-        seconds, above 0), or a moment in the future (a ``datetime`` or an ISO time, local without a zone).
-    isolation
-        Isolation level P from 0 to 1; by default the application's ``spark.sched.reservation.isolation``.
-    user, job_class
-        Whose job it is, and of which class, for policies that tell them apart.
-    copies
-        ``"never"`` if tasks write outside Spark's commit protocol: none is copied or evicted. ``"auto"``
-        allows both for the micro-batches of a stream too, which are spared by default.
+    An inner block replaces the marks of an outer block until it ends. Marks belong to the thread: start
+    threads inside the block as ``pyspark.InheritableThread`` so that their work belongs to the job. On
+    Spark's own scheduler marks have no effect, and one warning says so. A Spark Connect client cannot report
+    the end of its job: held slots are released after ``spark.sched.reservation.gap``.
 
-    Yields
-    ------
-    str
+    Args:
+        spark: the session or context. A Spark Connect session sends the marks as tags.
+        name: the program. The planner learns from earlier jobs of the same name.
+        priority: the higher one wins; unmarked work has 0.
+        deadline: when the job must end: a length of time from now (``"15 min"``, ``"1h30m"``, a
+            ``timedelta`` or seconds, above 0), or a moment in the future (a ``datetime`` or an ISO time,
+            which is local without a zone).
+        isolation: the isolation level P from 0 to 1; by default the application's
+            ``spark.sched.reservation.isolation``.
+        user: the owner of the job, for policies that distinguish users.
+        job_class: the class of the job, for policies that distinguish classes.
+        copies: ``"never"`` if tasks write outside Spark's commit protocol: no task is copied or evicted.
+            ``"auto"`` also allows both for the micro-batches of a stream, which are exempt by default.
+
+    Yields:
         The job's id, unique to this block.
 
-    Raises BadInputError naming the argument, its value and what it must be.
-
-    A block inside another wins until its end, then the outer marks are back. Marks belong to the thread:
-    start threads inside the block as ``pyspark.InheritableThread`` so that their work belongs to the job.
-    On Spark's own scheduler the marks have no effect, and one warning says so. A Spark Connect client
-    cannot say that its job ended: the held slots go back after ``spark.sched.reservation.gap``.
+    Raises:
+        BadInputError: names the wrong argument, its value and what it must be.
     """
     job_id = uuid.uuid4().hex
     marks = job_marks(

@@ -24,24 +24,23 @@ def conf(
     *,
     spark_home: Path | None = None,
 ) -> dict[str, str]:
-    """Properties that run an application on ``master`` under this scheduler.
+    """Return the properties that run an application on ``master`` under this scheduler.
 
-    Compiles the bridge first if that was not done yet.
+    The first call compiles the bridge.
 
-    Parameters
-    ----------
-    master
-        The inner master: ``local[4]``, ``local-cluster[2,1,1024]``, ``spark://host:7077``, …
-    overrides
-        Further properties, ours (checked) or Spark's. A ``spark.driver.extraClassPath`` of your own is kept,
-        after the bridge.
-    spark_home
-        The Spark to attach to; by default ``SPARK_HOME``, else the installed pyspark.
+    Args:
+        master: the inner master: ``local[4]``, ``local-cluster[2,1,1024]``, ``spark://host:7077``, …
+        overrides: further properties. ``spark.sched.*`` entries are checked, others are Spark's. An existing
+            ``spark.driver.extraClassPath`` is kept, after the bridge.
+        spark_home: the Spark to attach to; by default ``SPARK_HOME``, else the installed pyspark.
 
-    Raises BadInputError for a wrong master, key, unit or range, and what ``build`` raises.
+    Raises:
+        BadInputError: a wrong master, key, unit or range, or no usable Spark or Java.
+        BridgeError: the bridge does not compile.
 
-    >>> from pyspark.sql import SparkSession                                    # doctest: +SKIP
-    >>> spark = SparkSession.builder.config(map=conf("local[4]")).getOrCreate()  # doctest: +SKIP
+    Examples:
+        >>> from pyspark.sql import SparkSession  # doctest: +SKIP
+        >>> spark = SparkSession.builder.config(map=conf("local[4]")).getOrCreate()  # doctest: +SKIP
     """
     given = {name: _text(value) for name, value in (overrides or {}).items()}
     wrapped = wrap_master(master)

@@ -52,7 +52,11 @@ def simulate(
         predictor: one of `PREDICTORS`, or a predictor. A policy that wants task times gets them besides.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
             changed, as an ideal planner would.
-        seed, keep_tasks, until_ms, observer, check: see `Simulation`.
+        seed: of every draw of the run.
+        keep_tasks: whether the result has a row for every attempt.
+        until_ms: when the clock stops; None: when nothing more can happen.
+        observer: called with every event of the run.
+        check: whether the ledger's invariants are checked at every instant (slow).
         progress: ``progress(jobs ended, now_ms)``, now and then.
 
     Raises:

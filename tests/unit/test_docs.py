@@ -8,7 +8,10 @@ import check_links
 import pytest
 
 from spark_sched import __version__
+from spark_sched.cli.docs import REGENERATE as REGENERATE_CLI
+from spark_sched.cli.docs import cli_page
 from spark_sched.config.docs import REGENERATE, configuration_page
+from spark_sched.policies import available
 
 DEMO_COMMAND = "pip install '.[demo]' && spark-sched demo"
 TEST_COMMAND = "pip install -e '.[dev]' && pytest"
@@ -17,6 +20,16 @@ TEST_COMMAND = "pip install -e '.[dev]' && pytest"
 def test_the_configuration_page_is_what_the_declarations_generate(root):
     page = (root / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
     assert page == configuration_page(), f"docs/reference/configuration.md is out of date: run `{REGENERATE}`"
+
+
+def test_the_page_of_the_commands_is_what_they_generate(root):
+    page = (root / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert page == cli_page(), f"docs/reference/cli.md is out of date: run `{REGENERATE_CLI}`"
+
+
+def test_the_page_of_the_policies_lists_every_policy(root):
+    page = (root / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
+    assert sorted(set(available()) - set(re.findall(r"`([\w-]+)`", page))) == []
 
 
 def test_the_readme_has_the_two_commands(root):

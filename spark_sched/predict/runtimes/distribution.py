@@ -111,7 +111,8 @@ class RuntimeDistribution:
         Args:
             centers_s: of the bins, rising, shape (k,).
             counts: mass of the bins, each above 0, shape (k,).
-            min_s, max_s: least and greatest value seen; the outer centers if not given.
+            min_s: least value seen; by default the first center.
+            max_s: greatest value seen; by default the last center.
             exact: whether a bin holds its center alone, shape (k,) or one answer for all.
         """
         centers = np.asarray(centers_s, dtype=np.float64)

@@ -1,0 +1,91 @@
+"""``docs/reference/cli.md``, generated from the commands: ``python -m spark_sched.cli.docs --write``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from spark_sched.cli.app import app
+from spark_sched.files import write_whole
+
+REGENERATE = "python -m spark_sched.cli.docs --write"
+
+_HEAD = f"""<!-- Generated: do not edit. Change the command in spark_sched/cli, then run: {REGENERATE} -->
+
+# Command line
+
+Results go to standard output; progress and notes go to standard error. The exit status is 0 for success,
+2 for wrong input (one sentence names the input and the remedy) and 1 for any
+other failure.
+"""
+
+
+def cli_page() -> str:
+    """The whole page, ending in a newline."""
+    return "\n".join([_HEAD, *_sections(app, "spark-sched", None)])
+
+
+def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
+    context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent)
+    yield f"## `{name}`\n"
+    yield f"```\n{_usage(command, context, name)}\n```\n"
+    yield from _help(command)
+    options = [param for param in command.params if isinstance(param, click.Option)]
+    if options:
+        yield "| option | meaning |"
+        yield "|---|---|"
+        yield from (_row(option, context) for option in options)
+        yield ""
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            assert found is not None
+            yield from _sections(found, f"{name} {child}", context)
+
+
+def _usage(command: click.Command, context: click.Context, name: str) -> str:
+    return " ".join([name, *command.collect_usage_pieces(context)])
+
+
+def _help(command: click.Command) -> Iterator[str]:
+    """The help text; click prints a paragraph after a backspace as it stands: examples."""
+    for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
+        if not paragraph.startswith("\b"):
+            yield f"{paragraph}\n"
+            continue
+        _, title, *lines = paragraph.split("\n")
+        body = "\n".join(line.removeprefix("  ") for line in lines)
+        yield f"{title}\n\n```\n{body}\n```\n"
+
+
+def _row(option: click.Option, context: click.Context) -> str:
+    record = option.get_help_record(context)
+    assert record is not None, option.name
+    # A bracket outside code would be a reference to another page.
+    return f"| `{_cell(record[0])}` | {_cell(record[1]).replace('[', '&#91;')} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _main(arguments: list[str]) -> int:
+    page = cli_page()
+    if arguments != ["--write"]:
+        print(page, end="")
+        return 0
+    target = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+    if not target.parent.is_dir():
+        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
+        return 2
+    write_whole(target, page)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main(sys.argv[1:]))
