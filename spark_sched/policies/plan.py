@@ -174,8 +174,9 @@ class Plan:
         again_ms: when to plan again even if nothing happens until then, on the driver's clock.
         quality: of a plan of start times.
         queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the fewest running
-            tasks over its weight, the earlier one of equals, and there by rank; empty: by rank alone. Ranks
-            follow the order in which the queues stand at the plan's moment, for those who do not share.
+            tasks over its weight, the one of equals that was due first (protocol/README.md), and there by
+            rank; empty: by rank alone. Ranks follow the order in which the queues stand at the plan's moment
+            by their load, for those who do not share.
     """
 
     snapshot: int

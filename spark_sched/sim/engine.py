@@ -27,8 +27,9 @@ from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
 from spark_sched.sim.gates import Gates
-from spark_sched.sim.launching import Launcher, QueueLoads
+from spark_sched.sim.launching import Launcher
 from spark_sched.sim.placement import Slots
+from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import UNRANKED, Attempt, JobRun, StageRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.results import Recorder, Result
@@ -37,6 +38,7 @@ from spark_sched.sim.stages import new_stage
 from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec
+from spark_sched.state import EndedJob
 
 __all__ = ["Simulation"]
 
@@ -91,6 +93,7 @@ class Simulation:
         self._totals = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._jobs: dict[str, JobRun] = {}
         self._new: dict[str, JobRun] = {}  # since the last plan
+        self._ended: dict[str, EndedJob] = {}  # since the last plan
         self._story = Story(planner.predictor, observer, cluster)
         self._reservations = Reservations(self._slots, self._jobs, self._story.listener)
         self._servers: Servers | None = None
@@ -108,7 +111,7 @@ class Simulation:
         self._changed = 0
         self._waiting = WaitingStages()
         self._gates = Gates(self._waiting)
-        self._queues = QueueLoads()
+        self._queues = QueueTurns()
         self._launcher = Launcher(
             self._slots,
             self._waiting,
@@ -327,6 +330,7 @@ class Simulation:
         self._reservations.job_ended(job, self.now_ms)
         del self._jobs[job.key]
         self._new.pop(job.key, None)
+        self._ended[job.key] = EndedJob(self.now_ms, job.work_ms + job.wasted_ms)
         self._changed |= planning.JOBS
         self._story.job_ended(job, self.now_ms)
         self._recorder.job(job, self.now_ms)
@@ -410,7 +414,7 @@ class Simulation:
         stage.view = job.view = None
         job.running_slots -= 1
         if job.queue is not None:
-            self._queues.stopped(job.queue)
+            self._queues.stopped(job.queue, now - a.start_ms, now)
         self._changed |= planning.TASKS
         if a.index in stage.pilots and self._gates.ended(a):
             self._changed |= planning.GATES
@@ -441,7 +445,8 @@ class Simulation:
         self._changed = 0
         one_by_one = self._planner.one_by_one
         jobs = self._new if one_by_one else self._jobs
-        plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now)
+        ended, self._ended = self._ended, {}
+        plan = self._planner.plan(jobs, self._slots, self._totals, self._story.version, now, ended)
         ordered = plan.ordered and not one_by_one
         self._unranked = UNRANKED if ordered else 0
         self._new_jobs_wait = plan.new_jobs_wait

@@ -2,48 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Protocol
 
 from spark_sched.sim.gates import Gates, arrival_key
 from spark_sched.sim.placement import NONE, Slots
-from spark_sched.sim.records import JobRun, StageRun
+from spark_sched.sim.queues import QueueTurns
+from spark_sched.sim.records import StageRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.stages import fits_whole
 from spark_sched.sim.waiting import WaitingStages
 
-__all__ = ["Launcher", "QueueLoads"]
-
-
-class QueueLoads:
-    """Running tasks over weight of the plan's queues (SLearn §5.1.1); without queues none."""
-
-    def __init__(self) -> None:
-        self.weights: tuple[float, ...] = ()
-        self._running: list[int] = []
-
-    def put(self, weights: tuple[float, ...], jobs: Iterable[JobRun]) -> None:
-        """A plan with these queues, or with none, is in force."""
-        self.weights = weights
-        self._running = [0] * len(weights)
-        if weights:
-            for job in jobs:
-                if job.queue is not None:
-                    self._running[job.queue] += job.running_slots
-
-    def started(self, queue: int) -> None:
-        """A task of a job of this queue runs."""
-        if self.weights:
-            self._running[queue] += 1
-
-    def stopped(self, queue: int) -> None:
-        """A task of a job of this queue runs no more."""
-        if self.weights:
-            self._running[queue] -= 1
-
-    def of(self, queue: int) -> float:
-        """The queue's load; jobs of no queue (-1) go before all others."""
-        return self._running[queue] / self.weights[queue] if queue >= 0 else -1.0
+__all__ = ["Launcher"]
 
 
 class _Launch(Protocol):
@@ -65,7 +35,7 @@ class Launcher:
         waiting: WaitingStages,
         gates: Gates,
         reservations: Reservations,
-        queues: QueueLoads,
+        queues: QueueTurns,
         *,
         launch: _Launch,
         wake: Callable[[int, StageRun], None],
@@ -107,12 +77,12 @@ class Launcher:
         slots.opened.clear()
 
     def _by_queue(self, now_ms: int) -> None:
-        """Slots one by one, each to the queue with the lowest load."""
-        slots, load = self._slots, self._queues.of
+        """Slots one by one, each to the queue whose turn it is."""
+        slots, turn = self._slots, self._queues.of
         for level in self._waiting.levels():
             at = dict.fromkeys(level, 0)
             while at and slots.open_total > 0:
-                queue = min(at, key=lambda q: (load(q), q))
+                queue = min(at, key=turn)
                 stages = level[queue]
                 stage = stages[at[queue]]
                 before = stage.job.starts

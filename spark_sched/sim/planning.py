@@ -16,7 +16,7 @@ from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec
-from spark_sched.state import ExecutorView, Snapshot
+from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
 __all__ = [
     "ARRIVALS",
@@ -76,9 +76,16 @@ class Planner:
         self._rng = rng
 
     def plan(
-        self, jobs: Mapping[str, JobRun], slots: Slots, totals: list[int], version: int, now_ms: int
+        self,
+        jobs: Mapping[str, JobRun],
+        slots: Slots,
+        totals: list[int],
+        version: int,
+        now_ms: int,
+        ended: Mapping[str, EndedJob],
     ) -> Plan:
-        """A plan for the present state; ``totals`` are the nodes' slots."""
+        """A plan for the present state; ``totals`` are the nodes' slots, ``ended`` are jobs since the last
+        plan."""
         executors = _Executors(slots, totals)
         names = slots.names
         snapshot = Snapshot(
@@ -86,6 +93,7 @@ class Planner:
             now_ms=now_ms,
             executors=executors,
             jobs=MappingProxyType({key: job.job_view(names) for key, job in jobs.items()}),
+            ended=MappingProxyType(ended),
         )
         predictor = self.predictor
         forecasts: Mapping[str, Forecast]

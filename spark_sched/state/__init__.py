@@ -3,6 +3,7 @@
 from spark_sched.state.cluster import ClusterState, InvariantError, Summary
 from spark_sched.state.snapshot import (
     DurationSummary,
+    EndedJob,
     ExecutorView,
     JobView,
     RunningTask,
@@ -14,6 +15,7 @@ from spark_sched.state.summary import JobSummary, StageSummary
 __all__ = [
     "ClusterState",
     "DurationSummary",
+    "EndedJob",
     "ExecutorView",
     "InvariantError",
     "JobSummary",

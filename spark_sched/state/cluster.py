@@ -8,7 +8,7 @@ ever ran.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -28,12 +28,15 @@ from spark_sched.events import (
     TaskLaunched,
 )
 from spark_sched.state.records import ExecutorRecord, JobRecord, StageRecord, Story, TaskRecord
-from spark_sched.state.snapshot import RunningTask, Snapshot
+from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 
 __all__ = ["ClusterState", "InvariantError"]
 
 Summary: TypeAlias = StageSummary | JobSummary
+
+#: Jobs that are remembered after their end, the latest ones: far more than end between two plans.
+ENDED_KEPT = 1_000
 
 
 class InvariantError(AssertionError):
@@ -55,6 +58,9 @@ class ClusterState:
         self._executors: dict[str, ExecutorRecord] = {}
         self._jobs: dict[str, JobRecord] = {}
         self._tasks: dict[int, TaskRecord] = {}
+        self._ended: dict[str, EndedJob] = {}
+        self._ended_view: Mapping[str, EndedJob] | None = None
+        self._retold = False  # the events being applied tell of jobs that may have run for long
 
     # -- in
     # ----------------------------------------------------------------------------------------------------
@@ -63,7 +69,9 @@ class ClusterState:
         """Apply a batch, forgetting everything first if it is a reset. Returns what ended, in order."""
         if batch.reset:
             self.clear()
+        self._retold = batch.reset
         ended = [summary for event in batch.events if (summary := self.apply(event)) is not None]
+        self._retold = False
         self.version = batch.version
         self.now_ms = batch.now_ms
         return ended
@@ -84,11 +92,14 @@ class ClusterState:
 
     def snapshot(self) -> Snapshot:
         """The present state; later events do not change it."""
+        if self._ended_view is None:
+            self._ended_view = MappingProxyType(dict(self._ended))
         return Snapshot(
             version=self.version,
             now_ms=self.now_ms,
             executors=MappingProxyType({key: record.view() for key, record in self._executors.items()}),
             jobs=MappingProxyType({key: record.view() for key, record in self._jobs.items()}),
+            ended=self._ended_view,
         )
 
     def check(self) -> None:
@@ -129,7 +140,7 @@ class ClusterState:
             return self._ignore(event)
         # Their own ends, if any come, find nothing and are ignored.
         for number in [n for n, task in self._tasks.items() if task.running.executor == event.executor]:
-            self._drop_task(number, event)
+            self._drop_task(number, event, event.time_ms - self._tasks[number].running.launched_ms)
         for job in self._jobs.values():
             if job.held.pop(event.executor, 0):
                 job.story.add(event)
@@ -139,7 +150,7 @@ class ClusterState:
     def _job_started(self, event: JobStarted) -> None:
         if event.job in self._jobs:
             return self._ignore(event)
-        record = self._jobs[event.job] = JobRecord(event, self._arrivals)
+        record = self._jobs[event.job] = JobRecord(event, self._arrivals, seen_whole=not self._retold)
         # Attempts of an earlier life of this key may still run.
         record.running_slots = sum(task.slots for task in self._tasks.values() if task.job == event.job)
         record.story.add(event)
@@ -156,6 +167,7 @@ class ClusterState:
             executor.held_slots -= slots
             executor.story.add(event)
             executor.changed()
+        self._remember(event, job)
         done = [stage for stage in job.stages.values() if len(stage.done) >= stage.started.tasks]
         s = job.started
         return JobSummary(
@@ -215,7 +227,7 @@ class ClusterState:
 
     def _task_ended(self, event: TaskEnded) -> None:
         stage = self._stage(event.job, event.stage)
-        known = self._drop_task(event.task, event)
+        known = self._drop_task(event.task, event, event.duration_ms)
         if stage is not None:
             if known and event.outcome == "success" and event.index not in stage.done:
                 stage.done[event.index] = event.task
@@ -232,6 +244,7 @@ class ClusterState:
         stage = self._stage(event.job, event.stage)
         if stage is None:
             return self._ignore(event)
+        self._jobs[event.job].attained_ms += stage.started.slots_per_task * sum(event.durations_ms)
         done = stage.done
         durations_ms = event.durations_ms
         if not done.keys().isdisjoint(event.indices):
@@ -282,7 +295,22 @@ class ClusterState:
             record.story.add(event)
             record.changed()
 
-    def _drop_task(self, number: int, event: Event) -> bool:
+    def _remember(self, event: JobEnded, job: JobRecord) -> None:
+        """Keep what a job that ended had, the latest ones'."""
+        attained_ms = job.attained_ms
+        if job.running_slots:  # slower twins of copied tasks
+            attained_ms += sum(
+                task.slots * max(0, event.time_ms - task.running.launched_ms)
+                for task in self._tasks.values()
+                if task.job == event.job
+            )
+        self._ended.pop(event.job, None)
+        self._ended[event.job] = EndedJob(event.time_ms, attained_ms if job.seen_whole else None)
+        if len(self._ended) > ENDED_KEPT:
+            del self._ended[next(iter(self._ended))]
+        self._ended_view = None
+
+    def _drop_task(self, number: int, event: Event, ran_ms: int) -> bool:
         """Forget a running attempt wherever it is counted. Returns whether it was known."""
         task = self._tasks.pop(number, None)
         if task is None:
@@ -295,6 +323,7 @@ class ClusterState:
         job = self._jobs.get(task.job)
         if job is not None:
             job.running_slots -= task.slots
+            job.attained_ms += task.slots * max(0, ran_ms)
             job.changed()
             stage = job.stages.get(task.stage)
             if stage is not None and stage.running.pop(number, None) is not None:

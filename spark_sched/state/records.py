@@ -139,11 +139,23 @@ class StageRecord:
 
 
 class JobRecord:
-    __slots__ = ("_view", "arrival", "held", "running_slots", "stages", "started", "story")
+    __slots__ = (
+        "_view",
+        "arrival",
+        "attained_ms",
+        "held",
+        "running_slots",
+        "seen_whole",
+        "stages",
+        "started",
+        "story",
+    )  # fmt: skip
 
-    def __init__(self, started: JobStarted, arrival: int) -> None:
+    def __init__(self, started: JobStarted, arrival: int, *, seen_whole: bool = True) -> None:
         self.started = started
         self.arrival = arrival
+        self.attained_ms = 0.0  # slot-milliseconds of its attempts that are over
+        self.seen_whole = seen_whole  # no attempt of it can have ended before it was known here
         self.stages: dict[str, StageRecord] = {}
         self.held: dict[str, int] = {}
         self.running_slots = 0

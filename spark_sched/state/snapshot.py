@@ -6,9 +6,10 @@ Times are the driver's clock in milliseconds since 1970 (UTC).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
-__all__ = ["DurationSummary", "ExecutorView", "JobView", "RunningTask", "Snapshot", "StageView"]
+__all__ = ["DurationSummary", "EndedJob", "ExecutorView", "JobView", "RunningTask", "Snapshot", "StageView"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +114,34 @@ class ExecutorView:
 
 
 @dataclass(frozen=True, slots=True)
+class EndedJob:
+    """A job that is over.
+
+    Attributes:
+        ended_ms: when it ended.
+        attained_ms: slot-milliseconds of all its attempts, whatever became of them; None: some of them ran
+            before the job was known here.
+    """
+
+    ended_ms: int
+    attained_ms: float | None
+
+
+_NONE_ENDED: Mapping[str, EndedJob] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """Executors and active jobs, in the order of their arrival.
 
     Attributes:
         version: number of the last event known.
         now_ms: the driver's clock at that time.
+        ended: the latest jobs that ended, those since the last plan among them.
     """
 
     version: int
     now_ms: int
     executors: Mapping[str, ExecutorView]
     jobs: Mapping[str, JobView]
+    ended: Mapping[str, EndedJob] = field(default_factory=lambda: _NONE_ENDED)

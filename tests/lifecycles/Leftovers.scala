@@ -15,7 +15,7 @@ object Leftovers {
     "plans.refusals", // one number per reason
     "slots.needs", "slots.perTaskOf", // one per resource profile
     "registry.overMarks", // the latest, so many at most
-    "plans.current.queueWeights", "round.queueLoads") // one number per queue
+    "plans.current.queueWeights", "plans.queues", "round.queueTurns") // one number per queue
 
   /** Sentences; empty once the application is as idle as when it began. Waits for that. */
   def afterLifecycles(context: SparkContext, backend: SimulatedBackend, withinMs: Long): Seq[String] = settled(withinMs) {

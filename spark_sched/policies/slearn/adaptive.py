@@ -55,7 +55,7 @@ class AdaptiveRatio:
 
         Args:
             percent: the ratio it was given.
-            normalised_jct: its completion time over the sum of its task times.
+            normalised_jct: its completion time over the slot time that its attempts had.
         """
         known = self.scores.get(percent, ())
         # Lines 21-23 drop one only when there are more than T, so that T + 1 are kept.

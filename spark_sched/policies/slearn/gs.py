@@ -43,9 +43,10 @@ class GenericScheduler:
     three times the job is sized by what else is known. For jobs of several stages history's later stages are
     scaled by how far off history was on the first (§6).
 
-    A queue with a job that waits has the least running tasks over its weight as soon as it runs none. Queues
-    that run none tie and the first one wins, so a job may starve where as many queues have work as there
-    are slots.
+    No job starves: a slot goes to the queue with the fewest running tasks over its weight, and of equals to
+    the one that was due first (``schedcore.QueueTurns``). So a queue gets about its share of the time, a
+    hundredth at least, even where more queues have work than there are slots, and within it no job waits for
+    one that came later. A barrier stage still needs all its slots at once.
 
     Args:
         settings: of the application.
@@ -109,20 +110,22 @@ class GenericScheduler:
         for key, old in before.jobs.items():
             if key in snapshot.jobs:
                 continue
-            if old.percent is not None and old.work_ms:
-                ratio = ratio.ended(old.percent, (now_ms - old.started_ms) / old.work_ms)
-            if thin is not None and old.narrow is not None:
-                thin = thin.ended(old.narrow, old.started_ms, now_ms)
+            ended = snapshot.ended.get(key)
+            if ended is None or not ended.attained_ms:
+                continue  # it ran nothing, or nobody knows what it ran
+            normalised_jct = (ended.ended_ms - old.started_ms) / ended.attained_ms
+            if old.percent is not None:
+                ratio = ratio.ended(old.percent, normalised_jct)
+            if thin is not None and old.limit is not None:
+                thin = thin.ended(old.limit, normalised_jct)
         # 2. Every job's pilots and size.
         jobs: dict[str, JobMemory] = {}
         percent, doubts = ratio.percent(), before.doubts
         for key, job in snapshot.jobs.items():
             known = before.jobs.get(key) or JobMemory(job.started_ms)
-            if known.narrow is not None:
-                known = replace(known, narrow=known.narrow.at(now_ms, job.running_slots))
-            elif thin is not None and known.undecided:
-                thin, narrow = thin.came(job, now_ms)
-                known = replace(known, narrow=narrow)
+            if thin is not None and known.limit is None and known.undecided:
+                thin, limit = thin.came(job)
+                known = replace(known, limit=limit)
             forecast = forecasts.get(key, UNKNOWN)
             if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
                 recurs = (job.user, job.name)
@@ -159,7 +162,7 @@ class GenericScheduler:
         if not job.stages:
             return known
         width = max([stage.tasks for stage in job.stages] + [each.tasks for each in expected])
-        limit = self._thin_limit if known.narrow is None else known.narrow.limit
+        limit = self._thin_limit if known.limit is None else known.limit
         if width < limit:
             first = job.stages[0]
             prior = expected[first.index] if first.index < len(expected) else None

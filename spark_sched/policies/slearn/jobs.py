@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts
-from spark_sched.policies.slearn.thin import AdaptiveThinLimit, NarrowJob
+from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 
 __all__ = ["GsMemory", "JobMemory"]
 
@@ -28,7 +28,7 @@ class JobMemory:
         counted: indices of the stages in that size.
         reason: how its size is known, for people.
         told_ms: what the pilots took that its size follows from.
-        narrow: what a thin limit that adapts is judged by; None: a wide job, or a fixed limit.
+        limit: the thin limit in force when it came, if that adapts and is judged by this job; else None.
     """
 
     started_ms: int
@@ -41,7 +41,7 @@ class JobMemory:
     counted: frozenset[int] = frozenset()
     reason: str = ""
     told_ms: tuple[float, ...] = ()
-    narrow: NarrowJob | None = None
+    limit: int | None = None
 
     @property
     def undecided(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +10,14 @@ import pytest
 
 from spark_sched.errors import BadInputError
 from spark_sched.events import (
+    Batch,
+    ExecutorAdded,
     JobEnded,
     JobStarted,
     StageEnded,
     StageStarted,
+    TaskEnded,
+    TaskLaunched,
 )
 from spark_sched.policies import JobPlan
 from spark_sched.policies.slearn.queues import Queues
@@ -132,6 +137,66 @@ def test_a_job_whose_pilots_stage_is_over_is_sized_by_what_they_took():
         world.run("a", index, 1_000 + index)
     world.tell(StageEnded(0, "a", "a.0", True))
     assert f"tasks of {1_000 + pilot} ms" in world.of("a").reason
+
+
+def _scores(world: World) -> Mapping[int, tuple[float, ...]]:
+    """The sampling ratio's scores after the next plan."""
+    world.plan()
+    return world.policy._memory._kept.ratio.scores
+
+
+def _ended(world: World, key: str, ms: int) -> None:
+    world.tell(StageEnded(ms, key, f"{key}.0", True), JobEnded(ms, key, "ended"))
+    world.now = ms
+
+
+def test_a_sampling_ratio_is_scored_by_the_work_that_its_job_had_whatever_the_pilots_made_of_it():
+    world = World()
+    world.job("a", 4)
+    (pilot,) = world.pilots("a").tasks
+    world.run("a", pilot, 1)
+    assert "tasks of 1 ms by 1 pilot" in world.of("a").reason
+    for index in range(4):
+        if index != pilot:
+            world.run("a", index, 1_000)
+    _ended(world, "a", 6_002)
+    assert _scores(world) == {3: (2.0,)}
+
+
+def test_a_job_that_ends_together_with_its_pilots_scores_its_sampling_ratio():
+    world = World()
+    world.job("a", 3)
+    world.pilots("a")
+    for index in range(3):
+        world.run("a", index, 500)
+    _ended(world, "a", 3_000)
+    assert _scores(world) == {3: (2.0,)}
+
+
+def test_failed_attempts_and_copies_are_work_that_a_job_had():
+    world = World()
+    world.job("a", 3)
+    world.pilots("a")
+    world.run("a", 0, 500, "failed")
+    world.run("a", 1, 250, "killed", copy=True)
+    for index in range(3):
+        world.run("a", index, 250)
+    _ended(world, "a", 3_000)
+    assert _scores(world) == {3: (2.0,)}
+
+
+def test_a_job_that_ran_before_it_was_known_scores_nothing():
+    world = World()
+    told = (
+        JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
+        StageStarted(0, "a", "a.0", "p", 0, 3, None, True, False),
+    )
+    world.state.apply_batch(Batch(1, True, 0, 0, (ExecutorAdded(0, "e", "h", 100), *told)))
+    world.pilots("a")
+    world.tell(TaskLaunched(0, "a", "a.0", 1, 0, "e", False))
+    world.tell(TaskEnded(9, "a", "a.0", 1, 0, "e", 9, "success", False))
+    _ended(world, "a", 90)
+    assert _scores(world) == {}
 
 
 def test_stages_that_come_unannounced_add_to_the_size():

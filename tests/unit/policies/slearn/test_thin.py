@@ -4,45 +4,40 @@ from __future__ import annotations
 
 from spark_sched.events import JobEnded, StageEnded, TaskEnded, TaskLaunched
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
-from spark_sched.policies.slearn.thin import AdaptiveThinLimit, NarrowJob
+from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 from tests.unit.policies.slearn.world import World
 
 ONE_EACH = AdaptiveThinLimit(AdaptiveRatio(window=1))
 
 
-def _ended(limit: AdaptiveThinLimit, of: int, jct_ms: int) -> AdaptiveThinLimit:
-    """A job of 1,000 slot-ms that came at 0 under that limit."""
-    return limit.ended(NarrowJob(of, 1_000.0, 0, 0), 0, jct_ms)
-
-
 def test_it_tries_3_then_2_then_4_and_keeps_what_did_best():
-    world, limit, tried = World(), ONE_EACH, []
+    world, limit = World(), ONE_EACH
+    tried: list[int | None] = []
     for number in range(3):
         world.job(f"j{number}", 2)
-        limit, narrow = limit.came(world.state.snapshot().jobs[f"j{number}"], 0)
-        assert narrow is not None
-        tried.append(narrow.limit)
+        limit, given = limit.came(world.state.snapshot().jobs[f"j{number}"])
+        tried.append(given)
     assert tried == [3, 2, 4]
-    for of, jct_ms in ((3, 2_000), (2, 4_000), (4, 1_950)):
-        limit = _ended(limit, of, jct_ms)
+    for of, normalised_jct in ((3, 2.0), (2, 4.0), (4, 1.95)):
+        limit = limit.ended(of, normalised_jct)
     assert limit.limit() == 4
     # Far better than 3: one step further.
-    assert _ended(limit, 4, 500).limit() == 5
+    assert limit.ended(4, 0.5).limit() == 5
 
 
 def test_a_wide_job_is_no_witness():
     world = World()
     world.job("wide", 6)
-    assert ONE_EACH.came(world.state.snapshot().jobs["wide"], 0) == (ONE_EACH, None)
-
-
-def test_a_jobs_work_is_its_slots_over_time():
-    seen = NarrowJob(3, 0.0, 2, 100).at(600, running=1).at(1_600)
-    assert (seen.work_ms, seen.running) == (2 * 500 + 1 * 1_000, 0)
+    assert ONE_EACH.came(world.state.snapshot().jobs["wide"]) == (ONE_EACH, None)
 
 
 def test_a_job_without_work_tells_nothing():
-    assert ONE_EACH.ended(NarrowJob(3, 0.0, 0, 0), 0, 1_000) == ONE_EACH
+    world = World("slearn-adaptive")
+    world.job("idle", 1)
+    world.plan()
+    world.tell(JobEnded(1_000, "idle", "idle"))
+    world.plan()
+    assert world.policy._memory._kept.thin.choice.scores == {}
 
 
 def test_under_a_limit_of_2_a_job_of_two_tasks_has_a_pilot():

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{GangCycle, Ledger, Start, WaitingGang}
+import schedcore.{GangCycle, Ledger, QueueTurn, Start, WaitingGang}
 import scala.collection.mutable
 
 /**
@@ -25,7 +25,7 @@ private[sparksched] final class OfferRound(
   private var spareWanted = false
   private var sparing = false
   private val spareSlots = mutable.HashMap.empty[Int, Int] // by the executors' resource profile
-  private var queueLoads = IndexedSeq.empty[Double]
+  private var queueTurns = IndexedSeq.empty[QueueTurn]
   private var owed: Option[SchedTaskSetManager] = None
   private var offered: Option[TaskSetManager => Boolean] = None
   // Task sets that were refused held slots in this round, with the executor.
@@ -48,7 +48,7 @@ private[sparksched] final class OfferRound(
     val apart = scheduler.failOpen("offers", false) {
       nowMs = atMs
       spareWanted = false
-      queueLoads = plans.queueLoads(registry.runningByJob)
+      queueTurns = plans.queueTurns(registry.runningByJob)
       owed = owedByPools
       refused.clear()
       refusedByPlan.clear()
@@ -219,12 +219,12 @@ private[sparksched] final class OfferRound(
     case ours: SchedTaskSetManager =>
       val priority = -registry.priority(ours.job)
       // Of what is left over, those that may take nothing else come last, in the order of their arrival.
-      if (sparing) RankedPool.Rank(priority, if (comesLast(ours)) 1.0 else 0.0, 0, registry.arrival(ours.job))
+      if (sparing) RankedPool.Rank(priority, QueueTurn(if (comesLast(ours)) 1.0 else 0.0, 0, 0), registry.arrival(ours.job))
       else {
-        val queue = if (queueLoads.isEmpty) None else plans.queue(ours.job).filter(_ < queueLoads.size)
-        RankedPool.Rank(priority, queue.fold(0.0)(queueLoads), queue.getOrElse(0), plans.rank(ours.job))
+        val queue = if (queueTurns.isEmpty) None else plans.queue(ours.job).filter(_ < queueTurns.size)
+        RankedPool.Rank(priority, queue.fold(QueueTurn.NoQueue)(queueTurns), plans.rank(ours.job))
       }
-    case _ => RankedPool.Rank(0, 0.0, 0, 0)
+    case _ => RankedPool.Rank(0, QueueTurn.NoQueue, 0)
   }
 
   /** What the checked round kept from somebody for no reason, in sentences. */

@@ -15,6 +15,7 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
   private var accepted = 0L
   private var fallbacks = 0L
   private val refusals = mutable.LinkedHashMap.empty[String, Long]
+  private val queues = new QueueTurns
   /** Who may start what under the plan in force. */
   val starts = new StartGate(patienceMs)
 
@@ -31,8 +32,7 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
     }
     answer match {
       case Right(plan) =>
-        current = Some(plan)
-        starts.put(current)
+        put(Some(plan))
         newest = plan.number
         accepted += 1
       case Left(refusal) => refusals(refusal.code) = refusals.getOrElse(refusal.code, 0L) + 1
@@ -40,12 +40,17 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
     answer
   }
 
+  private def put(plan: Option[Plan]): Unit = {
+    current = plan
+    starts.put(plan)
+    queues.put(plan.fold(PlanBook.NoQueues)(_.queueWeights))
+  }
+
   /** Falls back to the configured rules when the plan's time is over; returns whether it did just now. */
   def expire(nowMs: Long): Boolean = {
     val over = current.exists(_.expiresMs <= nowMs)
     if (over) {
-      current = None
-      starts.put(None)
+      put(None)
       fallbacks += 1
     }
     over
@@ -73,13 +78,16 @@ private[sparksched] final class PlanBook(patienceMs: Long) {
   def queue(job: String): Option[Int] =
     current.filter(_.queueWeights.nonEmpty).flatMap(p => p.jobs.get(job).flatMap(_.queue).filter(_ < p.queueWeights.size))
 
-  /** Slots in use over weight of each queue; empty where the plan in force has none. */
-  def queueLoads(running: Iterator[(String, Int)]): IndexedSeq[Double] =
-    current.filter(_.queueWeights.nonEmpty).fold(PlanBook.NoQueues) { plan =>
-      val tasks = new Array[Int](plan.queueWeights.size)
-      running.foreach { case (job, n) => queue(job).foreach(q => tasks(q) += n) }
-      tasks.indices.map(q => tasks(q) / plan.queueWeights(q))
+  /** Which queue is next where jobs have so many slots in use; empty where the plan in force has no queues. */
+  def queueTurns(running: Iterator[(String, Int)]): IndexedSeq[QueueTurn] =
+    current.filter(_.queueWeights.nonEmpty).fold(IndexedSeq.empty[QueueTurn]) { plan =>
+      val slots = new Array[Int](plan.queueWeights.size)
+      running.foreach { case (job, n) => queue(job).foreach(q => slots(q) += n) }
+      queues.turns(slots(_))
     }
+
+  /** An attempt of the job took its slots for `ranMs` until now. */
+  def attemptEnded(job: String, ranMs: Long, nowMs: Long): Unit = queue(job).foreach(queues.stopped(_, ranMs, nowMs))
 
   def counters: Map[String, Long] =
     Map("plans_accepted" -> accepted, "plans_rejected" -> refusals.valuesIterator.sum, "plan_fallbacks" -> fallbacks) ++

@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{Pool, Schedulable, TaskSetManager}
 import org.apache.spark.scheduler.SchedulingMode.SchedulingMode
+import schedcore.QueueTurn
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
@@ -32,13 +33,13 @@ private[sparksched] final class RankedPool(
     stock.foreach(m => pools.getOrElseUpdate(m.parent, pools.size))
     val ranks = stock.map { m =>
       val r = rank(m)
-      m -> (r.priority, pools(m.parent), r.queueLoad, r.queue, r.place)
+      m -> (r.priority, pools(m.parent), r.turn, r.place)
     }
     ranks.sortBy(_._2).map(_._1)
   }
 }
 
 private[sparksched] object RankedPool {
-  /** Lower is first: priority, then how loaded the job's queue is and which it is, then the job's place in it. */
-  final case class Rank(priority: Int, queueLoad: Double, queue: Int, place: Int)
+  /** Lower is first: priority, then whether it is the turn of the job's queue, then the job's place in that. */
+  final case class Rank(priority: Int, turn: QueueTurn, place: Int)
 }

@@ -30,9 +30,11 @@ private[sparksched] object StagePlace {
  *
  * @param applicationUser whose job an unmarked one is
  * @param ended told of every job that is forgotten, by its key
+ * @param attemptOver told of every attempt that is over: its job's key, how long it ran, the time
  */
 private[sparksched] final class Registry(
-    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit)
+    settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit,
+    attemptOver: (String, Long, Long) => Unit)
     extends Logging {
 
   private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
@@ -274,6 +276,7 @@ private[sparksched] final class Registry(
 
   private def attemptEnded(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
     running -= t.task
+    attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
     jobs.get(t.job).foreach { j =>
       j.running = math.max(0, j.running - 1)
       j.runningSlots = math.max(0, j.runningSlots - t.slots)

@@ -38,7 +38,7 @@ private[spark] final class SchedTaskScheduler(
   private val slotNews: SlotNews = new SlotNews(events)
   private val ledger = new Ledger(slotNews, settings.idle)
   private val registry: Registry = new Registry(
-    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job))
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
   val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
   private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
   private val round = new OfferRound(

@@ -57,11 +57,17 @@ final class PlanBookSuite extends AnyFunSuite with EitherValues {
 
   test("queues of the example are loaded by running tasks over weight; jobs without one are in none") {
     val book = new PlanBook(patienceMs = 400)
-    assert(book.queueLoads(Iterator("mark-9c1d" -> 3)).isEmpty)
+    assert(book.queueTurns(Iterator("mark-9c1d" -> 3)).isEmpty)
     assert(book.offer(schedcore.Protocol.text("examples/plan.pilots.json"), 21, 1789000004000L).isRight)
     assert(book.queue("mark-9c1d") === Some(0) && book.queue("spark-4") === Some(1) && book.queue("unknown") === None)
-    val loads = book.queueLoads(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
-    assert(loads === Seq(3.0, 20.0, 0.0))
+    def turns = book.queueTurns(Iterator("mark-9c1d" -> 3, "spark-4" -> 2, "unknown" -> 5))
+    assert(turns.map(_.load) === Seq(3.0, 20.0, 0.0))
+    book.attemptEnded("spark-4", 100, 1000)
+    book.attemptEnded("unknown", 100, 1000)
+    assert(turns.map(_.dueMs) === Seq(0, 1900, 0))
+    val next = schedcore.Protocol.text("examples/plan.pilots.json").replace("\"plan\": 7", "\"plan\": 8")
+    assert(book.offer(next, 21, 1789000004000L).isRight)
+    assert(turns.map(_.dueMs) === Seq(0, 1900, 0), "the next plan's queues are the same")
   }
 
   test("a plan names its pilots by stage, and the same object as long as it is in force") {

@@ -14,7 +14,7 @@ final class RegistrySuite extends AnyFunSuite {
     val queue = new EventQueue(1000, () => 0L, body => body(Nil))
     queue.poll(1, 0) // From here on events are told one by one.
     val ledger = new Ledger(new SlotNews(queue))
-    val registry = new Registry(settings, ledger, queue, "me", forgotten += _)
+    val registry = new Registry(settings, ledger, queue, "me", forgotten += _, (_, _, _) => ())
     val plans = new PlanBook(400)
     registry.offered("e", "h", profile = 0, 4, 0)
 
