@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import schedcore.JobPlan
+import schedcore.{JobPlan, Start}
 import scala.collection.mutable
 
 /**
@@ -35,8 +35,13 @@ private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long)
       case Some(job) =>
         job.evict || startsLater(job, nowMs) || m.pilotsFirst ||
           // What is left over goes to others first, as long as there are others.
-          waiting.exists(other => other.job != m.job && plans.forJob(other.job).forall(!onlySpare(_)))
+          waiting.exists(other => other.job != m.job &&
+            (plans.forJob(other.job).forall(!onlySpare(_)) || hasShareLeft(other, nowMs)))
     }
+
+  /** Slots are kept for such a job, also while it cannot use them: a barrier stage waits until there are enough. */
+  private def hasShareLeft(m: SchedTaskSetManager, nowMs: Long): Boolean =
+    plans.forJob(m.job).exists(_.share.isDefined) && plans.starts.of(m.job, nowMs) == Start.Now
 
   private def startsLater(job: JobPlan, nowMs: Long): Boolean = job.deferred && job.startMs.exists(_ > nowMs)
   private def onlySpare(job: JobPlan): Boolean = job.evict || job.share.isDefined || (job.deferred && job.startMs.isEmpty)
