@@ -36,7 +36,7 @@ class SparkInstall:
 def find_spark(spark_home: Path | None = None) -> SparkInstall:
     """The Spark at ``spark_home``, else at ``SPARK_HOME``, else inside the installed pyspark.
 
-    Raises BadInputError naming the place that was tried and how to mend it.
+    Raises BadInputError naming the place that was tried and the remedy.
     """
     if spark_home is not None:
         home, source = spark_home, "spark_home"

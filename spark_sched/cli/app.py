@@ -15,8 +15,8 @@ from spark_sched.errors import BadInputError, did_you_mean
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
     "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
-    "doctor": ("spark_sched.cli.doctor", "Find out what is wrong here and how to mend it."),
-    "demo": ("spark_sched.cli.demo", "Foreground against background on a local cluster, with and without."),
+    "doctor": ("spark_sched.cli.doctor", "Check the installation; name a remedy for each problem."),
+    "demo": ("spark_sched.cli.demo", "Compare stock Spark and spark_sched on a local cluster."),
     "simulate": ("spark_sched.cli.simulate", "Run any policy on any trace, on a virtual clock."),
     "whatif": ("spark_sched.cli.whatif", "Replay a Spark event log under other policies."),
     "predict": (
@@ -25,7 +25,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "reproduce": (
         "spark_sched.cli.reproduce",
-        "Make a paper's figures and set them beside the paper's values.",
+        "Make a paper's figures and compare them with the paper's values.",
     ),
     "trace": ("spark_sched.cli.trace", "Read, make and measure workloads: traces and Spark event logs."),
 }
@@ -68,7 +68,7 @@ class LazyGroup(click.Group):
         """As click's, with our sentence for a name that is no command."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise Refusal(
-                f"{args[0]!r} is no command{did_you_mean(args[0], _COMMANDS)}: try `spark-sched --help`"
+                f"unknown command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}: try `spark-sched --help`"
             )
         return super().resolve_command(ctx, args)
 

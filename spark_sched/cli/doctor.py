@@ -1,4 +1,4 @@
-"""``spark-sched doctor``: what is wrong here, and how to mend it."""
+"""``spark-sched doctor``: problems of the installation and their remedies."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
     try:
         return Finding(name, "ok", check())
     except BridgeError as error:
-        return Finding(name, "wrong", str(error), "mend the Scala sources, or reinstall spark-sched")
+        return Finding(name, "wrong", str(error), "fix the Scala sources, or reinstall spark-sched")
     except BadInputError as error:
         # Our sentences end in ": <remedy>"; those of a range say "must be …" and are remedy enough.
         found, _, remedy = str(error).rpartition(": ")
@@ -104,7 +104,7 @@ def _loopback() -> str:
     except OSError as error:
         raise BadInputError(
             f"127.0.0.1 takes no connection ({error.strerror or error}): bring up the loopback interface or "
-            "mend the firewall, as planner and driver talk over it"
+            "fix the firewall, as planner and driver talk over it"
         ) from None
 
 
@@ -176,7 +176,7 @@ def command(
 ) -> None:
     """Check Python, Java, Spark, bridge and settings, then run a tiny job.
 
-    Every finding that is not well names its remedy. Exit status 2 if something is wrong.
+    Every problem comes with a remedy. The exit status is 2 if something is wrong.
 
     \b
     Examples:

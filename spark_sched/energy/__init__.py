@@ -1,7 +1,7 @@
 """Data centres that count joules: placement of tasks on servers and switches that may sleep.
 
 The model, the optimum and the heuristics of chapters 3 and 4 of Çavdar's thesis, in rooms of their own: the
-event simulator knows nothing of them and pays nothing for them. See docs/energy.md.
+event simulator knows nothing of them and pays nothing for them. See docs/explanation/energy.md.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         ),
         pytest.param(["conf", "--out", "/nowhere/x.conf"], "cannot be written", id="no such folder"),
         pytest.param(["conf", "--mastr", "x"], "No such option", id="a wrong option"),
-        pytest.param(["cnf"], "'cnf' is no command (did you mean 'conf'?)", id="a wrong command"),
+        pytest.param(["cnf"], "unknown command 'cnf' (did you mean 'conf'?)", id="a wrong command"),
         pytest.param(["submit"], "no application was given", id="nothing to submit"),
         pytest.param(["submit", "--master", "yran", "a.py"], "did you mean 'yarn'?", id="submit: master"),
         pytest.param(["submit", "--conf", "spark.sched.x=1", "a.py"], "is not a setting", id="submit: key"),
