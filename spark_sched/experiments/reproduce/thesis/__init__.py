@@ -7,11 +7,12 @@ chapter, import that tuple and put it into `_CHAPTERS` at its place.
 from __future__ import annotations
 
 from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
+from spark_sched.experiments.reproduce.thesis import evictions
 
 __all__ = ["PAPER"]
 
 #: The figures of each chapter, in the order of the chapters.
-_CHAPTERS: tuple[tuple[FigureSpec, ...], ...] = ()
+_CHAPTERS: tuple[tuple[FigureSpec, ...], ...] = (evictions.FIGURES,)
 
 PAPER = Paper(
     name="thesis",

@@ -1,0 +1,8 @@
+"""Chapters 5 to 9 of the thesis: evictions."""
+
+from spark_sched.experiments.reproduce.figures import FigureSpec
+from spark_sched.experiments.reproduce.thesis.evictions import hybrid, priorities, trace
+
+__all__ = ["FIGURES"]
+
+FIGURES: tuple[FigureSpec, ...] = (*trace.FIGURES, *priorities.FIGURES, *hybrid.FIGURES)

@@ -1,0 +1,186 @@
+"""Arms of the comparisons, named settings S1 to S11, and figures made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, run_of
+from spark_sched.experiments.reproduce.slearn.common import mean_value
+from spark_sched.experiments.reproduce.thesis.evictions import runs
+
+__all__ = [
+    "SETTINGS",
+    "Arm",
+    "Told",
+    "absolute",
+    "comparison",
+    "fitting_workloads",
+    "lower",
+    "real_workloads",
+]
+
+Summary = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A rule on servers: see `named_rule` and `thesis_servers`."""
+
+    rule: str
+    configuration: str = "SC2"
+    memory: bool = False
+    resume: bool = False
+    memory_eviction: str = "LSF"
+
+    def run(self, scale: Scale, name: str, seed: int, low: bool = False) -> Run:
+        return run_of(
+            runs.priorities,
+            2.0,
+            name=name,
+            seed=seed,
+            rule=self.rule,
+            configuration=self.configuration,
+            memory=self.memory,
+            resume=self.resume,
+            memory_eviction=self.memory_eviction,
+            low=low,
+            hours=3.0 if scale.quick else 15.0,
+            folder=runs.source_folder(),
+        )
+
+
+def _setting(rule: str, memory_eviction: str | None) -> Arm:
+    return Arm(rule, "SC3", memory_eviction is not None, memory_eviction=memory_eviction or "LSF")
+
+
+#: Table 6.2, on servers of 24 and 48 slots (§6.4).
+SETTINGS: Mapping[str, Arm] = {
+    "S1": _setting("lrs", None),
+    "S2": _setting("rnd", None),
+    "S3": _setting("mrs", None),
+    "S4": _setting("fcfs", "LPF"),
+    "S5": _setting("fcfs", "LSF"),
+    "S6": _setting("lrs", "LPF"),
+    "S7": _setting("lrs", "LSF"),
+    "S8": _setting("rnd", "LPF"),
+    "S9": _setting("rnd", "LSF"),
+    "S10": _setting("mrs", "LPF"),
+    "S11": _setting("mrs", "LSF"),
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A number that the thesis gives: from the summaries of one seed's arms; None where it cannot be had."""
+
+    name: str
+    unit: str
+    paper: float | None
+    of: Callable[[Mapping[str, Summary]], float | None]
+
+
+def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
+    """By how many percent an arm's metric is below the base's. ``R/9``: class 9's response time."""
+
+    def percent(found: Mapping[str, Summary]) -> float | None:
+        ours, other = value(found[arm], metric), value(found[base], metric)
+        return None if ours is None or not other else 100.0 * (1.0 - ours / other)
+
+    return percent
+
+
+def absolute(metric: str, arm: str) -> Callable[[Mapping[str, Summary]], float | None]:
+    """An arm's metric as it is."""
+    return lambda found: value(found[arm], metric)
+
+
+def value(summary: Summary, metric: str) -> float | None:
+    """A metric of a summary; ``field/class`` is one class' response time or other field."""
+    if "/" not in metric:
+        number = summary[metric]
+        return None if number is None else float(number)
+    field, priority = metric.split("/")
+    row = summary["classes"].get(priority)
+    return None if row is None else float(row["response_s" if field == "R" else field])
+
+
+def real_workloads() -> tuple[str, ...]:
+    """W-A as sampled, where the trace is there, and as generated."""
+    sampled = ("W-A-request", "W-A-usage") if runs.source_folder() else ()
+    return (*sampled, "W-A-generated")
+
+
+def fitting_workloads() -> tuple[str, ...]:
+    """Those whose memory fits on the servers. Memory as requested does not: tasks evict each other without
+    end, so that memory is modelled with usage alone."""
+    return tuple(name for name in real_workloads() if name != "W-A-request")
+
+
+def comparison(
+    identity: str,
+    title: str,
+    arms: Mapping[str, Arm],
+    metrics: Sequence[str],
+    told: Sequence[Told],
+    notes: str,
+    *,
+    workloads: Callable[[], Sequence[str]] | None = None,
+    low: Sequence[bool] = (False,),
+    chart: str | None = None,
+) -> FigureSpec:
+    """A table with a row per workload and arm, means over seeds, and the thesis' numbers beside ours.
+
+    ``workloads``: names when they are asked for; None: W-A as far as its memory fits.
+    """
+
+    if workloads is None:
+        workloads = fitting_workloads if any(arm.memory for arm in arms.values()) else real_workloads
+
+    def needed(scale: Scale) -> list[Run]:
+        return [
+            arm.run(scale, name, seed, is_low)
+            for name in workloads()
+            for is_low in low
+            for seed in scale.seeds
+            for arm in arms.values()
+        ]
+
+    def build(scale: Scale, results: Results) -> Figure:
+        rows, values = [], []
+        bars: dict[str, list[tuple[float | str, float]]] = {}
+        for name in workloads():
+            for is_low in low:
+                shown = name + ("-low" if is_low else "")
+                seeds = [
+                    {label: results[arm.run(scale, name, seed, is_low)] for label, arm in arms.items()}
+                    for seed in scale.seeds
+                ]
+                for label in arms:
+                    means = {m: _mean([value(found[label], m) for found in seeds]) for m in metrics}
+                    rows.append({"workload": shown, "arm": label, **means})
+                    shown_value = means.get(chart) if chart else None
+                    if shown_value is not None:
+                        bars.setdefault(shown, []).append((label, shown_value))
+                for number in told:
+                    ours = [number.of(found) for found in seeds]
+                    key = f"{shown}_{number.name}".lower().replace("-", "_")
+                    values.append(mean_value(key, number.unit, number.paper, ours))
+        charts = [Chart(f"{title}: {chart}", "", chart, bars, "bars")] if chart and bars else []
+        return Figure(identity, title, rows, values, notes + _SOURCES, charts)
+
+    return FigureSpec(identity, title, needed, build)
+
+
+_SOURCES = (
+    " W-A-request: tasks sampled from the real trace's contiguous window, CPU demand = request × duration; "
+    "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-generated: drawn from "
+    f"table 5.2. The sampled ones need the tables' folder in {runs.SOURCE}. WE is in cpu·s; the thesis' "
+    "219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as millionths."
+)
+
+
+def _mean(numbers: Sequence[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return round(sum(known) / len(known), 3) if known else None

@@ -1,0 +1,282 @@
+"""Chapters 8 and 9: slot configurations, powerful and sticky slots; and evictions at a price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spark_sched.experiments.reproduce.figures import (
+    Chart,
+    Figure,
+    FigureSpec,
+    Results,
+    Run,
+    Scale,
+    Value,
+    run_of,
+)
+from spark_sched.experiments.reproduce.thesis.evictions import runs
+from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+    Arm,
+    Told,
+    absolute,
+    comparison,
+    fitting_workloads,
+    lower,
+    real_workloads,
+)
+from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
+from spark_sched.sim.priority.google import TABLE_5_2
+
+__all__ = ["FIGURES"]
+
+_CONFIGURATIONS = {name: Arm("mrs", name, memory=True) for name in ("SC1", "SC2", "SC3", "SC4")} | {
+    "WA2SC": Arm("wasp", "WASC", memory=True)
+}
+_HYBRID = {"HYBRID": Arm("hybrid", "WASC", memory=True), "WASP": Arm("wasp", "WASC", memory=True)}
+_STICKY = {
+    str(slots): Arm(f"hybrid{slots}" if slots else "wasp", "WASC", memory=True)
+    for slots in (0, 200, 1536, 3072)
+}
+_CLASSES = ("0", "1", "2", "4", "6", "8", "9")
+#: Figure 8.6: improvement over SC3 that the text gives.
+_FIG_8_6 = {"6": 8.0, "8": 16.0, "9": 29.0}
+#: Table 9.3: class 0, 1, 2, 4, 6, 8, 9.
+_TABLE_9_3 = {
+    "W-A": (17.29, 0.10, -56.85, 3.72, 3.36, 4.66, 26.85),
+    "W-B": (1.08, -0.44, -24.49, -1.16, 3.94, -4.13, 16.09),
+    "W-C": (14.29, 2.31, -6.03, -1.90, 1.05, 4.66, 12.54), "W-D": (0, -0.67, 2.6, 0, 10.83, 0.12, -3.24),
+    "W-E": (10.23, -3.50, -2.69, -2.43, 0.46, -0.59, 2.15),
+    "W-A-low": (0.73, 0, 19.83, 0, -1.84, 0.96, 21.77), "W-B-low": (0.94, 0.70, 0, 0.31, -2.28, -4.78, -2.33),
+    "W-C-low": (0.34, -0.17, 3.77, -0.14, 3.29, 2.31, 6.87),
+    "W-D-low": (1.10, -0.73, -17.75, 0.73, 0.73, 0.30, 1.80),
+    "W-E-low": (7.14, 0, 16.82, -2.72, 0.25, -1.10, -0.66),
+}  # fmt: skip
+_TABLE_9_1 = {
+    "NE": (4540, 11305), "NE_priority": (1231, 8509), "NET": (1044, 3799), "max_evictions": (4, 14),
+    "mean_evictions": (1.1, 2.23), "R_lowest_not_evicted": (1562, 1096), "R_lowest_evicted": (3179, 5601),
+    "R/9": (2409, 2685), "E_kwh": (404.4, 416.9),
+}  # fmt: skip
+
+
+def _table_8_1() -> FigureSpec:
+    """WASC from table 5.2, which has no standard deviations: for three ratios of deviation to mean."""
+
+    def build(scale: Scale, results: Results) -> Figure:
+        servers = [
+            ServerKind(n, c, u, 8)
+            for n, c, u in (("A", 68, 0.5), ("B", 39, 0.5), ("C", 10, 0.5), ("D", 8, 1.0))
+        ]
+        rows, plans = [], {}
+        for production, other in ((2.0, 0.35), (1.0, 1.0), (0.5, 0.5)):
+            usage = {
+                p: ClassUsage(
+                    r.percent, r.cpu_demand, r.cpu_usage, r.cpu_usage * (production if p >= 9 else other)
+                )
+                for p, r in TABLE_5_2.items()
+            }
+            plan = plans[production] = slot_configuration(usage, servers)
+            powerful = sum(s.count for s in plan.shares if s.powerful)
+            rows.append({
+                "deviation/mean, production": production, "others": other,
+                "occupancy of production": plan.occupancy,
+                "slots of D, production": plan.slots[0], "slots of D, others": plan.slots[1],
+                "powerful servers": powerful, "slots in all": plan.total,
+            })  # fmt: skip
+        plan = plans[2.0]
+        values = [
+            Value("powerful_servers", "", 5.0, float(sum(s.count for s in plan.shares if s.powerful))),
+            Value("slots_of_a_powerful_server", "", 24.0, float(plan.slots[0])),
+            Value("slots_of_another_D_server", "", 48.0, float(plan.slots[1])),
+            Value("slots_in_all", "", 3072.0, float(plan.total)),
+        ]
+        notes = (
+            "How many servers are powerful follows from table 5.2's shares and demands alone. The slots need "
+            "the standard deviation of CPU usage, which the table does not have. Production's mean usage is "
+            "below that of class 4, so that its tasks get fewer slots only if their deviation is about twice "
+            "the mean and that of the others a third of theirs. The first row assumes so; the others do not."
+        )
+        return Figure("table8.1", "Workload-aware slot configuration", rows, values, notes)
+
+    return FigureSpec("table8.1", "Workload-aware slot configuration", lambda scale: [], build)
+
+
+def _table_9_2() -> FigureSpec:
+    """Arrivals of the workloads."""
+    papers = {"W-A": (1708, 3802, 122), "W-B": (742, 3414, 261), "W-C": (895, 5113, 32),
+              "W-D": (671, 3876, 360), "W-E": (1261, 7285, 51)}  # fmt: skip
+
+    def run(scale: Scale, name: str, seed: int) -> Run:
+        hours = 3.0 if scale.quick else 15.0
+        return run_of(
+            runs.characteristics, 1.0, name=name, seed=seed, hours=hours, folder=runs.source_folder()
+        )
+
+    def needed(scale: Scale) -> list[Run]:
+        return [run(scale, name, scale.seeds[0]) for name in _all_workloads()]
+
+    def build(scale: Scale, results: Results) -> Figure:
+        rows, values, series = [], [], {}
+        for name in _all_workloads():
+            found: Mapping[str, Any] = results[run(scale, name, scale.seeds[0])]
+            rows.append({"workload": name, **{k: v for k, v in found.items() if k != "in_10_min"}})
+            for key, paper in zip(
+                ("max_in_1_min", "max_in_10_min", "max_gap_s"), papers[name[:3]], strict=True
+            ):
+                values.append(
+                    Value(f"{name}_{key}".lower().replace("-", "_"), "", float(paper), float(found[key]))
+                )
+            series[name] = [(i / 6, float(n)) for i, n in enumerate(found["in_10_min"])]
+        notes = "One seed. The capacity of the 125 servers in 15 h is 3.59·10⁶ cpu·s."
+        return Figure(
+            "fig9.5",
+            "Arrival patterns",
+            rows,
+            values,
+            notes,
+            [Chart("Arrivals in 10 min", "hour", "tasks", series)],
+        )
+
+    return FigureSpec("fig9.5", "Arrival patterns", needed, build)
+
+
+def _all_workloads() -> tuple[str, ...]:
+    return (*real_workloads(), "W-B", "W-C", "W-D", "W-E")
+
+
+def _better(priority: str) -> list[Told]:
+    """Table 9.3 has one paper value per workload; the table's rows carry them."""
+    return [Told(f"R_{priority}_better", "%", None, lower(f"R/{priority}", "HYBRID", "WASP"))]
+
+
+_NOTE_9_3 = (
+    "Thesis, classes 0, 1, 2, 4, 6, 8, 9 in %: "
+    + "; ".join(f"{name}: {', '.join(map(str, row))}" for name, row in _TABLE_9_3.items())
+    + "."
+)
+
+FIGURES_8 = (
+    _table_8_1(),
+    comparison(
+        "fig8.3",
+        "Evictions by slot configuration",
+        _CONFIGURATIONS,
+        ("NE_priority", "NE_memory", "NE", "WE"),
+        [],
+        "MRS and LSF on SC1 to SC4, WASP on WASC.",
+        chart="NE_priority",
+    ),
+    comparison(
+        "fig8.4",
+        "Use of slots, servers and energy by slot configuration",
+        _CONFIGURATIONS,
+        ("slots_used", "cpu_used", "memory_used", "queue_mean", "E_kwh"),
+        [Told("E_SC1_below_SC3", "%", 10, lower("E_kwh", "SC1", "SC3"))],
+        "Means over the run.",
+        chart="E_kwh",
+    ),
+    comparison(
+        "fig8.5",
+        "Response time by slot configuration",
+        _CONFIGURATIONS,
+        ("V", "R", *[f"R/{p}" for p in _CLASSES]),
+        [Told("V_WA2SC_below_SC3", "%", 18, lower("V", "WA2SC", "SC3"))],
+        "V with weights priority + 3: the thesis says a > 2.",
+        chart="V",
+    ),
+    comparison(
+        "fig8.6",
+        "Response time under WA2SC against SC3 and SC4",
+        _CONFIGURATIONS,
+        tuple(f"R/{p}" for p in _CLASSES),
+        [
+            Told(
+                f"R_{p}_below_{base}",
+                "%",
+                _FIG_8_6.get(p) if base == "SC3" else -27.0 if p == "0" else None,
+                lower(f"R/{p}", "WA2SC", base),
+            )
+            for base in ("SC3", "SC4")
+            for p in _CLASSES
+        ],
+        "The thesis gives -6 to 29 % against SC3.",
+    ),
+)
+FIGURES_9 = (
+    comparison(
+        "table9.1",
+        "HYBRID and WASP",
+        _HYBRID,
+        (*_TABLE_9_1, "WE"),
+        [
+            Told("NE_below", "%", 60, lower("NE", "HYBRID", "WASP")),
+            Told("WE_below", "%", 85, lower("WE", "HYBRID", "WASP")),
+            Told("R_lowest_evicted_below", "%", 43, lower("R_lowest_evicted", "HYBRID", "WASP")),
+            Told("R_9_below", "%", 10, lower("R/9", "HYBRID", "WASP")),
+            *[
+                Told(
+                    f"{m.replace('/', '_')}_{arm}",
+                    "",
+                    paper,
+                    absolute(m, arm),
+                )
+                for m, papers in _TABLE_9_1.items()
+                for arm, paper in zip(("HYBRID", "WASP"), papers, strict=True)
+            ],
+        ],
+        "200 sticky slots of 3,072. They are a part of all slots, so that the regular ones are fewer.",
+    ),
+    comparison(
+        "fig9.2",
+        "Response time of class 0 by evictions",
+        _HYBRID,
+        ("R_lowest", "R_lowest_evicted", "max_evictions"),
+        [],
+        "The rows of results.json have the mean response time for each number of evictions.",
+        chart="R_lowest_evicted",
+    ),
+    comparison(
+        "fig9.3",
+        "Response time by class, HYBRID against WASP",
+        _HYBRID,
+        tuple(f"R/{p}" for p in _CLASSES),
+        [told for p in _CLASSES for told in _better(p)],
+        _NOTE_9_3,
+    ),
+    comparison(
+        "fig9.4",
+        "Number of sticky slots",
+        _STICKY,
+        ("V", "WE", *[f"R/{p}" for p in _CLASSES]),
+        [Told("R_0_below", "%", 20, lower("R/0", "200", "0"))],
+        "",
+        chart="R/0",
+    ),
+    comparison(
+        "table9.3",
+        "HYBRID against WASP on all workloads",
+        _HYBRID,
+        ("V", "WE", "NE"),
+        [told for p in _CLASSES for told in _better(p)],
+        _NOTE_9_3,
+        workloads=lambda: (*fitting_workloads(), "W-B", "W-C", "W-D", "W-E"),
+        low=(False, True),
+    ),
+    _table_9_2(),
+    comparison(
+        "priced",
+        "Evictions at a price (beyond the thesis)",
+        {"MRS5": Arm("mrs5"), "MRS5 kept": Arm("mrs5-keep"), "priced": Arm("priced")},
+        ("V", "WE", "NE", "dropped", "refused"),
+        [
+            Told("V_below_MRS5_kept", "%", 0, lower("V", "priced", "MRS5 kept")),
+            Told("WE_below_MRS5_kept", "%", 0, lower("WE", "priced", "MRS5 kept")),
+            Told("V_below_MRS5", "%", 0, lower("V", "priced", "MRS5")),
+            Told("WE_below_MRS5", "%", 0, lower("WE", "priced", "MRS5")),
+        ],
+        "The goal is at least 0 for every workload. MRS5 drops tasks, which then have no response time.",
+        workloads=_all_workloads,
+        chart="V",
+    ),
+)
+FIGURES = (*FIGURES_8, *FIGURES_9)

@@ -1,0 +1,210 @@
+"""Chapters 6 and 7: victims, memory evictions, limits on eviction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+    SETTINGS,
+    Arm,
+    Summary,
+    Told,
+    absolute,
+    comparison,
+    lower,
+)
+
+__all__ = ["FIGURES"]
+
+
+def _settings(*names: str) -> dict[str, Arm]:
+    return {name: SETTINGS[name] for name in names}
+
+
+_BOTH = {
+    f"{victims.upper()} {'resume' if resume else 'non-resume'}": Arm(victims, resume=resume)
+    for resume in (True, False)
+    for victims in ("mrs", "rnd", "lrs")
+}
+_LIMITS = {name.upper(): Arm(name) for name in ("mrs", "rnd", "lrs", "mrs5", "rnd5", "lrs5")} | {
+    "MRS5 kept": Arm("mrs5-keep"),
+    "priced": Arm("priced"),
+}
+_V_WE_E = ("V", "WE", "E_kwh")
+#: Table 7.2, non-resume, then table 7.3.
+_TABLE_7_2 = {
+    "R": (1779, 3724, 4750),
+    "R_lowest": (3959, 10222, 13678),
+    "R/9": (2877, 3109, 3125),
+    "R_lowest_not_evicted": (2616, 8165, 12302),
+    "R_lowest_evicted": (6877, 17590, 22218),
+}
+_TABLE_7_3 = {
+    "NE": (18781, 28367, 28398),
+    "NET": (6850, 4806, 3152),
+    "mean_evictions": (2.7, 5.9, 9.0),
+    "max_evictions": (21, 47, 49),
+}
+
+
+def _absolute(table: Mapping[str, tuple[float, float, float]], unit: str) -> list[Told]:
+    return [
+        Told(
+            f"{metric.replace('/', '_')}_{arm.split()[0]}",
+            unit,
+            paper,
+            absolute(metric, arm),
+        )
+        for metric, papers in table.items()
+        for arm, paper in zip(("MRS non-resume", "RND non-resume", "LRS non-resume"), papers, strict=True)
+    ]
+
+
+def _dropped(arm: str) -> Told:
+    return Told(
+        f"dropped_{arm}",
+        "%",
+        1.8 if arm == "MRS5" else 5.0,
+        lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"],
+    )
+
+
+def _more_than(arm: str, count: int) -> Callable[[Mapping[str, Summary]], float | None]:
+    def percent(found: Mapping[str, Summary]) -> float | None:
+        counts = found[arm]["evictions_of_tasks"]
+        total = sum(counts.values())
+        return 100.0 * sum(n for k, n in counts.items() if int(k) > count) / total if total else None
+
+    return percent
+
+
+_SHARED = (
+    " The policies differ as far as the cluster is full: the thesis' W-A evicts up to 28,000 times for "
+    "60,000 tasks, so that lost work keeps it full."
+)
+
+FIGURES = (
+    comparison(
+        "fig6.7",
+        "Priority eviction policy, unlimited memory",
+        _settings("S1", "S2", "S3"),
+        _V_WE_E,
+        [
+            Told("WE_MRS_below_LRS", "%", 90, lower("WE", "S3", "S1")),
+            Told("V_MRS_below_LRS", "%", 20, lower("V", "S3", "S1")),
+            Told("V_MRS_below_RND", "%", 10, lower("V", "S3", "S2")),
+        ],
+        "S1 LRS, S2 RND, S3 MRS; 24 and 48 slots." + _SHARED,
+        chart="WE",
+    ),
+    comparison(
+        "fig6.8",
+        "Memory eviction policy without priorities",
+        _settings("S4", "S5"),
+        (*_V_WE_E, "NE_memory"),
+        [
+            Told("V_LSF_below_LPF", "%", 10, lower("V", "S5", "S4")),
+            Told("WE_LSF_below_LPF", "%", None, lower("WE", "S5", "S4")),
+        ],
+        "S4 LPF, S5 LSF, first come first served. Where memory never runs out, both are the same.",
+        chart="WE",
+    ),
+    comparison(
+        "fig6.9",
+        "Priority and memory eviction policies",
+        _settings("S6", "S7", "S8", "S9", "S10", "S11"),
+        (*_V_WE_E, "NE_memory"),
+        [
+            Told("WE_S11_below_S6", "%", 80, lower("WE", "S11", "S6")),
+            Told("V_S11_below_S6", "%", 20, lower("V", "S11", "S6")),
+            Told("E_S11_below_S6", "%", 20, lower("E_kwh", "S11", "S6")),
+        ],
+        "S6 LRS with LPF to S11 MRS with LSF. Energy counts until the last arrival." + _SHARED,
+        chart="WE",
+    ),
+    comparison(
+        "table7.2",
+        "Wasted execution and response times, resume and non-resume",
+        _BOTH,
+        ("WE", "R", "R_lowest", "R/9", "R_lowest_not_evicted", "R_lowest_evicted"),
+        [
+            Told("WE_MRS_below_LRS", "%", 78, lower("WE", "MRS non-resume", "LRS non-resume")),
+            Told("R_MRS_below_LRS", "%", 62.5, lower("R", "MRS non-resume", "LRS non-resume")),
+            Told("V_MRS_below_LRS", "%", 20, lower("V", "MRS non-resume", "LRS non-resume")),
+            *_absolute(_TABLE_7_2, "s"),
+        ],
+        "16 and 32 slots, unlimited memory. A run lasts until its last task has left." + _SHARED,
+    ),
+    comparison(
+        "table7.3",
+        "Evictions and evicted tasks, resume and non-resume",
+        _BOTH,
+        ("NE", "NET", "mean_evictions", "max_evictions"),
+        _absolute(_TABLE_7_3, ""),
+        "NE evictions, NET evicted tasks." + _SHARED,
+        chart="NET",
+    ),
+    comparison(
+        "fig7.1",
+        "How often evicted tasks are evicted",
+        _BOTH,
+        ("NET", "mean_evictions", "max_evictions"),
+        [
+            Told(
+                f"evicted_more_than_twice_{arm.split()[0]}",
+                "%",
+                None,
+                _more_than(arm, 2),
+            )
+            for arm in ("MRS non-resume", "RND non-resume", "LRS non-resume")
+        ],
+        "The thesis plots the distribution.",
+    ),
+    comparison(
+        "fig7.2",
+        "Whether the victim was evicted before",
+        _BOTH,
+        ("victim_evicted_before", "running_evicted_before"),
+        [],
+        "Shares at evictions where tasks of the lowest class of both kinds run. Statement 7.3 has 0 for MRS "
+        "and 1 for LRS; neither holds always: an evicted task that restarts after others started is the most "
+        "recently started one.",
+        chart="victim_evicted_before",
+    ),
+    comparison(
+        "fig7.3",
+        "Limits on eviction",
+        _LIMITS,
+        ("NE", "WE", "E_kwh", "dropped", "V", "max_evictions"),
+        [
+            Told("WE_MRS5_below_MRS", "%", 50, lower("WE", "MRS5", "MRS")),
+            Told("WE_RND5_below_RND", "%", 50, lower("WE", "RND5", "RND")),
+            Told("WE_LRS5_below_LRS", "%", 50, lower("WE", "LRS5", "LRS")),
+            _dropped("MRS5"),
+            _dropped("LRS5"),
+            Told("E_MRS_below_LRS", "%", 12, lower("E_kwh", "MRS", "LRS")),
+            Told("E_MRS5_below_MRS", "%", 4, lower("E_kwh", "MRS5", "MRS")),
+        ],
+        "The fifth eviction drops a task; 'kept': it is evicted no more instead. 'priced': an eviction must "
+        "be worth it. A limit of 5 saves what is lost after the fifth eviction of a task, so that it matters "
+        "only where tasks are evicted more often.",
+        chart="WE",
+    ),
+    comparison(
+        "fig7.4",
+        "Slots, queue and servers over time",
+        _LIMITS,
+        ("slots_used", "queue_mean", "servers_on"),
+        [],
+        "Means over the run; the thesis plots them over time.",
+    ),
+    comparison(
+        "fig7.5",
+        "Response time by class",
+        _LIMITS,
+        ("R/0", "R/1", "R/2", "R/4", "R/6", "R/8", "R/9"),
+        [Told("R_0_MRS_below_LRS", "%", 71, lower("R/0", "MRS", "LRS"))],
+        "Tasks that were dropped have no response time.",
+        chart="R/0",
+    ),
+)
