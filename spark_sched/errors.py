@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend, and the hint that goes with them."""
+"""Errors that the user can fix, and the hint that goes with them."""
 
 from __future__ import annotations
 

@@ -258,7 +258,9 @@ def _whole(path: Path) -> Trace:
 
 def _check_out(out: Path, source: Path | None = None) -> None:
     if not out.parent.is_dir():
-        raise BadInputError(f"{out} cannot be written because {out.parent} is no folder: make it first")
+        raise BadInputError(
+            f"{out} cannot be written because the folder {out.parent} does not exist: create it first"
+        )
     if out.is_dir():
         raise BadInputError(f"{out} is a folder: name a file in it")
     if source is not None and source.exists() and out.exists() and source.samefile(out):

@@ -120,7 +120,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     """
     reader = open_trace(path, progress=progress)
     if not isinstance(reader, SparkEventLogReader):
-        raise BadInputError(f"{path} is no Spark event log but {reader.title}: give whatif an event log")
+        raise BadInputError(f"{path} is not a Spark event log but {reader.title}: give whatif an event log")
     notes: Counter[str] = Counter()
     jobs = []
     for job in reader.sound():
@@ -197,7 +197,7 @@ def read_pools(path: Path) -> dict[str, Pool]:
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except (ElementTree.ParseError, ValueError) as error:
-        raise BadInputError(f"{path} is no allocation file of Spark's fair scheduler ({error})") from None
+        raise BadInputError(f"{path} is not an allocation file of Spark's fair scheduler ({error})") from None
 
 
 def default_pools(recorded: Recorded) -> dict[str, Pool]:

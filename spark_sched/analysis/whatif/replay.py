@@ -40,7 +40,7 @@ def answer(recorded: Recorded, question: Question, progress: Progress | None = N
         if not any(matches(job, pattern) for job in specs):
             some = ", ".join(repr(job.name or job.key) for job in specs[:5])
             raise BadInputError(
-                f"--priority names {pattern!r}, which is no job of {recorded.log} (there are {some}, …): use "
+                f"--priority matches no job of {recorded.log} with {pattern!r} (there are {some}, …): use "
                 "a job's name, with * for any text"
             )
     base, notes = as_it_ran(recorded, model, question.pools)

@@ -116,7 +116,7 @@ def read_experiment(path: Path) -> Experiment:
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path} is no TOML file ({error}): mend that line") from None
+        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
     top = Fields(str(path), "", raw)
     seeds = top.get("seeds", list, [0], "a list of whole numbers, such as [1, 2, 3]")
     if not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
@@ -219,7 +219,7 @@ def _settings(fields: Fields, key: str) -> dict[str, str]:
             raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
         if not name.startswith("spark.sched."):
             raise BadInputError(
-                f"{fields.file}: {table.name(name)} is no setting: its name begins with spark.sched."
+                f"{fields.file}: {table.name(name)} is not a setting: names begin with spark.sched."
             )
         found[name] = text
     return found

@@ -114,9 +114,9 @@ class Fields:
         return dict(self._table)
 
     def done(self) -> None:
-        """Refuse what nobody asked for."""
+        """Refuse unknown keys."""
         for key in self._table:
             if key not in self._asked:
                 hint = did_you_mean(key, self._asked)
                 known = ", ".join(sorted(self._asked))
-                raise BadInputError(f"{self.file}: {self.name(key)} is no key{hint}: use one of {known}")
+                raise BadInputError(f"{self.file}: unknown key {self.name(key)}{hint}: use one of {known}")

@@ -69,7 +69,7 @@ def open_trace(
             f"{path} {wanted}, it looks like {words}: use one of {', '.join(sorted(FORMATS))}"
         )
     if format is not None and found != format:
-        raise BadInputError(f"{path} is no {format} trace, it looks like {words}: read it as {found}")
+        raise BadInputError(f"{path} is not a {format} trace, it looks like {words}: read it as {found}")
     reader = FORMATS[found]
     try:
         return reader(path, progress, **options)

@@ -173,13 +173,11 @@ def test_several_logs_are_answered_one_by_one_and_an_unusable_one_is_named(
         pytest.param(("nowhere",), "nowhere is not there", id="no such file"),
         pytest.param(("log", "--policy", "reservations"), "did you mean", id="unknown policy"),
         pytest.param(("log", "--set", "spark.sched.reservation.isolation=2"), "from 0 to 1", id="bad value"),
-        pytest.param(
-            ("log", "--set", "spark.executor.cores=2"), "no setting of the scheduler", id="not ours"
-        ),
+        pytest.param(("log", "--set", "spark.executor.cores=2"), "unknown setting", id="not ours"),
         pytest.param(("log", "--priority", "stage"), "JOB=N", id="no number"),
-        pytest.param(("log", "--priority", "report=3"), "which is no job", id="no such job"),
-        pytest.param(("swf",), "is no Spark event log but", id="another trace"),
-        pytest.param(("log", "--pools", "log"), "no allocation file", id="no pools"),
+        pytest.param(("log", "--priority", "report=3"), "matches no job of", id="no such job"),
+        pytest.param(("swf",), "is not a Spark event log but", id="another trace"),
+        pytest.param(("log", "--pools", "log"), "not an allocation file", id="no pools"),
     ],
 )
 def test_bad_input_is_one_sentence(

@@ -128,7 +128,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
         ),
         ("nodes = 3", "nodes = 0", r"cluster\.nodes is 0 but must be a whole number from 1"),
         ("nodes = 3", "node = 3", r"cluster\.nodes is missing but must be a whole number from 1"),
-        ("slots = 2", "slot = 2", r"cluster\.slot is no key \(did you mean 'slots'\?\): use one of"),
+        ("slots = 2", "slot = 2", r"unknown key cluster\.slot \(did you mean 'slots'\?\): use one of"),
         ("slots = 2", "slots = true", r"cluster\.slots is True but must be a whole number"),
         ('gap = "5s"', "gap = 5", r"workload\[0\]\.gap is 5 but must be a time such as 100ms"),
         (
@@ -150,7 +150,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
         ("= 0.9", "= 1.9", r"arm\[1\]\.settings: spark\.sched\.reservation\.isolation is '1\.9' but must be"),
         ("reservation.isolation", "reservation.isolatoin", r"isolatoin is not a setting \(did you mean"),
         ("seeds = [1, 2]", 'seeds = ["a"]', r"seeds is \['a'\] but must be a list of whole numbers"),
-        ("seeds = [1, 2]", "seeds = [1, 2", r"is no TOML file .*: mend that line"),
+        ("seeds = [1, 2]", "seeds = [1, 2", r"is not a TOML file .*: fix that line"),
         (
             'generator = "pareto"',
             'trace = "gone.parquet"',

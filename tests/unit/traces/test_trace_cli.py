@@ -86,7 +86,9 @@ def test_e2e_classes_can_be_fitted_to_another_trace(trace_command):
         pytest.param(
             ("stats", "hawk.tr", "--executors", "3"), "no option executors", id="an option it lacks"
         ),
-        pytest.param(("convert", "hawk.tr", "none/out"), "none is no folder", id="no such folder"),
+        pytest.param(
+            ("convert", "hawk.tr", "none/out"), "the folder none does not exist", id="no such folder"
+        ),
         pytest.param(("convert", "hawk.tr", "hawk.tr"), "is the input as well", id="onto itself"),
         pytest.param(
             ("generate", "pareto", "x", "--alpha", "0.5"), "alpha is 0.5", id="a parameter out of range"
