@@ -44,7 +44,7 @@ SLO_JOBS, BEST_EFFORT = 10, 10
 #: Spark's own time for a job that nobody disturbs, on a shared machine.
 ALLOWANCE_S = 1.5
 #: Runtimes are seconds here, not minutes.
-WINDOW = {"spark.sched.planner.firstSlot": "1s", "spark.sched.planner.window": "10min"}
+WINDOW = {"spark.sched.policy.3sigma.firstStep": "1s", "spark.sched.policy.3sigma.window": "10min"}
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ def main(
     rng = np.random.default_rng(seed)
     means: dict[str, list[float]] = {arm: [] for arm in ARMS}
     longest: dict[str, list[float]] = {arm: [] for arm in ARMS}
-    settings = {"slearn": {"spark.sched.planner.firstQueue": first_queue}}
+    settings = {"slearn": {"spark.sched.policy.slearn.firstQueue": first_queue}}
     with workspace() as directory, arms(ARMS, cores, directory, settings) as running:
         warm = one_run(6.0, cores, np.random.default_rng([seed, 1 << 20]))
         warm_up(running, warm[:10])

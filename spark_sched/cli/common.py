@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from spark_sched.config import BY_NAME, PREFIX, validate
+from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
 from spark_sched.config.keys import HISTORY_PATH
 from spark_sched.errors import BadInputError, did_you_mean
 
@@ -54,7 +54,9 @@ def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]
 def check_properties(properties: Mapping[str, str]) -> None:
     """Check every ``spark.sched.*`` entry as the planner will, names included. Raises BadInputError."""
     settings = validate(properties)
-    if any(name.startswith(_PLANNER_PREFIX) for name in properties):  # the defaults need no look
+    if any(
+        name.startswith((_PLANNER_PREFIX, POLICY_PREFIX)) for name in properties
+    ):  # the defaults need no look
         from spark_sched.policies import check_settings
 
         check_settings(settings)

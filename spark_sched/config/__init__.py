@@ -1,6 +1,6 @@
 """Every setting, declared once: name, unit, check, default, doc and the version that brought it."""
 
-from spark_sched.config.keys import ALL, BY_NAME, JOB_PREFIX, PREFIX, ConfigKey
+from spark_sched.config.keys import ALL, BY_NAME, JOB_PREFIX, POLICY_PREFIX, PREFIX, ConfigKey
 from spark_sched.config.masters import SCHEME, check_inner_master, wrap_master
 from spark_sched.config.properties import format_properties, parse_properties, read_properties
 from spark_sched.config.settings import Settings, parse, validate
@@ -9,6 +9,7 @@ __all__ = [
     "ALL",
     "BY_NAME",
     "JOB_PREFIX",
+    "POLICY_PREFIX",
     "PREFIX",
     "SCHEME",
     "ConfigKey",

@@ -33,6 +33,8 @@ Times are whole numbers with a unit: `ms`, `s`, `m` or `min`, `h`, `d`.
 
 `spark-sched conf --master INNER` prints this and the other properties that attach the scheduler.
 
+Options of policies, `spark.sched.policy.NAME.OPTION`, are listed [on a page of their own](policy-options.md).
+
 ## Properties of the application
 """
 

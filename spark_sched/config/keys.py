@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 PREFIX = "spark.sched."
 JOB_PREFIX = "spark.sched.job."
+#: Options of policies, each declared beside its policy: ``spark.sched.policy.NAME.OPTION``.
+POLICY_PREFIX = "spark.sched.policy."
 
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
@@ -173,26 +175,6 @@ PLANNER_SOLVER = ConfigKey(
     "prices",
     "Solver of policies that plan start times: `prices`, `highs`, `cbc`, or `pulp:NAME` for another one that "
     "PuLP finds. All but `prices` need the extra `solvers`.",
-)
-PLANNER_FIRST_QUEUE = ConfigKey(
-    "spark.sched.planner.firstQueue",
-    values.time_ms(),
-    "1000s",
-    "Policies with queues by total work (`slearn` and its kin): jobs of less slot time than this are in the "
-    "first queue. Each further queue reaches ten times as far.",
-)
-PLANNER_FIRST_SLOT = ConfigKey(
-    "spark.sched.planner.firstSlot",
-    values.time_ms(),
-    "5s",
-    "Policies that plan start times (`3sigma` and its kin): length of the first time slots of the plan-ahead "
-    "window. Starts between two slots are not planned ahead, so it should be a fraction of usual runtimes.",
-)
-PLANNER_WINDOW = ConfigKey(
-    "spark.sched.planner.window",
-    values.time_ms(),
-    "4h",
-    "How far they plan ahead, in 24 slots that grow longer.",
 )
 PLANNER_INTERVAL = ConfigKey(
     "spark.sched.planner.interval",

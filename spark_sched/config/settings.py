@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from spark_sched.config.keys import ALL, BY_NAME, PREFIX, ConfigKey
+from spark_sched.config.keys import ALL, BY_NAME, POLICY_PREFIX, PREFIX, ConfigKey
 from spark_sched.errors import BadInputError, nearest
 
 T = TypeVar("T")
@@ -29,6 +29,11 @@ class Settings:
             raise KeyError(key.name)
         return parse(key, self.given.get(key.name, key.default))
 
+    @property
+    def policy_options(self) -> Mapping[str, str]:
+        """What is given of ``spark.sched.policy.*``: the policies check it, as each declares its own."""
+        return {name: text for name, text in self.given.items() if name.startswith(POLICY_PREFIX)}
+
 
 def parse(key: ConfigKey[T], text: str) -> T:
     """The value of ``text`` for ``key``. Raises BadInputError naming key, value and what it must be."""
@@ -43,10 +48,16 @@ def parse(key: ConfigKey[T], text: str) -> T:
 def validate(properties: Mapping[str, str]) -> Settings:
     """Check every ``spark.sched.*`` entry of a mapping; other entries are Spark's and ignored.
 
+    Options of policies (``spark.sched.policy.*``) are left to `spark_sched.policies.check_options`.
+
     Raises BadInputError at the first unknown key or wrong value, in order of the keys' names.
     """
     given = {name: text for name, text in sorted(properties.items()) if name.startswith(PREFIX)}
     for name, text in given.items():
+        if name.startswith(POLICY_PREFIX):
+            if not all(name.removeprefix(POLICY_PREFIX).rpartition(".")):
+                raise BadInputError(f"{name} is not a setting: write {POLICY_PREFIX}POLICY.OPTION")
+            continue
         if name not in BY_NAME:
             raise BadInputError(
                 f"{name} is not a setting{_near_key(name)}: docs/reference/configuration.md lists all"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from spark_sched.errors import did_you_mean
-from spark_sched.units import TIME_EXAMPLES, parse_time_ms
+from spark_sched.units import TIME_EXAMPLES, format_time_ms, parse_time_ms
 
 T = TypeVar("T")
 
@@ -76,9 +76,33 @@ def whole(low: int, high: int, unit: str = "count") -> Value[int]:
     return Value(unit, f"a whole number from {low} to {high}", parse)
 
 
-def time_ms() -> Value[int]:
+def time_ms(least_ms: int = 0) -> Value[int]:
     """A length of time with its unit; the value is in milliseconds."""
-    return Value("time", f"a time such as {TIME_EXAMPLES}", parse_time_ms)
+
+    def parse(text: str) -> int:
+        time_ms = parse_time_ms(text)
+        if time_ms < least_ms:
+            raise ValueError(text)
+        return time_ms
+
+    least = f", at least {format_time_ms(least_ms)}" if least_ms else ""
+    return Value("time", f"a time such as {TIME_EXAMPLES}{least}", parse)
+
+
+def by_name(low: float, high: float = 1e9) -> Value[Mapping[str, float]]:
+    """Numbers by name, ``ann=2,bob=1``, each from ``low`` to ``high``."""
+    one = number(low, high)
+
+    def parse(text: str) -> Mapping[str, float]:
+        found = {}
+        for entry in filter(None, (entry.strip() for entry in text.split(","))):
+            name, equals, value = entry.rpartition("=")
+            if not equals or not name.strip():
+                raise ValueError(text)
+            found[name.strip()] = one.parse(value)
+        return found
+
+    return Value("numbers by name", f"names with {one.wanted} each, such as ann=2,bob=1", parse)
 
 
 def choice(*options: str) -> Value[str]:

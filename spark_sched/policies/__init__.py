@@ -1,21 +1,27 @@
 """Every decision: ``decide(snapshot, forecasts, now_ms, rng) -> Plan``, a function that returns data."""
 
-from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicySettings
-from spark_sched.policies.checks import check_settings
+from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicyKind, PolicySettings
+from spark_sched.policies.checks import check_options, check_settings
+from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
-from spark_sched.policies.registry import available, create
+from spark_sched.policies.registry import available, create, kind_of
 
 __all__ = [
     "Capabilities",
     "ChangesWith",
     "JobPlan",
+    "Option",
+    "Options",
     "PilotSet",
     "Plan",
     "PlanQuality",
     "Policy",
+    "PolicyKind",
     "PolicySettings",
     "ReservationRule",
     "available",
+    "check_options",
     "check_settings",
     "create",
+    "kind_of",
 ]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from spark_sched.config import Settings, keys
+from spark_sched.policies.options import Options, OptionValues
 from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Capabilities", "ChangesWith", "Policy", "PolicySettings", "dated_plan", "make_plan"]
+__all__ = ["Capabilities", "ChangesWith", "Policy", "PolicyKind", "PolicySettings", "dated_plan", "make_plan"]
 
 
 class ChangesWith(IntEnum):
@@ -80,7 +81,12 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """The application's settings that policies read: ``docs/reference/configuration.md``."""
+    """The application's settings that policies read; ``docs/reference/configuration.md`` explains them.
+
+    Attributes:
+        policy_options: everything given of ``spark.sched.policy.*``.
+        options: what that says for the policy that is built; defaults where it is built by hand.
+    """
 
     reservation_enabled: bool
     isolation: float
@@ -89,9 +95,8 @@ class PolicySettings:
     copies_enabled: bool
     plan_validity_ms: int
     solver: str = "prices"
-    first_queue_ms: int = 1_000_000
-    first_slot_ms: int = 5_000
-    window_ms: int = 4 * 3_600_000
+    policy_options: Mapping[str, str] = field(default_factory=dict)
+    options: OptionValues = field(default_factory=OptionValues)
 
     @classmethod
     def from_config(cls, settings: Settings) -> PolicySettings:
@@ -103,9 +108,7 @@ class PolicySettings:
             copies_enabled=settings[keys.COPIES_ENABLED],
             plan_validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
             solver=settings[keys.PLANNER_SOLVER],
-            first_queue_ms=settings[keys.PLANNER_FIRST_QUEUE],
-            first_slot_ms=settings[keys.PLANNER_FIRST_SLOT],
-            window_ms=settings[keys.PLANNER_WINDOW],
+            policy_options=settings.policy_options,
         )
 
 
@@ -134,6 +137,19 @@ class Policy(Protocol):
         now_ms: int,
         rng: np.random.Generator,
     ) -> Plan: ...
+
+
+@runtime_checkable
+class PolicyKind(Protocol):
+    """What the registry finds under a name: a class of policies, or a variant of one."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    @property
+    def options(self) -> Options: ...
+
+    def __call__(self, settings: PolicySettings) -> Policy: ...
 
 
 def dated_plan(

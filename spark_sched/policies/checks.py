@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from spark_sched.config import Settings, keys
+from spark_sched.config import POLICY_PREFIX, Settings, keys
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.registry import available
+from spark_sched.policies.registry import available, is_known, kind_of
 
-__all__ = ["check_settings"]
+__all__ = ["check_options", "check_settings"]
 
 
 def check_settings(settings: Settings) -> None:
-    """Check names of policy and solver and the lengths of queues and windows, used by the policy or not.
+    """Check names of policy and solver and the options of all policies, used or not.
 
     Raises BadInputError for the first wrong one, and where what a solver needs is not installed.
     """
     policy, solver = settings[keys.PLANNER_POLICY], settings[keys.PLANNER_SOLVER]
-    if policy not in available():
+    if not is_known(policy):
         raise BadInputError(
             f"{keys.PLANNER_POLICY.name} is {policy!r} but must be one of {', '.join(available())}"
             f"{did_you_mean(policy, available())}"
@@ -25,12 +25,16 @@ def check_settings(settings: Settings) -> None:
         from spark_sched.policies.three_sigma.solvers import create_solver
 
         create_solver(solver)
-    first_slot_ms, window_ms = settings[keys.PLANNER_FIRST_SLOT], settings[keys.PLANNER_WINDOW]
-    for key in (keys.PLANNER_FIRST_QUEUE, keys.PLANNER_FIRST_SLOT):
-        if settings[key] < 1:
-            raise BadInputError(f"{key.name} is {settings[key]} ms but must be at least 1ms")
-    if window_ms < first_slot_ms:
-        raise BadInputError(
-            f"{keys.PLANNER_WINDOW.name} is {window_ms} ms but must be at least {first_slot_ms} ms, the "
-            f"length of {keys.PLANNER_FIRST_SLOT.name}"
-        )
+    check_options(settings)
+
+
+def check_options(settings: Settings) -> None:
+    """Check ``spark.sched.policy.*``. Raises BadInputError: unknown policy or option, or wrong value."""
+    given = settings.policy_options
+    for policy in sorted({name.removeprefix(POLICY_PREFIX).rpartition(".")[0] for name in given}):
+        if not is_known(policy):
+            raise BadInputError(
+                f"{POLICY_PREFIX}{policy}.* is set but the policy {policy!r} is unknown"
+                f"{did_you_mean(policy, available())}: choose one of {', '.join(available())}"
+            )
+        kind_of(policy).options.read(policy, given)

@@ -10,6 +10,7 @@ from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.events import Event
 from spark_sched.policies.base import Policy, PolicySettings
+from spark_sched.policies.checks import check_options
 from spark_sched.policies.registry import create
 from spark_sched.predict import Predictor, RuntimeHistory, StageHistory
 from spark_sched.predict.tasks.history import TaskHistory
@@ -63,6 +64,7 @@ def simulate(
         BadInputError: an unknown policy, predictor or setting, or a cluster or job that cannot be.
     """
     checked = validate(settings or {})
+    check_options(checked)
     chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
     knows: Predictor | None
     if not isinstance(predictor, str):

@@ -86,8 +86,8 @@ def test_a_driver_that_prefers_ipv6_has_a_planner(tmp_path: Path) -> None:
         ("spark.sched.planner.policy=resrvation", "(did you mean 'reservation'?)"),
         ("spark.sched.planner.solver=price", "(did you mean 'prices'?)"),
         (
-            "spark.sched.planner.window=1s",
-            "spark.sched.planner.window is 1000 ms but must be at least 5000 ms",
+            "spark.sched.policy.3sigma.window=1s",
+            "spark.sched.policy.3sigma.window is 1000 ms but must be at least 5000 ms",
         ),
         ("spark.sched.history.path=mysql://host/db", "the history's URL begins with mysql://"),
     ],

@@ -12,6 +12,8 @@ from spark_sched.cli.docs import REGENERATE as REGENERATE_CLI
 from spark_sched.cli.docs import cli_page
 from spark_sched.config.docs import REGENERATE, configuration_page
 from spark_sched.policies import available
+from spark_sched.policies import docs as policy_docs
+from spark_sched.policies.docs import policies_page
 
 DEMO_COMMAND = "pip install '.[demo]' && spark-sched demo"
 TEST_COMMAND = "pip install -e '.[dev]' && pytest"
@@ -28,8 +30,13 @@ def test_the_page_of_the_commands_is_what_they_generate(root):
 
 
 def test_the_page_of_the_policies_lists_every_policy(root):
-    page = (root / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "reference" / "policy-options.md").read_text(encoding="utf-8")
     assert sorted(set(available()) - set(re.findall(r"`([\w-]+)`", page))) == []
+def test_the_policies_page_is_what_the_declarations_generate(root):
+    page = (root / "docs" / "reference" / "policy-options.md").read_text(encoding="utf-8")
+    assert page == policies_page(), (
+        f"docs/reference/policy-options.md is out of date: run `{policy_docs.REGENERATE}`"
+    )
 
 
 def test_the_readme_has_the_two_commands(root):

@@ -12,13 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spark_sched.config import validate
+from spark_sched.config import POLICY_PREFIX, validate
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.experiments.simulate.workloads import Part, read_part
-from spark_sched.policies import Policy, PolicySettings, available, create
-from spark_sched.policies.simple.fair import FairPolicy, Pool
-from spark_sched.policies.simple.uwfq import UwfqPolicy
+from spark_sched.policies import Policy, PolicySettings, available, check_options, create
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
@@ -41,18 +39,10 @@ class SimulatedArm:
     predictor: str = "none"
     plan_every_ms: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
-    pool_by: str = "job"
-    pools: Mapping[str, Pool] = field(default_factory=dict)
-    user_weights: Mapping[str, float] = field(default_factory=dict)
 
     def build(self) -> Policy:
         """Its policy with its own options."""
-        settings = PolicySettings.from_config(validate(self.settings))
-        if self.policy == "fair":
-            return FairPolicy(settings, pool_by=self.pool_by, pools=self.pools)  # type: ignore[arg-type]
-        if self.policy == "uwfq":
-            return UwfqPolicy(settings, user_weights=self.user_weights)
-        return create(self.policy, settings)
+        return create(self.policy, PolicySettings.from_config(validate(self.settings)))
 
 
 @dataclass(frozen=True)
@@ -214,7 +204,7 @@ def _settings(fields: Fields, key: str) -> dict[str, str]:
         if isinstance(value, dict | list):
             raise table.wrong(name, value, 'one value; write the whole name in quotes: "spark.sched.…" = …')
         try:
-            validate({name: text})
+            check_options(validate({name: text}))
         except BadInputError as error:
             raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
         if not name.startswith("spark.sched."):
@@ -225,27 +215,31 @@ def _settings(fields: Fields, key: str) -> dict[str, str]:
     return found
 
 
+def _options(fields: Fields, policy: str) -> dict[str, str]:
+    """The arm's options as settings of its policy; a table is numbers by name."""
+    table = fields.table("options")
+    found: dict[str, str] = {}
+    for name, value in table.rest().items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if isinstance(value, dict):
+            text = ",".join(f"{key}={number}" for key, number in value.items())
+        found[f"{POLICY_PREFIX}{policy}.{name}"] = text
+    try:
+        check_options(validate(found))
+    except BadInputError as error:
+        raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
+    return found
+
+
 def _arm(fields: Fields, shared: Mapping[str, str]) -> SimulatedArm:
     fields.need("policy", str, f"one of {', '.join(available())}")
     policy = fields.choice("policy", available(), "")
-    pools: dict[str, Pool] = {}
-    for name, table in fields.table("pools").rest().items():
-        if not isinstance(table, dict):
-            raise fields.wrong(f"pools.{name}", table, "a table such as { weight = 2.0, min_share = 4 }")
-        pool = Fields(fields.file, f"{fields.where}.pools.{name}", table)
-        pools[name] = Pool(pool.number("weight", 1.0, least=1e-9), pool.whole("min_share", 0))
-        pool.done()
-    weights = fields.table("user_weights")
-    user_weights = {name: weights.number(name, 1.0, least=1e-9) for name in weights.rest()}
     arm = SimulatedArm(
         name=fields.text("name", policy),
         policy=policy,
         predictor=fields.choice("predictor", PREDICTORS, "none"),
         plan_every_ms=fields.length_ms("plan_every", 0),
-        settings={**shared, **_settings(fields, "settings")},
-        pool_by=fields.choice("pool_by", ("job", "user", "class"), "job"),
-        pools=pools,
-        user_weights=user_weights,
+        settings={**shared, **_settings(fields, "settings"), **_options(fields, policy)},
     )
     fields.done()
     return arm

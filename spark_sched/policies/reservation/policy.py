@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
@@ -31,6 +32,7 @@ class ReservationPolicy:
 
     name = "reservation"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES, changes_unforecast=ChangesWith.ARRIVALS)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

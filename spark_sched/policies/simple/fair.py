@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
+from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["FairPolicy", "Pool"]
+__all__ = ["FairPolicy"]
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A pool's ``weight`` (> 0) and the slots it gets before others get more (fairscheduler.xml)."""
-
-    weight: float = 1.0
-    min_share_slots: int = 0
+POOL_BY = Option(
+    "poolBy",
+    values.choice("job", "user", "class"),
+    "job",
+    "What names a job's pool: the job, its user or its class.",
+)
+WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of pools, `ann=2,bob=1`; others have 1.")
+MIN_SHARES = Option(
+    "minShares",
+    values.by_name(0),
+    "",
+    "Slots that pools get before others get more, `ann=8`; others have none.",
+)
 
 
 class FairPolicy:
@@ -34,23 +41,17 @@ class FairPolicy:
 
     Args:
         settings: of the application.
-        pool_by: what names a job's pool: the job itself, its user or its class.
-        pools: weights and minimum shares by pool name; others have weight 1 and no minimum.
     """
 
     name = "fair"
     capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES)
+    options = Options((POOL_BY, WEIGHTS, MIN_SHARES))
 
-    def __init__(
-        self,
-        settings: PolicySettings,
-        *,
-        pool_by: Literal["job", "user", "class"] = "job",
-        pools: Mapping[str, Pool] | None = None,
-    ) -> None:
+    def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
-        self._pool_by = pool_by
-        self._pools = dict(pools or {})
+        self._pool_by = settings.options[POOL_BY]
+        self._weights = settings.options[WEIGHTS]
+        self._min_shares = settings.options[MIN_SHARES]
 
     def decide(
         self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
@@ -61,9 +62,9 @@ class FairPolicy:
 
         def rank_by(job: JobView) -> tuple[bool, float, str, int]:
             name = self._pool(job)
-            pool = self._pools.get(name, Pool())
-            needy = running[name] < pool.min_share_slots
-            ratio = running[name] / (max(pool.min_share_slots, 1) if needy else pool.weight)
+            least = self._min_shares.get(name, 0.0)
+            needy = running[name] < least
+            ratio = running[name] / (max(least, 1) if needy else self._weights.get(name, 1.0))
             # Spark breaks ties by name; among jobs as pools their arrival is the fairer name.
             return (not needy, ratio, "" if self._pool_by == "job" else name, job.arrival)
 

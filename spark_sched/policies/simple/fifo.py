@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
@@ -19,6 +20,7 @@ class FifoPolicy:
 
     name = "fifo"
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.memory import Memory
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
@@ -35,6 +36,7 @@ class LasPolicy:
 
     name = "las"
     capabilities = Capabilities(changes_with=ChangesWith.ROUNDS)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
@@ -25,6 +26,7 @@ class PrioPolicy:
 
     name = "prio"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES, preempts=True)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

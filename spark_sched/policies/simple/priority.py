@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
@@ -20,6 +21,7 @@ class PriorityPolicy:
 
     name = "priority"
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
@@ -20,6 +21,7 @@ class ShortestFirstPolicy:
 
     name = "shortest-first"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES)
+    options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings

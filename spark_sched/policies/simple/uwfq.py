@@ -14,8 +14,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.memory import Memory
+from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
@@ -132,6 +134,9 @@ class VirtualTime:
             del user.jobs[0]
 
 
+WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of users, `ann=2,bob=1`; others have 1.")
+
+
 class UwfqPolicy:
     """Jobs by their virtual deadline in the fluid system of `VirtualTime`.
 
@@ -141,15 +146,15 @@ class UwfqPolicy:
 
     Args:
         settings: of the application.
-        user_weights: weight by user, > 0; others have 1.
     """
 
     name = "uwfq"
     capabilities = Capabilities(changes_with=ChangesWith.JOBS)
+    options = Options((WEIGHTS,))
 
-    def __init__(self, settings: PolicySettings, *, user_weights: Mapping[str, float] | None = None) -> None:
+    def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
-        self._weights = dict(user_weights or {})
+        self._weights = settings.options[WEIGHTS]
         self._memory: Memory[VirtualTime] = Memory()
 
     def decide(

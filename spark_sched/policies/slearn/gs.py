@@ -9,12 +9,13 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
-from spark_sched.policies.slearn.queues import Queues
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 from spark_sched.predict import UNKNOWN, Forecast
@@ -64,6 +65,7 @@ class GenericScheduler:
     capabilities = Capabilities(
         changes_with=ChangesWith.GATES, task_times=True, start_times=True, pilots=True, new_jobs_wait=True
     )
+    options = Options((FIRST_QUEUE,))
 
     def __init__(
         self,
@@ -83,7 +85,7 @@ class GenericScheduler:
         self._settings = settings
         self._sizing = sizing
         self._thin_limit = thin_limit
-        self._queues = Queues(first_ms=settings.first_queue_ms) if queues is None else queues
+        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE]) if queues is None else queues
         self._ratio = AdaptiveRatio() if ratio is None else ratio
         self._fixed_percent = fixed_percent
         self._thin = AdaptiveThinLimit() if adaptive_thin else None

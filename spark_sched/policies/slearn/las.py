@@ -9,8 +9,9 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
+from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, Plan
-from spark_sched.policies.slearn.queues import Queues
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, Snapshot
@@ -37,10 +38,11 @@ class GsLasPolicy:
 
     name = "gs-las"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES, task_times=True)
+    options = Options((FIRST_QUEUE,))
 
     def __init__(self, settings: PolicySettings, queues: Queues | None = None) -> None:
         self._settings = settings
-        self._queues = Queues(first_ms=settings.first_queue_ms) if queues is None else queues
+        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE]) if queues is None else queues
         self._memory: Memory[_Service] = Memory()
 
     def decide(

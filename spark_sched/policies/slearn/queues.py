@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spark_sched.config import values
 from spark_sched.errors import BadInputError
+from spark_sched.policies.options import Option
 
-__all__ = ["Queues"]
+__all__ = ["FIRST_QUEUE", "Queues"]
+
+FIRST_QUEUE = Option(
+    "firstQueue",
+    values.time_ms(1),
+    "1000s",
+    "Jobs of less slot time than this are in the first queue. Each further queue reaches ten times as far.",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.memory import Memory
+from spark_sched.policies.options import OptionValues
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import conditional, curves, means, utilities
 from spark_sched.policies.three_sigma.expectation import GONE, overrun_s
@@ -29,16 +30,13 @@ from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solv
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
 from spark_sched.policies.three_sigma.warm import warm_up
-from spark_sched.policies.three_sigma.window import Grid, growing
+from spark_sched.policies.three_sigma.window import Grid, window_of
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.state import JobView, Snapshot
 
 __all__ = ["SigmaOptions", "SigmaPolicy"]
 
 Floats: TypeAlias = NDArray[np.float64]
-
-#: The window: `SigmaOptions.grid` where the application's settings say nothing else.
-SLOTS, FIRST_SLOT_MS, WINDOW_MS = 24, 5_000, 4 * 3_600_000
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class SigmaOptions:
     point: bool = False
     preempt: bool = True
     cycle_ms: int = 2_000
-    grid: Grid = field(default_factory=lambda: growing(SLOTS, FIRST_SLOT_MS, WINDOW_MS))
+    grid: Grid = field(default_factory=lambda: window_of(OptionValues()))
     again_ms: int = 10_000
     gap: float = 0.001
     limit_s: float = 1.0
@@ -118,9 +116,8 @@ class SigmaPolicy:
     ) -> None:
         self.name = name
         self.options = SigmaOptions() if options is None else options
-        if (settings.first_slot_ms, settings.window_ms) != (FIRST_SLOT_MS, WINDOW_MS):
-            window = growing(SLOTS, settings.first_slot_ms, settings.window_ms)
-            self.options = replace(self.options, grid=window)
+        if settings.options.given:
+            self.options = replace(self.options, grid=window_of(settings.options))
         self._settings = settings
         self._solver = create_guarded(settings.solver) if solver is None else solver
         self._clock_s = clock_s

@@ -9,9 +9,37 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_sched.config import values
 from spark_sched.errors import BadInputError
+from spark_sched.policies.options import Option, Options, OptionValues
 
-__all__ = ["Grid", "growing", "uniform"]
+__all__ = ["OPTIONS", "STEPS", "Grid", "growing", "uniform", "window_of"]
+
+#: Starts that the window plans ahead.
+STEPS = 24
+
+FIRST_STEP = Option(
+    "firstStep",
+    values.time_ms(1),
+    "5s",
+    "Length of the first steps of the plan-ahead window. Starts between two steps are not planned ahead, so "
+    "it should be a fraction of usual runtimes.",
+)
+WINDOW = Option(
+    "window", values.time_ms(1), "4h", f"How far it plans ahead, in {STEPS} steps that grow longer."
+)
+
+
+def _check(options: OptionValues) -> None:
+    step_ms, window_ms = options[FIRST_STEP], options[WINDOW]
+    if window_ms < step_ms:
+        raise BadInputError(
+            f"{options.key(WINDOW)} is {window_ms} ms but must be at least {step_ms} ms, the length of "
+            f"{options.key(FIRST_STEP)}"
+        )
+
+
+OPTIONS = Options((FIRST_STEP, WINDOW), _check)
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -84,3 +112,8 @@ def growing(slots: int, slot_ms: int, window_ms: int) -> Grid:
         if starts[-1] + length // 2 >= window_ms:
             break
     return Grid.of(tuple(start for start in starts if start < window_ms))
+
+
+def window_of(options: OptionValues) -> Grid:
+    """The window that a policy's options describe."""
+    return growing(STEPS, options[FIRST_STEP], options[WINDOW])

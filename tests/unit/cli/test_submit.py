@@ -126,8 +126,8 @@ def test_a_signal_to_the_command_reaches_spark_submit(spark):
             r"planner.policy is 'resrvation' but must be one of .*'reservation'",
         ),
         ("planner.solver", "price", r"planner.solver is 'price' \(did you mean 'prices'\?\)"),
-        ("planner.firstSlot", "5h", "planner.window is 14400000 ms but must be at least 18000000 ms"),
-        ("planner.firstQueue", "0s", "planner.firstQueue is 0 ms but must be at least 1ms"),
+        ("policy.3sigma.firstStep", "5h", "3sigma.window is 14400000 ms but must be at least 18000000 ms"),
+        ("policy.slearn.firstQueue", "0s", "slearn.firstQueue is '0s' but must be a time .* at least 1ms"),
         ("history.path", "mysql://h/d", "the history's URL begins with mysql://"),
     ],
 )

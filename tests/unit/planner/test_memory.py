@@ -15,13 +15,15 @@ import pytest
 from spark_sched.planner import process as planner
 from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
-from spark_sched.policies import available
+from spark_sched.policies import available, kind_of
 from spark_sched.policies.slearn import gs
 from spark_sched.predict.runtimes import active, predictor
 from spark_sched.predict.stages import history
 from spark_sched.predict.tasks import fading, pilots, speeds
 from spark_sched.predict.tasks import history as task_history
 
+#: Options that fit the policies to jobs of seconds.
+_SMALL = {"firstStep": "1s", "window": "1min"}
 #: In place of thousands.
 FEW = 30
 
@@ -101,8 +103,11 @@ class Story:
     # ---- as a Driver ----
 
     def config(self) -> str:
-        settings = {"policy": self._policy, "interval": "1ms", "firstSlot": "1s", "window": "1min"}
-        return json.dumps({f"spark.sched.planner.{key}": value for key, value in settings.items()})
+        settings = {"planner.policy": self._policy, "planner.interval": "1ms"}
+        for option in kind_of(self._policy).options.declared:
+            if option.name in _SMALL:
+                settings[f"policy.{self._policy}.{option.name}"] = _SMALL[option.name]
+        return json.dumps({f"spark.sched.{key}": value for key, value in settings.items()})
 
     def settings_taken(self) -> None:
         pass

@@ -6,7 +6,6 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.policies import Capabilities, ChangesWith, Policy, PolicySettings, create
-from spark_sched.policies.simple.fair import FairPolicy, Pool
 from spark_sched.policies.simple.uwfq import UwfqPolicy, VirtualTime
 from spark_sched.sim import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
@@ -29,6 +28,11 @@ def running_at(result: Result, at_ms: int) -> dict[str, int]:
     return found
 
 
+def fair(**options: str) -> Policy:
+    given = {f"spark.sched.policy.fair.{name}": text for name, text in options.items()}
+    return create("fair", PolicySettings.from_config(validate(given)))
+
+
 def ends(result: Result) -> dict[str, int]:
     return dict(zip(result.jobs["job"], result.jobs["end_ms"], strict=True))
 
@@ -39,19 +43,19 @@ def test_fair_gives_jobs_equal_shares_even_when_all_slots_come_free_at_once() ->
 
 
 def test_fair_pools_share_by_weight() -> None:
-    policy = FairPolicy(DEFAULTS, pool_by="user", pools={"ann": Pool(weight=2.0)})
+    policy = fair(poolBy="user", weights="ann=2")
     result = run(policy, [job("a", 30, 100, user="ann"), job("b", 30, 100, user="bob")])
     assert running_at(result, 250) == {"a": 4, "b": 2}
 
 
 def test_a_fair_pool_below_its_minimum_share_comes_before_any_weight() -> None:
-    policy = FairPolicy(DEFAULTS, pool_by="class", pools={"ann": Pool(1.0, 5), "bob": Pool(100.0)})
+    policy = fair(poolBy="class", minShares="ann=5", weights="bob=100")
     result = run(policy, [job("a", 30, 100, user="ann"), job("b", 30, 100, user="bob")])
     assert running_at(result, 250) == {"a": 5, "b": 1}
 
 
 def test_jobs_of_one_fair_pool_come_in_the_order_of_their_arrival() -> None:
-    policy = FairPolicy(DEFAULTS, pool_by="user")
+    policy = fair(poolBy="user")
     result = run(policy, [job("a", 12, 100, user="u"), job("b", 12, 100, user="u")])
     assert ends(result) == {"a": 200, "b": 400}
 

@@ -20,7 +20,9 @@ from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
 from spark_sched.state import DurationSummary, JobView, StageView
 
-SETTINGS = validate({"spark.sched.planner.firstSlot": "1s", "spark.sched.planner.window": "10min"})
+SETTINGS = validate(
+    {"spark.sched.policy.point-perf-est.firstStep": "1s", "spark.sched.policy.point-perf-est.window": "10min"}
+)
 
 
 def _job(key: str, submit_ms: int, tasks: int, task_ms: int, deadline_ms: int | None, gang: bool) -> JobSpec:

@@ -48,6 +48,9 @@ final case class PlannerSettings(
 object Settings {
   private val Prefix = "spark.sched."
 
+  /** Options of policies, `spark.sched.policy.NAME.OPTION`: each policy declares its own, so the planner judges them. */
+  private val PolicyPrefix = "spark.sched.policy."
+
   val ReservationEnabled = Key("spark.sched.reservation.enabled", "true")
   val Isolation = Key("spark.sched.reservation.isolation", "1.0")
   val MinPriority = Key("spark.sched.reservation.minPriority", "1")
@@ -69,9 +72,6 @@ object Settings {
   val PlannerPackage = Key("spark.sched.planner.package", "")
   val PlannerPolicy = Key("spark.sched.planner.policy", "reservation")
   val PlannerSolver = Key("spark.sched.planner.solver", "prices")
-  val PlannerFirstQueue = Key("spark.sched.planner.firstQueue", "1000s")
-  val PlannerFirstSlot = Key("spark.sched.planner.firstSlot", "5s")
-  val PlannerWindow = Key("spark.sched.planner.window", "4h")
   val PlannerInterval = Key("spark.sched.planner.interval", "200ms")
   val PlanValidity = Key("spark.sched.planner.planValidity", "10s")
   val PlannerStartTimeout = Key("spark.sched.planner.startTimeout", "30s")
@@ -93,17 +93,16 @@ object Settings {
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
     PlannerSolver,
-    PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlannerInterval,
+    PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Seed)
 
   /** What only the planner can tell to be right: names and URLs depend on what is installed beside it. */
-  private val Judged =
-    Seq(PlannerPolicy, PlannerSolver, PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, HistoryPath)
+  private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
   def from(conf: Map[String, String]): Settings = {
-    val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(JobMark.Prefix) }
+    val ours = conf.filter { case (k, _) => k.startsWith(Prefix) && !k.startsWith(JobMark.Prefix) && !k.startsWith(PolicyPrefix) }
     ours.keys.toSeq.sorted.foreach(k => if (!All.exists(_.name == k)) throw unknown(k))
     val read = new Reader(conf)
     val defaults = Rule(
@@ -122,8 +121,8 @@ object Settings {
       firstGapMs = Some(read.millis(FirstGap)))
     val idle = IdleLimits(
       read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))
-    // The planner reads these; a wrong one should stop the application here and not a process nobody watches.
-    Seq(PlannerFirstQueue, PlannerFirstSlot, PlannerWindow, PlanValidity).foreach(read.millis)
+    // The planner reads this; a wrong one should stop the application here and not a process nobody watches.
+    read.millis(PlanValidity)
     read.integer(Seed, 0, Int.MaxValue)
     if (hasPassword(read.text(HistoryPath))) throw new BadSetting(
       s"${HistoryPath.name} is a URL with a password in it, which Spark would show in its UI and event log: leave it out and " +
@@ -135,7 +134,7 @@ object Settings {
       idle,
       PlannerSettings(
         read.flag(PlannerEnabled), read.text(PlannerPython), read.text(PlannerPackage),
-        Seq(EventsPath, HistoryPath).exists(read.given), Judged.exists(read.given),
+        Seq(EventsPath, HistoryPath).exists(read.given), Judged.exists(read.given) || conf.keys.exists(_.startsWith(PolicyPrefix)),
         read.millis(PlannerDrainTimeout), read.millis(PlannerStartTimeout),
         read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),
         read.millis(PlannerInterval)),

@@ -71,6 +71,11 @@ final class SettingsSuite extends AnyFunSuite {
     assert(complaint("spark.sched.zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz" -> "1").endsWith("see docs/reference/configuration.md."))
   }
 
+  test("options of policies pass, and the planner has to judge them") {
+    assert(!Settings.from(Map.empty).planner.judges)
+    assert(Settings.from(Map("spark.sched.policy.anybodys.option" -> "x")).planner.judges)
+  }
+
   test("marks of jobs are no settings of the application") {
     Settings.from(Map("spark.sched.job.priority" -> "10", "spark.sched.job.anything" -> "x"))
   }

@@ -1,0 +1,90 @@
+"""``docs/reference/policy-options.md``, generated: ``python -m spark_sched.policies.docs --write``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from spark_sched.files import write_whole
+from spark_sched.policies.options import Option
+from spark_sched.policies.registry import built_in, kind_of
+
+REGENERATE = "python -m spark_sched.policies.docs --write"
+
+_HEAD = f"""<!-- Generated: do not edit. Change spark_sched/policies, then run: {REGENERATE} -->
+
+# Options of policies
+
+[What each policy does](policies.md). Other packages can register more.
+
+| policy | makes a new plan after changes of | its plans use | options |
+|---|---|---|---|
+"""
+
+_OPTIONS_HEAD = """
+## Options
+
+Each is the setting `spark.sched.policy.POLICY.OPTION`, and in an experiment file an entry of the arm's
+`options`. An unknown one stops the application with one sentence before any executor starts.
+
+| option | of | unit | default | must be | meaning |
+|---|---|---|---|---|---|
+"""
+
+_USES = {
+    "task_times": "task times",
+    "places": "places",
+    "start_times": "start times",
+    "preempts": "preemption",
+    "pilots": "pilots",
+    "new_jobs_wait": "new jobs wait",
+}
+
+
+def policies_page() -> str:
+    """The whole page, ending in a newline."""
+    rows: list[str] = []
+    policies: dict[Option[Any], list[str]] = {}
+    for name in built_in():
+        kind = kind_of(name)
+        can = kind.capabilities
+        flags = asdict(can)
+        uses = ", ".join(word for flag, word in _USES.items() if flags[flag]) or "-"
+        declared = ", ".join(f"`{option.name}`" for option in kind.options.declared) or "-"
+        rows.append(f"| `{name}` | {can.changes_with.name.lower()} | {uses} | {declared} |\n")
+        for option in kind.options.declared:
+            policies.setdefault(option, []).append(f"`{name}`")
+    options = [_row(option, names) for option, names in policies.items()]
+    return _HEAD + "".join(rows) + _OPTIONS_HEAD + "".join(options)
+
+
+def _row(option: Option[Any], policies: list[str]) -> str:
+    default = f"`{option.default}`" if option.default else "(empty)"
+    cells = [
+        f"`{option.name}`",
+        ", ".join(policies),
+        option.value.unit,
+        default,
+        option.value.wanted,
+        option.doc,
+    ]
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _main(arguments: list[str]) -> int:
+    page = policies_page()
+    if arguments != ["--write"]:
+        print(page, end="")
+        return 0
+    target = Path(__file__).parents[2] / "docs" / "reference" / "policy-options.md"
+    if not target.parent.is_dir():
+        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
+        return 2
+    write_whole(target, page)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main(sys.argv[1:]))

@@ -1,0 +1,49 @@
+"""3Sigma, its ablations (§6.2) and the planners it is compared with (table 1): one planner, other options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from spark_sched.policies.base import Capabilities, PolicySettings
+from spark_sched.policies.options import Options
+from spark_sched.policies.three_sigma.jobs import Worth
+from spark_sched.policies.three_sigma.policy import SigmaOptions, SigmaPolicy
+from spark_sched.policies.three_sigma.window import OPTIONS
+
+__all__ = ["VARIANTS", "SigmaVariant"]
+
+
+@dataclass(frozen=True)
+class SigmaVariant:
+    """A policy of the registry: a name and how the planner plans."""
+
+    name: str
+    planning: SigmaOptions
+    capabilities: ClassVar[Capabilities] = SigmaPolicy.capabilities
+    options: ClassVar[Options] = OPTIONS
+
+    def __call__(self, settings: PolicySettings) -> SigmaPolicy:
+        return SigmaPolicy(settings, self.planning, name=self.name)
+
+
+_POINT = SigmaOptions(point=True, worth=Worth(over_estimates="never"))
+
+VARIANTS: Mapping[str, SigmaVariant] = {
+    variant.name: variant
+    for variant in (
+        # Runtime distributions; over-estimates handled for the jobs that history over-estimates (§4).
+        SigmaVariant("3sigma", SigmaOptions()),
+        # 3SigmaNoAdapt: over-estimates handled for every job. What choosing them saves.
+        SigmaVariant("3sigma-no-adapt", SigmaOptions(worth=Worth(over_estimates="always"))),
+        # 3SigmaNoDist: points, adaptive handling. What that handling gives by itself.
+        SigmaVariant("3sigma-no-dist", SigmaOptions(point=True)),
+        # 3SigmaNoOE: no handling of over-estimates. What distributions give by themselves.
+        SigmaVariant("3sigma-no-oe", SigmaOptions(worth=Worth(over_estimates="never"))),
+        # PointPerfEst, a bound: every runtime is known if the predictor is the simulator's oracle.
+        SigmaVariant("point-perf-est", _POINT),
+        # PointRealEst, the state of the art before: the same with estimates from history.
+        SigmaVariant("point-real-est", _POINT),
+    )
+}

@@ -1,1 +1,0 @@
-"""3Sigma and its ablations: the same planner with other settings."""
