@@ -17,7 +17,8 @@ _HEAD = f"""<!-- Generated: do not edit. Change spark_sched/policies, then run: 
 
 # Options of policies
 
-[What each policy does](policies.md). Other packages can register more.
+[What each policy does](policies.md). [Write a policy](../how-to/write-a-policy.md) shows how
+others are added.
 
 | policy | makes a new plan after changes of | its plans use | options |
 |---|---|---|---|

@@ -30,8 +30,10 @@ def test_the_page_of_the_commands_is_what_they_generate(root):
 
 
 def test_the_page_of_the_policies_lists_every_policy(root):
-    page = (root / "docs" / "reference" / "policy-options.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "reference" / "policies.md").read_text(encoding="utf-8")
     assert sorted(set(available()) - set(re.findall(r"`([\w-]+)`", page))) == []
+
+
 def test_the_policies_page_is_what_the_declarations_generate(root):
     page = (root / "docs" / "reference" / "policy-options.md").read_text(encoding="utf-8")
     assert page == policies_page(), (
