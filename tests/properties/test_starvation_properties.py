@@ -14,7 +14,7 @@ from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
 #: Jobs of three tasks of a second belong into the second queue, jobs of 25 into the third.
 QUEUES = Queues(first_ms=2_500)
-SETTINGS = {"spark.sched.planner.firstQueue": "2500ms"}
+SETTINGS = {"spark.sched.policy.slearn.firstQueue": "2500ms"}
 HORIZON_MS = 120_000
 
 
