@@ -68,7 +68,7 @@ def command(
       3sigma             fig1 fig5 fig6 fig7 fig8 fig9 fig10 fig11 fig12 table2
       slearn             fig1 fig2 fig3 fig4 fig5 fig6 fig7 fig8 fig9
                          table4 table5 table6 table7 table8 table9
-      thesis
+      thesis             fig3.5 fig3.6 table4.2 fig4.2 fig4.3 table4.3
 
     \b
     Examples:

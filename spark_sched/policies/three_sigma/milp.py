@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Problem
 
-__all__ = ["Milp", "by_unions", "with_splits"]
+__all__ = ["LinearProgram", "Milp", "by_unions", "with_splits"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -24,16 +24,14 @@ _WHOLE = 1e-5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Milp:
-    """The first columns are the options, then preemptions, then (in one formulation) splits.
+class LinearProgram:
+    """Any problem of that form: what the solvers' ``maximise`` takes.
 
     Attributes:
         objective, upper: by column, shape (n,).
-        whole: whether a column is binary, shape (n,).
+        whole: whether a column must be a whole number, shape (n,).
         row_start, column, value: A by rows (CSR): row i is ``column[row_start[i]:row_start[i + 1]]``.
         row_lower, row_upper: shape (m,).
-        group, start: of the options.
-        preemptions: R, how many columns follow the options.
     """
 
     objective: Floats
@@ -44,9 +42,6 @@ class Milp:
     value: Floats
     row_lower: Floats
     row_upper: Floats
-    group: Ints
-    start: Ints
-    preemptions: int
 
     @property
     def columns(self) -> int:
@@ -55,6 +50,20 @@ class Milp:
     @property
     def rows(self) -> int:
         return len(self.row_upper)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Milp(LinearProgram):
+    """A planning problem: first the options' columns, then preemptions, then (in one formulation) splits.
+
+    Attributes:
+        group, start: of the options.
+        preemptions: R, how many columns follow the options.
+    """
+
+    group: Ints
+    start: Ints
+    preemptions: int
 
     def read(self, problem: Problem, x: Floats) -> Assignment | None:
         """The plan that a solver's answer is, or None if it is none: fractional, or two options for a job.

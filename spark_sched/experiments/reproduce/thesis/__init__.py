@@ -7,12 +7,16 @@ chapter, import that tuple and put it into `_CHAPTERS` at its place.
 from __future__ import annotations
 
 from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
-from spark_sched.experiments.reproduce.thesis import evictions
+from spark_sched.experiments.reproduce.thesis import chapter_3, chapter_4, evictions
 
 __all__ = ["PAPER"]
 
 #: The figures of each chapter, in the order of the chapters.
-_CHAPTERS: tuple[tuple[FigureSpec, ...], ...] = (evictions.FIGURES,)
+_CHAPTERS: tuple[tuple[FigureSpec, ...], ...] = (
+    chapter_3.FIGURES,
+    chapter_4.FIGURES,
+    evictions.FIGURES,
+)
 
 PAPER = Paper(
     name="thesis",

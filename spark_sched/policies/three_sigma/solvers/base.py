@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["Ask", "Prices", "Solution", "Solver", "Status"]
+__all__ = ["Answer", "Ask", "Prices", "Solution", "Solver", "Status"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -97,6 +97,23 @@ class Solution:
         if self.bound <= 0.0:
             return 0.0
         return max(0.0, (self.bound - self.value) / self.bound) if np.isfinite(self.bound) else np.inf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a solver says of a linear program.
+
+    Attributes:
+        x: its values, shape (n,); None where it found none.
+        bound: no feasible x has a larger objective; inf where the solver proved nothing.
+        ended: by itself rather than by its limits.
+        note: what the solver itself said.
+    """
+
+    x: Floats | None
+    bound: float
+    ended: bool
+    note: str = ""
 
 
 class Solver(Protocol):

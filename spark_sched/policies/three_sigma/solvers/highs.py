@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.three_sigma.milp import Milp, by_unions, with_splits
+from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions, with_splits
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
-from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
+from spark_sched.policies.three_sigma.solvers.base import Answer, Ask, Solution
 
 __all__ = ["Highs"]
 
@@ -43,22 +43,13 @@ class Highs:
         if not problem.groups:
             return Solution(self.name, "optimal", empty, 0.0, 0.0, _since(ask, began_s))
         milp = with_splits(problem) if self._splits else by_unions(problem)
-        highs = self._highspy.Highs()
-        highs.silent()
-        highs.setOptionValue("threads", 1)
-        highs.setOptionValue("mip_rel_gap", ask.gap)
-        if ask.limit_s is not None:
-            highs.setOptionValue("time_limit", ask.limit_s)
-        highs.passModel(self._model(milp))
-        highs.run()
-        info = highs.getInfo()
-        said = highs.modelStatusToString(highs.getModelStatus())
-        found = int(info.primal_solution_status) == 2  # feasible
-        plan = milp.read(problem, np.array(highs.getSolution().col_value)) if found else None
-        if plan is None or not problem.fits(plan):
-            plan, found = empty, False
+        answer = self.maximise(milp, ask.gap, ask.limit_s)
+        plan = milp.read(problem, answer.x) if answer.x is not None else None
+        found = plan is not None and problem.fits(plan)
+        if plan is None or not found:
+            plan = empty
         value = problem.value(plan)
-        bound = max(float(info.mip_dual_bound), value) if np.isfinite(info.mip_dual_bound) else np.inf
+        bound = max(answer.bound, value)
         proven = found and bound - value <= ask.gap * abs(bound) + 1e-9
         return Solution(
             self.name,
@@ -67,10 +58,29 @@ class Highs:
             value,
             bound,
             _since(ask, began_s),
-            note=said,
+            note=answer.note,
         )
 
-    def _model(self, milp: Milp) -> Any:
+    def maximise(self, program: LinearProgram, gap: float, limit_s: float | None = None) -> Answer:
+        """Solve any mixed-integer linear program to a relative gap, within a time limit if there is one."""
+        highs = self._highspy.Highs()
+        highs.silent()
+        highs.setOptionValue("threads", 1)
+        highs.setOptionValue("mip_rel_gap", gap)
+        if limit_s is not None:
+            highs.setOptionValue("time_limit", limit_s)
+        highs.passModel(self._model(program))
+        highs.run()
+        info, status = highs.getInfo(), highs.getModelStatus()
+        found = int(info.primal_solution_status) == 2  # feasible
+        return Answer(
+            np.array(highs.getSolution().col_value) if found else None,
+            float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else np.inf,
+            status == self._highspy.HighsModelStatus.kOptimal,
+            highs.modelStatusToString(status),
+        )
+
+    def _model(self, milp: LinearProgram) -> Any:
         h = self._highspy
         model = h.HighsLp()
         model.num_col_, model.num_row_ = milp.columns, milp.rows

@@ -1,0 +1,179 @@
+"""The optimum of a slot: MTEC and MSEC as integer programs (equations 3.1 to 3.10), through HiGHS.
+
+Energies are those that a slot's tasks add: what runs already runs on whatever is decided. `exact` states the
+problem as the thesis does, a binary variable per task and link, and is for tiny data centres. `Optimum` plans
+slots of the small data centre from a relaxation in which flows may split, and gives a proven bound with it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.energy.centre import ACCESS, AGGREGATION, CORE, DataCentre, Path
+from spark_sched.energy.costs import SlotCosts
+from spark_sched.energy.heuristics import Beps, Demand
+from spark_sched.energy.paths import SwitchCosts, best_path, reach
+from spark_sched.energy.programs import by_task, by_type
+from spark_sched.policies.three_sigma.solvers.highs import Highs
+
+__all__ = ["Kind", "Optimum", "SlotReport", "added_j", "exact"]
+
+Floats: TypeAlias = NDArray[np.float64]
+Kind: TypeAlias = Literal["mtec", "msec"]
+
+#: How near to the bound a heuristic's slot must be to need no solver, of the slot's whole energy.
+_NEAR = 1e-3
+
+
+def added_j(
+    costs: SlotCosts, before: DataCentre, demands: Sequence[Demand], paths: Sequence[Path | None]
+) -> tuple[float, float]:
+    """Joules that placed tasks add to a slot: by servers (3.10), and by switches (the rest of 3.1)."""
+    used = [(d, p) for d, p in zip(demands, paths, strict=True) if p is not None]
+    servers = {p.server for _, p in used if before.tasks[p.server] == 0}
+    server_j = sum(float(costs.idle_j[s] + costs.activation_j[s]) for s in servers)
+    server_j += sum(
+        float(costs.cpu_j[p.server] * d.cpu + costs.memory_j[p.server] * d.memory) for d, p in used
+    )
+    network_j = 0.0
+    for layer, name in ((CORE, "core"), (AGGREGATION, "aggregation"), (ACCESS, "access")):
+        woken = {getattr(p, name) for _, p in used if before.flows[layer][getattr(p, name)] == 0}
+        network_j += len(woken) * (costs.switch_j[layer] + costs.switch_activation_j[layer])
+    return server_j, network_j
+
+
+def exact(
+    centre: DataCentre,
+    costs: SlotCosts,
+    demands: Sequence[Demand],
+    kind: Kind = "mtec",
+    limit_s: float = 60.0,
+) -> list[Path] | None:
+    """An optimal plan for all tasks together, or None where there is none (or none was found in time).
+
+    ``mtec`` minimises the energy of servers and network (3.1), ``msec`` that of servers alone (3.10).
+    """
+    program, read = by_task(centre, costs, demands, network=kind == "mtec")
+    answer = Highs().maximise(program, 1e-9, limit_s)
+    return read(answer.x) if answer.x is not None and answer.ended else None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotReport:
+    """A planned slot, in joules: what runs anyway, what the plan adds, and what any plan adds at least."""
+
+    base_j: float
+    value_j: float
+    bound_j: float
+
+
+class Optimum:
+    """MTEC or MSEC slot by slot, as far as a time limit lets; a `Scheduler`.
+
+    The relaxation lets the flows of all tasks split and leaves out the links to servers, which never bind
+    while no server has more memory than such a link has Gbps (μ = α^m). Its plan is then routed task by task.
+
+    Args:
+        limit_s: per slot. What is not solved in time, or not routable, is planned by BEPS; the report has the
+            bound all the same.
+        rng: MSEC does not care for the network: its paths are random.
+
+    Attributes:
+        reports: one per slot that had tasks to place.
+    """
+
+    def __init__(
+        self, kind: Kind = "mtec", limit_s: float = 5.0, rng: np.random.Generator | None = None
+    ) -> None:
+        self.name = kind.upper()
+        self.reports: list[SlotReport] = []
+        self._network = kind == "mtec"
+        self._limit_s = limit_s
+        self._rng = np.random.default_rng(0) if rng is None else rng
+        self._solver = Highs()
+        self._fallback = Beps("memory")
+
+    def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
+        """See `Scheduler`."""
+        before = copy.deepcopy(centre)
+        plan = self._fallback.place(centre, costs, demands)
+        base_j, value_j = _running_j(costs, before), self._value_j(costs, before, demands, plan)
+        least_j = sum(float((costs.cpu_j * d.cpu + costs.memory_j * d.memory).min()) for d in demands)
+        bound_j, complete = least_j, all(plan)
+        if not complete or value_j - least_j > _NEAR * (base_j + value_j):
+            ceiling_j = value_j if complete else np.inf
+            program, read = by_type(before, costs, demands, network=self._network, ceiling_j=ceiling_j)
+            answer = self._solver.maximise(program, _NEAR / 2.0, self._limit_s)
+            bound_j = max(bound_j, -answer.bound) if np.isfinite(answer.bound) else bound_j
+            if answer.x is not None:
+                servers, chosen = read(answer.x)
+                routed = copy.deepcopy(before)
+                found = self._route(routed, demands, servers, chosen)
+                better = self._value_j(costs, before, demands, found)
+                if all(found) and (not complete or better < value_j):
+                    plan, value_j = found, better
+        elif not self._network:
+            routed = copy.deepcopy(before)
+            plan = self._route(routed, demands, [p.server if p else -1 for p in plan], None)
+        self.reports.append(SlotReport(base_j, value_j, min(bound_j, value_j)))
+        _restore(centre, before)
+        for demand, path in zip(demands, plan, strict=True):
+            if path is not None:
+                centre.place(path, demand.cpu, demand.memory, demand.gbps)
+        return plan
+
+    def _value_j(
+        self, costs: SlotCosts, before: DataCentre, demands: Sequence[Demand], plan: Sequence[Path | None]
+    ) -> float:
+        server_j, network_j = added_j(costs, before, demands, plan)
+        return server_j + (network_j if self._network else 0.0)
+
+    def _route(
+        self,
+        centre: DataCentre,
+        demands: Sequence[Demand],
+        servers: Sequence[int],
+        chosen: tuple[Floats, Floats, Floats] | None,
+    ) -> list[Path | None]:
+        """A path for every task to its server: over the chosen switches first (0: chosen), else at random."""
+        found: list[Path | None] = []
+        for demand, server in zip(demands, servers, strict=True):
+            if self._network and chosen is not None:
+                # Access switches in their order, so that the last ones run empty and sleep again.
+                core, aggregation, access = chosen
+                costs = SwitchCosts(core, aggregation, access + 1e-6 * np.arange(len(access)))
+            else:
+                costs = SwitchCosts(*(self._rng.random(len(flows)) for flows in centre.flows))
+            only = np.full(len(centre.tasks), np.inf)
+            only[server] = 0.0
+            ways = best_path(centre, reach(centre, costs, demand.gbps), demand.gbps, only)
+            if ways is None or not centre.has_room(demand.cpu, demand.memory)[server]:
+                found.append(None)
+                continue
+            centre.place(ways[1], demand.cpu, demand.memory, demand.gbps)
+            found.append(ways[1])
+        return found
+
+
+def _running_j(costs: SlotCosts, centre: DataCentre) -> float:
+    """Joules that a slot takes without new tasks: nodes that are on."""
+    on = centre.tasks > 0
+    cpu, memory = centre.cpu_size - centre.cpu, centre.memory_size - centre.memory
+    servers = costs.idle_j[on].sum() + (costs.cpu_j * cpu + costs.memory_j * memory)[on].sum()
+    switches = sum(
+        joules * np.count_nonzero(flows) for joules, flows in zip(costs.switch_j, centre.flows, strict=True)
+    )
+    return float(servers + switches)
+
+
+def _restore(centre: DataCentre, before: DataCentre) -> None:
+    for name in ("cpu", "memory", "core_links", "aggregation_links", "access_links", "tasks"):
+        getattr(centre, name)[:] = getattr(before, name)
+    for now, then in zip(centre.flows, before.flows, strict=True):
+        now[:] = then

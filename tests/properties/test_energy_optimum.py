@@ -1,0 +1,119 @@
+"""MTEC and MSEC on tiny data centres: beside brute force, and below every heuristic."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spark_sched.energy.centre import DataCentre, Path
+from spark_sched.energy.costs import SlotCosts
+from spark_sched.energy.heuristics import HEURISTICS, Demand
+from spark_sched.energy.optimum import Optimum, added_j, exact
+from spark_sched.energy.topology import Topology
+
+DEMAND = st.builds(
+    lambda cpu, memory: Demand(cpu / 16, memory / 16, memory / 16), st.integers(1, 6), st.integers(1, 6)
+)
+
+
+def centre_of(servers: Sequence[int], running: Sequence[Demand]) -> DataCentre:
+    """1 core, 2 aggregation and 2 access switches with thin links, and tasks that run already."""
+    centre = DataCentre(Topology(1, 2, 2, tuple(servers), aggregation_gbps=0.5, access_gbps=0.5))
+    HEURISTICS["RRS"]().place(centre, SlotCosts(centre.topology, 60.0), running)
+    return centre
+
+
+def least_j(centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand], kind: str) -> float | None:
+    """The least energy over all assignments of tasks to paths, None where none has room."""
+    t = centre.topology
+    every = [
+        Path(*nodes)
+        for nodes in itertools.product(
+            range(t.cores), range(t.aggregations), range(t.accesses), range(len(t.servers))
+        )
+    ]
+    best: list[float] = []
+
+    def cost(paths: Sequence[Path]) -> float:
+        server_j, network_j = added_j(costs, centre, demands[: len(paths)], paths)
+        return server_j + network_j if kind == "mtec" else server_j
+
+    def go(now: DataCentre, paths: list[Path]) -> None:
+        # A further task never lowers the energy: what is no better already need not be gone through.
+        if best and cost(paths) >= best[0] - 1e-6:
+            return
+        if len(paths) == len(demands):
+            best[:] = [cost(paths)]
+            return
+        d = demands[len(paths)]
+        for path in every:
+            room = min(
+                now.core_links[path.core, path.aggregation],
+                now.aggregation_links[path.aggregation, path.access],
+                now.access_links[path.access, path.server],
+            )
+            if room >= d.gbps - 1e-9 and now.has_room(d.cpu, d.memory)[path.server]:
+                now.place(path, d.cpu, d.memory, d.gbps)
+                go(now, [*paths, path])
+                now.place(path, d.cpu, d.memory, d.gbps, -1)
+
+    go(copy.deepcopy(centre), [])
+    return best[0] if best else None
+
+
+@pytest.mark.parametrize("kind", ["mtec", "msec"])
+@given(
+    servers=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    running=st.lists(DEMAND, max_size=2),
+    demands=st.lists(DEMAND, min_size=1, max_size=4),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_the_optimum_is_what_brute_force_finds(
+    kind: str, servers: list[int], running: list[Demand], demands: list[Demand]
+) -> None:
+    centre = centre_of(servers, running)
+    costs = SlotCosts(centre.topology, 60.0)
+    plan = exact(centre, costs, demands, kind)  # type: ignore[arg-type]
+    least = least_j(centre, costs, demands, kind)
+    if plan is None or least is None:
+        assert plan is None
+        assert least is None
+        return
+    server_j, network_j = added_j(costs, centre, demands, plan)
+    assert server_j + (network_j if kind == "mtec" else 0.0) == pytest.approx(least, rel=1e-6)
+
+
+@given(
+    servers=st.lists(st.integers(0, 3), min_size=1, max_size=6),
+    running=st.lists(DEMAND, max_size=3),
+    demands=st.lists(DEMAND, min_size=1, max_size=8),
+)
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_heuristic_is_below_the_optimum(
+    servers: list[int], running: list[Demand], demands: list[Demand]
+) -> None:
+    centre = centre_of(servers, running)
+    costs = SlotCosts(centre.topology, 60.0)
+    mtec, msec = exact(centre, costs, demands), exact(centre, costs, demands, "msec")
+    assert (mtec is None) == (msec is None)
+    if mtec is None or msec is None:
+        return
+    best_server_j, best_network_j = added_j(costs, centre, demands, mtec)
+    assert added_j(costs, centre, demands, msec)[0] <= best_server_j + 1e-6
+    best_j = best_server_j + best_network_j
+    for make in HEURISTICS.values():
+        paths = make().place(copy.deepcopy(centre), costs, demands)
+        if all(paths):
+            assert sum(added_j(costs, centre, demands, paths)) >= best_j - 1e-6
+    slotwise = Optimum("mtec")
+    paths = slotwise.place(copy.deepcopy(centre), costs, demands)
+    (report,) = slotwise.reports
+    # The relaxation's bound holds for the problem itself.
+    assert report.bound_j <= best_j + 1e-3 * (report.base_j + best_j)
+    if all(paths):
+        assert report.value_j >= best_j - 1e-6
