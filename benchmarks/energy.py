@@ -4,9 +4,9 @@
     python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--json]
 
 ``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches, 30 % of
-the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy path in a
-half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``, ``large``,
-``small``: the comparisons of tables 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed.
+the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy
+path in a half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``,
+``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
     saved = 100 - 100 * mean["total_kwh"] / mean["always_on_kwh"]
     text = (
         f"{arm}: energy over {base} {np.mean(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f}); "
-        f"{mean['total_kwh']:.1f} kWh, network {mean['network_kwh']:.1f}; saved over always on {saved:.1f} %; "
+        f"{mean['total_kwh']:.1f} kWh, "
+        f"network {mean['network_kwh']:.1f}; saved over always on {saved:.1f} %; "
         f"response {mean['response_s']:.1f} s, wait {mean['wait_s']:.1f} s; on {mean['on_servers']:.0f} "
         f"servers, {mean['on_switches']:.0f} switches; use of CPU {100 * mean['cpu_use']:.0f} %, "
         f"of memory {100 * mean['memory_use']:.0f} %"
