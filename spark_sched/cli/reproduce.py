@@ -69,6 +69,9 @@ def command(
       slearn             fig1 fig2 fig3 fig4 fig5 fig6 fig7 fig8 fig9
                          table4 table5 table6 table7 table8 table9
       thesis             fig3.5 fig3.6 table4.2 fig4.2 fig4.3 table4.3
+                         table5.1 table5.2 fig5.2 fig6.7 fig6.8 fig6.9 table7.2 table7.3
+                         fig7.1 fig7.2 fig7.3 fig7.4 fig7.5 table8.1 fig8.3 fig8.4 fig8.5
+                         fig8.6 table9.1 fig9.2 fig9.3 fig9.4 table9.3 fig9.5 priced
 
     \b
     Examples:
