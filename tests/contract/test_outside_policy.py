@@ -24,6 +24,7 @@ else:
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "write-a-policy.md"
 NAME = "few-tasks-first"
+_FILE = r"^<!-- file: (\S+) -->\n```\w+\n(.*?)^```$"
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def settings() -> PolicySettings:
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """A folder for the search path that has the page's files, as if its package were installed there."""
-    for name, text in re.findall(r'^```\w+ title="([^"]+)"\n(.*?)^```$', PAGE.read_text(), re.M | re.S):
+    for name, text in re.findall(_FILE, PAGE.read_text(), re.M | re.S):
         (tmp_path / name).write_text(text)
     points = tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["entry-points"]
     install(tmp_path, points["spark_sched.policies"])
