@@ -50,7 +50,7 @@ def test_pilots_run_before_the_others_of_their_stage_and_one_that_fails_opens_th
     assert result["partitions"] == list(range(12))
     assert result["other"] == 12
     assert result["alone"] == list(range(4))
-    assert "gave no answer within 0.2 s" in result["silent"]
+    assert "did not answer within 0.2 s" in result["silent"]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from spark_sched.predict.runtimes import active, predictor
 from spark_sched.predict.stages import history
 from spark_sched.predict.tasks import fading, pilots, speeds
 from spark_sched.predict.tasks import history as task_history
+from spark_sched.state import cluster
 
 #: Options that fit the policies to jobs of seconds.
 _SMALL = {"firstStep": "1s", "window": "1min"}
@@ -41,6 +42,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
         (active, "LIVE_VALUES_KEPT"),
         (planner, "LIVE_VALUES_KEPT"),
         (gs, "_COUNTED_KEPT"),
+        (cluster, "ENDED_KEPT"),
     ):
         monkeypatch.setattr(module, bound, FEW)
 
