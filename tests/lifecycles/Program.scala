@@ -59,6 +59,8 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
   private val conf: SparkConf = {
     val common = new SparkConf(false).setMaster("simulated").setAppName(s"lifecycles-$policy")
     (Common ++ (if (likeCluster) LikeCluster else LikeLocal)).foreach { case (k, v) => common.set(k, v) }
+    // Options of policies come with the command.
+    sys.props.foreach { case (k, v) => if (k.startsWith("spark.sched.policy.")) common.set(k, v) }
     common.set(Settings.PlannerPython.name, python).set(Settings.PlannerPolicy.name, policy)
   }
 
@@ -169,8 +171,6 @@ object Round {
     Settings.Gap.name -> "30ms",
     Settings.CopiesMinTaskTime.name -> "5ms",
     Settings.PlannerInterval.name -> "20ms",
-    Settings.PlannerFirstSlot.name -> "20ms",
-    Settings.PlannerWindow.name -> "10s",
     Settings.PlannerRestartBackoff.name -> "10ms",
     Settings.PlannerRestartBackoffMax.name -> "20ms")
 

@@ -7,16 +7,18 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from spark_sched.bridge import cache_dir, find_spark
 from spark_sched.bridge.compiler import compile_bridge, plan_build
+from spark_sched.policies import kind_of
 
 _SOURCES = Path(__file__).parent
 _MAIN = "org.apache.spark.scheduler.sparksched.lifecycles.Program"
 _ROUND = "ROUND "
+_SMALL = {"firstStep": "20ms", "window": "10s"}
 #: In so short a run optimising costs more than it gains, and so do several threads for a small heap.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -40,6 +42,14 @@ def jar() -> Path:
     return target
 
 
+def _options(policies: Sequence[str]) -> Iterator[str]:
+    """Options that fit the policies to jobs of milliseconds."""
+    for policy in policies:
+        for option in kind_of(policy).options.declared:
+            if option.name in _SMALL:
+                yield from ("--conf", f"{option.key(policy).name}={_SMALL[option.name]}")
+
+
 def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
     """What became of ``count`` lifecycles under each policy: two rounds of half of them each."""
     timeout_s = 1800.0 + count * len(policies)
@@ -47,7 +57,7 @@ def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
     command = [str(find_spark().home / "bin" / "spark-submit"), "--class", _MAIN]
     command += ["--driver-java-options", _JAVA_OPTIONS]
     # The scheduler's packages must have one class loader.
-    command += ["--driver-class-path", compiled, "--driver-memory", "1g", compiled]
+    command += ["--driver-class-path", compiled, "--driver-memory", "1g", *_options(policies), compiled]
     command += [str(seed), str(count), sys.executable, ",".join(policies)]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
