@@ -28,8 +28,10 @@ from tests.integration.scenarios import Result, counters, executor_pid, settled,
 from tests.lifecycles import program
 
 TENANTS = 6
-#: Longer than any lifecycle takes on a crowded machine: only a hang takes that long.
-LIMIT_S = 120.0
+#: So long without a step of any lifecycle that ends: only a hang takes that long, on any machine.
+LIMIT_S = 180.0
+#: A hang is found by the missing steps first.
+LONGEST_ACTION_S = 900.0
 #: How long threads, processes and books may take to go.
 QUIET_MS = 60_000
 POLICIES = ("reservation", "3sigma", "slearn", "prio", "uwfq")
@@ -43,10 +45,11 @@ def _total(of: RDD[int]) -> int:
 class Lifecycle:
     """What one tenant does from beginning to end, drawn from a seed."""
 
-    def __init__(self, spark: SparkSession, seed: int) -> None:
+    def __init__(self, spark: SparkSession, seed: int, step_ended: Callable[[], None]) -> None:
         self._spark, self._sc = spark, spark.sparkContext
         self._random = random.Random(seed)
         self._seed, self._tags = seed, 0
+        self._step_ended = step_ended
 
     def run(self, depth: int = 0) -> None:
         with self._mark():
@@ -55,6 +58,7 @@ class Lifecycle:
                 steps += [self._failing, self._retried, self._barrier]
                 steps += [lambda: self.run(depth + 1)] * 2 if depth < 2 else []
                 self._random.choice(steps)()
+                self._step_ended()
 
     # ---- marks ----
 
@@ -200,7 +204,7 @@ class Lifecycle:
         thread.start()
 
         def result(*, cancelled: bool = False) -> int | None:
-            found = done.get(timeout=LIMIT_S)
+            found = done.get(timeout=LONGEST_ACTION_S)
             if isinstance(found, Exception):
                 if cancelled and "cancel" in str(found).lower():
                     return None
@@ -218,7 +222,8 @@ class _Tenants:
         self._spark, self._seed, self._count = spark, seed, count
         self._numbers = iter(range(count))
         self._lock = threading.Lock()
-        self._now: dict[int, float] = {}
+        self._now: set[int] = set()
+        self._step_ended_s = time.monotonic()
         self.failures: list[str] = []
         self.outcomes: Counter[str] = Counter()
         self.killed = 0
@@ -229,11 +234,14 @@ class _Tenants:
             thread.start()
         while any(thread.is_alive() for thread in threads):
             time.sleep(0.2)
-            with self._lock:
-                late = [n for n, began in self._now.items() if time.monotonic() - began > LIMIT_S]
-            if late:
-                self.failures.append(f"lifecycles {late} of seed {self._seed} are not over: {_stacks()}")
+            if time.monotonic() - self._step_ended_s > LIMIT_S:
+                with self._lock:
+                    hung = sorted(self._now)
+                self.failures.append(f"lifecycles {hung} of seed {self._seed} hang: {_stacks()}")
                 return
+
+    def _heed_step(self) -> None:
+        self._step_ended_s = time.monotonic()
 
     def _tenant(self) -> None:
         while True:
@@ -241,17 +249,17 @@ class _Tenants:
                 number = next(self._numbers, None)
                 if number is None or self.failures:
                     return
-                self._now[number] = time.monotonic()
+                self._now.add(number)
             if number % 40 == 20:
                 self._change_planner(number)
             try:
-                Lifecycle(self._spark, self._seed * 100_003 + number).run()
+                Lifecycle(self._spark, self._seed * 100_003 + number, self._heed_step).run()
                 self.outcomes["ended"] += 1
             except Exception:
                 self.failures.append(f"lifecycle {number} of seed {self._seed}: {traceback.format_exc()}")
             finally:
                 with self._lock:
-                    del self._now[number]
+                    self._now.discard(number)
 
     def _change_planner(self, number: int) -> None:
         """The planner dies, and the next one has another policy."""

@@ -20,13 +20,16 @@ EXPECTED = {
     "gangs_hold_against_each_other": [[1, 1, 1], [1, 1, 1]],
 }
 SETTINGS = ("spark.sched.planner.restartBackoff=100ms", "spark.sched.planner.restartBackoffMax=500ms")
+# So that on a crowded machine, too, no hold between two actions ends before the next one.
+LONG_PAUSES = "spark.sched.reservation.firstGap=1min"
 
 
 each_policy = pytest.mark.parametrize(
     "policy",
     [
         pytest.param(
-            policy, marks=on("spark-sched:local[4]", f"spark.sched.planner.policy={policy}", *SETTINGS)
+            policy,
+            marks=on("spark-sched:local[4]", f"spark.sched.planner.policy={policy}", LONG_PAUSES, *SETTINGS),
         )
         for policy in available()
     ],

@@ -8,10 +8,16 @@ import scala.collection.mutable
  * use it. For tests: it runs under `spark.testing.schedInvariants`, and says what it finds in the plan's own words, not
  * by the gates that it judges. Used under the scheduler's lock only.
  *
+ * A slot that becomes idle within a round, since its hold ends or those that it was kept for started elsewhere, is offered in
+ * the next round, at the latest when Spark revives offers (`spark.scheduler.revive.interval`). So a task set must have been kept
+ * from idle slots in two rounds, `patienceMs` apart, without starting a task between them.
+ *
  * @param patienceMs how long a plan that does not know a job may keep it waiting
  */
 private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long) {
   private val unknownSinceMs = mutable.HashMap.empty[SchedTaskSetManager, Long]
+  // With how many tasks waited then.
+  private val keptSinceMs = mutable.HashMap.empty[SchedTaskSetManager, (Long, Int)]
 
   /**
    * Sentences about task sets that were kept from idle slots for no reason.
@@ -23,8 +29,11 @@ private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long)
   def apply(
       idle: Int, refused: Seq[SchedTaskSetManager], waiting: Seq[SchedTaskSetManager], nowMs: Long): Seq[String] = {
     unknownSinceMs.filterInPlace((m, _) => refused.contains(m) && plans.forJob(m.job).isEmpty)
+    keptSinceMs.filterInPlace { case (m, (_, tasks)) => m.waitingTasks == tasks && waiting.contains(m) }
     if (idle == 0) Nil
-    else refused.filterNot(plannedAway(_, waiting, nowMs)).map { m =>
+    else refused.filterNot(plannedAway(_, waiting, nowMs)).filter { m =>
+      nowMs - keptSinceMs.getOrElseUpdate(m, (nowMs, m.waitingTasks))._1 > patienceMs
+    }.map { m =>
       s"$idle slots are idle and not held, but stage ${m.stage} of job ${m.job} may not use them for its ${m.waitingTasks} waiting tasks"
     }
   }
