@@ -119,11 +119,14 @@ def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(
 ) -> None:
     result = scenario("copies")
     nothing_leaked(result)
-    assert dict(result["copied"]) == {0: 0, 1: 0, 2: 0, 3: 1}
-    assert (result["first"]["copies_launched"], result["first"]["copies_won"]) == (1, 1)
+    # On a crowded machine another task may be slow enough for a copy, too.
+    assert dict(result["copied"])[3] == 1
+    assert sorted(dict(result["copied"])) == [0, 1, 2, 3]
+    assert result["first"]["copies_won"] == sum(attempt for _, attempt in result["copied"])
+    assert result["first"]["copies_won"] <= result["first"]["copies_launched"]
     assert result["first"]["copies_wasted_ms"] > 0
     assert dict(result["uncopied"]) == {0: 0, 1: 0, 2: 0, 3: 0}
-    assert result["counters"]["copies_launched"] == 1
+    assert result["counters"]["copies_launched"] == result["first"]["copies_launched"]
 
 
 @on(LOCAL, "spark.scheduler.mode=FAIR")
