@@ -6,12 +6,11 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
 from spark_sched.cli.app import app
-from spark_sched.files import write_whole
+from spark_sched.generated import show_or_write
 
 REGENERATE = "python -m spark_sched.cli.docs --write"
 
@@ -74,18 +73,5 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _main(arguments: list[str]) -> int:
-    page = cli_page()
-    if arguments != ["--write"]:
-        print(page, end="")
-        return 0
-    target = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
-    if not target.parent.is_dir():
-        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
-        return 2
-    write_whole(target, page)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(_main(sys.argv[1:]))
+    raise SystemExit(show_or_write(cli_page(), "cli.md", sys.argv[1:]))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from spark_sched.config.keys import ALL, ConfigKey
-from spark_sched.files import write_whole
+from spark_sched.generated import show_or_write
 
 REGENERATE = "python -m spark_sched.config.docs --write"
 
@@ -63,18 +62,5 @@ def _table(keys: Iterable[ConfigKey[Any]], *, with_default: bool) -> str:
     return "".join("| " + " | ".join(row) + " |\n" for row in rows)
 
 
-def _main(arguments: list[str]) -> int:
-    page = configuration_page()
-    if arguments != ["--write"]:
-        print(page, end="")
-        return 0
-    target = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
-    if not target.parent.is_dir():
-        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
-        return 2
-    write_whole(target, page)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(_main(sys.argv[1:]))
+    raise SystemExit(show_or_write(configuration_page(), "configuration.md", sys.argv[1:]))

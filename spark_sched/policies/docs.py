@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from spark_sched.files import write_whole
+from spark_sched.generated import show_or_write
 from spark_sched.policies.options import Option
 from spark_sched.policies.registry import built_in, kind_of
 
@@ -74,18 +73,5 @@ def _row(option: Option[Any], policies: list[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _main(arguments: list[str]) -> int:
-    page = policies_page()
-    if arguments != ["--write"]:
-        print(page, end="")
-        return 0
-    target = Path(__file__).parents[2] / "docs" / "reference" / "policy-options.md"
-    if not target.parent.is_dir():
-        print(f"error: {target.parent} is absent: run this in a checkout", file=sys.stderr)
-        return 2
-    write_whole(target, page)
-    return 0
-
-
 if __name__ == "__main__":
-    raise SystemExit(_main(sys.argv[1:]))
+    raise SystemExit(show_or_write(policies_page(), "policy-options.md", sys.argv[1:]))

@@ -63,7 +63,7 @@ def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False
         Print the JSON document, and nothing else, to standard output.
 
     Returns the process's exit code: 0; 1 if something failed or results differ between settings; 130 when
-    interrupted. Raises BadInputError for inputs that are the user's to mend. Unless it returns 0, or results
+    interrupted. Raises BadInputError for inputs that are the user's to fix. Unless it returns 0, or results
     differ, ``out`` is as it was before.
     """
     _check_inputs(out, seed)

@@ -8,7 +8,7 @@ object DeadlineText {
   val Wanted = "a time from now such as 15 min or 1h30m, an ISO time, or milliseconds since 1970"
 
   private val Part = """(\d{1,15})\s*(ms|s|min|m|h|d)\s*""".r
-  private val Parts = s"(?:${Part.regex.replace("(\\d", "(?:\\d").replace("(ms", "(?:ms")})+".r
+  private val Parts = s"(?:${Part.regex})+".r
   private val UnitMs =
     Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
 
