@@ -85,6 +85,16 @@ def read_or_refusal(path: Path) -> tuple[list[str], ReadReport] | None:
 
 
 @formats
+def test_empty_lines_before_the_first_row_change_nothing(name, sample, intact, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"\n\r\n" + sample(name))
+    ids, report = read(path)
+    # Hawk's jobs are named by their lines, so the names may differ.
+    assert len(ids) == len(intact(name))
+    assert not report.bad_rows
+
+
+@formats
 @fuzzed
 @given(share=st.floats(0, 1))
 def test_a_cut_file_has_only_jobs_of_the_whole_file(name, sample, intact, tmp_path, share):

@@ -107,9 +107,10 @@ class Alibaba2018Reader(TraceReader):
 
     def _keyed_rows(self) -> Iterator[tuple[str, int, bytes]]:
         """Checks each row before it is grouped, so that line numbers and reasons are the row's own."""
-        for number, line in self.rows(self.path):
+        # Empty lines are not rows, so the first row need not be the first line.
+        for row, (number, line) in enumerate(self.rows(self.path)):
             cells = line.split(b",")
-            if number == 1:
+            if row == 0:
                 header = [c.decode("utf-8", "replace").strip() for c in cells]
                 if set(_NEEDED) <= set(header):
                     self.report.rows -= 1

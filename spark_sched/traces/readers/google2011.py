@@ -213,8 +213,9 @@ class Google2011JobsReader(TraceReader):
     def records(self) -> Iterator[JobRecord]:
         self.meta = replace(self.meta, notes=("no task counts, durations of tasks or priorities",))
         seen: set[int] = set()
-        for line_number, line in self.rows(self.path):
-            if line_number == 1:
+        # Empty lines are not rows, so the header need not be the first line.
+        for row, (line_number, line) in enumerate(self.rows(self.path)):
+            if row == 0:
                 self.report.rows -= 1
                 continue
             try:
