@@ -68,6 +68,18 @@ class FeatureHistory:
         self._errors_s = array("d", (0.0,) * len(EXPERTS))
         self._actual_s = array("d", (0.0, 0.0))  # sum of runtimes guessed, and how many
 
+    @classmethod
+    def of_one(cls, runtime_s: float) -> FeatureHistory:
+        """The history of a single run, which no expert had guessed."""
+        made = cls()
+        made.add(runtime_s)
+        return made
+
+    @property
+    def is_one(self) -> bool:
+        """Whether `of_one` would give the same."""
+        return self.runs == 1 and not self._actual_s[1]
+
     def last_runs_s(self, count: int) -> tuple[float, ...]:
         """The latest runtimes, the latest first."""
         return tuple(self._recent_s[: -count - 1 : -1])

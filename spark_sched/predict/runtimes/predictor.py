@@ -39,7 +39,7 @@ _OWN_WEIGHT = 3.0
 _LEAST_NMAE = 0.02
 #: Feature values remembered; beyond, those unused for longest go, a tenth at a time.
 VALUES_KEPT = 1_000_000
-#: The same for a planner, which shares its machine with a driver: some 70 MB.
+#: The same for a planner, which shares its machine with a driver: at most some 70 MB.
 LIVE_VALUES_KEPT = 50_000
 
 
@@ -141,7 +141,8 @@ class SigmaPredict:
     """
 
     def __init__(self, values_kept: int = VALUES_KEPT) -> None:
-        self._values: dict[tuple[str, str], FeatureHistory] = {}
+        # Most values never come again, so a single run is kept as its seconds: a history takes 1.3 kB.
+        self._values: dict[tuple[str, str], FeatureHistory | float] = {}
         self._used: dict[tuple[str, str], int] = {}
         self._submitted_s: dict[tuple[str | None, str | None], float] = {}
         self._values_kept = values_kept
@@ -160,13 +161,13 @@ class SigmaPredict:
         since_last_s = self._since_last_s(job) if earlier is None else earlier.since_last_s
         last_runs: tuple[float, ...] = ()
         if job.name is not None:
-            known = self._values.get(("user × name", f"{job.user}\x1f{job.name}"))
+            known = self._history(("user × name", f"{job.user}\x1f{job.name}"))
             if known is not None:
                 last_runs = known.last_runs_s(2)
         features = feature_values(job, since_last_s, last_runs)
         guesses = []
         for feature in features:
-            known = self._values.get(feature)
+            known = self._history(feature)
             guesses.append(() if known is None else known.guesses_s)
         return Submission(job, features, tuple(guesses), since_last_s)
 
@@ -189,10 +190,9 @@ class SigmaPredict:
         """
         best: FeatureHistory | None = None
         at, least = ("", ""), math.inf
-        values = self._values
         guesses = []
         for feature in submission.features:
-            known = values.get(feature)
+            known = self._history(feature)
             if known is None:
                 continue
             nmae = known.nmae if known.nmae < math.inf else self.calibration.doubt(feature[0])
@@ -230,20 +230,28 @@ class SigmaPredict:
         if lesson.place is not None:
             self.calibration.learn(lesson.place, lesson.samples, lesson.nmae)
         self.jobs += 1
-        values = self._values
         for feature, guesses_s in zip(lesson.features, lesson.guesses_s, strict=True):
-            known = values.get(feature)
-            if known is None:
-                known = values[feature] = FeatureHistory()
-            if known.runs == 1 and guesses_s:
-                self.calibration.learn_first(feature[0], guesses_s[0], lesson.runtime_s)
-            known.add(lesson.runtime_s, guesses_s, self.calibration.doubt(feature[0]))
+            self._take(feature, guesses_s, lesson.runtime_s)
             self._used[feature] = self.jobs
         return self._forget()
 
+    def _take(self, feature: tuple[str, str], guesses_s: tuple[float, ...], runtime_s: float) -> None:
+        known = self._history(feature)
+        if known is None and not guesses_s:
+            self._values[feature] = float(runtime_s)
+            return
+        known = self._values[feature] = known or FeatureHistory()
+        if known.runs == 1 and guesses_s:
+            self.calibration.learn_first(feature[0], guesses_s[0], runtime_s)
+        known.add(runtime_s, guesses_s, self.calibration.doubt(feature[0]))
+
+    def _history(self, feature: tuple[str, str]) -> FeatureHistory | None:
+        known = self._values.get(feature)
+        return FeatureHistory.of_one(known) if isinstance(known, float) else known
+
     def value_bytes(self, feature: tuple[str, str]) -> bytes | None:
         """The state of one (feature, value); None where it is not, or no more, remembered."""
-        known = self._values.get(feature)
+        known = self._history(feature)
         return None if known is None else known.to_bytes()
 
     @property
@@ -259,7 +267,10 @@ class SigmaPredict:
         histories = {feature: FeatureHistory.from_bytes(state) for feature, state in values}
         self.jobs = jobs
         self.calibration = calibration
-        self._values = histories
+        self._values = {
+            feature: history.last_runs_s(1)[0] if history.is_one else history
+            for feature, history in histories.items()
+        }
         self._used = dict.fromkeys(histories, 0)
         self._forget()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -114,6 +116,28 @@ def test_memory_per_feature_value_is_constant() -> None:
         sizes.append(len(history.to_bytes()))
         assert len(history.histogram) <= MAX_BINS
     assert abs(sizes[1] - sizes[0]) <= 24 * MAX_BINS
+
+
+def test_a_value_that_never_comes_again_takes_little_memory_and_is_a_history_all_the_same() -> None:
+    sigma, full = SigmaPredict(), FeatureHistory()
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            job = JobAttributes(name=f"once-{number}")
+            sigma.learn(sigma.submit(job), 1.0 + number)
+        taken_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Names, keys and dictionaries; a history of its own for each would be 1,300 bytes more.
+    assert taken_bytes < 2_000 * 500
+    full.add(8.0)
+    assert sigma.value_bytes(("name", "once-7")) == full.to_bytes()
+    again = sigma.submit(JobAttributes(name="once-7"))
+    assert again.guesses_s[again.features.index(("name", "once-7"))] == full.guesses_s
+    stored = [(feature, sigma.value_bytes(feature)) for feature in sigma.features]
+    restored = SigmaPredict()
+    restored.restore(sigma.jobs, sigma.calibration, stored)
+    assert [(f, restored.value_bytes(f)) for f in restored.features] == stored
 
 
 def test_values_unused_for_longest_are_forgotten_first() -> None:
