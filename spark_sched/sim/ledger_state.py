@@ -1,4 +1,7 @@
-"""The records behind the ledger: executors, jobs, stages, attempts, counters."""
+"""The records behind the ledger, with what follows from each of them alone.
+
+``schedcore`` has the same in ``LedgerState.scala``.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,22 @@ from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
 from spark_sched.sim.rule import Rule
 
-__all__ = ["Counters", "Executor", "HeldAttempt", "HeldJob", "Stage", "deadline_ms", "round_half_up"]
+__all__ = [
+    "LedgerAttempt",
+    "LedgerCounters",
+    "LedgerExecutor",
+    "LedgerJob",
+    "LedgerStage",
+    "deadline_ms",
+    "round_half_up",
+]
+
+# Below any priority a job can have: what nobody declared yields to every reservation.
+_LOWEST_PRIORITY = -(2**31)
 
 
 @dataclass(slots=True)
-class Counters:
+class LedgerCounters:
     """What the ledger did so far; times in (slot-)milliseconds."""
 
     holds: int = 0
@@ -28,7 +42,7 @@ class Counters:
     held_idle_slot_ms: int = 0
 
 
-class Executor:
+class LedgerExecutor:
     """Free and held slots of one executor; held ones are free too."""
 
     __slots__ = ("draining", "free", "held", "held_by", "id", "slots")
@@ -39,10 +53,19 @@ class Executor:
         self.slots = free  # all that it ever had free at once
         self.draining = False
         self.held = 0
-        self.held_by: dict[HeldJob, int] = {}
+        self.held_by: dict[LedgerJob, int] = {}
+
+    def refused_to(self, asker: LedgerJob | None) -> int:
+        """Free slots that are held against tasks of the job; None: of a job that nobody declared."""
+        priority = _LOWEST_PRIORITY if asker is None else asker.rule.priority
+        return sum(
+            n
+            for holder, n in self.held_by.items()
+            if holder is not asker and holder.rule.priority >= priority
+        )
 
 
-class HeldJob:
+class LedgerJob:
     """One job's rule, its active stages and its slots."""
 
     __slots__ = (
@@ -74,7 +97,7 @@ class HeldJob:
         self.peak_slots = 0
         self.deadline_ms = 0
         self.ended = False
-        self.stages: dict[str, Stage] = {}
+        self.stages: dict[str, LedgerStage] = {}
         # The last demand outlives its stage: between two Spark jobs it is all that is known.
         self.demand = 0
         # Held slots that a higher priority took: the job takes them back as they are released.
@@ -119,7 +142,7 @@ class HeldJob:
         return most
 
 
-class Stage:
+class LedgerStage:
     """One stage's tasks and what its task times say so far."""
 
     __slots__ = (
@@ -130,7 +153,7 @@ class Stage:
     def __init__(
         self,
         key: str,
-        job: HeldJob,
+        job: LedgerJob,
         index: int,
         tasks: int,
         dag_next_tasks: int | None,
@@ -150,7 +173,7 @@ class Stage:
         self.restartable = restartable
         self.done: set[int] = set()
         self.copied: set[int] = set()
-        self.attempts: dict[int, HeldAttempt] = {}
+        self.attempts: dict[int, LedgerAttempt] = {}
         self.last_launch_ms = start_ms
         # Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
         self.timed = 0
@@ -193,7 +216,7 @@ class Stage:
         j = self.job
         return max(self.slots, j.peak_slots) if j.rule.whole_job and j.marked else self.slots
 
-    def stragglers(self, now_ms: int) -> list[HeldAttempt]:
+    def stragglers(self, now_ms: int) -> list[LedgerAttempt]:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
         IV-C)."""
         j = self.job
@@ -256,13 +279,13 @@ class Stage:
         return cap_ms if hold_ms >= rule.max_hold_ms else self.last_launch_ms + round_half_up(hold_ms)
 
 
-class HeldAttempt:
+class LedgerAttempt:
     """One attempt of a task."""
 
     __slots__ = ("copy", "executor", "index", "launch_ms", "slots", "stage", "task")
 
     def __init__(
-        self, task: int, stage: Stage, index: int, executor: str, copy: bool, launch_ms: int, slots: int
+        self, task: int, stage: LedgerStage, index: int, executor: str, copy: bool, launch_ms: int, slots: int
     ) -> None:
         self.task = task
         self.stage = stage

@@ -1,0 +1,186 @@
+package schedcore
+
+import scala.collection.mutable
+
+/**
+ * The ledger's books: which slots are free, which are held by whom, and how a slot passes from one to another.
+ *
+ * `spark_sched/sim/ledger_books.py` has the same. Iteration orders are insertion orders so that both decide alike.
+ */
+private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses: LedgerPauses) {
+  val executors = mutable.LinkedHashMap.empty[String, LedgerExecutor]
+  val jobs = mutable.LinkedHashMap.empty[String, LedgerJob]
+  val stages = mutable.HashMap.empty[String, LedgerStage]
+  val attempts = mutable.HashMap.empty[Long, LedgerAttempt]
+  val counters = new LedgerCounters
+  private var held = 0
+  private var heldSinceMs = 0L
+
+  /** Slots held now. */
+  def heldNow: Int = held
+
+  /** Idle-held slot time so far, in slot-milliseconds. */
+  def heldIdleMs(nowMs: Long): Long = counters.heldIdleSlotMs + held * (nowMs - heldSinceMs)
+
+  def newExecutor(executor: String, slots: Int): LedgerExecutor = {
+    pauses.capacity.add(slots)
+    new LedgerExecutor(executor, slots)
+  }
+
+  def forget(a: LedgerAttempt): Unit = {
+    attempts -= a.task
+    a.stage.attempts -= a.task
+    if (!a.copy) a.stage.job.running -= a.slots
+  }
+
+  // ---- one slot ----------------------------------------------------------------------------------------------
+
+  def hold(j: LedgerJob, p: Option[LedgerStage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
+    val fits = !e.draining && e.free > e.held
+    if (fits) {
+      integrate(nowMs)
+      pauses.changing(j, nowMs)
+      e.held += 1
+      e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
+      j.held += 1
+      held += 1
+      pauses.changed(j, 1, nowMs)
+      counters.holds += 1
+      listener.slotHeld(j.key, p.fold("")(_.key), executor, j.deadlineMs, nowMs)
+    }
+    fits
+  }
+
+  def unhold(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
+    integrate(nowMs)
+    pauses.changing(j, nowMs)
+    val left = e.heldBy(j) - 1
+    if (left == 0) e.heldBy -= j else e.heldBy(j) = left
+    e.held -= 1
+    j.held -= 1
+    held -= 1
+    pauses.changed(j, -1, nowMs)
+    listener.slotFreed(j.key, e.id, reason, nowMs)
+  }
+
+  private def integrate(nowMs: Long): Unit = {
+    counters.heldIdleSlotMs += held * (nowMs - heldSinceMs)
+    heldSinceMs = nowMs
+  }
+
+  // ---- many slots --------------------------------------------------------------------------------------------
+
+  def releaseAllOn(e: LedgerExecutor, reason: String, nowMs: Long): Unit =
+    e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
+
+  def releaseAllOf(j: LedgerJob, reason: String, nowMs: Long): Unit = {
+    j.overridden = 0
+    if (j.held > 0)
+      executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
+  }
+
+  /** A slot that one job holds no more is a released slot to those that wait for one. */
+  private def giveBack(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
+    unhold(e, j, reason, nowMs)
+    offerToPreReservers(e.id, nowMs)
+  }
+
+  /** A task of higher priority took the slot: the lowest priority gives way, of equals the latest to hold there. */
+  def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
+    var loser: LedgerJob = null
+    e.heldBy.keysIterator.foreach(j => if (loser == null || j.rule.priority <= loser.rule.priority) loser = j)
+    unhold(e, loser, "overridden", nowMs)
+    loser.overridden += 1
+    counters.holdsOverridden += 1
+  }
+
+  def refreshDemand(j: LedgerJob, nowMs: Long): Unit = if (j.stages.nonEmpty) {
+    j.demand = j.widest
+    trim(j, nowMs)
+  }
+
+  def trim(j: LedgerJob, nowMs: Long): Unit = {
+    var surplus = j.running + j.held - j.demand
+    if (surplus > 0 && j.held > 0) {
+      val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
+      latestFirst.foreach { e =>
+        while (surplus > 0 && e.heldBy.contains(j)) { giveBack(e, j, "trimmed", nowMs); surplus -= 1 }
+      }
+    }
+  }
+
+  /** The lowest priority gives way first, of equals the latest to start. */
+  def expireBudget(nowMs: Long): Boolean = {
+    var any = false
+    while (pauses.budgetEndMs(nowMs) <= nowMs) {
+      var loser: LedgerJob = null
+      jobs.valuesIterator.foreach { j =>
+        if (j.isIdle && j.held > 0 && (loser == null || j.rule.priority <= loser.rule.priority)) loser = j
+      }
+      releaseUnaffordable(loser, nowMs)
+      any = true
+    }
+    any
+  }
+
+  def releaseUnaffordable(j: LedgerJob, nowMs: Long): Unit = {
+    j.idleEndMs = nowMs
+    counters.holdsOverBudget += j.held
+    releaseAllOf(j, "over_budget", nowMs)
+    j.deadlineMs = nowMs
+  }
+
+  // ---- pre-reservation (Algorithm 1, lines 14-17) --------------------------------------------------------------
+
+  def offerToPreReservers(executor: String, nowMs: Long): Unit = {
+    var best: LedgerJob = null
+    jobs.valuesIterator.foreach { j =>
+      if ((best == null || j.rule.priority > best.rule.priority) && j.wanted(nowMs) > 0) best = j
+    }
+    if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
+  }
+
+  /** Slots that idle unheld when the threshold is crossed are taken at once. */
+  def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = {
+    var want = if (j.stages.isEmpty) 0 else j.wanted(nowMs)
+    if (want > 0) executors.valuesIterator.foreach { e =>
+      while (want > 0 && takeIdle(j, e, nowMs)) want -= 1
+    }
+  }
+
+  private def takeIdle(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Boolean = {
+    val p = j.stages.valuesIterator.find(p => !p.last && p.pastThreshold).orElse(j.stages.valuesIterator.nextOption())
+    val taken = hold(j, p, e.id, nowMs)
+    if (taken) {
+      // What was lost comes first; only slots beyond it count against n - m.
+      if (j.overridden > 0) j.overridden -= 1 else p.foreach(_.preReserved += 1)
+      counters.preReserved += 1
+    }
+    taken
+  }
+
+  // ---- checks ------------------------------------------------------------------------------------------------
+
+  /** Sentences about what must never be; empty when all is well. */
+  def violations(): Seq[String] = {
+    val found = mutable.ArrayBuffer.empty[String]
+    executors.valuesIterator.foreach { e =>
+      val sum = e.heldBy.valuesIterator.sum
+      if (sum != e.held) found += s"executor ${e.id}: held ${e.held} but its holders have $sum"
+      if (e.held > math.max(e.free, 0)) found += s"executor ${e.id}: ${e.held} held of ${e.free} free slots"
+      if (e.heldBy.valuesIterator.exists(_ <= 0)) found += s"executor ${e.id}: a holder with no slots"
+      e.heldBy.keysIterator.filter(_.ended).foreach(j => found += s"executor ${e.id}: ended job ${j.key} holds slots")
+    }
+    val onExecutors = executors.valuesIterator.map(_.held).sum
+    if (onExecutors != held) found += s"$held slots held in all but $onExecutors on executors"
+    jobs.valuesIterator.foreach { j =>
+      val sum = executors.valuesIterator.map(_.heldBy.getOrElse(j, 0)).sum
+      if (sum != j.held) found += s"job ${j.key}: holds ${j.held} but executors say $sum"
+      if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
+      if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
+    }
+    val between = jobs.valuesIterator.filter(_.isIdle).map(_.held).sum
+    if (between != pauses.held) found += s"${pauses.held} slots held between actions but jobs say $between"
+    found.toSeq
+  }
+}

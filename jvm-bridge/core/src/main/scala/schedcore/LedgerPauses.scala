@@ -1,0 +1,99 @@
+package schedcore
+
+/**
+ * How long a job's slots stay held between its actions: for its usual pause and within the budgets of the job and of
+ * all jobs together, see `docs/adr/0016-idle-holds.md`. `spark_sched/sim/ledger_pauses.py` has the same.
+ */
+private[schedcore] final class LedgerPauses(limits: IdleLimits) {
+  val capacity = new Capacity
+  private val budget = new IdleBudget(limits.share, limits.burstMs)
+  private var heldNow = 0
+
+  /** Slots held by jobs without an active stage. */
+  def held: Int = heldNow
+
+  /** The last active stage of the job ended while more may follow. */
+  def begin(j: LedgerJob, after: LedgerStage, nowMs: Long): Unit = {
+    settle(j, nowMs)
+    j.idleSinceMs = nowMs
+    j.afterAction = after.dagNextTasks.isEmpty
+    heldNow += j.held
+    plan(j, nowMs)
+  }
+
+  def end(j: LedgerJob, nowMs: Long): Unit = if (j.isIdle) {
+    settle(j, nowMs)
+    if (j.afterAction) j.gaps.add(math.max(0L, nowMs - j.idleSinceMs))
+    heldNow -= j.held
+    j.idleSinceMs = -1L
+  }
+
+  /** Sets anew how long the pausing job's slots stay held. */
+  def plan(j: LedgerJob, nowMs: Long): Unit = {
+    settle(j, nowMs)
+    // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
+    val plain = j.rule.firstGapMs.isEmpty && j.held == 0
+    j.idleEndMs = if (plain) j.deadlineMs else j.idleSinceMs + holdMs(j, nowMs)
+    refresh(j, nowMs)
+  }
+
+  private def holdMs(j: LedgerJob, nowMs: Long): Long = j.rule.firstGapMs match {
+    case Some(first) if j.afterAction =>
+      val usualMs = math.min(j.rule.gapMs, j.gaps.holdMs.getOrElse(first))
+      val endMs = math.min(j.budget.endMs(j.held, nowMs, capacity), budget.endMs(heldNow, nowMs, capacity))
+      // What would end before every one of the latest pauses did is of no use to anybody.
+      if (j.gaps.shortestMs.exists(_ > math.min(usualMs, endMs - j.idleSinceMs))) 0L else usualMs
+    case _ => j.rule.gapMs
+  }
+
+  /** To be called before the number of slots that the job holds changes. */
+  def changing(j: LedgerJob, nowMs: Long): Unit = if (j.isIdle) settle(j, nowMs)
+
+  /** The number of slots that the job holds changed by so many. */
+  def changed(j: LedgerJob, by: Int, nowMs: Long): Unit = if (j.isIdle) {
+    heldNow += by
+    refresh(j, nowMs)
+  }
+
+  /** An executor with so many slots is gone. */
+  def capacityLost(slots: Int, jobs: Iterable[LedgerJob], nowMs: Long): Unit = {
+    capacity.advance(nowMs)
+    capacity.add(-slots)
+    capacity.advance(nowMs)
+    jobs.iterator.filter(_.isIdle).foreach { j => settle(j, nowMs); refresh(j, nowMs) }
+  }
+
+  /** The budget's end moves with the number of slots: they share what is left. */
+  private def refresh(j: LedgerJob, nowMs: Long): Unit =
+    j.deadlineMs = math.min(j.idleEndMs, j.budget.endMs(j.held, nowMs, capacity))
+
+  private def settle(j: LedgerJob, nowMs: Long): Unit = {
+    settleAll(nowMs)
+    j.budget.settle(if (j.isIdle) j.held else 0, nowMs, capacity)
+  }
+
+  private def settleAll(nowMs: Long): Unit = {
+    capacity.advance(nowMs)
+    budget.settle(heldNow, nowMs, capacity)
+  }
+
+  /** When the budget of all jobs together will be used up. */
+  def budgetEndMs(nowMs: Long): Long =
+    if (heldNow == 0) Long.MaxValue
+    else {
+      settleAll(nowMs)
+      budget.endMs(heldNow, nowMs, capacity)
+    }
+
+  /** Slot time that the job held between its actions so far. */
+  def costMs(j: LedgerJob, nowMs: Long): Long = {
+    settle(j, nowMs)
+    j.budget.costMs
+  }
+
+  /** The same of all jobs that ever were. */
+  def costMs(nowMs: Long): Long = {
+    settleAll(nowMs)
+    budget.costMs
+  }
+}

@@ -1,0 +1,189 @@
+package schedcore
+
+import scala.collection.mutable
+
+// The records behind the ledger, with what follows from each of them alone. `spark_sched/sim/ledger_state.py` has the same.
+
+/** What the ledger did so far; times in (slot-)milliseconds. */
+final class LedgerCounters {
+  var holds = 0L
+  var holdsUsed = 0L
+  var holdsExpired = 0L
+  var holdsOverridden = 0L
+  var holdsGivenWay = 0L
+  var holdsOverBudget = 0L
+  var preReserved = 0L
+  var copiesLaunched = 0L
+  var copiesWon = 0L
+  var copiesWastedMs = 0L
+  var heldIdleSlotMs = 0L
+}
+
+/** Free and held slots of one executor; held ones are free too. */
+private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
+  var draining = false
+  var held = 0
+  val heldBy = mutable.LinkedHashMap.empty[LedgerJob, Int]
+  var slots: Int = free // all that it ever had free at once
+
+  /** Free slots that are held against tasks of the job; None: of a job that nobody declared. */
+  def refusedTo(asker: Option[LedgerJob]): Int = {
+    val priority = asker.fold(Int.MinValue)(_.rule.priority)
+    var refused = 0
+    heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+    refused
+  }
+}
+
+/** One job's rule, its active stages and its slots. */
+private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits) {
+  var held = 0
+  var running = 0 // slots of distinct tasks: a copy beside its original is not counted
+  var peakSlots = 0
+  var deadlineMs = 0L
+  var ended = false
+  val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
+  // The last demand outlives its stage: between two Spark jobs it is all that is known.
+  var demand = 0
+  // Held slots that a higher priority took: the job takes them back as they are released.
+  var overridden = 0
+  // Since when no stage is active while more may follow; negative while one is.
+  var idleSinceMs = -1L
+  var idleEndMs = 0L
+  var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
+  val gaps = new Gaps
+  val budget = new IdleBudget(limits.jobShare, limits.burstMs)
+
+  def isIdle: Boolean = idleSinceMs >= 0
+  def mayHold: Boolean = !ended && rule.isolation > 0.0
+
+  /** Slots that the job may have in all, held and running: no more than the widest of now and next. */
+  def widest: Int = {
+    var now = 0
+    var next = 0
+    stages.valuesIterator.foreach { p =>
+      now += p.slots
+      next = math.max(next, if (p.last) 0 else p.expectedNext.getOrElse(p.sameAgain))
+    }
+    math.max(now, next)
+  }
+
+  /** All holds of a job share one deadline: the latest among its active stages. */
+  def refreshDeadline(nowMs: Long): Unit = if (stages.nonEmpty) {
+    var latest = Long.MinValue
+    stages.valuesIterator.foreach(p => latest = math.max(latest, p.deadlineMs(nowMs)))
+    deadlineMs = latest
+  }
+
+  /** How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17). */
+  def wanted(nowMs: Long): Int =
+    if (!mayHold || deadlineMs <= nowMs) 0
+    else {
+      var most = math.min(overridden, demand - running - held)
+      stages.valuesIterator.foreach { p =>
+        if (!p.last && p.pastThreshold) p.expectedNext.foreach { n =>
+          most = math.max(most, math.min(n - running - held, n - p.slots - p.preReserved))
+        }
+      }
+      most
+    }
+}
+
+/** One stage's tasks and what its task times say so far. */
+private[schedcore] final class LedgerStage(
+    val key: String, val job: LedgerJob, val index: Int, val tasks: Int,
+    val dagNextTasks: Option[Int], val last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int) {
+  val slots: Int = tasks * slotsPerTask
+  val done = new mutable.BitSet(tasks)
+  val copied = mutable.BitSet.empty
+  val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
+  var lastLaunchMs: Long = startMs
+  var scaleMs: Double = Double.PositiveInfinity // t_m: the stage's shortest task so far
+  var sumLogMs = 0.0
+  // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
+  var timed = 0
+  var preReserved = 0
+  var finished = 0 // = done.size, which a BitSet has to count
+
+  /** A first success of a task. */
+  def finish(index: Int, tookMs: Long): Unit = {
+    done += index
+    finished += 1
+    timed += 1
+    val durationMs = math.max(1L, tookMs).toDouble
+    scaleMs = math.min(scaleMs, durationMs)
+    sumLogMs += math.log(durationMs)
+  }
+
+  def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
+
+  /** n: the slots to hold for what follows this stage; None when nothing is known. */
+  def expectedNext: Option[Int] = {
+    val known = job.rule.stageTasks
+    val inStep = index < known.size && known(index) == tasks
+    // Earlier runs tell tasks: those that follow are taken to need what these need.
+    val later = if (inStep) known.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
+    val next = dagNextTasks.orElse(later.headOption)
+    if (!job.rule.wholeJob || !job.marked) next
+    // What a marked job's next action needs is not in any DAG: the widest stage that earlier runs had from here on,
+    // else the widest so far.
+    else if (later.nonEmpty) Some(math.max(later.max, next.getOrElse(0)))
+    else next.map(math.max(_, job.peakSlots))
+  }
+
+  /** With n unknown the paper expects m again; what a marked job's next action needs is its widest stage so far. */
+  def sameAgain: Int = if (job.rule.wholeJob && job.marked) math.max(slots, job.peakSlots) else slots
+
+  /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
+  def stragglers(nowMs: Long): Seq[LedgerAttempt] =
+    if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown) Nil
+    else {
+      val running = runningTasks
+      // Tasks still waiting for a slot come before copies.
+      if (running == 0 || finished + running < tasks) Nil
+      else {
+        val uncopied = attempts.valuesIterator.filter(a => !a.copy && !done(a.index) && !copied(a.index)).toSeq
+        if (uncopied.size * slotsPerTask > job.held) Nil
+        else {
+          val ageMs = copyAgeMs
+          uncopied.filter(_.launchMs + ageMs <= nowMs)
+        }
+      }
+    }
+
+  /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
+  def copyAgeMs: Long = {
+    val typicalMs = if (timed == 0) 0.0 else math.exp(sumLogMs / timed)
+    math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
+  }
+
+  /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
+  def paceKnown: Boolean = timed > 0 || job.rule.copyMinSlowdown == 0.0
+
+  def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
+
+  /** When reservations made for this stage end (section IV-B3). */
+  def deadlineMs(nowMs: Long): Long = {
+    val rule = job.rule
+    val capMs = lastLaunchMs + rule.maxHoldMs
+    val k = timed
+    val scale = if (k > 0) Some(scaleMs) else rule.scaleMs
+    scale match {
+      case Some(t) if rule.isolation < 1.0 =>
+        // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
+        var sumLogRatios = if (k > 0) sumLogMs - k * math.log(t) else 0.0
+        attempts.valuesIterator.foreach { a =>
+          if (!a.copy && !done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
+        }
+        val shape = Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight)
+        val d = Pareto.deadline(rule.isolation, t, shape, tasks)
+        if (d >= rule.maxHoldMs) capMs else lastLaunchMs + math.round(d)
+      case _ => capMs
+    }
+  }
+}
+
+/** One attempt of a task; `slots` that it took of its executor. */
+private[schedcore] final class LedgerAttempt(
+    val task: Long, val stage: LedgerStage, val index: Int, val executor: String, val copy: Boolean, val launchMs: Long,
+    val slots: Int)

@@ -1,0 +1,219 @@
+"""The ledger's books: which slots are free, which are held by whom, how a slot passes from one to another.
+
+``schedcore.LedgerBooks`` has the same.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from spark_sched.sim.ledger_pauses import LedgerPauses
+from spark_sched.sim.ledger_state import (
+    LedgerAttempt,
+    LedgerCounters,
+    LedgerExecutor,
+    LedgerJob,
+    LedgerStage,
+)
+
+__all__ = ["LedgerBooks", "LedgerListener"]
+
+
+class LedgerListener(Protocol):
+    """Told about every slot that the ledger starts or stops holding, in order."""
+
+    def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
+
+    def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None: ...
+
+
+class LedgerBooks:
+    """Dictionaries iterate in insertion order, which decides ties here and in Scala alike."""
+
+    __slots__ = (
+        "_held_since_ms", "_listener", "attempts", "counters", "executors", "held_now", "jobs", "pauses",
+        "stages",
+    )  # fmt: skip
+
+    def __init__(self, listener: LedgerListener, pauses: LedgerPauses) -> None:
+        self._listener = listener
+        self.pauses = pauses
+        self.executors: dict[str, LedgerExecutor] = {}
+        self.jobs: dict[str, LedgerJob] = {}
+        self.stages: dict[str, LedgerStage] = {}
+        self.attempts: dict[int, LedgerAttempt] = {}
+        self.counters = LedgerCounters()
+        self.held_now = 0
+        self._held_since_ms = 0
+
+    def held_idle_ms(self, now_ms: int) -> int:
+        """Idle-held slot time so far, in slot-milliseconds."""
+        return self.counters.held_idle_slot_ms + self.held_now * (now_ms - self._held_since_ms)
+
+    def new_executor(self, executor: str, slots: int) -> LedgerExecutor:
+        self.pauses.capacity.add(slots)
+        e = self.executors[executor] = LedgerExecutor(executor, slots)
+        return e
+
+    def forget(self, a: LedgerAttempt) -> None:
+        self.attempts.pop(a.task, None)
+        a.stage.attempts.pop(a.task, None)
+        if not a.copy:
+            a.stage.job.running -= a.slots
+
+    # ---- one slot ----
+
+    def hold(self, j: LedgerJob, p: LedgerStage | None, executor: str, now_ms: int) -> bool:
+        e = self.executors.get(executor)
+        if e is None or e.draining or e.free <= e.held:
+            return False
+        self._integrate(now_ms)
+        self.pauses.changing(j, now_ms)
+        e.held += 1
+        e.held_by[j] = e.held_by.get(j, 0) + 1
+        j.held += 1
+        self.held_now += 1
+        self.pauses.changed(j, 1, now_ms)
+        self.counters.holds += 1
+        self._listener.slot_held(j.key, "" if p is None else p.key, executor, j.deadline_ms, now_ms)
+        return True
+
+    def unhold(self, e: LedgerExecutor, j: LedgerJob, reason: str, now_ms: int) -> None:
+        self._integrate(now_ms)
+        self.pauses.changing(j, now_ms)
+        left = e.held_by[j] - 1
+        if left == 0:
+            del e.held_by[j]
+        else:
+            e.held_by[j] = left
+        e.held -= 1
+        j.held -= 1
+        self.held_now -= 1
+        self.pauses.changed(j, -1, now_ms)
+        self._listener.slot_freed(j.key, e.id, reason, now_ms)
+
+    def _integrate(self, now_ms: int) -> None:
+        self.counters.held_idle_slot_ms += self.held_now * (now_ms - self._held_since_ms)
+        self._held_since_ms = now_ms
+
+    # ---- many slots ----
+
+    def release_all_on(self, e: LedgerExecutor, reason: str, now_ms: int) -> None:
+        for j in list(e.held_by):
+            while j in e.held_by:
+                self.unhold(e, j, reason, now_ms)
+
+    def release_all_of(self, j: LedgerJob, reason: str, now_ms: int) -> None:
+        j.overridden = 0
+        if j.held > 0:
+            for e in self.executors.values():
+                while j in e.held_by:
+                    self._give_back(e, j, reason, now_ms)
+
+    def _give_back(self, e: LedgerExecutor, j: LedgerJob, reason: str, now_ms: int) -> None:
+        """A slot that one job holds no more is a released slot to those that wait for one."""
+        self.unhold(e, j, reason, now_ms)
+        self.offer_to_pre_reservers(e.id, now_ms)
+
+    def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int) -> None:
+        """A task of higher priority took the slot: the lowest priority gives way, of equals the latest to
+        hold."""
+        while e.held > max(e.free, 0):
+            loser: LedgerJob | None = None
+            for j in e.held_by:
+                if loser is None or j.rule.priority <= loser.rule.priority:
+                    loser = j
+            assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
+            self.unhold(e, loser, "overridden", now_ms)
+            loser.overridden += 1
+            self.counters.holds_overridden += 1
+
+    def refresh_demand(self, j: LedgerJob, now_ms: int) -> None:
+        if j.stages:
+            j.demand = j.widest()
+            self.trim(j, now_ms)
+
+    def trim(self, j: LedgerJob, now_ms: int) -> None:
+        surplus = j.running + j.held - j.demand
+        if surplus > 0 and j.held > 0:
+            for e in [e for e in reversed(self.executors.values()) if j in e.held_by]:
+                while surplus > 0 and j in e.held_by:
+                    self._give_back(e, j, "trimmed", now_ms)
+                    surplus -= 1
+
+    def expire_budget(self, now_ms: int) -> bool:
+        """The lowest priority gives way first, of equals the latest to start."""
+        freed = False
+        while self.pauses.budget_end_ms(now_ms) <= now_ms:
+            idle = [j for j in self.jobs.values() if j.idle and j.held > 0]
+            self.release_unaffordable(min(reversed(idle), key=lambda j: j.rule.priority), now_ms)
+            freed = True
+        return freed
+
+    def release_unaffordable(self, j: LedgerJob, now_ms: int) -> None:
+        j.idle_end_ms = now_ms
+        self.counters.holds_over_budget += j.held
+        self.release_all_of(j, "over_budget", now_ms)
+        j.deadline_ms = now_ms
+
+    # ---- pre-reservation (Algorithm 1, lines 14-17) ----
+
+    def offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
+        best: LedgerJob | None = None
+        for j in self.jobs.values():
+            if (best is None or j.rule.priority > best.rule.priority) and j.wanted(now_ms) > 0:
+                best = j
+        e = self.executors.get(executor)
+        if best is not None and e is not None:
+            self._take_idle(best, e, now_ms)
+
+    def pre_reserve_idle(self, j: LedgerJob, now_ms: int) -> None:
+        """Slots that idle unheld when the threshold is crossed are taken at once."""
+        want = j.wanted(now_ms) if j.stages else 0
+        if want > 0:
+            for e in self.executors.values():
+                while want > 0 and self._take_idle(j, e, now_ms):
+                    want -= 1
+
+    def _take_idle(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> bool:
+        stages = j.stages.values()
+        p = next((p for p in stages if not p.last and p.past_threshold()), next(iter(stages), None))
+        if not self.hold(j, p, e.id, now_ms):
+            return False
+        # What was lost comes first; only slots beyond it count against n - m.
+        if j.overridden > 0:
+            j.overridden -= 1
+        elif p is not None:
+            p.pre_reserved += 1
+        self.counters.pre_reserved += 1
+        return True
+
+    # ---- checks ----
+
+    def violations(self) -> list[str]:
+        """Sentences about what must never be; empty when all is well."""
+        found = []
+        for e in self.executors.values():
+            holders = sum(e.held_by.values())
+            if holders != e.held:
+                found.append(f"executor {e.id}: held {e.held} but its holders have {holders}")
+            if e.held > max(e.free, 0):
+                found.append(f"executor {e.id}: {e.held} held of {e.free} free slots")
+            if any(n <= 0 for n in e.held_by.values()):
+                found.append(f"executor {e.id}: a holder with no slots")
+            found += [f"executor {e.id}: ended job {j.key} holds slots" for j in e.held_by if j.ended]
+        on_executors = sum(e.held for e in self.executors.values())
+        if on_executors != self.held_now:
+            found.append(f"{self.held_now} slots held in all but {on_executors} on executors")
+        for j in self.jobs.values():
+            on_executors = sum(e.held_by.get(j, 0) for e in self.executors.values())
+            if on_executors != j.held:
+                found.append(f"job {j.key}: holds {j.held} but executors say {on_executors}")
+            if j.held > 0 and j.rule.isolation <= 0:
+                found.append(f"job {j.key}: holds slots at isolation 0")
+            if j.running < 0:
+                found.append(f"job {j.key}: {j.running} tasks run")
+        between = sum(j.held for j in self.jobs.values() if j.idle)
+        if between != self.pauses.held:
+            found.append(f"{self.pauses.held} slots held between actions but jobs say {between}")
+        return found

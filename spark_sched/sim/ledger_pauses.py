@@ -1,0 +1,110 @@
+"""How long a job's slots stay held between its actions; ``schedcore.LedgerPauses`` has the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spark_sched.sim.idle import FOREVER_MS, Capacity, IdleBudget, IdleLimits
+from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
+
+__all__ = ["LedgerPauses"]
+
+
+class LedgerPauses:
+    """For its usual pause, and within the budgets of the job and of all jobs together
+    (``docs/adr/0016-idle-holds.md``)."""
+
+    __slots__ = ("_budget", "capacity", "held")
+
+    def __init__(self, limits: IdleLimits) -> None:
+        self.capacity = Capacity()
+        self._budget = IdleBudget(limits.share, limits.burst_ms)
+        self.held = 0  # slots held by jobs without an active stage
+
+    def begin(self, j: LedgerJob, after: LedgerStage, now_ms: int) -> None:
+        """The last active stage of the job ended while more may follow."""
+        self._settle(j, now_ms)
+        j.idle = True
+        j.idle_since_ms = now_ms
+        j.after_action = after.dag_next_tasks is None
+        self.held += j.held
+        self.plan(j, now_ms)
+
+    def end(self, j: LedgerJob, now_ms: int) -> None:
+        if j.idle:
+            self._settle(j, now_ms)
+            if j.after_action:
+                j.gaps.add(max(0, now_ms - j.idle_since_ms))
+            self.held -= j.held
+            j.idle = False
+
+    def plan(self, j: LedgerJob, now_ms: int) -> None:
+        """Set anew how long the pausing job's slots stay held."""
+        self._settle(j, now_ms)
+        # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
+        plain = j.rule.first_gap_ms is None and j.held == 0
+        j.idle_end_ms = j.deadline_ms if plain else j.idle_since_ms + self._hold_ms(j, now_ms)
+        self._refresh(j, now_ms)
+
+    def _hold_ms(self, j: LedgerJob, now_ms: int) -> int:
+        first_ms = j.rule.first_gap_ms
+        if first_ms is None or not j.after_action:
+            return j.rule.gap_ms
+        learned_ms = j.gaps.hold_ms
+        usual_ms = min(j.rule.gap_ms, first_ms if learned_ms is None else learned_ms)
+        end_ms = min(
+            j.budget.end_ms(j.held, now_ms, self.capacity),
+            self._budget.end_ms(self.held, now_ms, self.capacity),
+        )
+        # What would end before every one of the latest pauses did is of no use to anybody.
+        shortest_ms = j.gaps.shortest_ms
+        useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - j.idle_since_ms)
+        return 0 if useless else usual_ms
+
+    def changing(self, j: LedgerJob, now_ms: int) -> None:
+        """To be called before the number of slots that the job holds changes."""
+        if j.idle:
+            self._settle(j, now_ms)
+
+    def changed(self, j: LedgerJob, by: int, now_ms: int) -> None:
+        """The number of slots that the job holds changed by so many."""
+        if j.idle:
+            self.held += by
+            self._refresh(j, now_ms)
+
+    def capacity_lost(self, slots: int, jobs: Iterable[LedgerJob], now_ms: int) -> None:
+        """An executor with so many slots is gone."""
+        self.capacity.advance(now_ms)
+        self.capacity.add(-slots)
+        self.capacity.advance(now_ms)
+        for j in jobs:
+            if j.idle:
+                self._settle(j, now_ms)
+                self._refresh(j, now_ms)
+
+    def _refresh(self, j: LedgerJob, now_ms: int) -> None:
+        """The budget's end moves with the number of slots: they share what is left."""
+        j.deadline_ms = min(j.idle_end_ms, j.budget.end_ms(j.held, now_ms, self.capacity))
+
+    def _settle(self, j: LedgerJob, now_ms: int) -> None:
+        self._settle_all(now_ms)
+        j.budget.settle(j.held if j.idle else 0, now_ms, self.capacity)
+
+    def _settle_all(self, now_ms: int) -> None:
+        self.capacity.advance(now_ms)
+        self._budget.settle(self.held, now_ms, self.capacity)
+
+    def budget_end_ms(self, now_ms: int) -> int:
+        """When the budget of all jobs together will be used up."""
+        if self.held == 0:
+            return FOREVER_MS
+        self._settle_all(now_ms)
+        return self._budget.end_ms(self.held, now_ms, self.capacity)
+
+    def cost_ms(self, now_ms: int, j: LedgerJob | None = None) -> int:
+        """Slot time held between the actions of a job, or of all that ever were."""
+        if j is None:
+            self._settle_all(now_ms)
+            return self._budget.cost_ms
+        self._settle(j, now_ms)
+        return j.budget.cost_ms
