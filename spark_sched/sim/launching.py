@@ -50,6 +50,11 @@ class Launcher:
         self._wake = wake
         self._replan = replan
 
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody may want a free slot: waiting tasks, copies, tasks behind a gate."""
+        return bool(self._waiting.order or self._slots.holders or self._gates)
+
     def launch_all(self, now_ms: int) -> None:
         """Launch what the slots that are free at this instant allow."""
         self._waiting.sort()

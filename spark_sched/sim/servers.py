@@ -6,6 +6,7 @@ import heapq
 import random
 from collections.abc import Callable
 
+from spark_sched.sim.agenda import MemoryCheck, NextCompletion
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import Attempt
@@ -16,8 +17,8 @@ __all__ = ["Servers"]
 _ROUNDING = 1e-6
 
 Evict = Callable[[Attempt], None]
-#: ``push(time_ms, payload)``: hand the payload back at that time.
-Push = Callable[[int, object], None]
+#: ``push(time_ms, event)``: hand the event back at that time.
+Push = Callable[[int, NextCompletion | MemoryCheck], None]
 
 
 class _Server:
@@ -119,16 +120,14 @@ class Servers:
                 self._slots.sleeps(a.node, True)
         self._schedule(s, now_ms)
 
-    def happened(self, payload: object, now_ms: int) -> list[Attempt]:
+    def happened(self, event: NextCompletion | MemoryCheck, now_ms: int) -> list[Attempt]:
         """What `push` was given comes back. Returns the attempts that are done now, as they end."""
-        if isinstance(payload, Attempt):
-            if payload.alive:
-                self._checkpoint(payload, now_ms)
+        if isinstance(event, MemoryCheck):
+            if event.attempt.alive:
+                self._checkpoint(event.attempt, now_ms)
             return []
-        assert isinstance(payload, tuple)
-        number, generation = payload
-        s = self._servers[number]
-        if generation != s.generation:
+        s = self._servers[event.server]
+        if event.generation != s.generation:
             return []
         s.advance(now_ms)
         done = []
@@ -159,7 +158,7 @@ class Servers:
             wait = (s.heap[0][0] - s.served_ms - _ROUNDING) / s.rate()
             # Up to the next tick of the clock.
             at_ms = now_ms + max(0, -int(-wait // 1))
-        self._push(at_ms, (s.number, s.generation))
+        self._push(at_ms, NextCompletion(s.number, s.generation))
 
     # ---- memory (§6.2.3.4) ----
 
@@ -173,7 +172,7 @@ class Servers:
             s.short[a.task] = missing
             # Somewhere in its least execution time it needs the rest.
             after_ms = self._rng.random() * demand_ms / self._largest_speed
-            self._push(max(now_ms, s.wake_at_ms) + round(after_ms), a)
+            self._push(max(now_ms, s.wake_at_ms) + round(after_ms), MemoryCheck(a))
 
     def _checkpoint(self, a: Attempt, now_ms: int) -> None:
         s = self._servers[a.node]

@@ -1,0 +1,150 @@
+"""What happens when: the queue of a simulation's events and its clock."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple, TypeAlias
+
+from spark_sched.sim.records import Attempt, JobRun, StageRun
+from spark_sched.sim.workload import JobSpec
+
+__all__ = [
+    "Agenda",
+    "Arrival",
+    "Follower",
+    "Happening",
+    "Instant",
+    "LocalityOver",
+    "MemoryCheck",
+    "NextCompletion",
+    "NodeChange",
+    "PlanDue",
+    "StageReady",
+    "WakeUp",
+]
+
+
+class NextCompletion(NamedTuple):
+    """A task of a shared server may be done, unless the server's ``generation`` is another by then."""
+
+    server: int
+    generation: int
+
+
+class MemoryCheck(NamedTuple):
+    """The attempt needs the rest of its memory."""
+
+    attempt: Attempt
+
+
+class NodeChange(NamedTuple):
+    """A node comes or leaves."""
+
+    node: int
+    joins: bool
+
+
+class StageReady(NamedTuple):
+    """The delay of a stage whose parents have ended is over."""
+
+    job: JobRun
+    stage: int
+
+
+class Arrival(NamedTuple):
+    """The workload's next job."""
+
+    spec: JobSpec
+
+
+class Follower(NamedTuple):
+    """A job that is submitted some time after another one ended."""
+
+    spec: JobSpec
+
+
+class LocalityOver(NamedTuple):
+    """A stage need not wait for nearer slots any more, or for less near ones."""
+
+    stage: StageRun
+
+
+class WakeUp(NamedTuple):
+    """A hold may expire or a copy be due."""
+
+
+class PlanDue(NamedTuple):
+    """The time of a plan; ``asked``: the plan in force asked for this one."""
+
+    asked: bool
+
+
+#: What an entry of the agenda holds. The end of an attempt is the attempt.
+Happening: TypeAlias = (
+    Attempt
+    | NextCompletion
+    | MemoryCheck
+    | NodeChange
+    | StageReady
+    | Arrival
+    | Follower
+    | LocalityOver
+    | WakeUp
+    | PlanDue
+)
+
+# The order of what happens at one instant: ends before starts, so that a slot freed now is available now.
+_ORDER: dict[type, int] = {
+    Attempt: 0,
+    NextCompletion: 1,
+    MemoryCheck: 1,
+    NodeChange: 2,
+    StageReady: 3,
+    Arrival: 4,
+    Follower: 5,
+    LocalityOver: 6,
+    WakeUp: 7,
+    PlanDue: 8,
+}
+
+
+class Instant:
+    """The present.
+
+    Attributes:
+        now_ms: the clock.
+        changed: what changed since the last plan, as bits of `spark_sched.sim.planning`.
+    """
+
+    __slots__ = ("changed", "now_ms")
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.changed = 0
+
+
+class Agenda:
+    """Events by time, then by `_ORDER`, then as they were added.
+
+    Attributes:
+        heap: (time in ms, order, number, what happens), as a heap.
+    """
+
+    __slots__ = ("_pushes", "heap")
+
+    def __init__(self) -> None:
+        self.heap: list[tuple[int, int, int, Happening]] = []
+        self._pushes = 0
+
+    def push(self, at_ms: int, item: Happening) -> None:
+        self._pushes += 1
+        heapq.heappush(self.heap, (at_ms, _ORDER[type(item)], self._pushes, item))
+
+    def ends(self) -> list[Attempt]:
+        """Running attempts whose end is known, in the order of their launch."""
+        found = [item for *_, item in self.heap if isinstance(item, Attempt) and item.alive]
+        return sorted(found, key=lambda a: a.task)
+
+    def not_submitted(self) -> list[JobSpec]:
+        """Jobs whose time has not come."""
+        return [item.spec for *_, item in self.heap if isinstance(item, (Arrival, Follower))]

@@ -1,0 +1,170 @@
+"""Attempts of tasks: their starts, their ends, and who has to know of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from spark_sched.sim import planning
+from spark_sched.sim.agenda import Agenda, Instant
+from spark_sched.sim.durations import Durations
+from spark_sched.sim.gates import Gates
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.queues import QueueTurns
+from spark_sched.sim.records import Attempt, StageRun
+from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.results import Recorder
+from spark_sched.sim.servers import Servers
+from spark_sched.sim.story import Story
+
+__all__ = ["Attempts"]
+
+
+class Attempts:
+    """Starts and ends attempts.
+
+    Args:
+        recorder: gets a row for every attempt; None: nobody keeps them.
+        follow_outputs: where tasks ran matters to the stages that read their output.
+        stage_over: called when all tasks of a stage are done.
+
+    Attributes:
+        servers: where tasks share servers; None: each has its slot for itself.
+        launched: number of attempts so far.
+    """
+
+    __slots__ = (
+        "_agenda", "_durations", "_follow_outputs", "_gates", "_instant", "_queues", "_recorder",
+        "_reservations", "_slots", "_stage_over", "_story", "launched", "servers",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        instant: Instant,
+        agenda: Agenda,
+        slots: Slots,
+        queues: QueueTurns,
+        gates: Gates,
+        durations: Durations,
+        reservations: Reservations,
+        story: Story,
+        recorder: Recorder | None,
+        *,
+        follow_outputs: bool,
+        stage_over: Callable[[StageRun], None],
+    ) -> None:
+        self._instant = instant
+        self._agenda = agenda
+        self._slots = slots
+        self._queues = queues
+        self._gates = gates
+        self._durations = durations
+        self._reservations = reservations
+        self._story = story
+        self._recorder = recorder
+        self._follow_outputs = follow_outputs
+        self._stage_over = stage_over
+        self.servers: Servers | None = None
+        self.launched = 0
+
+    def launch(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None:
+        """Start an attempt of a task of the stage on a free slot of the node."""
+        now, job = self._instant.now_ms, stage.job
+        self.launched += 1
+        a = Attempt(self.launched, stage, index, node, now, copy)
+        self._slots.take(node)
+        stage.running[a.task] = a
+        stage.view = job.view = None
+        job.running_slots += 1
+        if job.queue is not None:
+            self._queues.started(job.queue)
+        job.starts += 1
+        if job.first_launch_ms < 0:
+            job.first_launch_ms = now
+        self._instant.changed |= planning.TASKS
+        if copy:
+            duration_ms = self._durations.copy_ms(stage, index)
+            original = stage.originals[index]
+            a.twin, original.twin = original, a
+            job.copies += 1
+        else:
+            duration_ms = stage.spec.durations_ms[index]
+        if self.servers is not None:
+            memory = stage.spec.memory[index] if stage.spec.memory else 0.0
+            self.servers.start(a, duration_ms, memory, now)
+        else:
+            if self._durations.vary or job.spec.preferred is not None:
+                has_input = self._slots.has_input(stage, node)
+                duration_ms = self._durations.there_ms(stage, node, duration_ms, has_input)
+            self._agenda.push(now + duration_ms, a)
+        self._story.version += 1
+        if self._story.listener is not None:
+            self._story.launched(a, now, self._slots.names[node])
+        if self._reservations.engaged:
+            self._reservations.launched(a, now)
+            if a.reserves and not copy:
+                stage.originals[index] = a
+
+    def succeeded(self, a: Attempt) -> None:
+        """The attempt did its task; its twin is killed."""
+        stage, now = a.stage, self._instant.now_ms
+        self._stop(a, "success")
+        duration_ms = now - a.start_ms
+        stage.add_duration(max(1, duration_ms))
+        stage.job.work_ms += duration_ms
+        if self._follow_outputs:
+            stage.ran_on[a.node] = None
+        if a.reserves:
+            stage.originals.pop(a.index, None)
+        twin = a.twin
+        if twin is not None:
+            stage.job.copies_won += a.copy
+            if twin.alive:
+                stage.job.wasted_ms += now - twin.start_ms
+                self._stop(twin, "killed")
+        if stage.finished == stage.spec.tasks:
+            self._stage_over(stage)
+
+    def evict(self, a: Attempt, outcome: str = "evicted") -> None:
+        """Its work is lost and its task waits again; the job's place in the order is as before."""
+        stage, job = a.stage, a.stage.job
+        self._stop(a, outcome)
+        job.evictions += outcome == "evicted"
+        job.wasted_ms += self._instant.now_ms - a.start_ms
+        if a.twin is None or not a.twin.alive:
+            self._gates.again(stage, a.index)
+
+    def evict_all(self, chosen: Callable[[Attempt], bool], outcome: str = "evicted") -> None:
+        """Evict the chosen ones in the order of their launch. Rare enough to look through all events."""
+        for attempt in [a for a in self._agenda.ends() if chosen(a)]:
+            if attempt.alive:
+                self.evict(attempt, outcome)
+
+    def _stop(self, a: Attempt, outcome: str) -> None:
+        now, stage = self._instant.now_ms, a.stage
+        a.alive = False
+        self._slots.give(a.node)
+        del stage.running[a.task]
+        job = stage.job
+        stage.view = job.view = None
+        job.running_slots -= 1
+        if job.queue is not None:
+            self._queues.stopped(job.queue, now - a.start_ms, now)
+        self._instant.changed |= planning.TASKS
+        if a.index in stage.pilots and self._gates.ended(a):
+            self._instant.changed |= planning.GATES
+        if self.servers is not None:
+            self.servers.stop(a, now)
+        if self._recorder is not None:
+            self._recorder.attempt(a, now, outcome)
+        self._story.version += 1
+        if self._story.listener is not None:
+            self._story.ended(a, outcome, now, self._slots.names[a.node])
+        if self._slots.left:
+            self.node_emptied(a.node)
+        if self._reservations.engaged:
+            self._reservations.ended(a, outcome == "success", now)
+
+    def node_emptied(self, node: int) -> None:
+        """A node that leaves is gone when the last of its tasks has ended."""
+        if self._slots.left.get(node) == 0:
+            self._story.node_left(self._slots.names[node], self._instant.now_ms)

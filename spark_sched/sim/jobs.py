@@ -1,0 +1,217 @@
+"""Jobs and stages of a simulation: their starts, their ends, and who has to know of these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+
+from spark_sched.errors import BadInputError
+from spark_sched.sim import planning
+from spark_sched.sim.agenda import Agenda, Arrival, Follower, Instant, LocalityOver, StageReady
+from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.gates import Gates
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.records import JobRun, StageRun
+from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.results import Recorder
+from spark_sched.sim.rule import Rule
+from spark_sched.sim.stages import new_stage
+from spark_sched.sim.story import Story
+from spark_sched.sim.waiting import WaitingStages
+from spark_sched.sim.workload import JobSpec
+from spark_sched.state import EndedJob
+
+__all__ = ["ActiveJobs", "Newcomers"]
+
+
+@dataclass(slots=True)
+class Newcomers:
+    """What holds for a job until a plan knows it.
+
+    Attributes:
+        own_rule: the rule of its reservations.
+        reserve: that rule is in force at once; an ideal planner plans before anything is launched.
+        rank: its rank.
+        wait: it waits for the next plan.
+    """
+
+    own_rule: Callable[[JobSpec], Rule]
+    reserve: bool
+    rank: int = 0
+    wait: bool = False
+
+
+class _Numbers:
+    """Numbers of jobs, of their parts and of stages in the order of their coming."""
+
+    __slots__ = ("job", "part", "stage")
+
+    def __init__(self) -> None:
+        self.job = count()
+        self.part = count()
+        self.stage = count()
+
+
+class ActiveJobs:
+    """Starts and ends jobs and their stages.
+
+    Args:
+        source: the workload; read as the clock gets there.
+
+    Attributes:
+        active: jobs that run or wait, by key.
+        new: those of them that came since the last plan.
+        ended: jobs that ended since the last plan.
+        newcomers: what holds for a job until a plan knows it.
+    """
+
+    __slots__ = (
+        "_agenda", "_cluster", "_gates", "_instant", "_numbers", "_recorder", "_reservations", "_slots",
+        "_source", "_story", "_waiting", "active", "ended", "new", "newcomers",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        instant: Instant,
+        agenda: Agenda,
+        cluster: ClusterSpec,
+        slots: Slots,
+        waiting: WaitingStages,
+        gates: Gates,
+        story: Story,
+        recorder: Recorder,
+        newcomers: Newcomers,
+        source: Iterable[JobSpec],
+    ) -> None:
+        self._instant = instant
+        self._agenda = agenda
+        self._cluster = cluster
+        self._slots = slots
+        self._waiting = waiting
+        self._gates = gates
+        self._story = story
+        self._recorder = recorder
+        self._source = iter(source)
+        self._numbers = _Numbers()
+        self.newcomers = newcomers
+        self.active: dict[str, JobRun] = {}
+        self.new: dict[str, JobRun] = {}
+        self.ended: dict[str, EndedJob] = {}
+        self._reservations = Reservations(slots, self.active, story.listener)
+
+    @property
+    def reservations(self) -> Reservations:
+        """The slots that these jobs hold."""
+        return self._reservations
+
+    # ---- arrivals ----
+
+    def next_arrival(self) -> None:
+        """The next job of the workload waits for its time."""
+        spec = next(self._source, None)
+        if spec is not None:
+            spec.check()
+            now_ms = self._instant.now_ms
+            if spec.submit_ms < now_ms:
+                raise BadInputError(
+                    f"job {spec.key!r} is submitted at {spec.submit_ms} ms, after a job of {now_ms} ms: "
+                    "sort the jobs by their submission"
+                )
+            self._agenda.push(spec.submit_ms, Arrival(spec))
+
+    def arrived(self, spec: JobSpec) -> None:
+        """A job of the workload is submitted."""
+        self._start(spec)
+        self.next_arrival()
+
+    def followed(self, spec: JobSpec) -> None:
+        """A job that was to follow another one is submitted."""
+        spec.check()
+        self._start(replace(spec, submit_ms=self._instant.now_ms))
+
+    def _start(self, spec: JobSpec) -> None:
+        if spec.key in self.active:
+            raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
+        now_ms, newcomers = self._instant.now_ms, self.newcomers
+        job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
+        job.parts[spec.stages[0].part] = next(self._numbers.part)
+        job.rank = newcomers.rank
+        job.deferred = newcomers.wait
+        self.active[spec.key] = job
+        self.new[spec.key] = job
+        self._instant.changed |= planning.ARRIVALS
+        self._story.job_started(spec, now_ms)
+        if newcomers.reserve:
+            self._reservations.rule_set(job, now_ms)
+        for index, stage in enumerate(spec.stages):
+            if not stage.parents:
+                self._ready(job, index)
+
+    # ---- stages ----
+
+    def _ready(self, job: JobRun, index: int) -> None:
+        delay_ms = job.spec.stages[index].delay_ms
+        if delay_ms > 0:
+            self._agenda.push(self._instant.now_ms + delay_ms, StageReady(job, index))
+        else:
+            self.start_stage(job, index)
+
+    def start_stage(self, job: JobRun, index: int) -> None:
+        """The tasks of a stage are ready to be launched."""
+        part, now_ms = job.spec.stages[index].part, self._instant.now_ms
+        if part not in job.parts:
+            job.parts[part] = next(self._numbers.part)
+        key = f"{next(self._numbers.stage)}.0"
+        stage = new_stage(job, index, key, now_ms, self._cluster, self._slots, job.parts[part])
+        job.stages[stage.key] = stage
+        job.view = None
+        for at_ms in sorted({stage.rack_at_ms, stage.any_at_ms}):
+            if at_ms > now_ms:
+                self._agenda.push(at_ms, LocalityOver(stage))
+        self._instant.changed |= planning.STAGES
+        self._story.stage_started(stage, now_ms)
+        self._reservations.stage_started(stage, now_ms)
+        self._waiting.add(stage)
+        if job.pilots is not None and job.pilots.stage == index:
+            self._gates.shut(stage, job.pilots.tasks)
+
+    def end_stage(self, stage: StageRun) -> None:
+        """All tasks of the stage are done."""
+        job, now_ms = stage.job, self._instant.now_ms
+        del job.stages[stage.key]
+        job.view = None
+        job.stages_left -= 1
+        if self._cluster.locality is not None:
+            job.outputs[stage.index] = stage.ran_on
+        self._instant.changed |= planning.STAGES
+        self._story.stage_ended(stage, now_ms)
+        self._reservations.stage_ended(stage, now_ms)
+        if job.stages_left == 0:
+            self._end(job)
+            return
+        for index, child in enumerate(job.spec.stages):
+            if stage.index in child.parents:
+                job.parents_left[index] -= 1
+                if job.parents_left[index] == 0:
+                    self._ready(job, index)
+
+    def _end(self, job: JobRun) -> None:
+        now_ms = self._instant.now_ms
+        self._reservations.job_ended(job, now_ms)
+        del self.active[job.key]
+        self.new.pop(job.key, None)
+        self.ended[job.key] = EndedJob(now_ms, job.work_ms + job.wasted_ms)
+        self._instant.changed |= planning.JOBS
+        self._story.job_ended(job, now_ms)
+        self._recorder.job(job, now_ms)
+        for pause_ms, follower in job.spec.then:
+            self._agenda.push(now_ms + pause_ms, Follower(follower))
+
+    def never_submitted(self) -> int:
+        """How many jobs the end of the run left in the agenda, in the workload or behind active jobs."""
+        waiting = self._agenda.not_submitted()
+        source = list(self._source) if waiting else []
+        behind = [job.spec for job in self.active.values()]
+        specs = [spec for first in (*waiting, *source, *behind) for spec in first.and_followers()]
+        return len(specs) - len(behind)

@@ -1,0 +1,129 @@
+"""The plan in force: when it is made anew, and what it changes."""
+
+from __future__ import annotations
+
+from spark_sched.sim import planning
+from spark_sched.sim.agenda import Agenda, Instant, PlanDue
+from spark_sched.sim.attempts import Attempts
+from spark_sched.sim.gates import Gates
+from spark_sched.sim.jobs import ActiveJobs
+from spark_sched.sim.placement import Slots
+from spark_sched.sim.queues import QueueTurns
+from spark_sched.sim.records import UNRANKED, JobRun
+from spark_sched.sim.story import Story
+from spark_sched.sim.waiting import WaitingStages
+
+__all__ = ["Plans"]
+
+
+class Plans:
+    """Asks the planner for plans and puts them in force.
+
+    Args:
+        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
+
+    Attributes:
+        planner: the policy and what it may know.
+        totals: slots of each node that is there.
+    """
+
+    __slots__ = (
+        "_again_ms", "_agenda", "_attempts", "_enabled", "_gates", "_instant", "_jobs", "_plan_at_ms",
+        "_queues", "_slots", "_story", "_waiting", "planner", "totals",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        planner: planning.Planner,
+        instant: Instant,
+        agenda: Agenda,
+        jobs: ActiveJobs,
+        attempts: Attempts,
+        slots: Slots,
+        waiting: WaitingStages,
+        gates: Gates,
+        queues: QueueTurns,
+        story: Story,
+        totals: list[int],
+        *,
+        enabled: bool,
+    ) -> None:
+        self.planner = planner
+        self.totals = totals
+        self._instant = instant
+        self._agenda = agenda
+        self._jobs = jobs
+        self._attempts = attempts
+        self._slots = slots
+        self._waiting = waiting
+        self._gates = gates
+        self._queues = queues
+        self._story = story
+        self._enabled = enabled
+        self._plan_at_ms = -1
+        self._again_ms: int | None = None  # the plan in force wants another one then
+
+    def due(self, event: PlanDue) -> None:
+        """The time of a plan has come."""
+        now_ms = self._instant.now_ms
+        if not event.asked:
+            self._plan_at_ms = now_ms
+        elif self._again_ms == now_ms:
+            self._plan_at_ms = now_ms
+            self._instant.changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
+
+    def make(self) -> None:
+        """A plan for the present state; with a planner that has a pace of its own, at its next time."""
+        every_ms, now = self.planner.every_ms, self._instant.now_ms
+        if every_ms and self._plan_at_ms != now:
+            # Not yet: at the next multiple, once.
+            at_ms = now + (-now) % every_ms
+            if at_ms > now and self._plan_at_ms < now:
+                self._plan_at_ms = at_ms
+                self._agenda.push(at_ms, PlanDue(asked=False))
+            if at_ms > now:
+                return
+        self._instant.changed = 0
+        one_by_one = self.planner.one_by_one
+        jobs = self._jobs.new if one_by_one else self._jobs.active
+        ended, self._jobs.ended = self._jobs.ended, {}
+        plan = self.planner.plan(jobs, self._slots, self.totals, self._story.version, now, ended)
+        newcomers = self._jobs.newcomers
+        newcomers.rank = UNRANKED if plan.ordered and not one_by_one else 0
+        newcomers.wait = plan.new_jobs_wait
+        for job in planning.put_in_force(
+            plan, jobs, ordered=plan.ordered, by_arrival=one_by_one, enabled=self._enabled
+        ):
+            self._waiting.unsorted = True
+            self._jobs.reservations.rule_set(job, now)
+        for entry in plan.jobs:
+            job = jobs[entry.job]
+            if entry.evict:
+                self._evict(job)
+            if entry.pilots != job.pilots:
+                job.pilots = entry.pilots
+                for stage in job.stages.values():
+                    if entry.pilots is not None and entry.pilots.stage == stage.index:
+                        self._gates.shut(stage, entry.pilots.tasks)
+                    elif stage.pilots:
+                        self._gates.open(stage)
+        self._jobs.new.clear()
+        self._queues.put(plan.queue_weights, self._jobs.active.values())
+        self._again(plan.again_ms)
+
+    def _again(self, again_ms: int | None) -> None:
+        if again_ms is None:
+            self._again_ms = None
+        else:
+            # Never at this instant again, and at the planner's own pace.
+            every_ms = self.planner.every_ms
+            at_ms = max(again_ms, self._instant.now_ms + 1)
+            at_ms += -at_ms % every_ms if every_ms else 0
+            if at_ms != self._again_ms:
+                self._again_ms = at_ms
+                self._agenda.push(at_ms, PlanDue(asked=True))
+
+    def _evict(self, job: JobRun) -> None:
+        """Kill a job's running tasks for others, as live those of restartable stages; they wait again."""
+        self._attempts.evict_all(lambda a: a.stage.job is job and a.stage.restartable)
+        self._instant.changed = 0  # the plan knows
