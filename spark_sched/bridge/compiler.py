@@ -5,6 +5,7 @@ Nothing but the standard library is imported here: the wheel build uses this mod
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -87,7 +88,8 @@ def supported_lines(root: Path) -> list[str]:
 def compile_bridge(build: Build, jar: Path) -> Path:
     """Compile to ``jar``, which appears whole or not at all; returns it.
 
-    Raises BadInputError if there is no usable Java, BridgeError if the compiler refuses the sources.
+    Raises BadInputError if there is no usable Java, BridgeError if the compiler refuses the sources, OSError
+    if the jar or its classes cannot be written.
     """
     java = find_java()
     java_version(java)
@@ -103,9 +105,13 @@ def compile_bridge(build: Build, jar: Path) -> Path:
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False
         )
         if done.returncode != 0:
+            said = (done.stdout + done.stderr).strip()
+            full = os.strerror(errno.ENOSPC)
+            if full in said:
+                raise OSError(errno.ENOSPC, full, str(jar.parent))
             raise BridgeError(
                 f"the Scala compiler of Spark {build.spark.version} refused the bridge's sources "
-                f"(exit status {done.returncode}):\n{(done.stdout + done.stderr).strip()}"
+                f"(exit status {done.returncode}):\n{said}"
             )
         packed = Path(scratch) / jar.name
         _pack(classes, build.resources, packed)

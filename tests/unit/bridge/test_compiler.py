@@ -125,6 +125,23 @@ def test_a_cache_that_cannot_be_written_is_one_sentence(sources, tmp_path, monke
         build(sources=sources)
 
 
+def test_a_full_disk_is_one_sentence_and_not_what_the_compiler_says_of_it(
+    sources, cache, tmp_path, monkeypatch
+):
+    java = tmp_path / "java" / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = -version ]; then echo \'version "17.0.2"\' >&2; exit 0; fi\n'
+        "echo 'error: error writing x/Hello.class: java.io.IOException: No space left on device'; exit 1\n"
+    )
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(java.parents[1]))
+    with pytest.raises(BadInputError, match="cannot be written .No space left on device.: set SPARK_SCHED"):
+        build(sources=sources)
+    assert not list(cache.glob("*.jar"))
+
+
 @pytest.mark.parametrize(
     ("java", "sentence"),
     [
