@@ -14,14 +14,18 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
+from tests.distribution import UnitScheduling, longest_first
 from tests.environment import QUICK_JAVA, clean_environment
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 SESSION_MASTER = "local[4]"
 _PROGRAM_TIMEOUT_S = 300
-_PROCESSES = 2  # of tests, on any machine: an integration test takes a core for itself and its Spark
+# Of tests, on two cores or more. A test with Spark sleeps for half of its time: one more than there are cores
+# keeps them busy, and more than three would want more memory than small machines have.
+_PROCESSES = 3
 
 # How many examples Hypothesis tries: few while developing, more in CI (any value of CI counts).
 settings.register_profile("local", max_examples=20, deadline=None)
@@ -43,24 +47,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Several processes for the suite; only this one for files or names that were asked for."""
     chosen = config.args_source is pytest.Config.ArgsSource.ARGS or config.option.keyword
-    return 0 if chosen else min(_PROCESSES, os.cpu_count() or 1)
+    return 0 if chosen else min(_PROCESSES, 1 + (os.cpu_count() or 1))
 
 
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> UnitScheduling:
+    """Deals the tests to the processes."""
+    return UnitScheduling(config, log)
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a Spark application run one after another, and those with Spark come first."""
-    places: dict[object, int] = {}
-    for place, item in enumerate(items):
-        if mark := item.get_closest_marker("application"):
-            # xdist looks for the group after the last bracket of a test's name.
-            item.add_marker(pytest.mark.xdist_group(" ".join(mark.args).translate({91: "(", 93: ")"})))
-        places.setdefault(_group(item) or item, place)
-    # What lasts long must not start last, when the other process has nothing left to do.
-    items.sort(key=lambda item: (not item.get_closest_marker("integration"), places[_group(item) or item]))
-
-
-def _group(item: pytest.Item) -> str | None:
-    mark = item.get_closest_marker("xdist_group")
-    return mark.args[0] if mark else None
+    """In the order in which the processes are to take them."""
+    longest_first(items)
 
 
 @pytest.fixture(scope="session")

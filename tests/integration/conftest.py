@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spark_sched.cluster import LocalCluster
+from tests.integration.attached import ONCE
 from tests.integration.harness import Driver, Scenario
 from tests.integration.processes import processes_naming, until
 
@@ -36,10 +38,18 @@ def _run(driver: Driver, where: tuple[str, ...], name: str, *settings: str, **ho
 def standalone() -> Iterator[LocalCluster]:
     """A standalone cluster of two workers with two cores each, of which nothing is left afterwards.
 
-    Mark tests that use it ``xdist_group("standalone")``, so that there is one.
+    Tests that use it are in one file, so that there is one.
     """
     with LocalCluster(workers=2, cores_per_worker=2, memory="1g", start_timeout_s=300) as cluster:
         directory = cluster._directory
         yield cluster
     assert not directory.exists()
     assert until(lambda: not processes_naming(directory.name))
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A script whose session is attached by configuration alone; it prints what `assert_attached` checks."""
+    path = tmp_path / "app.py"
+    path.write_text(ONCE)
+    return path

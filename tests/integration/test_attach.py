@@ -4,50 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from operator import add
 
 import pytest
 
-import spark_sched
 from spark_sched.bridge import conf
 from spark_sched.config import format_properties, read_properties
+from tests.integration.attached import EACH, assert_attached, last_line
 
 pytestmark = pytest.mark.integration
 
-# Two stages under a mark, then what the JVM says about itself, as the last line of standard output.
-_PROGRAM = """
-import json, os, sys
-from operator import add
-import spark_sched
-from pyspark.sql import SparkSession
-
-def attach(builder):
-    spark = builder.getOrCreate()
-    context = spark.sparkContext
-    with spark_sched.job(spark, "attach", priority=5):
-        pairs = context.range(1000, numSlices=8).map(lambda n: (n % 3, n))
-        sums = sorted(pairs.reduceByKey(add, 4).collect())
-    where = context.range(4, numSlices=4).map(lambda _: os.environ["SPARK_LOCAL_IP"])
-    entry = context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
-    found = {
-        "sums": sums,
-        "hosts": sorted(set(where.collect())),
-        "attached": entry.attached(context._jsc.sc()),
-        "counters": json.loads(entry.counters(context._jsc.sc())),
-        "argument": sys.argv[1:],
-    }
-    spark.stop()
-    return found
-
-"""
-_ONCE = _PROGRAM + "print(json.dumps(attach(SparkSession.builder)))"
-_EACH = (
-    _PROGRAM
-    + """
-builders = (SparkSession.builder.config(map=spark_sched.conf(master)) for master in sys.argv[1:])
-print(json.dumps([attach(builder) for builder in builders]))
-"""
-)
 # Every application is to be refused, and the last one, for which the program was started, ends it.
 _REFUSED = """
 import json, sys
@@ -59,33 +24,8 @@ for properties in json.loads(sys.argv[1]):
         print("REFUSED", str(error).replace("\\n", " "), flush=True)
 SparkSession.builder.getOrCreate()
 """
-_SUMS = [[0, 166833], [1, 166167], [2, 166500]]
 _MASTERS = ["local[2]", "local[*]", "local[2,0]", "local-cluster[2,1,1024]"]
 _QUIET = {"spark.ui.enabled": "false"}
-in_the_session = pytest.mark.xdist_group("session")
-on_the_standalone_cluster = pytest.mark.xdist_group("standalone")
-
-
-@pytest.fixture
-def program(tmp_path):
-    path = tmp_path / "app.py"
-    path.write_text(_ONCE)
-    return path
-
-
-def last_line(outcome):
-    assert outcome.status == 0, outcome.output[-3000:]
-    return json.loads(outcome.stdout.strip().splitlines()[-1])
-
-
-def assert_attached(report, argument=()):
-    assert report["sums"] == _SUMS
-    assert report["attached"] is True
-    assert report["argument"] == list(argument)
-    counters = report["counters"]
-    assert counters["holds_total"] > 0
-    assert counters["slots_held_now"] == 0
-    assert counters["invariant_violations"] == 0
 
 
 def test_spark_submit_with_a_properties_file(run, program, tmp_path):
@@ -119,55 +59,11 @@ def test_a_ready_properties_file_with_spark_sched_submit(run, program, root):
 
 def test_plain_python_with_the_properties_in_the_builder_on_each_master(run, tmp_path):
     script = tmp_path / "app.py"
-    script.write_text(_EACH)
+    script.write_text(EACH)
     reports = last_line(run(sys.executable, script, *_MASTERS))
     assert len(reports) == len(_MASTERS)
     for report in reports:
         assert_attached(report, _MASTERS)
-
-
-@on_the_standalone_cluster
-def test_a_standalone_cluster_of_several_hosts(run, program, tmp_path, standalone):
-    driver = {name: value for name, value in standalone.spark_conf().items() if name != "spark.master"}
-    # Nothing runs before both executors are there.
-    both = {"spark.cores.max": "4", "spark.scheduler.minRegisteredResourcesRatio": "1"}
-    properties = tmp_path / "sched.conf"
-    properties.write_text(
-        format_properties(
-            conf(
-                standalone.master_url,
-                {**driver, **_QUIET, **both, "spark.executor.memory": "512m", "spark.executor.cores": "2"},
-            )
-        )
-    )
-    report = last_line(run("spark-submit", "--properties-file", properties, program))
-    assert_attached(report)
-    assert report["hosts"] == sorted(worker.host for worker in standalone.workers)
-
-
-@on_the_standalone_cluster
-def test_the_ready_properties_file_of_a_standalone_cluster(run, program, root, standalone):
-    outcome = run(
-        *("spark-sched", "submit", "--properties-file", root / "conf" / "standalone.conf"),
-        *("--master", standalone.master_url, "--conf", "spark.executor.memory=512m", program),
-    )
-    assert_attached(last_line(outcome))
-
-
-@in_the_session
-def test_plain_python_with_the_properties_in_the_defaults(spark_context):
-    """The session of pytest-spark is attached by a file of defaults and nothing else."""
-    with spark_sched.job(spark_context, "attach", priority=5):
-        pairs = spark_context.range(1000, numSlices=8).map(lambda n: (n % 3, n))
-        sums = sorted(pairs.reduceByKey(add, 4).collect())
-    entry = spark_context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
-    report = {
-        "sums": [list(pair) for pair in sums],
-        "attached": entry.attached(spark_context._jsc.sc()),
-        "counters": json.loads(entry.counters(spark_context._jsc.sc())),
-        "argument": [],
-    }
-    assert_attached(report)
 
 
 _WRONG = [
@@ -245,15 +141,3 @@ def test_every_ready_properties_file_attaches_and_is_valid(root):
         wrapped = properties.pop("spark.master")
         assert wrapped.startswith("spark-sched:")
         assert conf(wrapped, properties)["spark.master"] == wrapped
-
-
-@pytest.mark.parametrize("pipelined", [False, True])
-def test_a_stage_that_feeds_another_while_it_runs_is_told_from_others(spark_context, pipelined):
-    if spark_context.version < "4.3":
-        pytest.skip("pipelined stages came with Spark 4.3")
-    jvm = spark_context._jvm
-    scheduler = jvm.org.apache.spark.scheduler
-    tasks = spark_context._gateway.new_array(scheduler.Task, 0)
-    nothing = jvm.scala.Option.empty()
-    stage = scheduler.TaskSet(tasks, 1, 0, 1, jvm.java.util.Properties(), 0, nothing, pipelined)
-    assert scheduler.sparksched.SparkLine.isPipelined(stage) is pipelined

@@ -16,8 +16,7 @@ import pytest
 
 from tests.integration.harness import ROOT
 
-# They run two Sparks themselves.
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("equivalence")]
+pytestmark = pytest.mark.integration
 
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"

@@ -8,9 +8,9 @@ from operator import add
 import pytest
 
 import spark_sched
+from tests.integration.attached import assert_attached
 
-# One process has the session.
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("session")]
+pytestmark = pytest.mark.integration
 
 
 def counters(context):
@@ -66,3 +66,30 @@ def test_a_block_that_fails_releases_what_it_held(spark_context):
         fail()
     assert counters(spark_context)["slots_held_now"] == 0
     assert spark_context.getLocalProperty("spark.sched.job.name") is None
+
+
+def test_plain_python_with_the_properties_in_the_defaults(spark_context):
+    """The session of pytest-spark is attached by a file of defaults and nothing else."""
+    with spark_sched.job(spark_context, "attach", priority=5):
+        pairs = spark_context.range(1000, numSlices=8).map(lambda n: (n % 3, n))
+        sums = sorted(pairs.reduceByKey(add, 4).collect())
+    entry = spark_context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+    report = {
+        "sums": [list(pair) for pair in sums],
+        "attached": entry.attached(spark_context._jsc.sc()),
+        "counters": json.loads(entry.counters(spark_context._jsc.sc())),
+        "argument": [],
+    }
+    assert_attached(report)
+
+
+@pytest.mark.parametrize("pipelined", [False, True])
+def test_a_stage_that_feeds_another_while_it_runs_is_told_from_others(spark_context, pipelined):
+    if spark_context.version < "4.3":
+        pytest.skip("pipelined stages came with Spark 4.3")
+    jvm = spark_context._jvm
+    scheduler = jvm.org.apache.spark.scheduler
+    tasks = spark_context._gateway.new_array(scheduler.Task, 0)
+    nothing = jvm.scala.Option.empty()
+    stage = scheduler.TaskSet(tasks, 1, 0, 1, jvm.java.util.Properties(), 0, nothing, pipelined)
+    assert scheduler.sparksched.SparkLine.isPipelined(stage) is pipelined

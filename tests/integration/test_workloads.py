@@ -14,8 +14,7 @@ from spark_sched.workloads.foreground import (
 )
 from spark_sched.workloads.storage import SlowStorage
 
-# One process has the session.
-pytestmark = [pytest.mark.integration, pytest.mark.xdist_group("session")]
+pytestmark = pytest.mark.integration
 
 STORAGE = SlowStorage(partitions=4, min_read_s=0.0, max_read_s=0.02, seed=5)
 SIZE = ForegroundSize(STORAGE, passes=4, rows=25)

@@ -9,7 +9,7 @@ import pytest
 from spark_sched.experiments.reproduce.sigma import e2e
 
 # One process makes what both tests look at.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("3sigma")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
