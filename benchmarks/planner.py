@@ -26,8 +26,9 @@ from rich.progress import track
 
 from spark_sched.config import validate
 from spark_sched.policies import PolicySettings
-from spark_sched.policies.three_sigma.policy import SigmaOptions, SigmaPolicy
+from spark_sched.policies.three_sigma.policy import SigmaPolicy
 from spark_sched.policies.three_sigma.problem import Problem
+from spark_sched.policies.three_sigma.settings import SigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian, Solution, create_solver
 from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import Forecast, RuntimeDistribution
@@ -132,7 +133,7 @@ def cycles(
                 SETTINGS, SigmaOptions(grid=uniform(SLOTS, SLOT_MS)), solver=solver, clock_s=time.perf_counter
             )
             began, began_cpu = time.perf_counter(), time.process_time()
-            plan = policy.decide(shot, forecasts, NOW_MS, np.random.default_rng(n))
+            plan, _ = policy.decide(shot, forecasts, NOW_MS, np.random.default_rng(n), None)
             cpus.append(1000 * (time.process_time() - began_cpu))
             walls.append(1000 * (time.perf_counter() - began))
             quality = plan.quality

@@ -19,6 +19,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies import Plan, Policy
 from spark_sched.policies.three_sigma.jobs import runtime_of
 from spark_sched.policies.three_sigma.policy import SigmaPolicy
+from spark_sched.policies.three_sigma.present import SigmaMemory
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
 from spark_sched.state import DurationSummary, JobView, Snapshot, StageView
 
@@ -69,11 +70,12 @@ def answer(
     snapshot: Snapshot,
     forecasts: Mapping[str, Forecast],
     now_ms: int,
+    memory: Any,
     asked: Asked,
 ) -> dict[str, Any]:
     """The answer as a JSON object (see `spark_sched.api.admission.Admission`); times in s from now.
 
-    The policy's memory is afterwards as it was. Raises BadInputError for a policy that plans no starts.
+    ``memory`` is the policy's. Raises BadInputError for a policy that plans no starts.
     """
     if not isinstance(policy, SigmaPolicy):
         raise BadInputError(
@@ -91,21 +93,17 @@ def answer(
         )
     )
     runtime = runtime_of(forecast, point=policy.options.point)
-    question = _Question(policy, snapshot, forecasts, forecast, runtime, asked, now_ms)
+    question = _Question(policy, snapshot, forecasts, forecast, runtime, asked, now_ms, memory)
     before = question.plan_without()
-    try:
-        wait_s, plan = question.start_s(asked.deadline_ms)
-        probability = None
-        if asked.deadline_ms is not None:
-            probability = 0.0 if wait_s is None else _chance(runtime, asked.deadline_ms / 1000.0 - wait_s)
-        earliest_s = question.earliest_s()
-    finally:
-        question.plan_without()  # the policy remembers the present as it is, without the question
+    wait_s, plan = question.start_s(asked.deadline_ms)
+    probability = None
+    if asked.deadline_ms is not None:
+        probability = 0.0 if wait_s is None else _chance(runtime, asked.deadline_ms / 1000.0 - wait_s)
     quantiles = np.atleast_1d(runtime.quantile([0.5, CONFIDENCE])).tolist()
     return {
         "probability": probability,
         "start_s": wait_s,
-        "earliest_deadline_s": earliest_s,
+        "earliest_deadline_s": question.earliest_s(),
         "confidence": CONFIDENCE,
         "runtime_s": quantiles,
         "runtime_source": forecast.runtime_source if forecast.runtime is not None else "no job has ended yet",
@@ -123,6 +121,7 @@ class _Question:
         runtime: RuntimeDistribution,
         asked: Asked,
         now_ms: int,
+        memory: SigmaMemory | None,
     ) -> None:
         self._policy = policy
         self._snapshot = snapshot
@@ -131,6 +130,7 @@ class _Question:
         self._with = {**forecasts, _KEY: forecast}
         self._view = _view(asked, now_ms, len(snapshot.jobs))
         self._now_ms = now_ms
+        self._memory = memory
 
     def plan_without(self) -> Plan:
         return self._decide(self._snapshot, self._forecasts)
@@ -166,7 +166,9 @@ class _Question:
         return None if found == len(deadlines_ms) else deadlines_ms[found] / 1000.0
 
     def _decide(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
-        return self._policy.decide(snapshot, forecasts, self._now_ms, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        plan, _ = self._policy.decide(snapshot, forecasts, self._now_ms, rng, self._memory)
+        return plan
 
 
 def _chance(runtime: RuntimeDistribution, within_s: float) -> float:

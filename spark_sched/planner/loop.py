@@ -31,8 +31,9 @@ from spark_sched.state import ClusterState, Snapshot
 
 __all__ = ["PlannerCounters", "PlannerLoop"]
 
-#: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms).
-Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int], Mapping[str, Any]]
+#: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms), given what the
+#: policy remembers.
+Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int, Any], Mapping[str, Any]]
 
 #: Events taken at once: some 20 ms of work.
 MAX_EVENTS = 2_000
@@ -75,8 +76,7 @@ class PlannerLoop:
         sleep_ms: waits.
         log: single lines for people.
         recorder: keeps every event, if given.
-        answer: answers a user's question about the snapshot, with its forecasts at a time of the driver's
-            clock, in JSON text; None: nobody does.
+        answer: answers a user's question in JSON text; None: nobody does.
         close: closes what was learned, after the last event.
     """
 
@@ -115,6 +115,7 @@ class PlannerLoop:
         self._tasks_matter = policy.capabilities.changes_with > ChangesWith.STAGES
         self._throttle = Throttle()
         self._plans = 0
+        self._memory: Any = None
         self._in_force: Plan | None = None
         self._changed = False
         self._asked = False
@@ -207,7 +208,7 @@ class PlannerLoop:
             try:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
-                text = json.dumps(self._answer(each["text"], snapshot, told, self._now_ms()))
+                text = json.dumps(self._answer(each["text"], snapshot, told, self._now_ms(), self._memory))
             except Exception as error:  # A question must not end the planner.
                 text = json.dumps({"error": str(error) or type(error).__name__})
                 if not isinstance(error, BadInputError):
@@ -220,11 +221,13 @@ class PlannerLoop:
         self._changed = False
         try:
             snapshot = self.state.snapshot()
-            plan = self._policy.decide(snapshot, forecasts(self._predictor, snapshot), now_ms, self._rng)
+            known = forecasts(self._predictor, snapshot)
+            plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._memory)
             text = plan.numbered(self._plans + 1).to_text()
         except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
             self._fail(error)
             return
+        self._memory = memory
         # The policy speaks of the driver's clock.
         self._again_at_ms = (
             float("inf") if plan.again_ms is None else self._planned_at_ms + (plan.again_ms - now_ms)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -74,13 +74,13 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
 
     def answer(
-        text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int
+        text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int, memory: Any
     ) -> Mapping[str, object]:
         # Few ask, and what answers need is not imported by those planners that are never asked.
         from spark_sched.planner import admission
 
         asked = admission.Asked.from_text(text)
-        return admission.answer(policy, runtimes, snapshot, told, now_ms, asked)
+        return admission.answer(policy, runtimes, snapshot, told, now_ms, memory, asked)
 
     def close() -> None:
         for store in (runs, past):

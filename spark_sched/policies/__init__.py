@@ -1,4 +1,4 @@
-"""Every decision: ``decide(snapshot, forecasts, now_ms, rng) -> Plan``, a function that returns data."""
+"""Every decision: ``decide(snapshot, forecasts, now_ms, rng, memory) -> (Plan, memory)``, a function."""
 
 from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicyKind, PolicySettings
 from spark_sched.policies.checks import check_options, check_settings

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +16,18 @@ from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Capabilities", "ChangesWith", "Policy", "PolicyKind", "PolicySettings", "dated_plan", "make_plan"]
+__all__ = [
+    "Capabilities",
+    "ChangesWith",
+    "JobDecision",
+    "Policy",
+    "PolicyKind",
+    "PolicySettings",
+    "Ranking",
+    "RankingPolicy",
+    "dated_plan",
+    "make_plan",
+]
 
 
 class ChangesWith(IntEnum):
@@ -115,9 +127,13 @@ class PolicySettings:
 class Policy(Protocol):
     """Decides. Built once with its settings; ``decide`` is a function of its arguments alone.
 
-    The same snapshot, forecasts, time and generator state give the same plan. Every active job of the
-    snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must use no
-    other randomness and no clock.
+    The same snapshot, forecasts, time, generator state and memory give the same plan and memory. Every active
+    job of the snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must
+    use no other randomness and no clock.
+
+    What a policy remembers is a value of its own type that the caller keeps: None before the first plan, then
+    what the last decision returned. A policy never changes a memory and keeps nothing itself, so that one
+    policy serves several planners, and a question about a plan that is never made leaves no trace.
 
     Attributes:
         name: in plans and messages.
@@ -136,7 +152,8 @@ class Policy(Protocol):
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-    ) -> Plan: ...
+        memory: Any,
+    ) -> tuple[Plan, Any]: ...
 
 
 @runtime_checkable
@@ -177,7 +194,10 @@ def dated_plan(
     )
 
 
-Decision = tuple[int, ReservationRule | None, str]
+#: A job's priority in force, its reservation rule and the reason.
+JobDecision: TypeAlias = tuple[int, ReservationRule | None, str]
+#: What to sort jobs by, the least first, and the decision on each.
+Ranking: TypeAlias = tuple[Callable[[JobView], Any], Callable[[JobView], JobDecision]]
 
 
 def make_plan(
@@ -188,15 +208,55 @@ def make_plan(
     *,
     ordered: bool,
     rank_by: Callable[[JobView], Any],
-    decide_job: Callable[[JobView], Decision],
+    decide_job: Callable[[JobView], JobDecision],
 ) -> Plan:
-    """The plan of a policy that sorts jobs by a key and decides on each by itself.
-
-    ``decide_job`` answers with the job's priority in force, its reservation rule and the reason.
-    """
+    """The plan of a policy that sorts jobs by a key and decides on each by itself."""
     ranked: Iterable[JobView] = sorted(snapshot.jobs.values(), key=rank_by)
     jobs = []
     for rank, job in enumerate(ranked):
         priority, rule, reason = decide_job(job)
         jobs.append(JobPlan(job.job, rank, priority, rule, reason))
     return dated_plan(policy, settings, snapshot, now_ms, jobs, ordered=ordered)
+
+
+class RankingPolicy(ABC):
+    """A policy that remembers nothing: it sorts jobs by a key and decides on each by itself.
+
+    Args:
+        settings: of the application.
+
+    Attributes:
+        ordered: its ranks order jobs of equal priority (`Plan.ordered`).
+    """
+
+    name: ClassVar[str]
+    capabilities: ClassVar[Capabilities]
+    options: ClassVar[Options] = Options()
+    ordered: ClassVar[bool] = True
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self._settings = settings
+
+    @abstractmethod
+    def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
+        """How to sort these jobs, and the decision on each."""
+
+    def decide(
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: None,
+    ) -> tuple[Plan, None]:
+        rank_by, decide_job = self.ranking(snapshot, forecasts)
+        plan = make_plan(
+            self.name,
+            self._settings,
+            snapshot,
+            now_ms,
+            ordered=self.ordered,
+            rank_by=rank_by,
+            decide_job=decide_job,
+        )
+        return plan, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -73,6 +74,8 @@ class Planner:
         #: Jobs are decided on one by one, when they come.
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
         self.plans = 0
+        #: What the policy remembers of its last plan.
+        self.memory: Any = None
         self._rng = rng
 
     def plan(
@@ -102,9 +105,9 @@ class Planner:
         else:
             forecasts = {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}
         self.plans += 1
-        plan = self.policy.decide(snapshot, forecasts, now_ms, self._rng).numbered(self.plans)
+        plan, self.memory = self.policy.decide(snapshot, forecasts, now_ms, self._rng, self.memory)
         executors.over()
-        return plan
+        return plan.numbered(self.plans)
 
 
 class _Executors(Mapping[str, ExecutorView]):

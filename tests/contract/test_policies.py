@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,16 @@ from jsonschema import Draft202012Validator
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
-from spark_sched.events import ExecutorAdded, JobStarted, SlotHeld, StageStarted, TaskLaunched
+from spark_sched.events import (
+    ExecutorAdded,
+    JobEnded,
+    JobStarted,
+    SlotHeld,
+    StageEnded,
+    StageStarted,
+    TaskEnded,
+    TaskLaunched,
+)
 from spark_sched.policies import Plan, Policy, PolicySettings, available, create
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import ClusterState, Snapshot
@@ -76,7 +87,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 def decide(policy: Policy, world: World, seed: int = 3) -> Plan:
-    return policy.decide(world[0], world[1], 5_000, np.random.default_rng(seed))
+    return policy.decide(world[0], world[1], 5_000, np.random.default_rng(seed), None)[0]
 
 
 # ---- what each plan must keep: a world, the policy that planned for it, and its plan ----
@@ -133,10 +144,91 @@ def test_every_plan_keeps_its_promises_and_changes_nothing_observed(policy: Poli
 
 @every_policy
 @given(world=worlds())
-def test_the_same_seed_gives_the_same_bytes(policy: Policy, world: World) -> None:
-    # Two new ones: the shared one may remember another test's snapshots.
-    one, other = create(policy.name, DEFAULTS), create(policy.name, DEFAULTS)
-    assert decide(one, world).to_text() == decide(other, world).to_text()
+def test_the_same_arguments_give_the_same_bytes(policy: Policy, world: World) -> None:
+    assert decide(policy, world).to_text() == decide(policy, world).to_text()
+
+
+# ---- what a policy remembers is a value ----
+
+
+def stories() -> Iterator[Snapshot]:
+    """The snapshots of a run in which jobs come, run, end and make way for others."""
+    state = ClusterState()
+    state.apply(ExecutorAdded(0, "e", "h", 4))
+    tasks = 0
+    for number in range(6):
+        now_ms, key = 5_000 * number, f"j{number}"
+        deadline_ms = now_ms + 60_000 if number % 2 else None
+        state.apply(
+            JobStarted(now_ms, key, key, f"u{number % 2}", number, None, deadline_ms, None, True, True)
+        )
+        state.apply(StageStarted(now_ms, key, f"{key}.0", "p", 0, 2 + number, None, True, False, True))
+        for index in range(2 if number % 3 == 0 else 0):
+            tasks += 1
+            state.apply(TaskLaunched(now_ms + 10, key, f"{key}.0", tasks, index, "e", False))
+        if number == 4:
+            for index in range(2):
+                state.apply(
+                    TaskEnded(now_ms + 20, "j0", "j0.0", index + 1, index, "e", now_ms + 10, "success", False)
+                )
+            state.apply(StageEnded(now_ms + 20, "j0", "j0.0", True))
+            state.apply(JobEnded(now_ms + 20, "j0", "ended"))
+        state.version += 10
+        state.now_ms = now_ms + 30
+        yield state.snapshot()
+
+
+def step(policy: Policy, memory: Any, snapshot: Snapshot, seed: int = 3) -> tuple[str, Any]:
+    rng = np.random.default_rng(seed + snapshot.version)
+    plan, after = policy.decide(snapshot, {}, snapshot.now_ms, rng, memory)
+    return plan.to_text(), after
+
+
+@every_policy
+def test_a_new_policy_goes_on_from_the_memory_of_another(policy: Policy) -> None:
+    unbroken: Any = None
+    broken: Any = None
+    for snapshot in stories():
+        whole, unbroken = step(policy, unbroken, snapshot)
+        text, broken = step(create(policy.name, DEFAULTS), broken, snapshot)
+        assert text == whole
+
+
+@every_policy
+def test_one_policy_serves_planners_with_different_memories(policy: Policy) -> None:
+    story = list(stories())
+    late = story[3:]
+    alone_whole, alone_late = run(policy, story), run(policy, late)
+    whole: Any = None
+    other: Any = None
+    for number, snapshot in enumerate(story):
+        text, whole = step(policy, whole, snapshot)
+        assert text == alone_whole[number]
+        if number >= 3:
+            text, other = step(policy, other, snapshot)
+            assert text == alone_late[number - 3]
+
+
+@every_policy
+def test_a_memory_stays_as_it_is(policy: Policy) -> None:
+    memory: Any = None
+    for snapshot in stories():
+        first, after = step(policy, memory, snapshot)
+        step(policy, memory, snapshot, seed=99)  # a question, whose answer nobody keeps
+        assert step(policy, memory, snapshot)[0] == first
+        memory = after
+
+
+def run(policy: Policy, story: list[Snapshot]) -> list[str]:
+    memory: Any = None
+    texts = []
+    for snapshot in story:
+        text, memory = step(policy, memory, snapshot)
+        texts.append(text)
+    return texts
+
+
+# ---- single cases ----
 
 
 def full_cluster(*, restartable: bool) -> World:

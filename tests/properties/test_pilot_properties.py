@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,16 +62,21 @@ class Evicting:
         self._left = 8
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
-        plan = self._inner.decide(snapshot, forecasts, now_ms, rng)
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: Any,
+    ) -> tuple[Plan, Any]:
+        plan, memory = self._inner.decide(snapshot, forecasts, now_ms, rng, memory)
         entries = []
         for entry in plan.jobs:
             hit = self._left > 0 and rng.random() < self._odds
             self._left -= hit
             entries.append(replace(entry, evict=hit))
         again_ms = now_ms + 20 if self._left > 0 and now_ms < 2_000 else None
-        return replace(plan, jobs=tuple(entries), again_ms=again_ms)
+        return replace(plan, jobs=tuple(entries), again_ms=again_ms), memory
 
 
 @pytest.mark.parametrize("policy", ["slearn", "gs-las", "3sigma-tl"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,11 +32,7 @@ class StockFifo(FifoPolicy):
     """Spark's FIFO mode: the Spark job that was submitted first has the slots first, whosever it is."""
 
     name = "stock FIFO"
-
-    def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
-        return replace(super().decide(snapshot, forecasts, now_ms, rng), ordered=False)
+    ordered = False
 
 
 class StockFair:
@@ -68,8 +64,13 @@ class StockFair:
         self._task_sets = task_sets
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: None,
+    ) -> tuple[Plan, None]:
         running: Counter[str] = Counter()
         for job in snapshot.jobs.values():
             running[self._pool(job.job)] += job.running_slots
@@ -90,7 +91,7 @@ class StockFair:
             for job, key in keys.items()
         ]
         jobs.sort(key=lambda job: job.rank)
-        return dated_plan(self.name, self._settings, snapshot, now_ms, jobs)
+        return dated_plan(self.name, self._settings, snapshot, now_ms, jobs), None
 
     def _pool(self, job: str) -> str:
         return self._pool_of.get(job, DEFAULT_POOL)

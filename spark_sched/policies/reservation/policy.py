@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
-from spark_sched.policies.options import Options
-from spark_sched.policies.plan import Plan, ReservationRule
+from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
+from spark_sched.policies.plan import ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
@@ -22,7 +19,7 @@ __all__ = ["ReservationPolicy"]
 _MIN_GAP_HOLD_MS = 500
 
 
-class ReservationPolicy:
+class ReservationPolicy(RankingPolicy):
     """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
 
     A job's isolation level P is its own mark, else the configured one if its priority is at least
@@ -32,27 +29,14 @@ class ReservationPolicy:
 
     name = "reservation"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES, changes_unforecast=ChangesWith.ARRIVALS)
-    options = Options()
+    ordered = False
 
-    def __init__(self, settings: PolicySettings) -> None:
-        self._settings = settings
-
-    def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+    def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
             rule, reason = self._rule(job, forecasts.get(job.job, UNKNOWN))
             return job.priority, rule, f"priority {job.priority}: {reason}"
 
-        return make_plan(
-            self.name,
-            self._settings,
-            snapshot,
-            now_ms,
-            ordered=False,
-            rank_by=lambda job: (-job.priority, job.arrival),
-            decide_job=decide_job,
-        )
+        return lambda job: (-job.priority, job.arrival), decide_job
 
     def _rule(self, job: JobView, forecast: Forecast) -> tuple[ReservationRule | None, str]:
         settings = self._settings

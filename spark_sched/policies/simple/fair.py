@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-import numpy as np
-
 from spark_sched.config import values
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
+from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, Ranking, RankingPolicy
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
@@ -32,7 +29,7 @@ MIN_SHARES = Option(
 )
 
 
-class FairPolicy:
+class FairPolicy(RankingPolicy):
     """Pools below their minimum share first, then pools by running tasks over weight; FIFO within a pool.
 
     The order of Spark's ``FairSchedulingAlgorithm``. A plan's ranks hold until the next plan, so that shares
@@ -48,14 +45,12 @@ class FairPolicy:
     options = Options((POOL_BY, WEIGHTS, MIN_SHARES))
 
     def __init__(self, settings: PolicySettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._pool_by = settings.options[POOL_BY]
         self._weights = settings.options[WEIGHTS]
         self._min_shares = settings.options[MIN_SHARES]
 
-    def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+    def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         running: Counter[str] = Counter()
         for job in snapshot.jobs.values():
             running[self._pool(job)] += job.running_slots
@@ -68,18 +63,10 @@ class FairPolicy:
             # Spark breaks ties by name; among jobs as pools their arrival is the fairer name.
             return (not needy, ratio, "" if self._pool_by == "job" else name, job.arrival)
 
-        return make_plan(
-            self.name,
-            self._settings,
-            snapshot,
-            now_ms,
-            ordered=True,
-            rank_by=rank_by,
-            decide_job=lambda job: (
-                0,
-                None,
-                f"pool {self._pool(job)!r} runs {running[self._pool(job)]} tasks",
-            ),
+        return rank_by, lambda job: (
+            0,
+            None,
+            f"pool {self._pool(job)!r} runs {running[self._pool(job)]} tasks",
         )
 
     def _pool(self, job: JobView) -> str:

@@ -32,8 +32,13 @@ class PrioPolicy:
         self._settings = settings
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: None,
+    ) -> tuple[Plan, None]:
         victims = _victims(snapshot)
 
         def reason(job: JobView) -> str:
@@ -51,8 +56,8 @@ class PrioPolicy:
             decide_job=lambda job: (int(job.deadline_ms is not None), None, reason(job)),
         )
         if not victims:
-            return plan
-        return replace(plan, jobs=tuple(replace(job, evict=job.job in victims) for job in plan.jobs))
+            return plan, None
+        return replace(plan, jobs=tuple(replace(job, evict=job.job in victims) for job in plan.jobs)), None
 
 
 def _victims(snapshot: Snapshot) -> set[str]:

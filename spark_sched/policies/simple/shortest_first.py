@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
-from spark_sched.policies.options import Options
-from spark_sched.policies.plan import Plan
+from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, RankingPolicy
 from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
@@ -16,19 +12,13 @@ from spark_sched.state import JobView, Snapshot
 __all__ = ["ShortestFirstPolicy"]
 
 
-class ShortestFirstPolicy:
+class ShortestFirstPolicy(RankingPolicy):
     """Jobs by their total work in slot-milliseconds; jobs of unknown size come last, in order of arrival."""
 
     name = "shortest-first"
     capabilities = Capabilities(changes_with=ChangesWith.STAGES)
-    options = Options()
 
-    def __init__(self, settings: PolicySettings) -> None:
-        self._settings = settings
-
-    def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+    def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         work = {
             key: expected_work_slot_ms(job, forecasts.get(key, UNKNOWN)) for key, job in snapshot.jobs.items()
         }
@@ -41,12 +31,4 @@ class ShortestFirstPolicy:
             size = work[job.job]
             return "size unknown" if size is None else f"{size / 1000.0:.1f} slot-seconds of work"
 
-        return make_plan(
-            self.name,
-            self._settings,
-            snapshot,
-            now_ms,
-            ordered=True,
-            rank_by=rank_by,
-            decide_job=lambda job: (0, None, reason(job)),
-        )
+        return rank_by, lambda job: (0, None, reason(job))

@@ -16,7 +16,6 @@ import numpy as np
 
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
-from spark_sched.policies.memory import Memory
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import Plan
 from spark_sched.policies.sizes import expected_work_slot_ms
@@ -155,13 +154,16 @@ class UwfqPolicy:
     def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
         self._weights = settings.options[WEIGHTS]
-        self._memory: Memory[VirtualTime] = Memory()
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
-        before = self._memory.before(snapshot)
-        virtual = VirtualTime() if before is None else before.copy()
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: VirtualTime | None,
+    ) -> tuple[Plan, VirtualTime]:
+        virtual = VirtualTime() if memory is None else memory.copy()
         slots = sum(executor.slots for executor in snapshot.executors.values())
         jobs = snapshot.jobs.values()
         work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
@@ -176,9 +178,8 @@ class UwfqPolicy:
                 virtual.arrive(job.arrival, user, weight, typical if size is None else size)
         virtual.advance(now_ms, slots)
         virtual.forget({job.arrival for job in jobs})
-        self._memory.keep(virtual)
         deadlines = virtual.deadlines
-        return make_plan(
+        plan = make_plan(
             self.name,
             self._settings,
             snapshot,
@@ -187,3 +188,4 @@ class UwfqPolicy:
             rank_by=lambda job: (deadlines[job.arrival], job.arrival),
             decide_job=lambda job: (0, None, f"virtual deadline {deadlines[job.arrival] / 1000.0:.1f} s"),
         )
+        return plan, virtual

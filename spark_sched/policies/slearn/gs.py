@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
-from spark_sched.policies.memory import Memory
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
@@ -91,22 +90,18 @@ class GenericScheduler:
         self._thin = AdaptiveThinLimit() if adaptive_thin else None
         self._thin_by_history = thin_by_history
         self._doubts = Doubts() if doubts else None
-        self._memory: Memory[GsMemory] = Memory()
-        self._decided: tuple[int, Mapping[str, JobView], GsMemory] | None = None
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
-        before = self._memory.before(snapshot)
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: GsMemory | None,
+    ) -> tuple[Plan, GsMemory]:
+        before = memory
         if before is None:
             before = GsMemory(ratio=self._ratio, thin=self._thin, doubts=self._doubts)
-        if (
-            self._decided is not None
-            and self._decided[0] == snapshot.version
-            and self._decided[1] == snapshot.jobs
-        ):
-            # Asked again about the same moment: pilots stay those that were drawn.
-            before = self._decided[2]
         # 1. Jobs that ended since: how their sampling ratio did, and the thin limit they came under.
         ratio, thin = before.ratio, before.thin
         for key, old in before.jobs.items():
@@ -141,11 +136,8 @@ class GenericScheduler:
             if known.percent is None and jobs[key].percent is not None:
                 ratio = ratio.next_job()
                 percent = ratio.percent()
-        memory = GsMemory(jobs, ratio, thin, doubts)
-        self._memory.keep(memory)
-        self._decided = snapshot.version, snapshot.jobs, memory
         # 3. Queues, and within them by arrival.
-        return self._plan(snapshot, jobs, now_ms)
+        return self._plan(snapshot, jobs, now_ms), GsMemory(jobs, ratio, thin, doubts)
 
     # ---- one job ----
 

@@ -3,83 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
-from spark_sched.policies.memory import Memory
-from spark_sched.policies.options import OptionValues
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import conditional, curves, means, utilities
 from spark_sched.policies.three_sigma.expectation import GONE, overrun_s
-from spark_sched.policies.three_sigma.jobs import (
-    PendingJob,
-    Place,
-    Worth,
-    is_best_effort,
-    partitions_of,
-    pending_jobs,
-    runtime_of,
-)
-from spark_sched.policies.three_sigma.malleable import narrower, rounds
+from spark_sched.policies.three_sigma.jobs import PendingJob, Place, is_best_effort
+from spark_sched.policies.three_sigma.malleable import narrower
+from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, SigmaMemory, look
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.settings import SigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solver, create_guarded
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
 from spark_sched.policies.three_sigma.warm import warm_up
-from spark_sched.policies.three_sigma.window import Grid, window_of
-from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
+from spark_sched.policies.three_sigma.window import window_of
+from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["SigmaOptions", "SigmaPolicy"]
+__all__ = ["SigmaPolicy"]
 
 Floats: TypeAlias = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class SigmaOptions:
-    """How to plan.
-
-    Attributes:
-        worth: of jobs.
-        point: plan with the point estimate as if it were certain (3SigmaNoDist, PointPerfEst, PointRealEst).
-        preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose; those that
-            the driver would not evict keep their slots until their expected end.
-        cycle_ms: the scheduler's cycle; also the unit of under-estimates (§4.2.1).
-        grid: the plan-ahead window.
-        again_ms: plan again after this even if nothing happens while jobs wait.
-        gap: a plan within this share of the bound is good enough.
-        limit_s: wall time for solvers with a limit of their own: a share of the cycle (§4.3.6).
-    """
-
-    worth: Worth = field(default_factory=Worth)
-    point: bool = False
-    preempt: bool = True
-    cycle_ms: int = 2_000
-    grid: Grid = field(default_factory=lambda: window_of(OptionValues()))
-    again_ms: int = 10_000
-    gap: float = 0.001
-    limit_s: float = 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Past:
-    """What one cycle leaves to the next: prices, and since when jobs run, in ms."""
-
-    prices: Prices | None
-    running_since_ms: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RunningJob:
-    view: JobView
-    since_ms: int
-    slots: Floats
-    runtime: RuntimeDistribution
-    factor: float
 
 
 class SigmaPolicy:
@@ -121,19 +70,20 @@ class SigmaPolicy:
         self._settings = settings
         self._solver = create_guarded(settings.solver) if solver is None else solver
         self._clock_s = clock_s
-        self._memory: Memory[_Past] = Memory()
-        # What was reckoned of waiting and of running jobs, by key, next to what it was reckoned from.
-        self._pending: dict[str, tuple[object, PendingJob | None]] = {}
-        self._running: dict[str, tuple[object, _RunningJob]] = {}
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
-        past = self._memory.before(snapshot) or _Past(None, {})
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: SigmaMemory | None,
+    ) -> tuple[Plan, SigmaMemory]:
+        past = memory or SigmaMemory()
         watch = _Watch(self._clock_s)
         # 1. Who runs, who waits.
-        capacity, partition_of = partitions_of(snapshot)
-        running, waiting, idle = self._sort_out(snapshot, forecasts, past, capacity, partition_of)
+        present = look(snapshot, forecasts, self.options, past)
+        capacity, running, waiting = present.capacity, present.runs, present.waits
         held = self._held(running, waiting, now_ms)
         watch.lap("jobs")
         # 2. Options: eq. 1 for each place and start; only starts that are worth something.
@@ -178,87 +128,19 @@ class SigmaPolicy:
             pending=len(waiting),
             options=problem.options,
         )
-        plan = self._plan(snapshot, now_ms, running, idle, planned, gone, quality, broken)
+        plan = self._plan(snapshot, now_ms, present, planned, gone, quality, broken)
         watch.lap("plan")
         prices = None
         if solution.price is not None:
             prices = Prices(now_ms + problem.grid.starts_ms, problem.unions, solution.price)
         since = {job.view.job: job.since_ms for job in running if job.view.job not in gone}
-        self._memory.keep(_Past(prices, {**since, **idle}))
         if watch.laps_ms:
             plan = replace(plan, quality=replace(quality, steps_ms=watch.laps_ms))
-        return plan
+        return plan, SigmaMemory(prices, {**since, **present.idle}, present)
 
     # ---- 1. jobs ----
 
-    def _sort_out(
-        self,
-        snapshot: Snapshot,
-        forecasts: Mapping[str, Forecast],
-        past: _Past,
-        capacity: Floats,
-        partition_of: Callable[[str], int],
-    ) -> tuple[list[_RunningJob], list[PendingJob], dict[str, int]]:
-        """Running and waiting jobs, and since when those run that are between two stages."""
-        running: list[_RunningJob] = []
-        idle: dict[str, int] = {}
-        pending_before, running_before = self._pending, self._running
-        self._pending, self._running = {}, {}
-        slots_key = capacity.tobytes()
-        fresh: list[tuple[str, tuple[object, ...], JobView, RuntimeDistribution]] = []
-        for key, view in snapshot.jobs.items():
-            forecast = forecasts.get(key, UNKNOWN)
-            since_ms = past.running_since_ms.get(key)
-            if view.running_slots > 0 or view.held_slots > 0:
-                begun_ms = _begun_ms(view) if since_ms is None else since_ms
-                basis: tuple[object, ...] = (view, forecast.runtime, forecast.runtime_point_s, begun_ms)
-                known = running_before.get(key)
-                if known is None or not _same(known[0], basis):
-                    known = (basis, self._running_job(view, forecast, begun_ms, capacity, partition_of))
-                self._running[key] = known
-                running.append(known[1])
-            elif since_ms is not None:
-                idle[key] = since_ms
-            else:
-                basis = (view, forecast.runtime, forecast.runtime_point_s, slots_key)
-                found = pending_before.get(key)
-                if found is None or not _same(found[0], basis):
-                    fresh.append((key, basis, view, runtime_of(forecast, point=self.options.point)))
-                    found = (basis, None)
-                self._pending[key] = found
-        made = pending_jobs(
-            [(view, runtime) for *_, view, runtime in fresh],
-            self.options.worth,
-            self.options.grid,
-            capacity,
-        )
-        for (key, basis, *_), job in zip(fresh, made, strict=True):
-            self._pending[key] = (basis, job)
-        waiting = [job for _, job in self._pending.values() if job is not None]
-        return running, waiting, idle
-
-    def _running_job(
-        self,
-        view: JobView,
-        forecast: Forecast,
-        since_ms: int,
-        capacity: Floats,
-        partition_of: Callable[[str], int],
-    ) -> _RunningJob:
-        slots = np.zeros(len(capacity))
-        for stage in view.stages:
-            for task in stage.running:
-                slots[partition_of(task.executor)] += 1.0
-        for executor, count in view.held.items():
-            slots[partition_of(executor)] += count
-        factor = rounds(view, float(capacity.sum()))
-        if view.preferred is not None:
-            away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred]
-            factor *= view.elsewhere_factor if away else 1.0
-        runtime = runtime_of(forecast, point=self.options.point)
-        return _RunningJob(view, since_ms, slots, runtime, factor)
-
-    def _held(self, running: list[_RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
+    def _held(self, running: list[RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
         """What running jobs are expected to use, and what their preemption would cost.
 
         A preempted job loses what it would still have been worth, and its work so far: slots that other
@@ -301,7 +183,7 @@ class SigmaPolicy:
         solution: Solution,
         waiting: list[PendingJob],
         places: list[tuple[int, Place]],
-        running: list[_RunningJob],
+        running: list[RunningJob],
         held: list[Running],
         capacity: Floats,
         busy: Floats,
@@ -349,19 +231,18 @@ class SigmaPolicy:
         self,
         snapshot: Snapshot,
         now_ms: int,
-        running: list[_RunningJob],
-        idle: Mapping[str, int],
+        present: Present,
         planned: Mapping[str, PlannedStart],
         gone: set[str],
         quality: PlanQuality,
         broken: str | None,
     ) -> Plan:
         starts_ms = self.options.grid.starts_ms
-        begun = {job.view.job for job in running} - gone
+        begun = present.running.keys() - gone
         # Where in the order, and the job's entry but for its rank there.
         entries: list[tuple[tuple[int, int, int], dict[str, Any]]] = []
         for key, view in snapshot.jobs.items():
-            if key in begun or key in idle:
+            if key in begun or key in present.idle:
                 entry = {"job": key, "reason": "runs" if key in begun else "between two stages"}
                 entries.append(((0, 0, view.arrival), entry))
             elif key in gone:
@@ -370,7 +251,7 @@ class SigmaPolicy:
             elif key in planned:
                 entries.append(_planned_entry(key, view, planned[key], now_ms, starts_ms))
             else:
-                reason = self._why_not(key, broken)
+                reason = _why_not(present.pending.get(key), broken)
                 entries.append(((3, 0, view.arrival), _deferred(key, reason)))
         entries.sort(key=lambda pair: pair[0])
         later = [int(starts_ms[each.start]) for each in planned.values() if each.start > 0]
@@ -392,13 +273,13 @@ class SigmaPolicy:
             quality=quality,
         )
 
-    def _why_not(self, key: str, broken: str | None) -> str:
-        if broken is not None:
-            return f"the plan was refused: {broken}"
-        known = self._pending.get(key)
-        if known is None or known[1] is None:
-            return "nothing of it waits for slots that are there"
-        return "no start in the window is worth what it takes from others"
+
+def _why_not(known: Computed[PendingJob | None] | None, broken: str | None) -> str:
+    if broken is not None:
+        return f"the plan was refused: {broken}"
+    if known is None or known.result is None:
+        return "nothing of it waits for slots that are there"
+    return "no start in the window is worth what it takes from others"
 
 
 def _planned_entry(
@@ -417,17 +298,6 @@ def _planned_entry(
 
 def _deferred(key: str, reason: str, *, evict: bool = False) -> dict[str, Any]:
     return {"job": key, "reason": reason, "deferred": True, "evict": evict}
-
-
-def _begun_ms(view: JobView) -> int:
-    launched = [task.launched_ms for stage in view.stages for task in stage.running]
-    return min(launched, default=view.started_ms)
-
-
-def _same(before: object, basis: tuple[object, ...]) -> bool:
-    """Whether a cached answer was made from the very same things."""
-    assert isinstance(before, tuple)
-    return len(before) == len(basis) and all(a is b or a == b for a, b in zip(before, basis, strict=True))
 
 
 class _Watch:

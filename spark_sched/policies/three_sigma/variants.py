@@ -9,7 +9,8 @@ from typing import ClassVar
 from spark_sched.policies.base import Capabilities, PolicySettings
 from spark_sched.policies.options import Options
 from spark_sched.policies.three_sigma.jobs import Worth
-from spark_sched.policies.three_sigma.policy import SigmaOptions, SigmaPolicy
+from spark_sched.policies.three_sigma.policy import SigmaPolicy
+from spark_sched.policies.three_sigma.settings import SigmaOptions
 from spark_sched.policies.three_sigma.window import OPTIONS
 
 __all__ = ["VARIANTS", "SigmaVariant"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ class Planner:
         self.state, self.history = ClusterState(), RuntimeHistory()
         self.policy = create(policy, SETTINGS)
         self.now_ms = 0
+        self.memory: Any = None
         self._tasks = 0
         self.tell(ExecutorAdded(0, "e1", "h", slots))
 
@@ -75,12 +77,18 @@ class Planner:
                 )  # fmt: skip
             self.tell(StageEnded(end, job, f"{job}-p", True), JobEnded(end, job, "ended"))
 
+    def plan(self, rng: np.random.Generator) -> str:
+        snapshot = self.state.snapshot()
+        known = forecasts(self.history, snapshot)
+        plan, self.memory = self.policy.decide(snapshot, known, self.now_ms, rng, self.memory)
+        return plan.to_text()
+
     def ask(self, name: str, tasks: int, deadline_s: float | None = None) -> dict[str, object]:
         deadline = None if deadline_s is None else int(deadline_s * 1000)
         snapshot = self.state.snapshot()
         told = forecasts(self.history, snapshot)
         asked = Asked(name, tasks, deadline, "ana", None, 0)
-        return answer(self.policy, self.history, snapshot, told, self.now_ms, asked)
+        return answer(self.policy, self.history, snapshot, told, self.now_ms, self.memory, asked)
 
 
 def test_a_job_on_an_idle_cluster_starts_now_and_its_chance_is_its_runtimes() -> None:
@@ -132,17 +140,12 @@ def test_asking_changes_neither_plans_nor_history() -> None:
         each.begin("b", 3, name="etl")
     plans = []
     for each in (planner, twin):
-        snapshot = each.state.snapshot()
-        told = forecasts(each.history, snapshot)
         rng = np.random.default_rng(1)
-        each.policy.decide(snapshot, told, each.now_ms, rng)
+        each.plan(rng)
         if each is planner:
             each.ask("etl", 4, 15.0)
         each.launch("a", 2)
-        snapshot = each.state.snapshot()
-        plans.append(
-            each.policy.decide(snapshot, forecasts(each.history, snapshot), each.now_ms, rng).to_text()
-        )
+        plans.append(each.plan(rng))
     assert plans[0] == plans[1]
 
 

@@ -80,11 +80,16 @@ class Brittle:
         self._inner = create("reservation", SETTINGS)
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: Any,
+    ) -> tuple[Plan, Any]:
         if self.broken:
             raise ZeroDivisionError("no\nluck")
-        return self._inner.decide(snapshot, forecasts, now_ms, rng)
+        return self._inner.decide(snapshot, forecasts, now_ms, rng, memory)
 
 
 SETTINGS = PolicySettings.from_config(validate({}))
@@ -307,14 +312,20 @@ class Timed:
         self.new_jobs_wait = False
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: Any,
+    ) -> tuple[Plan, Any]:
         self.new_jobs_wait = not self.new_jobs_wait  # each plan is news
         again_ms = None if self.wait_ms is None else now_ms + self.wait_ms
-        return Plan(
+        plan = Plan(
             snapshot=snapshot.version, made_at_ms=now_ms, valid_for_ms=9_000, policy="timed", ordered=True,
             jobs=(), new_jobs_wait=self.new_jobs_wait, again_ms=again_ms,
         )  # fmt: skip
+        return plan, None
 
 
 def test_a_plan_is_made_anew_when_the_one_before_wanted_that(driver: FakeDriver, logged: io.StringIO) -> None:
@@ -349,7 +360,7 @@ def test_what_single_tasks_do_makes_a_plan_only_where_plans_depend_on_it(
     class Counting(Brittle):
         times = 0
 
-        def decide(self, *about: Any) -> Plan:
+        def decide(self, *about: Any) -> tuple[Plan, Any]:
             self.times += 1
             return super().decide(*about)
 
@@ -386,3 +397,23 @@ def test_the_last_batch_is_learned_and_closed_before_the_driver_hears_that_it_ma
     loop.run()
     assert driver.story == ["learned a", "closed", "stored"]
     assert len(driver.plans) == 1  # none was made for nobody
+
+
+def test_a_policy_gets_back_what_it_remembered_of_the_last_plan_that_was_made(
+    driver: FakeDriver, logged: io.StringIO
+) -> None:
+    given: list[Any] = []
+
+    class Remembering(Brittle):
+        def decide(self, *about: Any) -> tuple[Plan, Any]:
+            given.append(about[-1])
+            plan, _ = super().decide(*about)
+            return plan, len(given)
+
+    policy = Remembering()
+    loop = make(driver, logged, policy)
+    for number in range(3):
+        policy.broken = number == 1
+        driver.say(job(f"j{number}"), reset=number == 0)
+        cycles(loop, 2)
+    assert given == [None, 1, 1]

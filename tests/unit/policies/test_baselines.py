@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_sched.config import validate
-from spark_sched.policies import Capabilities, ChangesWith, Policy, PolicySettings, create
+from spark_sched.policies import Policy, PolicySettings, create
 from spark_sched.policies.simple.uwfq import UwfqPolicy, VirtualTime
 from spark_sched.sim import ClusterSpec, JobSpec, Result, StageSpec, simulate, uniform_nodes
 
@@ -124,22 +124,3 @@ def test_uwfq_remembers_what_a_user_has_had_after_its_jobs_ended() -> None:
     jobs += [job(f"ann{i}", 4, 100, at=100 * i, user="ann") for i in range(40)]
     result = run(UwfqPolicy(DEFAULTS), jobs, slots=4)
     assert ends(result)["bob"] <= 2 * 1_000 + 200
-
-
-@pytest.mark.parametrize("name", ["las", "uwfq"])
-def test_plans_asked_twice_about_one_snapshot_are_the_same(name: str) -> None:
-    inner = create(name, DEFAULTS)
-    same: list[bool] = []
-
-    class Twice:
-        capabilities = Capabilities(ChangesWith.ROUNDS)
-        name = inner.name
-
-        def decide(self, *given):  # type: ignore[no-untyped-def]
-            first, second = inner.decide(*given), inner.decide(*given)
-            same.append(first == second)
-            return second
-
-    run(Twice(), [job("a", 30, 70), job("b", 20, 50, at=60)])  # type: ignore[arg-type]
-    assert len(same) > 5
-    assert all(same)

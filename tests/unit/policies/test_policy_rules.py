@@ -22,7 +22,7 @@ def plan(policy: str, *jobs: JobStarted, told: dict[str, Forecast] | None = None
     for job in jobs:
         state.apply(job)
     made = create(policy, replace(DEFAULTS, **settings))
-    return made.decide(state.snapshot(), told or {}, 0, np.random.default_rng(0))
+    return made.decide(state.snapshot(), told or {}, 0, np.random.default_rng(0), None)[0]
 
 
 def job(key: str, priority: int = 0, isolation: float | None = None, *, copies: bool = True) -> JobStarted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,13 +177,18 @@ class Watching:
         self.compared = 0
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: Any,
+    ) -> tuple[Plan, Any]:
         live = self._state.snapshot()
         assert dict(snapshot.jobs) == dict(live.jobs)
         assert dict(snapshot.executors) == dict(live.executors)
         self.compared += 1
-        return self._policy.decide(snapshot, forecasts, now_ms, rng)
+        return self._policy.decide(snapshot, forecasts, now_ms, rng, memory)
 
 
 durations = st.lists(st.integers(1, 3_000), min_size=1, max_size=6)

@@ -27,16 +27,22 @@ class Scripted:
         self._weights = weights
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: None,
+    ) -> tuple[Plan, None]:
         entries = tuple(
             replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(job, now_ms))
             for rank, (key, job) in enumerate(snapshot.jobs.items())
         )
-        return Plan(
+        plan = Plan(
             snapshot.version, now_ms, 10_000, self.name, True, entries, new_jobs_wait=True,
             queue_weights=self._weights,
         )  # fmt: skip
+        return plan, None
 
 
 def starts(result, job: int = 0) -> dict[int, list[int]]:

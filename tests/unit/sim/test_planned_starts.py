@@ -34,18 +34,24 @@ class Scripted:
         self.planned_at: list[int] = []
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: None,
+    ) -> tuple[Plan, None]:
         self.planned_at.append(now_ms)
         entries = tuple(
             replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(job, now_ms))
             for rank, (key, job) in enumerate(snapshot.jobs.items())
         )
         again = None if self._again_ms is None else self._again_ms(now_ms)
-        return Plan(
+        plan = Plan(
             snapshot.version, now_ms, 10_000, self.name, True, entries, again_ms=again,
             new_jobs_wait=self._new_jobs_wait(now_ms),
         )  # fmt: skip
+        return plan, None
 
 
 def rows(result) -> dict[str, dict]:
@@ -209,9 +215,10 @@ class Recorded:
         self.capabilities = self._policy.capabilities
         self.plans: list[Plan] = []
 
-    def decide(self, *arguments) -> Plan:
-        self.plans.append(self._policy.decide(*arguments))
-        return self.plans[-1]
+    def decide(self, *arguments):
+        decision = self._policy.decide(*arguments)
+        self.plans.append(decision[0])
+        return decision
 
 
 @pytest.mark.parametrize("policy", ["prio", "point-perf-est", "3sigma"])

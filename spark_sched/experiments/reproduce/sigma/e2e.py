@@ -257,10 +257,15 @@ class _Noting:
         self._statuses: Counter[str] = Counter()
 
     def decide(
-        self, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, rng: np.random.Generator
-    ) -> Plan:
+        self,
+        snapshot: Snapshot,
+        forecasts: Mapping[str, Forecast],
+        now_ms: int,
+        rng: np.random.Generator,
+        memory: Any,
+    ) -> tuple[Plan, Any]:
         began_s = time.process_time()
-        plan = self._inner.decide(snapshot, forecasts, now_ms, rng)
+        plan, memory = self._inner.decide(snapshot, forecasts, now_ms, rng, memory)
         self._cycle_ms.append(1000 * (time.process_time() - began_s))
         if plan.quality is not None:
             quality = plan.quality
@@ -270,7 +275,7 @@ class _Noting:
                 self._gaps.append((quality.pending, quality.gap))
             if quality.steps_ms is not None:
                 self._solve_ms.append(quality.steps_ms["solve"])
-        return plan
+        return plan, memory
 
     def figures(self) -> dict[str, Any]:
         found: dict[str, Any] = {"plans": len(self._cycle_ms), "status": dict(self._statuses)}

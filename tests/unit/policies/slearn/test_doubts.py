@@ -104,4 +104,4 @@ def _told(world: World):
     told = {
         key: replace(world.times.forecast(view), expected=(EXPECTED,)) for key, view in snapshot.jobs.items()
     }
-    return world.policy.decide(snapshot, told, 0, world.rng)
+    return world.decide(snapshot, told)

@@ -142,7 +142,7 @@ def test_a_job_whose_pilots_stage_is_over_is_sized_by_what_they_took():
 def _scores(world: World) -> Mapping[int, tuple[float, ...]]:
     """The sampling ratio's scores after the next plan."""
     world.plan()
-    return world.policy._memory._kept.ratio.scores
+    return world.memory.ratio.scores
 
 
 def _ended(world: World, key: str, ms: int) -> None:
@@ -306,7 +306,7 @@ def test_the_first_stages_pilots_correct_what_history_says_of_the_later_ones():
         told = {
             key: replace(world.times.forecast(job), expected=expected) for key, job in snapshot.jobs.items()
         }
-        return world.policy.decide(snapshot, told, 0, world.rng).jobs[0]
+        return world.decide(snapshot, told).jobs[0]
 
     pilots = plan().pilots
     assert pilots is not None

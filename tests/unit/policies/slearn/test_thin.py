@@ -37,7 +37,7 @@ def test_a_job_without_work_tells_nothing():
     world.plan()
     world.tell(JobEnded(1_000, "idle", "idle"))
     world.plan()
-    assert world.policy._memory._kept.thin.choice.scores == {}
+    assert world.memory.thin.choice.scores == {}
 
 
 def test_under_a_limit_of_2_a_job_of_two_tasks_has_a_pilot():
@@ -68,4 +68,4 @@ def test_the_limit_learns_from_jobs_that_end():
     world.tell(TaskEnded(1_000, "thin", "thin.0", 1, 0, "e", 1_000, "success", False))
     world.tell(StageEnded(1_000, "thin", "thin.0", True), JobEnded(1_000, "thin", "ended"))
     world.plan()
-    assert world.policy._memory._kept.thin.choice.scores == {3: (1.0,)}
+    assert world.memory.thin.choice.scores == {3: (1.0,)}

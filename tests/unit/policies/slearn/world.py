@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from spark_sched.config import validate
 from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.policies import JobPlan, PilotSet, Plan, PolicySettings, create
-from spark_sched.predict import forecasts
+from spark_sched.predict import Forecast, forecasts
 from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import TaskTimes
-from spark_sched.state import ClusterState
+from spark_sched.state import ClusterState, Snapshot
 
 __all__ = ["SETTINGS", "World"]
 
@@ -26,6 +29,7 @@ class World:
         self.times = TaskTimes(None, history)
         self.rng = np.random.default_rng(1)
         self.now = 0
+        self.memory: Any = None
         self._numbers = 0
         self.tell(ExecutorAdded(0, "e", "h", 100))
 
@@ -52,7 +56,11 @@ class World:
 
     def plan(self) -> Plan:
         snapshot = self.state.snapshot()
-        return self.policy.decide(snapshot, forecasts(self.times, snapshot), self.now, self.rng)
+        return self.decide(snapshot, forecasts(self.times, snapshot))
+
+    def decide(self, snapshot: Snapshot, known: Mapping[str, Forecast]) -> Plan:
+        plan, self.memory = self.policy.decide(snapshot, known, self.now, self.rng, self.memory)
+        return plan
 
     def of(self, key: str) -> JobPlan:
         return next(entry for entry in self.plan().jobs if entry.job == key)

@@ -40,8 +40,9 @@ def _ends_ms(gang: bool, plans: list[Plan]) -> dict[str, int | None]:
     inner = policy.decide
 
     def decide(*about):
-        plans.append(inner(*about))
-        return plans[-1]
+        plan, memory = inner(*about)
+        plans.append(plan)
+        return plan, memory
 
     policy.decide = decide  # type: ignore[method-assign]
     oracle = Oracle()

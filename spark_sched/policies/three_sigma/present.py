@@ -1,0 +1,155 @@
+"""Who runs and who waits, with what the last cycle computed for those that have not changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_sched.policies.three_sigma.jobs import PendingJob, partitions_of, pending_jobs, runtime_of
+from spark_sched.policies.three_sigma.malleable import rounds
+from spark_sched.policies.three_sigma.settings import SigmaOptions
+from spark_sched.policies.three_sigma.solvers import Prices
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
+from spark_sched.state import JobView, Snapshot
+
+__all__ = ["Computed", "Present", "RunningJob", "SigmaMemory", "look"]
+
+Floats: TypeAlias = NDArray[np.float64]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningJob:
+    """A job that has slots.
+
+    Attributes:
+        view: the job.
+        since_ms: when it began.
+        slots: that it has, by partition, shape (Q,).
+        runtime: on preferred partitions with all its slots.
+        factor: its runtime where it runs over that.
+    """
+
+    view: JobView
+    since_ms: int
+    slots: Floats
+    runtime: RuntimeDistribution
+    factor: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Computed(Generic[T]):
+    """A result, and all that it was computed from."""
+
+    basis: tuple[object, ...]
+    result: T
+
+    def is_of(self, basis: tuple[object, ...]) -> bool:
+        return all(old is new or old == new for old, new in zip(self.basis, basis, strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Present:
+    """The jobs of a snapshot.
+
+    Attributes:
+        capacity: slots by partition, shape (Q,).
+        running: by key, computed from what.
+        pending: those that wait, by key; None: nothing of the job waits for slots that are there.
+        idle: since when jobs run that are between two stages, in ms.
+    """
+
+    capacity: Floats
+    running: Mapping[str, Computed[RunningJob]] = field(default_factory=dict)
+    pending: Mapping[str, Computed[PendingJob | None]] = field(default_factory=dict)
+    idle: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> list[RunningJob]:
+        return [each.result for each in self.running.values()]
+
+    @property
+    def waits(self) -> list[PendingJob]:
+        return [each.result for each in self.pending.values() if each.result is not None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SigmaMemory:
+    """What one cycle leaves to the next.
+
+    Attributes:
+        prices: of capacity; None: the solver had none.
+        running_since_ms: since when jobs run, by key.
+        present: what was computed for each job, to be used again where nothing of it changed.
+    """
+
+    prices: Prices | None = None
+    running_since_ms: Mapping[str, int] = field(default_factory=dict)
+    present: Present = field(default_factory=lambda: Present(np.zeros(1)))
+
+
+def look(
+    snapshot: Snapshot, forecasts: Mapping[str, Forecast], options: SigmaOptions, memory: SigmaMemory
+) -> Present:
+    """Sort the snapshot's jobs into running, waiting and idle ones."""
+    capacity, partition_of = partitions_of(snapshot)
+    running: dict[str, Computed[RunningJob]] = {}
+    pending: dict[str, Computed[PendingJob | None]] = {}
+    idle: dict[str, int] = {}
+    slots_key = capacity.tobytes()
+    fresh: list[tuple[str, tuple[JobView, RuntimeDistribution]]] = []
+    for key, view in snapshot.jobs.items():
+        forecast = forecasts.get(key, UNKNOWN)
+        since_ms = memory.running_since_ms.get(key)
+        basis: tuple[object, ...]
+        if view.running_slots > 0 or view.held_slots > 0:
+            begun_ms = _begun_ms(view) if since_ms is None else since_ms
+            basis = (view, forecast.runtime, forecast.runtime_point_s, begun_ms)
+            known = memory.present.running.get(key)
+            if known is None or not known.is_of(basis):
+                runtime = runtime_of(forecast, point=options.point)
+                known = Computed(basis, _running_job(view, runtime, begun_ms, capacity, partition_of))
+            running[key] = known
+        elif since_ms is not None:
+            idle[key] = since_ms
+        else:
+            basis = (view, forecast.runtime, forecast.runtime_point_s, slots_key)
+            found = memory.present.pending.get(key)
+            if found is None or not found.is_of(basis):
+                fresh.append((key, (view, runtime_of(forecast, point=options.point))))
+                found = Computed(basis, None)
+            pending[key] = found
+    # All that are new at once: their curves are computed as one table.
+    made = pending_jobs([job for _, job in fresh], options.worth, options.grid, capacity)
+    for (key, _), job in zip(fresh, made, strict=True):
+        pending[key] = Computed(pending[key].basis, job)
+    return Present(capacity, running, pending, idle)
+
+
+def _running_job(
+    view: JobView,
+    runtime: RuntimeDistribution,
+    since_ms: int,
+    capacity: Floats,
+    partition_of: Callable[[str], int],
+) -> RunningJob:
+    slots = np.zeros(len(capacity))
+    for stage in view.stages:
+        for task in stage.running:
+            slots[partition_of(task.executor)] += 1.0
+    for executor, count in view.held.items():
+        slots[partition_of(executor)] += count
+    factor = rounds(view, float(capacity.sum()))
+    if view.preferred is not None:
+        away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred]
+        factor *= view.elsewhere_factor if away else 1.0
+    return RunningJob(view, since_ms, slots, runtime, factor)
+
+
+def _begun_ms(view: JobView) -> int:
+    launched = [task.launched_ms for stage in view.stages for task in stage.running]
+    return min(launched, default=view.started_ms)

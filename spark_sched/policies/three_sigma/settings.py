@@ -1,0 +1,37 @@
+"""How 3Sigma's planner plans: what its ablations and rivals differ in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spark_sched.policies.options import OptionValues
+from spark_sched.policies.three_sigma.jobs import Worth
+from spark_sched.policies.three_sigma.window import Grid, window_of
+
+__all__ = ["SigmaOptions"]
+
+
+@dataclass(frozen=True)
+class SigmaOptions:
+    """How to plan.
+
+    Attributes:
+        worth: of jobs.
+        point: plan with the point estimate as if it were certain (3SigmaNoDist, PointPerfEst, PointRealEst).
+        preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose; those that
+            the driver would not evict keep their slots until their expected end.
+        cycle_ms: the scheduler's cycle; also the unit of under-estimates (§4.2.1).
+        grid: the plan-ahead window.
+        again_ms: plan again after this even if nothing happens while jobs wait.
+        gap: a plan within this share of the bound is good enough.
+        limit_s: wall time for solvers with a limit of their own: a share of the cycle (§4.3.6).
+    """
+
+    worth: Worth = field(default_factory=Worth)
+    point: bool = False
+    preempt: bool = True
+    cycle_ms: int = 2_000
+    grid: Grid = field(default_factory=lambda: window_of(OptionValues()))
+    again_ms: int = 10_000
+    gap: float = 0.001
+    limit_s: float = 1.0
