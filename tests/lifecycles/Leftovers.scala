@@ -11,7 +11,7 @@ import org.apache.spark.scheduler.sparksched.SparkSched
 object Leftovers {
   /** Collections that may hold something on an idle cluster. */
   private val MayStay = Seq(
-    "registry.executors", "ledger.executors", // those that are alive
+    "registry.executors", "ledger.books.executors", // those that are alive
     "plans.refusals", // one number per reason
     "slots.needs", "slots.perTaskOf", // one per resource profile
     "registry.overMarks", // the latest, so many at most
