@@ -27,16 +27,8 @@ from spark_sched.planner.loop import PlannerLoop
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
 from spark_sched.policies import PolicySettings, check_settings, create
-from spark_sched.predict import (
-    LIVE_VALUES_KEPT,
-    Forecast,
-    Predictor,
-    RuntimeHistory,
-    SigmaPredict,
-    StageHistory,
-)
-from spark_sched.predict.tasks.history import TaskHistory
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict import Forecast
+from spark_sched.predict.build import build_live
 from spark_sched.state import Snapshot
 
 if TYPE_CHECKING:
@@ -62,16 +54,9 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     runs, past = _run_store(settings, log), _runtime_store(settings, log)
     driver.settings_taken()
     policy.capabilities.warm_up()
-    stages = StageHistory(
-        runs,
-        prior_alpha=settings[keys.RESERVATION_ALPHA],
-        prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
+    predictor, runtimes = build_live(
+        settings, task_times=policy.capabilities.task_times, runs=runs, past=past
     )
-    # Runtimes are learned whatever the policy: a history that begins with the first 3Sigma run knows nothing.
-    runtimes = RuntimeHistory(stages, past)
-    predictor: Predictor = runtimes
-    if policy.capabilities.task_times:
-        predictor = TaskTimes(runtimes, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)))
 
     def answer(
         text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int, memory: Any

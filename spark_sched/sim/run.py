@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from spark_sched.config import keys, validate
-from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.config import validate
 from spark_sched.events import Event
 from spark_sched.policies.base import Policy, PolicySettings
 from spark_sched.policies.checks import check_options
 from spark_sched.policies.registry import create
-from spark_sched.predict import Predictor, RuntimeHistory, StageHistory
-from spark_sched.predict.tasks.history import TaskHistory
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict import Predictor
+from spark_sched.predict.build import PREDICTORS, build, with_task_times
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
@@ -23,10 +21,6 @@ from spark_sched.sim.results import Result
 from spark_sched.sim.workload import JobSpec
 
 __all__ = ["PREDICTORS", "simulate"]
-
-#: What a policy may know of jobs: nothing, what earlier runs of their names showed, runtimes from the history
-#: of all their features (3Sigma) besides, or the truth.
-PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
 def simulate(
@@ -66,26 +60,12 @@ def simulate(
     checked = validate(settings or {})
     check_options(checked)
     chosen = create(policy, PolicySettings.from_config(checked)) if isinstance(policy, str) else policy
-    knows: Predictor | None
-    if not isinstance(predictor, str):
-        knows = predictor
-    elif predictor == "none":
-        knows = None
-    elif predictor in ("history", "3sigma"):
-        stages = StageHistory(
-            prior_alpha=checked[keys.RESERVATION_ALPHA], prior_weight=checked[keys.RESERVATION_ALPHA_WEIGHT]
-        )
-        knows = stages if predictor == "history" else RuntimeHistory(stages)
-    elif predictor == "oracle":
-        knows = Oracle()
-        jobs = knows.watch(jobs)
-    else:
-        raise BadInputError(
-            f"predictor is {predictor!r}{did_you_mean(predictor, PREDICTORS)} but must be one of "
-            f"{', '.join(PREDICTORS)}"
-        )
-    if chosen.capabilities.task_times and not isinstance(knows, TaskTimes):
-        knows = TaskTimes(knows, TaskHistory() if predictor == "3sigma" else None)
+    oracle = Oracle()
+    knows = build(predictor, checked, oracle) if isinstance(predictor, str) else predictor
+    if knows is oracle:
+        jobs = oracle.watch(jobs)
+    if chosen.capabilities.task_times:
+        knows = with_task_times(knows, learns=predictor == "3sigma")
     planner = Planner(chosen, knows, np.random.default_rng(seed), plan_every_ms)
     simulation = Simulation(
         cluster,

@@ -1,0 +1,73 @@
+"""Predictors by name, put together from the application's settings; live and in the simulator alike."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spark_sched.config import Settings, keys
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.predict.forecast import Predictor
+from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
+from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, SigmaPredict
+from spark_sched.predict.stages.history import StageHistory
+from spark_sched.predict.stages.runs import RunStore
+from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.pilots import TaskTimes
+
+__all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
+
+#: What a policy may know of jobs: nothing, what earlier runs of their names showed, runtimes from the history
+#: of all their features (3Sigma) besides, or the truth, which only a simulator has.
+PREDICTORS = ("none", "history", "3sigma", "oracle")
+
+
+class LivePredictor(NamedTuple):
+    """The predictor of a live planner, and the part of it that predicts runtimes of jobs yet to come."""
+
+    predictor: Predictor
+    runtimes: RuntimeHistory
+
+
+def build_live(
+    settings: Settings, *, task_times: bool, runs: RunStore | None, past: RuntimeStore | None
+) -> LivePredictor:
+    """The planner's, which learns runtimes whatever the policy: a history that begins with the first 3Sigma
+    run knows nothing.
+
+    Args:
+        settings: of the application.
+        task_times: the policy wants them.
+        runs, past: what earlier applications learned of stages and of runtimes; None: nothing is kept.
+    """
+    runtimes = RuntimeHistory(_stages(settings, runs), past)
+    return LivePredictor(with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes)
+
+
+def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
+    """One of `PREDICTORS`; None for ``none``. Raises BadInputError for another name."""
+    if name == "none":
+        return None
+    if name == "oracle":
+        return oracle
+    if name not in PREDICTORS:
+        known = ", ".join(PREDICTORS)
+        raise BadInputError(
+            f"predictor is {name!r}{did_you_mean(name, PREDICTORS)} but must be one of {known}"
+        )
+    stages = _stages(settings)
+    return stages if name == "history" else RuntimeHistory(stages)
+
+
+def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimes:
+    """Task times beside what ``others`` forecast, with a history of them if it ``learns``."""
+    if isinstance(others, TaskTimes):
+        return others
+    return TaskTimes(others, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
+
+
+def _stages(settings: Settings, runs: RunStore | None = None) -> StageHistory:
+    return StageHistory(
+        runs,
+        prior_alpha=settings[keys.RESERVATION_ALPHA],
+        prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
+    )
