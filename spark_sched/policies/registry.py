@@ -37,7 +37,6 @@ _BUILT_IN = {
     "reservation": "spark_sched.policies.reservation.policy:ReservationPolicy",
     "shortest-first": "spark_sched.policies.simple.shortest_first:ShortestFirstPolicy",
     "slearn": "spark_sched.policies.slearn.variants:SLearnPolicy",
-    "slearn-adaptive": "spark_sched.policies.slearn.variants:AdaptiveThinPolicy",
     "slearn-bayes": "spark_sched.policies.slearn.variants:BayesPolicy",
     "uwfq": "spark_sched.policies.simple.uwfq:UwfqPolicy",
 }

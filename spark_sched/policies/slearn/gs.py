@@ -16,7 +16,6 @@ from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
-from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
 from spark_sched.state import JobView, Snapshot, StageView
@@ -56,7 +55,6 @@ class GenericScheduler:
         queues: thresholds and weights.
         ratio: the sampling ratio's beginning: the paper's adaptive one.
         fixed_percent: a sampling ratio that never changes, instead.
-        adaptive_thin: the thin limit follows the load from ``thin_limit`` 3 on (§7).
         thin_by_history: thin jobs of which history knows something are sized by it instead (§7).
         doubts: whether history holds is checked by pilots now and then (§7).
     """
@@ -76,7 +74,6 @@ class GenericScheduler:
         queues: Queues | None = None,
         ratio: AdaptiveRatio | None = None,
         fixed_percent: float | None = None,
-        adaptive_thin: bool = False,
         thin_by_history: bool = False,
         doubts: bool = False,
     ) -> None:
@@ -87,7 +84,6 @@ class GenericScheduler:
         self._queues = Queues(first_ms=settings.options[FIRST_QUEUE]) if queues is None else queues
         self._ratio = AdaptiveRatio() if ratio is None else ratio
         self._fixed_percent = fixed_percent
-        self._thin = AdaptiveThinLimit() if adaptive_thin else None
         self._thin_by_history = thin_by_history
         self._doubts = Doubts() if doubts else None
 
@@ -101,9 +97,9 @@ class GenericScheduler:
     ) -> tuple[Plan, GsMemory]:
         before = memory
         if before is None:
-            before = GsMemory(ratio=self._ratio, thin=self._thin, doubts=self._doubts)
-        # 1. Jobs that ended since: how their sampling ratio did, and the thin limit they came under.
-        ratio, thin = before.ratio, before.thin
+            before = GsMemory(ratio=self._ratio, doubts=self._doubts)
+        # 1. Jobs that ended since: how their sampling ratio did.
+        ratio = before.ratio
         for key, old in before.jobs.items():
             if key in snapshot.jobs:
                 continue
@@ -113,16 +109,11 @@ class GenericScheduler:
             normalised_jct = (ended.ended_ms - old.started_ms) / ended.attained_ms
             if old.percent is not None:
                 ratio = ratio.ended(old.percent, normalised_jct)
-            if thin is not None and old.limit is not None:
-                thin = thin.ended(old.limit, normalised_jct)
         # 2. Every job's pilots and size.
         jobs: dict[str, JobMemory] = {}
         percent, doubts = ratio.percent(), before.doubts
         for key, job in snapshot.jobs.items():
             known = before.jobs.get(key) or JobMemory(job.started_ms)
-            if thin is not None and known.limit is None and known.undecided:
-                thin, limit = thin.came(job)
-                known = replace(known, limit=limit)
             forecast = forecasts.get(key, UNKNOWN)
             if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
                 recurs = (job.user, job.name)
@@ -137,7 +128,7 @@ class GenericScheduler:
                 ratio = ratio.next_job()
                 percent = ratio.percent()
         # 3. Queues, and within them by arrival.
-        return self._plan(snapshot, jobs, now_ms), GsMemory(jobs, ratio, thin, doubts)
+        return self._plan(snapshot, jobs, now_ms), GsMemory(jobs, ratio, doubts)
 
     # ---- one job ----
 
@@ -156,14 +147,13 @@ class GenericScheduler:
         if not job.stages:
             return known
         width = max([stage.tasks for stage in job.stages] + [each.tasks for each in expected])
-        limit = self._thin_limit if known.limit is None else known.limit
-        if width < limit:
+        if width < self._thin_limit:
             first = job.stages[0]
             prior = expected[first.index] if first.index < len(expected) else None
             if self._thin_by_history and self._sizing.task_ms((), prior) is not None:
                 return self._size(known, job, first.index, (), expected)
             return replace(known, thin=True, reason=f"{width} tasks: too few for pilots")
-        stage = next((p for p in job.stages if p.tasks >= limit), None)
+        stage = next((p for p in job.stages if p.tasks >= self._thin_limit), None)
         if stage is None:
             # Its wide stages come later: until then it is as good as thin.
             return replace(known, thin=True, reason="no stage wide enough for pilots so far")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts
-from spark_sched.policies.slearn.thin import AdaptiveThinLimit
 
 __all__ = ["GsMemory", "JobMemory"]
 
@@ -28,7 +27,6 @@ class JobMemory:
         counted: indices of the stages in that size.
         reason: how its size is known, for people.
         told_ms: what the pilots took that its size follows from.
-        limit: the thin limit in force when it came, if that adapts and is judged by this job; else None.
     """
 
     started_ms: int
@@ -41,7 +39,6 @@ class JobMemory:
     counted: frozenset[int] = frozenset()
     reason: str = ""
     told_ms: tuple[float, ...] = ()
-    limit: int | None = None
 
     @property
     def undecided(self) -> bool:
@@ -51,10 +48,9 @@ class JobMemory:
 
 @dataclass(frozen=True, slots=True)
 class GsMemory:
-    """All active jobs by key, the sampling ratio's record, the thin limit's if that adapts, and how far
-    history is doubted where it is asked."""
+    """All active jobs by key, the sampling ratio's record, and how far history is doubted where it is
+    asked."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)
-    thin: AdaptiveThinLimit | None = None
     doubts: Doubts | None = None

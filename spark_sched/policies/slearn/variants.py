@@ -8,7 +8,6 @@ from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, Pilot
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 
 __all__ = [
-    "AdaptiveThinPolicy",
     "BayesPolicy",
     "GsOraclePolicy",
     "PointEstPolicy",
@@ -26,14 +25,6 @@ class SLearnPolicy(GenericScheduler):
     ) -> None:
         sizing = PilotSizing(inverse_square_s)
         super().__init__(settings, sizing, name="slearn", thin_limit=thin_limit, fixed_percent=fixed_percent)
-
-
-class AdaptiveThinPolicy(GenericScheduler):
-    """SLearn with a thin limit that follows the load (§7)."""
-
-    def __init__(self, settings: PolicySettings) -> None:
-        sizing = PilotSizing(inverse_square_s)
-        super().__init__(settings, sizing, name="slearn-adaptive", thin_limit=THIN_LIMIT, adaptive_thin=True)
 
 
 class BayesPolicy(GenericScheduler):

@@ -293,7 +293,7 @@ _TABLE_9 = {
 
 
 def _table_9_runs(scale: Scale) -> list[Run]:
-    arms = ("3sigma-gs", *(f"slearn/{limit}" for limit in _LIMITS), "slearn-adaptive")
+    arms = ("3sigma-gs", *(f"slearn/{limit}" for limit in _LIMITS))
     return jct_runs(scale, map(Trace, TRACES), arms)
 
 
@@ -303,16 +303,13 @@ def _table_9(scale: Scale, results: Results) -> Figure:
         for limit, paper in zip(_LIMITS, _TABLE_9[like], strict=True):
             means, _ = speedups(scale, results, Trace(like), "3sigma-gs", f"slearn/{limit}")
             values.append(mean_value(f"{like}_limit_{limit}_average", "", paper, means))
-        means, _ = speedups(scale, results, Trace(like), "3sigma-gs", "slearn-adaptive")
-        values.append(mean_value(f"{like}_adaptive_average", "", None, means))
-    notes = _NOTES + " 'adaptive' is a limit that follows the load (the paper's §7 proposes one)."
     charts = by_trace(
         "thin limit, tasks",
         "speed-up over 3Sigma",
         values,
         lambda like: {f"{like}_limit_{limit}_average": float(limit) for limit in _LIMITS},
     )
-    return Figure("table9", "Speed-up over 3Sigma by thin limit", rows_of(values), values, notes, charts)
+    return Figure("table9", "Speed-up over 3Sigma by thin limit", rows_of(values), values, _NOTES, charts)
 
 
 TABLE_9 = FigureSpec("table9", "Speed-up over 3Sigma by thin limit", _table_9_runs, _table_9)
