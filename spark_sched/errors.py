@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 class BadInputError(ValueError):
-    """Something the user gave is wrong.
+    """The user's input is wrong.
 
     The message is one sentence that names the input, the value and the remedy. The command line prints it
     and exits with 2; no traceback.
@@ -15,11 +15,11 @@ class BadInputError(ValueError):
 
 
 class SparkSchedWarning(UserWarning):
-    """Something works, but not as the user may believe."""
+    """Something works differently from what the user may expect."""
 
 
 def nearest(value: str, options: Iterable[str]) -> str | None:
-    """The option that ``value`` is most likely a slip of, or None if none is near."""
+    """The option that ``value`` is most likely a typing error of, or None if none is similar."""
     folded = {option.casefold(): option for option in options}
     near = difflib.get_close_matches(value.casefold(), folded, n=1, cutoff=0.6)
     return folded[near[0]] if near else None

@@ -1,4 +1,4 @@
-"""Writing files that others see whole or not at all."""
+"""Write files atomically: readers see the whole file or none."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark_sched.errors import BadInputError
 
-#: Mode of a file that is its owner's alone.
+#: Mode of a file that only its owner can read and write.
 PRIVATE = 0o600
 
 

@@ -1,4 +1,4 @@
-"""What long work shows to people on standard error, and how it ends when they stop it."""
+"""Progress bars on standard error, and the exit status after an interruption."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 __all__ = ["EXIT_INTERRUPTED", "counting_bar", "progress_bar"]
 
-#: What a shell reports of a process that SIGINT ended: 128 + 2.
+#: The exit status that a shell reports for a process ended by SIGINT: 128 + 2.
 EXIT_INTERRUPTED = 130
 
 
 def progress_bar(*columns: ProgressColumn | str) -> Progress:
-    """A bar on standard error that is gone when it is done; nothing where that is no terminal."""
+    """A bar on standard error that disappears at its end. Without a terminal nothing is shown."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -23,7 +23,7 @@ def progress_bar(*columns: ProgressColumn | str) -> Progress:
 
 
 def counting_bar(unit: str = "") -> Progress:
-    """A bar of things done of how many, with the time that is left."""
+    """A bar with the number of finished items, their total and the remaining time."""
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     return progress_bar(

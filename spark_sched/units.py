@@ -19,7 +19,7 @@ def parse_time_ms(text: str) -> int:
     """Milliseconds of a whole number with a unit (``ms``, ``s``, ``m``/``min``, ``h``, ``d``).
 
     A unit is required: Spark itself reads a bare number as seconds for one key and milliseconds for the
-    next. Raises ValueError (the caller knows the input's name and words the sentence).
+    next. Raises ValueError; the caller knows the input's name and writes the message.
     """
     found = _TIME.fullmatch(text.strip().lower())
     if found is None:
@@ -59,7 +59,7 @@ def parse_moment_ms(text: str, now_ms: int) -> int:
 def format_time_ms(time_ms: int) -> str:
     """The shortest exact form: 600000 is ``10min``, 1500 is ``1500ms``. Raises ValueError below zero."""
     if time_ms < 0:
-        raise ValueError(f"{time_ms} ms is negative: a length of time is not")
+        raise ValueError(f"{time_ms} ms is negative, but a length of time must be at least 0")
     for unit in ("d", "h", "min", "s"):
         if time_ms and time_ms % _UNIT_MS[unit] == 0:
             return f"{time_ms // _UNIT_MS[unit]}{unit}"

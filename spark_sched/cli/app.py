@@ -1,4 +1,4 @@
-"""The command's root: subcommands are imported when they are run, so that ``--help`` stays quick."""
+"""The root command. Subcommands are imported only when they run, so that ``--help`` is fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from spark_sched import __version__
 from spark_sched.errors import BadInputError, did_you_mean
 
-# name -> (module, what --help says in one line). Each module has a click command of the name `command`.
+# name -> (module, its line in --help). Each module has a click command named `command`.
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
     "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
@@ -21,13 +21,13 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "whatif": ("spark_sched.cli.whatif", "Replay a Spark event log under other policies."),
     "predict": (
         "spark_sched.cli.predict",
-        "Learn runtimes from history; measure how well they are predicted.",
+        "Learn runtimes from history; measure the accuracy of predictions.",
     ),
     "reproduce": (
         "spark_sched.cli.reproduce",
         "Make a paper's figures and compare them with the paper's values.",
     ),
-    "trace": ("spark_sched.cli.trace", "Read, make and measure workloads: traces and Spark event logs."),
+    "trace": ("spark_sched.cli.trace", "Read, generate and measure workloads: traces and Spark event logs."),
 }
 
 
@@ -37,25 +37,25 @@ class Refusal(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence the way every command does."""
+        """Print the sentence as every command does."""
         click.echo(f"error: {self.format_message()}", file=file, err=file is None)
 
 
 class Failure(Refusal):
-    """Not the user's input: something of ours or of Spark's did not work."""
+    """A failure that the user's input did not cause."""
 
     exit_code = 1
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it runs."""
+    """A group that knows its commands by name and imports a command when it runs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table above: the order in which they are of use."""
+        """Names in the order of the table above, which is the order in which users need them."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command's module. A name that is none gets None, as click expects."""
+        """Import the command's module. Returns None for an unknown name, as click expects."""
         if cmd_name not in _COMMANDS:
             return None
         command = importlib.import_module(_COMMANDS[cmd_name][0]).command
@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with our sentence for a name that is no command."""
+        """As click's, with this project's message for an unknown command."""
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             raise Refusal(
                 f"unknown command {args[0]!r}{did_you_mean(args[0], _COMMANDS)}: try `spark-sched --help`"
@@ -73,12 +73,12 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List commands from the table alone: importing them all would cost a second."""
+        """List commands from the table: importing all of them would take a second."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; bad input is one sentence, never a traceback."""
+        """Run a command. Bad input gives one sentence, never a traceback."""
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -102,7 +102,7 @@ def _usage_sentence(error: click.UsageError) -> str:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="spark-sched")
 def app() -> None:
-    """Keeps the jobs of one Spark application fair, deadline-aware and isolated.
+    """Schedule the jobs of one Spark application: isolation, deadlines, fair shares.
 
     \b
     Examples:

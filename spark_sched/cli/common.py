@@ -16,7 +16,7 @@ DEFAULT_MASTER = "local[*]"
 
 _PLANNER_PREFIX = PREFIX + "planner."
 
-#: What pip installs for a module that a plain installation lacks.
+#: The argument of pip install for a module that a plain installation lacks.
 _INSTALLED_BY = {
     "jinja2": "'spark-sched[report]'",
     "matplotlib": "'spark-sched[report]'",
@@ -28,7 +28,7 @@ _INSTALLED_BY = {
 
 @contextmanager
 def needing(what: str) -> Iterator[None]:
-    """Around a command's imports. Raises BadInputError naming what to install."""
+    """Wraps a command's imports. Raises BadInputError that names the package to install."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -52,11 +52,9 @@ def parse_assignments(option: str, assignments: Iterable[str]) -> dict[str, str]
 
 
 def check_properties(properties: Mapping[str, str]) -> None:
-    """Check every ``spark.sched.*`` entry as the planner will, names included. Raises BadInputError."""
+    """Check every ``spark.sched.*`` entry as the planner does, names included. Raises BadInputError."""
     settings = validate(properties)
-    if any(
-        name.startswith((_PLANNER_PREFIX, POLICY_PREFIX)) for name in properties
-    ):  # the defaults need no look
+    if any(name.startswith((_PLANNER_PREFIX, POLICY_PREFIX)) for name in properties):  # defaults are valid
         from spark_sched.policies import check_settings
 
         check_settings(settings)

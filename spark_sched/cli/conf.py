@@ -14,21 +14,27 @@ _COMMENT = "Attaches spark_sched to an unmodified Spark: spark-submit --properti
 
 
 @click.command("conf")
-@click.option("--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Where to run.")
-@click.option("--set", "assignments", multiple=True, metavar="K=V", help="A further property; repeatable.")
+@click.option(
+    "--master", default=DEFAULT_MASTER, show_default=True, metavar="INNER", help="Inner master to run on."
+)
+@click.option("--set", "assignments", multiple=True, metavar="K=V", help="Another property; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option("--class-path", is_flag=True, help="Print the path of the bridge's jar and nothing else.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file instead.")
+@click.option("--class-path", is_flag=True, help="Print only the path of the bridge's jar.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write to this file instead of standard output.",
+)
 def command(
     master: str, assignments: tuple[str, ...], as_json: bool, class_path: bool, out: Path | None
 ) -> None:
     """Print the properties that run an application on INNER under spark_sched.
 
     INNER is local, local[N], local[*], local[N,F], local-cluster[executors,cores,memory_mb],
-    spark://host:port[,host:port], yarn or k8s://https://host:port. The bridge is compiled first if that was
-    not done yet.
+    spark://host:port[,host:port], yarn or k8s://https://host:port. If the bridge has not been compiled yet,
+    this compiles it first.
 
-    spark-submit reads its properties file twice, so give it a file: it refuses a pipe such as <(…) of bash.
+    spark-submit reads its properties file twice, so pass a file, not a pipe such as <(…) of bash.
 
     \b
     Examples:

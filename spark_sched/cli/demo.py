@@ -1,4 +1,4 @@
-"""``spark-sched demo``: the main job, on a local cluster."""
+"""``spark-sched demo``: stock Spark and spark_sched compared on a local cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 @click.command("demo")
 @click.option(
-    "--quick", is_flag=True, help="One run each on smaller sizes, within five minutes on two cores."
+    "--quick", is_flag=True, help="One run of each on smaller inputs: at most five minutes on two cores."
 )
 @click.option(
     "--out",
@@ -19,7 +19,9 @@ import click
     metavar="DIR",
     help="Folder for report.html and results.json.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Decides inputs, batches and run order.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Determines inputs, batches and run order."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 @click.pass_context
 def command(context: click.Context, quick: bool, out: Path, seed: int, as_json: bool) -> None:

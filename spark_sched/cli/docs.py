@@ -18,7 +18,8 @@ _HEAD = f"""<!-- Generated: do not edit. Change the command in spark_sched/cli, 
 
 # Command line
 
-Results go to standard output; progress and notes go to standard error. The exit status is 0 for success,
+This page lists every command and option. Results go to standard output; progress and notes go to standard
+error. The exit status is 0 for success,
 2 for wrong input (one sentence names the input and the remedy) and 1 for any
 other failure.
 """
@@ -52,7 +53,7 @@ def _usage(command: click.Command, context: click.Context, name: str) -> str:
 
 
 def _help(command: click.Command) -> Iterator[str]:
-    """The help text; click prints a paragraph after a backspace as it stands: examples."""
+    """The help text. Click prints a paragraph after a backspace unchanged: examples."""
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(command.help or "")):
         if not paragraph.startswith("\b"):
             yield f"{paragraph}\n"

@@ -32,7 +32,7 @@ _LOG_TAIL_LINES = 15
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found; ``remedy`` is empty when all is well."""
+    """The result of one check; ``remedy`` is empty if there is no problem."""
 
     check: str
     state: Literal["ok", "warning", "wrong"]
@@ -41,7 +41,7 @@ class Finding:
 
 
 def examine(properties: dict[str, str]) -> Iterator[Finding]:
-    """Findings, each building on those before it; stops where going on is senseless."""
+    """Findings in order. Each check needs those before it, so a failed one ends the list."""
     yield _python()
     for name, check in (
         ("java", _java),
@@ -63,7 +63,7 @@ def _finding(name: str, check: Callable[[], str]) -> Finding:
     except BridgeError as error:
         return Finding(name, "wrong", str(error), "fix the Scala sources, or reinstall spark-sched")
     except BadInputError as error:
-        # Our sentences end in ": <remedy>"; those of a range say "must be …" and are remedy enough.
+        # Messages end in ": <remedy>", except those that state a range ("must be …").
         found, _, remedy = str(error).rpartition(": ")
         return Finding(name, "wrong", found or str(error), remedy if found else "correct it")
 
@@ -100,11 +100,11 @@ def _loopback() -> str:
             listener.bind(("127.0.0.1", 0))
             listener.listen(1)
             with socket.create_connection(listener.getsockname(), timeout=5):
-                return "127.0.0.1 takes connections"
+                return "127.0.0.1 accepts connections"
     except OSError as error:
         raise BadInputError(
-            f"127.0.0.1 takes no connection ({error.strerror or error}): bring up the loopback interface or "
-            "fix the firewall, as planner and driver talk over it"
+            f"127.0.0.1 accepts no connection ({error.strerror or error}): bring up the loopback interface "
+            "or fix the firewall, because planner and driver communicate over it"
         ) from None
 
 
@@ -113,7 +113,7 @@ def _configuration(properties: dict[str, str]) -> str:
         check_inner_master(master)
     check_properties(properties)
     ours = sum(name.startswith("spark.sched.") for name in properties)
-    return f"{ours} settings of spark.sched given, all valid" if ours else "every setting at its default"
+    return f"{ours} spark.sched settings given, all valid" if ours else "every setting has its default"
 
 
 def _job(properties: dict[str, str]) -> Iterator[Finding]:
@@ -132,7 +132,7 @@ def _job(properties: dict[str, str]) -> Iterator[Finding]:
             )
             log = done.stdout + done.stderr
         except subprocess.TimeoutExpired:
-            log = f"no end after {_JOB_TIMEOUT_S} s"
+            log = f"it did not end within {_JOB_TIMEOUT_S} s"
         if not report_file.exists():
             tail = "\n".join(log.strip().splitlines()[-_LOG_TAIL_LINES:])
             yield Finding(
@@ -151,18 +151,19 @@ def _judge(report: dict[str, int]) -> Iterator[Finding]:
         what = "ran, but on Spark's own scheduler" if report["right"] else "gave a wrong result"
         yield Finding("job", "wrong", f"a job on {where} {what}", "report this with the output of --json")
     if report["plans_accepted"]:
-        yield Finding("planner", "ok", f"{report['plans_accepted']} plans followed")
+        yield Finding("planner", "ok", f"{report['plans_accepted']} plans applied")
     else:
         yield Finding(
             "planner",
             "warning",
-            f"no plan was followed ({report['planner_starts']} starts), the configured rules applied",
-            "look for PlannerProcess in the driver's log, and at spark.sched.planner.python",
+            f"no plan was applied ({report['planner_starts']} planner starts), so the configured rules "
+            "applied",
+            "look for PlannerProcess in the driver's log, and check spark.sched.planner.python",
         )
 
 
 @click.command("doctor")
-@click.option("--master", default=DEFAULT_MASTER, metavar="INNER", help="Check this master too.")
+@click.option("--master", default=DEFAULT_MASTER, metavar="INNER", help="Also check this master.")
 @click.option("--properties-file", type=click.Path(path_type=Path), help="Check the settings in this file.")
 @click.option("--conf", "assignments", multiple=True, metavar="K=V", help="Check this setting; repeatable.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -174,9 +175,9 @@ def command(
     assignments: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Check Python, Java, Spark, bridge and settings, then run a tiny job.
+    """Check Python, Java, Spark, the bridge and the settings, then run a small job.
 
-    Every problem comes with a remedy. The exit status is 2 if something is wrong.
+    The output names a remedy for every problem. The exit status is 2 if a check fails.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""``spark-sched predict``: what history says about runtimes, and how far it can be trusted."""
+"""``spark-sched predict``: learn runtimes, and measure how accurately they are predicted."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ THIN = 3
 
 @click.group("predict")
 def command() -> None:
-    """Learn runtimes from history, and measure how well they are predicted.
+    """Learn runtimes from history, and measure the accuracy of predictions.
 
-    docs/explanation/prediction.md says how and with what result.
+    docs/explanation/prediction.md explains the method.
 
     \b
     Examples:
@@ -38,17 +38,19 @@ def command() -> None:
 
 @command.command("eval")
 @click.argument("trace", type=_PATH)
-@click.option("--format", "format_", metavar="NAME", help="The input's format; found from its content.")
+@click.option(
+    "--format", "format_", metavar="NAME", help="The input's format; by default found from its content."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
-    """Predictor accuracy on TRACE, in the order of time, the second half scored.
+    """Measure predictor accuracy on the second half of TRACE.
 
-    Every job is predicted when it is submitted from jobs that ended before, and learned when it ends. Shown
-    are the share of finished jobs whose estimate is off by a factor of two or more, and how often runtimes
-    fell into the predicted intervals, before and after calibration.
+    In the order of time, every job is predicted at its submission from the jobs that ended before, and
+    learned at its end. Prints the share of finished jobs whose estimate is off by a factor of two or more,
+    and how often runtimes are in the predicted intervals, before and after calibration.
 
-    Where the trace has task durations: how much mean task times vary over time and over space, and how far
-    job sizes by pilots, by history and by both are off (docs/explanation/slearn.md).
+    If the trace has task durations, also prints how much mean task times vary over time and over space, and
+    the error of job sizes estimated from pilots, from history and from both (docs/explanation/slearn.md).
 
     \b
     Examples:
@@ -72,13 +74,13 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     with _progress(f"sizing {trace.name}") as tell:
         tasks = evaluate_tasks(measured, progress=tell)
     if not jobs and tasks is None:
-        raise BadInputError(f"{trace} has no job with an arrival: nothing can be predicted in order of time")
+        raise BadInputError(f"{trace} has no job with an arrival time: predictions need the order of jobs")
     found: dict[str, Any] = {}
     with _progress(f"predicting {trace.name}") as tell:
         try:
             found = evaluate(jobs, progress=tell)
         except BadInputError as error:
-            # A trace of tasks alone, without arrivals or runtimes of jobs, still tells of sizes.
+            # A trace with tasks but without arrivals or runtimes of jobs still has job sizes.
             if tasks is None:
                 raise BadInputError(f"{trace}: {error}") from None
     document = {
@@ -97,7 +99,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
         if tasks is not None:
             _print_tasks(tasks, "jobs")
         if tasks is not None and tasks["stages"] is not None:
-            _print_tasks(tasks["stages"], "stages, each by itself,")
+            _print_tasks(tasks["stages"], "stages, each separately,")
         for reason, count in sorted(left_out.items()):
             click.echo(f"not used: {count:,} {reason}", err=True)
     say_left_out(reader)
@@ -108,14 +110,16 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
 @click.option(
     "--history",
     metavar="PATH|URL",
-    help="Where to keep it, as spark.sched.history.path: a SQLite file or postgresql://…",
+    help="The history, as in spark.sched.history.path: a SQLite file or postgresql://…",
 )
-@click.option("--format", "format_", metavar="NAME", help="The inputs' format; found from their content.")
+@click.option(
+    "--format", "format_", metavar="NAME", help="The inputs' format; by default found from their content."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None, as_json: bool) -> None:
     """Learn runtimes from event logs (or traces) into a history that planners use.
 
-    Each log is learned whole or not at all, and once: one that was learned before is passed over.
+    Each log is learned completely or not at all. A log that was learned before is skipped.
 
     \b
     Examples:
@@ -145,7 +149,7 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
             if store.add_source(source, found):
                 row.update(learned=len(found), known=False)
         rows.append(row)
-    # What planners start from: the state, so that they need not go through the jobs.
+    # Saves the state, so that planners need not read all jobs.
     sigma = store.load()
     store.close()
     document = {
@@ -183,7 +187,7 @@ def _print(document: dict[str, Any]) -> None:
     table = Table("estimate", "off by 2× or more", "answered", "off among answered", "NMAE")
     for key, title in (
         ("point", "3σPredict, point"),
-        ("best_expert", "3σPredict, best expert's own"),
+        ("best_expert", "3σPredict, best expert's own estimate"),
         ("last_20_of_user_and_name", "median of last 20, user and name"),
     ):
         row = document[key]
@@ -195,7 +199,7 @@ def _print(document: dict[str, Any]) -> None:
             f"{row['nmae']:.3f}",
         )
     console.print(table)
-    table = Table("intervals", "80 % holds", "95 % holds", "80 %: high / low, median")
+    table = Table("intervals", "in 80 %", "in 95 %", "80 %: high / low, median")
     for kind in ("history", "calibrated"):
         coverage = document["coverage_pct"][kind]
         width = document["width_of_80_pct_interval"][kind]
@@ -232,8 +236,8 @@ def _print_tasks(tasks: dict[str, Any], what: str) -> None:
         "queue",
         "pilots",
         "90 %",
-        caption="error: of job sizes, figure 2; queue: in the right one, table 7; 90 %: how often\n"
-        "the sampled stage's tasks took what they were said to take with that chance",
+        caption="error: of job sizes (figure 2); queue: share of jobs in the right queue (table 7);\n"
+        "90 %: how often the 90 % interval has the mean task time of the sampled stage",
         caption_justify="left",
     )
     for name, row in tasks["predictors"].items():

@@ -1,4 +1,4 @@
-"""``spark-sched reproduce``: the papers' figures beside our numbers."""
+"""``spark-sched reproduce``: the papers' figures beside this project's values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULT_OUT = Path("spark-sched-reproduce")
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder for report.html, results.json and finished runs, which are taken up again.  [default: "
+    help="Folder for report.html, results.json and finished runs, which are reused.  [default: "
     "spark-sched-reproduce; with --json none]",
 )
 @click.option(
@@ -42,10 +42,13 @@ _DEFAULT_OUT = Path("spark-sched-reproduce")
     default=1,
     show_default=True,
     metavar="N",
-    help="The seeds are this one and those that follow it: figures on others than ours.",
+    help="First of the consecutive seeds; the published figures begin at 1.",
 )
 @click.option(
-    "--workers", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per processor]"
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Number of processes.  [default: one per processor]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
 @click.pass_context
@@ -60,7 +63,7 @@ def command(
     workers: int | None,
     as_json: bool,
 ) -> None:
-    """Make a paper's figures and print them beside the paper's values, with what differs and why.
+    """Make a paper's figures, print them beside the paper's values, and explain differences.
 
     \b
     Papers and figures:
@@ -110,5 +113,5 @@ def _print(figures: Sequence[Figure]) -> None:
 
     from spark_sched.experiments.reproduce.report import print_figures
 
-    # A pipe has no width: wide enough for every column then.
+    # A pipe has no width, so use one that fits every column.
     print_figures(figures, Console() if sys.stdout.isatty() else Console(width=160))

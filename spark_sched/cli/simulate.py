@@ -33,9 +33,13 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder for report.html, results.json, jobs.parquet and tasks.parquet.",
 )
-@click.option("--arm", "only", multiple=True, metavar="NAME", help="Run these arms only.")
+@click.option("--arm", "only", multiple=True, metavar="NAME", help="Run only this arm; repeatable.")
 @click.option(
-    "--seed", "seeds", multiple=True, type=click.IntRange(min=0), help="Instead of the file's seeds."
+    "--seed",
+    "seeds",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Seed to use instead of the file's; repeatable.",
 )
 @click.option(
     "--jobs", "shown", type=click.IntRange(min=0), default=0, metavar="N", help="Show N jobs per run."
@@ -60,8 +64,8 @@ def command(
 ) -> None:
     """Run an experiment: a cluster, a workload, policies and seeds from a TOML file.
 
-    Prints a table per class of jobs for every arm, means over the seeds; jobs that did not end are counted.
-    docs/explanation/simulator.md lists the file's keys; conf/experiments has files to begin with.
+    Prints a row per arm and class of jobs, with means over the seeds; jobs that did not end are counted.
+    docs/explanation/simulator.md lists the file's keys; conf/experiments has example files.
 
     \b
     Examples:
@@ -83,10 +87,10 @@ def command(
     try:
         document = _run(plan, arms, tuple(dict.fromkeys(seeds)) or plan.seeds, out, shown, place)
     except KeyboardInterrupt:
-        click.echo("interrupted: everything is stopped, nothing was written", err=True)
+        click.echo("interrupted: all runs are stopped, nothing was written", err=True)
         context.exit(EXIT_INTERRUPTED)
     except RuntimeError as error:
-        # Only where --on was given is its module there, and only it raises this.
+        # Only the module of --on raises this error, and it is loaded only if --on is given.
         spread = sys.modules.get("spark_sched.experiments.simulate.spread")
         if spread is None or not isinstance(error, spread.SpreadError):
             raise
@@ -100,7 +104,7 @@ def command(
 
 
 def _report(out: Path, document: dict[str, Any]) -> None:
-    """The page is for people: without the packages it needs the results are complete all the same."""
+    """Write the page for people. Without its packages the other results are still complete."""
     try:
         from spark_sched.experiments.simulate.page import write_report
 
@@ -204,7 +208,7 @@ def _print(document: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    # A pipe has no width: wide enough for every column then.
+    # A pipe has no width, so use one that fits every column.
     console = Console() if sys.stdout.isatty() else Console(width=140)
     columns = [column for column in _CLASSES if column[0] not in _RARE or _occurs(document, column[0])]
     seeds = [run["seed"] for run in document["arms"][0]["runs"]]

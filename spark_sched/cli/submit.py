@@ -146,11 +146,11 @@ def _run(command: list[str], environment: Mapping[str, str]) -> int:
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="APP [ARGUMENTS]")
 @click.pass_context
 def command(context: click.Context, arguments: tuple[str, ...]) -> None:
-    """Run spark-submit with the scheduler attached; all its options are passed on.
+    """Run spark-submit with the scheduler attached. All options of spark-submit are passed on.
 
-    --master takes the inner master (default local[*]). --conf, --properties-file and spark-defaults.conf
-    count as they do for spark-submit, and spark.sched.* settings in them are checked first. The exit status
-    is spark-submit's.
+    --master is the inner master (default local[*]). --conf, --properties-file and spark-defaults.conf have
+    the same effect as for spark-submit; spark.sched.* settings in them are checked first. The exit status
+    is that of spark-submit.
 
     \b
     Examples:

@@ -18,20 +18,24 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _FORMAT = click.option(
-    "--format", "format_", metavar="NAME", help="The input's format; found from its content if not given."
+    "--format", "format_", metavar="NAME", help="The input's format; by default found from its content."
 )
 _EXECUTORS = click.option(
-    "--executors", type=int, metavar="N", help="tpch_profiles: take the durations measured with N executors."
+    "--executors", type=int, metavar="N", help="tpch_profiles: use the durations measured with N executors."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 _SEED = click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same bytes."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same bytes.",
 )
 
 
 @click.group("trace")
 def command() -> None:
-    """Read, make and measure workloads.
+    """Read, generate and measure workloads.
 
     Inputs are public traces (Google 2011 and 2019, Alibaba 2018, SWF, SWIM, Hawk, stage profiles), Spark
     event logs (plain, gzip, zstd, rolling directories) and this command's own Parquet files.
@@ -55,7 +59,7 @@ command.add_command(evictions)
 @_EXECUTORS
 @_JSON
 def stats(path: Path, format_: str | None, executors: int | None, as_json: bool) -> None:
-    """What the papers print about a trace: runtimes, variation, bursts, shapes.
+    """Print the statistics of a trace that the papers use: runtimes, variation, bursts, tail shapes.
 
     \b
     Examples:
@@ -91,7 +95,7 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
 @_EXECUTORS
 @_JSON
 def convert(source: Path, out: Path, format_: str | None, executors: int | None, as_json: bool) -> None:
-    """Write IN as one Parquet file OUT, in bounded memory; OUT appears whole or not at all.
+    """Write IN as one Parquet file OUT, in bounded memory. OUT is written completely or not at all.
 
     \b
     Example:
@@ -114,7 +118,7 @@ def convert(source: Path, out: Path, format_: str | None, executors: int | None,
 
 @command.group("generate")
 def generate() -> None:
-    """Draw a workload and write it as Parquet. docs/reference/traces.md has the distributions."""
+    """Generate a workload and write it as Parquet. docs/reference/traces.md has the distributions."""
 
 
 @generate.command("e2e")
@@ -122,7 +126,9 @@ def generate() -> None:
 @_SEED
 @click.option("--nodes", default=256, show_default=True, help="One-slot nodes of the cluster.")
 @click.option("--hours", default=5.0, show_default=True, help="Length of the workload.")
-@click.option("--load", default=1.4, show_default=True, help="Offered work over the cluster's capacity.")
+@click.option(
+    "--load", default=1.4, show_default=True, help="Offered work divided by the cluster's capacity."
+)
 @click.option("--slo-share", default=0.5, show_default=True, help="Share of that work with deadlines.")
 @click.option(
     "--slack",
@@ -133,9 +139,17 @@ def generate() -> None:
 )
 @click.option("--c2", default=4.0, show_default=True, help="Squared coefficient of variation of the gaps.")
 @click.option("--partitions", default=8, show_default=True, help="Equal partitions of the cluster.")
-@click.option("--preferred-share", default=0.75, show_default=True, help="Share of them an SLO job prefers.")
 @click.option(
-    "--elsewhere-factor", default=1.5, show_default=True, help="Its runtime elsewhere, over runtime there."
+    "--preferred-share",
+    default=0.75,
+    show_default=True,
+    help="Share of the partitions that an SLO job prefers.",
+)
+@click.option(
+    "--elsewhere-factor",
+    default=1.5,
+    show_default=True,
+    help="Runtime of an SLO job elsewhere, divided by its runtime on preferred partitions.",
 )
 @click.option("--classes-from", type=_PATH, help="Fit the job classes to this trace (default: Google 2011).")
 @_JSON
@@ -147,7 +161,7 @@ def generate_e2e(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """3Sigma's E2E workload: SLO and best-effort jobs with bursty arrivals at a set load (§5)."""
+    """3Sigma's E2E workload: SLO and best-effort jobs with bursty arrivals at a given load (§5)."""
     _need_pyarrow()
     from spark_sched.traces.generators import e2e
     from spark_sched.traces.generators.classes import fit_classes
@@ -208,19 +222,19 @@ def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> N
 @click.option(
     "--like", default="google2011", show_default=True, help="2sigma, google2011, google2019 or mix."
 )
-@click.option("--jobs", default=1250, show_default=True, help="Jobs that offer the load.")
-@click.option("--history", default=2500, show_default=True, help="Jobs before them.")
-@click.option("--slots", default=150, show_default=True, help="Slots that the load is for.")
+@click.option("--jobs", default=1250, show_default=True, help="Jobs that make up the load.")
+@click.option("--history", default=2500, show_default=True, help="Earlier jobs, as history.")
+@click.option("--slots", default=150, show_default=True, help="Slots that the load refers to.")
 @click.option("--programs", default=60, show_default=True, help="Recurring programs.")
 @click.option("--dag", is_flag=True, help="Jobs are chains of 2 to 5 stages (§6).")
 @click.option(
     "--updated",
     type=float,
-    help="Share of programs that change after history.  [default: 0.2 for google2011, else 0]",
+    help="Share of programs that change permanently after history.  [default: 0.2 for google2011, else 0]",
 )
 @_JSON
 def generate_recurring(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:
-    """Recurring programs whose runs and tasks vary as SLearn's traces do (table 4)."""
+    """Recurring programs whose runs and tasks vary as in SLearn's traces (table 4)."""
     _need_pyarrow()
     from spark_sched.traces.generators import recurring
 
@@ -264,9 +278,9 @@ def _check_out(out: Path, source: Path | None = None) -> None:
     if out.is_dir():
         raise BadInputError(f"{out} is a folder: name a file in it")
     if source is not None and source.exists() and out.exists() and source.samefile(out):
-        raise BadInputError(f"{out} is the input as well: name another file to write")
+        raise BadInputError(f"{out} is also the input: name another file to write")
 
 
 def _need_pyarrow() -> None:
     with needing("trace"):
-        import pyarrow  # noqa: F401  # asked for here so that the answer is a sentence
+        import pyarrow  # noqa: F401  # imported here so that its absence gives one sentence

@@ -30,8 +30,8 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
     """Attribute evictions to machine failure, memory or disk excess, or a task of higher priority.
 
-    PATH holds task_events/part-*, and may hold machine_events and task_usage. An eviction can have several
-    causes. Prints tables 5.1 and 5.2 and figure 5.2 of the priority scheduling thesis.
+    PATH contains task_events/part-*, and optionally machine_events and task_usage. An eviction can have
+    several causes. Prints tables 5.1 and 5.2 and figure 5.2 of the priority scheduling thesis.
     docs/explanation/evictions.md has the definitions.
 
     \b
@@ -67,7 +67,7 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
     for note, count in sorted(report.notes.items()):
         click.echo(f"note: {note} ({count:,})", err=True)
     if report.bad_rows:
-        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows were left out as unreadable:", err=True)
+        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
         for row in report.examples:
             click.echo(f"  {row}", err=True)
 

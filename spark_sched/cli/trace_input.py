@@ -1,4 +1,4 @@
-"""A trace as a command's input: read behind a progress bar, with what was left out of it said at the end."""
+"""A trace as a command's input: a progress bar while it is read, and a list of skipped rows at the end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[TraceReader]:
-    """An open reader with a progress bar on standard error while a person may be watching."""
+    """An open reader with a progress bar on standard error if that is a terminal."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
     from spark_sched.traces import open_trace
@@ -32,10 +32,10 @@ def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[
 
 
 def say_left_out(reader: TraceReader) -> None:
-    """Say on standard error which rows could not be read and what was not used."""
+    """Print on standard error which rows could not be read or were not used."""
     report = reader.report
     if report.bad_rows:
-        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows were left out as unreadable:", err=True)
+        click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
         for row in report.examples:
             click.echo(f"  {row}", err=True)
         if report.bad_rows > len(report.examples):

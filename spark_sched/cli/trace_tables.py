@@ -43,7 +43,7 @@ def _overview(document: dict[str, Any]) -> Table:
         "span of arrivals": _number(stats["span_s"], "s"),
         "work": _number(stats["work_slot_s"], "slot·s"),
         "slots busy, mean": _number(stats["mean_slots_busy"]),
-        "rows left out": f"{document['report']['bad_rows']:,} of {document['report']['rows']:,}",
+        "rows skipped": f"{document['report']['bad_rows']:,} of {document['report']['rows']:,}",
     }
     for name, value in rows.items():
         if value:

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     "priorities",
     multiple=True,
     metavar="JOB=N",
-    help="Try this priority for jobs of that name (* for any text); repeatable.",
+    help="Try this priority for jobs of that name (* matches any text); repeatable.",
 )
 @click.option(
     "--predictor",
     type=click.Choice(["none", "history", "3sigma", "oracle"]),
     default="3sigma",
     show_default=True,
-    help="What the tried policies know of jobs.",
+    help="What the tried policies know about jobs.",
 )
 @click.option(
     "--pools",
@@ -48,11 +48,12 @@ if TYPE_CHECKING:
     type=click.Choice(["auto", "recorded", "one-by-one"]),
     default="auto",
     show_default=True,
-    help="Jobs come when they came, or each after the one before it; auto: as the log looks.",
+    help="recorded: jobs arrive at their recorded times; one-by-one: each arrives when the previous one "
+    "ends; auto: one-by-one if no two jobs of the log overlap.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
-    "--jobs", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Jobs in the table."
+    "--jobs", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Rows of the table."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON document.")
 def command(
@@ -67,11 +68,11 @@ def command(
     shown: int,
     as_json: bool,
 ) -> None:
-    """Replay Spark event logs, and say what other policies and settings would have made of them.
+    """Replay Spark event logs under other policies, settings and priorities.
 
     An EVENTLOG is a file (plain or compressed), a rolling directory or a folder of logs, of stock Spark or of
-    this scheduler. The error of the replay as it really ran comes first.
-    docs/explanation/whatif.md says how it works.
+    this scheduler. The first line is the error of the replay under the policy that really ran.
+    docs/explanation/whatif.md explains the method.
 
     \b
     Examples:
@@ -141,16 +142,16 @@ def _answers(paths: tuple[Path, ...], question: Question) -> dict[str, Any]:
             except BadInputError as error:
                 if len(logs) == 1:
                     raise
-                # One log of many that cannot be used does not take the others' answers away.
+                # If one of several logs cannot be used, the others are still replayed.
                 refused.append({"log": str(log), "reason": str(error)})
-                bar.console.print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
+                bar.console.print(f"skipped: {error}", markup=False, highlight=False, soft_wrap=True)
     if not answers:
         raise BadInputError(f"none of {len(logs)} logs can be replayed; the first: {refused[0]['reason']}")
     return {"logs": answers, "left_out": refused, "together": _together(answers)}
 
 
 def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """Jobs of all logs and the share of them that the replays got right."""
+    """The number of jobs in all logs, and the share whose replay is within 10 %."""
     jobs = sum(log["replay"]["jobs"] for log in answers)
     right = sum((log["replay"]["within_10_percent"] or 0.0) * log["replay"]["jobs"] for log in answers)
     return {"logs": len(answers), "jobs": jobs, "within_10_percent": right / jobs if jobs else None}
@@ -171,7 +172,7 @@ def _print(log: Mapping[str, Any], shown: int) -> None:
         table = Table(
             caption="completion times in s" if log["jobs"] <= shown else f"the first {shown} jobs, s"
         )
-        for heading in ("job", "priority", "really", *(arm["arm"] for arm in log["arms"])):
+        for heading in ("job", "priority", "recorded", *(arm["arm"] for arm in log["arms"])):
             table.add_column(heading, justify="left" if heading == "job" else "right")
         others = [{row["job"]: row for row in arm["jobs"]} for arm in log["arms"]]
         for row in log["arms"][-1]["jobs"][:shown]:

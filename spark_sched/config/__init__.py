@@ -1,4 +1,4 @@
-"""Every setting, declared once: name, unit, check, default, doc and the version that brought it."""
+"""Every setting, declared once: name, unit, check, default, doc and the version that introduced it."""
 
 from spark_sched.config.keys import ALL, BY_NAME, JOB_PREFIX, POLICY_PREFIX, PREFIX, ConfigKey
 from spark_sched.config.masters import SCHEME, check_inner_master, wrap_master

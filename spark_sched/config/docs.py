@@ -15,24 +15,25 @@ _HEAD = f"""<!-- Generated: do not edit. Change spark_sched/config/keys.py, then
 
 # Configuration
 
-A wrong key, unit or range stops the application with one sentence before any executor starts.
-Times are whole numbers with a unit: `ms`, `s`, `m` or `min`, `h`, `d`.
+This page lists every setting of the scheduler, and the marks of a job. A wrong key, unit or value stops
+the application with a message before any executor starts. Times are whole numbers with a unit: `ms`, `s`,
+`m` or `min`, `h`, `d`.
 
 ## The master
 
 `spark.master` is `spark-sched:` followed by the master to run on:
 
-| inner master | runs on | tried |
+| inner master | runs on | tested |
 |---|---|---|
-| `local`, `local[N]`, `local[*]`, `local[N,F]`, `local[*,F]` | threads of the driver | tested |
-| `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | tested |
-| `spark://host:port[,host:port]` | a standalone cluster | tested |
-| `yarn` | YARN | **not run**: builds Spark's own backend for it |
-| `k8s://https://host:port` | Kubernetes | **not run**: builds Spark's own backend for it |
+| `local`, `local[N]`, `local[*]`, `local[N,F]`, `local[*,F]` | threads of the driver | yes |
+| `local-cluster[executors,cores,memory_mb]` | executor processes on this machine | yes |
+| `spark://host:port[,host:port]` | a standalone cluster | yes |
+| `yarn` | YARN | **not run**; the manager builds Spark's own backend |
+| `k8s://https://host:port` | Kubernetes | **not run**; the manager builds Spark's own backend |
 
-`spark-sched conf --master INNER` prints this and the other properties that attach the scheduler.
+`spark-sched conf --master INNER` prints `spark.master` and the other properties that attach the scheduler.
 
-Options of policies, `spark.sched.policy.NAME.OPTION`, are listed [on a page of their own](policy-options.md).
+[Options of policies](policy-options.md), `spark.sched.policy.NAME.OPTION`, are on a separate page.
 
 ## Properties of the application
 """
@@ -40,9 +41,10 @@ Options of policies, `spark.sched.policy.NAME.OPTION`, are listed [on a page of 
 _JOB_HEAD = """
 ## Marks of one job
 
-Local properties of a thread, which `spark_sched.job(...)` sets and takes back; in SQL, `SET key=value`. As a
-job tag (Spark Connect), `sched:priority=10` is `spark.sched.job.priority` with the value 10. A mark that
-cannot be read is ignored with a warning in the driver's log, as a running application is not worth stopping.
+Marks are local properties of a thread. `spark_sched.job(...)` sets them and removes them at the end of its
+block; in SQL use `SET key=value`. As a job tag (Spark Connect), `sched:priority=10` is
+`spark.sched.job.priority` with the value 10. A mark that cannot be read is ignored with a warning in the
+driver's log; it does not stop the application.
 """
 
 

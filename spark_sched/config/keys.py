@@ -24,7 +24,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 @dataclass(frozen=True)
 class ConfigKey(Generic[T]):
-    """A setting: its full name, kind of value, default (as text), doc and the version that brought it.
+    """A setting: its full name, kind of value, default (as text), doc and the version that introduced it.
 
     ``kind`` is "application" for properties of the whole application and "job" for local properties that
     mark the work of one thread. A job key's default is empty: the mark is absent.
@@ -48,80 +48,82 @@ RESERVATION_ISOLATION = ConfigKey(
     "spark.sched.reservation.isolation",
     values.number(0, 1),
     "1.0",
-    "Isolation level P of jobs that set none: the probability that a stage starts on its held slots. 1 holds "
-    "until `maxHold`, 0 holds nothing; between them the deadline of a reservation follows from P, the "
-    "stage's shortest task time and the tail of its task times (paper: Speculative Slot Reservation, §IV).",
+    "Isolation level P of jobs that set none: the probability that a stage starts on its held slots. With "
+    "1 slots are held until `maxHold`, with 0 not at all. Between them the deadline of a reservation "
+    "follows from P, the stage's shortest task time and the tail of its task times (Speculative Slot "
+    "Reservation, §IV).",
 )
 RESERVATION_MIN_PRIORITY = ConfigKey(
     "spark.sched.reservation.minPriority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),
     "1",
-    "Jobs below this priority hold nothing, unless they set an isolation level of their own.",
+    "Jobs below this priority hold no slots, unless they set an isolation level of their own.",
 )
 RESERVATION_MAX_HOLD = ConfigKey(
     "spark.sched.reservation.maxHold",
     values.time_ms(),
     "10min",
-    "No slot is held for longer than this, whatever the isolation level asks for.",
+    "The longest time that a slot is held, at any isolation level.",
 )
 RESERVATION_GAP = ConfigKey(
     "spark.sched.reservation.gap",
     values.time_ms(),
     "10s",
     "Longest time that slots stay held between two actions of one job, while the driver's own code runs. A "
-    "job that nobody ends (a mark by name, a job group) is over when it has been idle for so long.",
+    "job without an explicit end (a mark by name, a job group) ends when it has been idle for this long.",
 )
 RESERVATION_FIRST_GAP = ConfigKey(
     "spark.sched.reservation.firstGap",
     values.time_ms(),
     "1s",
-    "How long slots stay held after an action of a job that neither paused before nor has a history. Later "
-    "it is twice the longest of the job's latest pauses, at least 500 ms and at most `gap`.",
+    "How long slots stay held after the first action of a job without a history. After later actions it is "
+    "twice the longest of the job's latest pauses, at least 500 ms and at most `gap`.",
 )
 RESERVATION_IDLE_SHARE = ConfigKey(
     "spark.sched.reservation.idleShare",
     values.number(0, 1),
     "0.25",
-    "Share of all slots that one job may hold on average while it pauses between actions. What would cost "
-    "more is released early; 1 bounds nothing.",
+    "Share of all slots that one job may hold on average while it pauses between actions. Slots beyond this "
+    "share are released early; 1 sets no bound.",
 )
 LIMITS_IDLE_SHARE = ConfigKey(
     "spark.sched.limits.idleShare",
     values.number(0, 1),
     "0.4",
-    "The same for all jobs of the application together: the lowest priority gives way first.",
+    "The same for all jobs of the application together. Jobs of the lowest priority release their slots "
+    "first.",
 )
 LIMITS_IDLE_BURST = ConfigKey(
     "spark.sched.limits.idleBurst",
     values.time_ms(),
     "5s",
-    "How far holding between actions may run ahead of either share: by as much as all slots held for this "
-    "long.",
+    "How much idle time may exceed either share for a short time, given as the time for which all slots "
+    "could be held.",
 )
 RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",
     values.number(0, 1),
     "0.5",
-    "Finished fraction R of a stage from which slots that other jobs release are taken for a wider next one.",
+    "Fraction R of a stage: when it has finished, a wider next stage claims slots that other jobs release.",
 )
 RESERVATION_ALPHA = ConfigKey(
     "spark.sched.reservation.alpha",
     values.number(1.01, 100),
     "1.6",
-    "Prior shape α of the Pareto distribution of task times, used until finished tasks tell better.",
+    "Prior shape α of the Pareto distribution of task times, used until enough tasks have finished.",
 )
 RESERVATION_ALPHA_WEIGHT = ConfigKey(
     "spark.sched.reservation.alphaWeight",
     values.number(0, 1e6),
     "5",
-    "How many finished tasks the prior α counts as; 0 forgets it after the first few.",
+    "Weight of the prior α, as a number of finished tasks; 0 drops it after the first few tasks.",
 )
 RESERVATION_LOOKAHEAD = ConfigKey(
     "spark.sched.reservation.lookahead",
     values.choice("job", "stage"),
     "job",
-    "`job`: a marked job holds slots for its widest stage so far, as what its next action needs is unknown. "
-    "`stage`: for the next stage only, Algorithm 1 to the letter.",
+    "`job`: a marked job holds slots for its widest stage so far, since the needs of its next action are "
+    "unknown. `stage`: for the next stage only, as in Algorithm 1.",
 )
 COPIES_ENABLED = ConfigKey(
     "spark.sched.copies.enabled",
@@ -146,28 +148,28 @@ PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",
     values.flag(),
     "true",
-    "Start the planner process. Without it the scheduler works by this page's settings alone.",
+    "Start the planner process. Without it the scheduler applies only the settings of this page.",
 )
 PLANNER_PYTHON = ConfigKey(
     "spark.sched.planner.python",
     values.text("path", required=True),
     "python3",
     "Python that runs the planner; `spark-sched conf` and `submit` set it to the Python they run in. It "
-    "imports nothing from the driver's working directory; of `PYTHONPATH` absolute folders count.",
+    "imports nothing from the driver's working directory, and only absolute folders of `PYTHONPATH` apply.",
 )
 PLANNER_PACKAGE = ConfigKey(
     "spark.sched.planner.package",
     values.text("path"),
     "",
-    "Folder of the `spark_sched` that the planner runs, so that planner and scheduler are of one version; "
-    "`spark-sched conf` and `submit` set it to their own. Empty, or not there on the driver: the one that "
-    "`planner.python` has installed.",
+    "Folder of the `spark_sched` that the planner runs, so that planner and scheduler have the same "
+    "version; `spark-sched conf` and `submit` set it to their own. If it is empty, or missing on the "
+    "driver's machine, the planner runs the package installed in `planner.python`.",
 )
 PLANNER_POLICY = ConfigKey(
     "spark.sched.planner.policy",
     values.text("policy name", required=True),
     "reservation",
-    "Policy that makes the plans, by its name in `spark_sched.policies`.",
+    "Name of the policy that makes the plans.",
 )
 PLANNER_SOLVER = ConfigKey(
     "spark.sched.planner.solver",
@@ -180,19 +182,19 @@ PLANNER_INTERVAL = ConfigKey(
     "spark.sched.planner.interval",
     values.time_ms(),
     "200ms",
-    "Longest time from an event to the plan that knows of it.",
+    "Longest time from an event to the plan that takes it into account.",
 )
 PLANNER_PLAN_VALIDITY = ConfigKey(
     "spark.sched.planner.planValidity",
     values.time_ms(),
     "10s",
-    "A plan older than this is no longer followed; the configured defaults take over until a new one comes.",
+    "A plan older than this no longer applies; the configured defaults apply until a new plan arrives.",
 )
 PLANNER_START_TIMEOUT = ConfigKey(
     "spark.sched.planner.startTimeout",
     values.time_ms(),
     "30s",
-    "A planner that has not asked for events by then is restarted.",
+    "A planner that has not asked for events within this time is restarted.",
 )
 PLANNER_STALL_TIMEOUT = ConfigKey(
     "spark.sched.planner.stallTimeout",
@@ -204,33 +206,33 @@ PLANNER_DRAIN_TIMEOUT = ConfigKey(
     "spark.sched.planner.drainTimeout",
     values.time_ms(),
     "2s",
-    "How long the end of the application waits for the planner to take in the last events and store what it "
+    "How long the application waits at its end for the planner to read the last events and store what it "
     "learned. Only with `history.path` or `events.path`.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",
     values.time_ms(),
     "500ms",
-    "Pause before the first restart of a planner; doubles with every further one.",
+    "Pause before the first restart of a planner; it doubles with every further restart.",
 )
 PLANNER_RESTART_BACKOFF_MAX = ConfigKey(
     "spark.sched.planner.restartBackoffMax",
     values.time_ms(),
     "30s",
-    "The pause between restarts grows no longer than this.",
+    "Longest pause between restarts.",
 )
 EVENTS_QUEUE_CAPACITY = ConfigKey(
     "spark.sched.events.queueCapacity",
     values.whole(16, 10_000_000),
     "10000",
-    "Events that wait for the planner. Past this the oldest are dropped, counted, and the planner's state is "
-    "rebuilt from the scheduler's.",
+    "Most events that wait for the planner. If there are more, the oldest are dropped and counted, and the "
+    "planner's state is rebuilt from the scheduler's.",
 )
 EVENTS_PATH = ConfigKey(
     "spark.sched.events.path",
     values.text("path"),
     "",
-    "File to which the planner appends every event as a line of JSON; empty writes none.",
+    "File to which the planner appends every event as a line of JSON; empty: no file.",
 )
 HISTORY_PATH = ConfigKey(
     "spark.sched.history.path",
@@ -243,28 +245,29 @@ HISTORY_PASSWORD = ConfigKey(
     "spark.sched.history.password",
     values.text("text"),
     "",
-    "Password of the history's database. The driver takes it out of the application's configuration and "
-    "gives it to the planner alone. Empty: PostgreSQL's own ways, such as `~/.pgpass` and `PGPASSWORD`.",
+    "Password of the history's database. The driver removes it from the application's configuration and "
+    "passes it to the planner alone. Empty: PostgreSQL uses `~/.pgpass`, `PGPASSWORD` or its other sources.",
 )
 LIMITS_MAX_PRIORITY = ConfigKey(
     "spark.sched.limits.maxPriority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),
     "2147483647",
-    "Highest priority that a mark gives a job; one above it is lowered to it, with a warning.",
+    "Highest priority that a mark can give a job; a higher one is lowered to it, with a warning.",
 )
 LIMITS_MAX_ISOLATION = ConfigKey(
     "spark.sched.limits.maxIsolation",
     values.number(0, 1),
     "1.0",
-    "Highest isolation level that a mark gives a job, likewise.",
+    "Highest isolation level that a mark can give a job; a higher one is lowered to it, with a warning.",
 )
 LIMITS_MARKS = ConfigKey(
     "spark.sched.limits.marks",
     values.words("id", "name", "user", "priority", "deadline", "isolation", "class", "copies"),
     "id,name,user,priority,deadline,isolation,class,copies",
-    "Marks that count; others are ignored with a warning. Whoever may run a query may mark it: leave out "
-    "`deadline` where policies prefer jobs that have one, `copies` as `never` keeps a job from eviction, "
-    "`user` where tenants must not speak for each other. With Spark Connect it is the authenticated one.",
+    "Marks that are accepted; others are ignored with a warning. Anyone who can run a query can mark it, "
+    "so remove the marks that users must not set: `deadline` if the policy prefers jobs with one, `copies` "
+    "since `never` protects a job from eviction, `user` if a tenant must not use another's name. With "
+    "Spark Connect the user is always the one that the server knows.",
 )
 SEED = ConfigKey(
     "spark.sched.seed",
@@ -277,17 +280,17 @@ JOB_ID = ConfigKey(
     "spark.sched.job.id",
     values.text("text"),
     "",
-    "Tells two runs of one name apart; `spark_sched.job` makes a new one for every `with` block.",
+    "Distinguishes two runs of the same name; `spark_sched.job` makes a new id for every `with` block.",
     kind="job",
 )
 JOB_NAME = ConfigKey(
     "spark.sched.job.name",
     values.text("text"),
     "",
-    "Name of the job. Runs with the same name teach the planner what the next one needs.",
+    "Name of the job. The planner learns from earlier runs with the same name.",
     kind="job",
 )
-JOB_USER = ConfigKey("spark.sched.job.user", values.text("text"), "", "Whose job it is.", kind="job")
+JOB_USER = ConfigKey("spark.sched.job.user", values.text("text"), "", "Owner of the job.", kind="job")
 JOB_PRIORITY = ConfigKey(
     "spark.sched.job.priority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),
@@ -299,31 +302,31 @@ JOB_DEADLINE = ConfigKey(
     "spark.sched.job.deadline",
     values.whole(0, 2**63 - 1, "milliseconds since 1970 (UTC)"),
     "",
-    "When the job is to be done. Also read: a length of time from the job's first stage (`15 min`, `1h30m`) "
-    "and an ISO time (`2026-01-31T18:00`, in the driver's time zone if it names none).",
+    "When the job must end. Also accepted: a length of time from the job's first stage (`15 min`, `1h30m`) "
+    "and an ISO time (`2026-01-31T18:00`, in the driver's time zone unless it names one).",
     kind="job",
 )
 JOB_ISOLATION = ConfigKey(
     "spark.sched.job.isolation",
     values.number(0, 1),
     "",
-    "Isolation level P of this job, in place of `spark.sched.reservation.isolation`.",
+    "Isolation level P of this job, instead of `spark.sched.reservation.isolation`.",
     kind="job",
 )
 JOB_CLASS = ConfigKey(
     "spark.sched.job.class",
     values.text("text"),
     "",
-    "Class of the job (for example `etl` or `interactive`), for policies that tell classes apart.",
+    "Class of the job (for example `etl` or `interactive`), for policies that distinguish classes.",
     kind="job",
 )
 JOB_COPIES = ConfigKey(
     "spark.sched.job.copies",
     values.choice("auto", "never"),
     "",
-    "`never` for jobs whose tasks write outside Spark's commit protocol: none of theirs is copied, evicted "
-    "or speculated, and only one that failed runs again. `auto` allows copies and evictions in micro-batches "
-    "of a stream too, which have none otherwise.",
+    "`never` for jobs whose tasks write outside Spark's commit protocol: their tasks are not copied, evicted "
+    "or speculated, and only failed tasks run again. `auto` also allows copies and evictions in the "
+    "micro-batches of a stream, which have none by default.",
     kind="job",
 )
 

@@ -14,7 +14,7 @@ Kind = Literal["local", "local-cluster", "spark", "yarn", "k8s"]
 # Nine digits are enough for anybody and fit the JVM's int.
 _COUNT = r"(?:\*|0*[1-9]\d{0,8})"
 _POSITIVE = r"\s*0*[1-9]\d{0,8}\s*"
-# Spark runs an application whose tasks may not fail once, and one whose workers are still to come.
+# 0 is valid: no task may fail, or the workers have not registered yet.
 _ANY = r"\s*0*\d{1,9}\s*"
 _HOST_PORT = r"[^:/,\s\[\]]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}"
 _FORMS: dict[Kind, re.Pattern[str]] = {
@@ -24,7 +24,7 @@ _FORMS: dict[Kind, re.Pattern[str]] = {
     "yarn": re.compile("yarn"),
     "k8s": re.compile(r"k8s://\S+"),
 }
-# How each form is written, by the word that begins it.
+# How each form is written, by its first word.
 _WRITTEN = {
     "local": "local, local[N], local[*], local[N,F] or local[*,F]",
     "local-cluster": "local-cluster[executors,cores,memory_mb]",

@@ -1,4 +1,4 @@
-"""Reading and checking settings: every wrong key, unit or range is one sentence."""
+"""Read and check settings. A wrong key, unit or value raises an error with one sentence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Settings:
-    """Checked settings; what was not given has its declared default.
+    """Checked settings. A setting that was not given has its declared default.
 
     >>> from spark_sched.config import keys
     >>> validate({"spark.sched.reservation.gap": "2s"})[keys.RESERVATION_GAP]
@@ -31,7 +31,7 @@ class Settings:
 
     @property
     def policy_options(self) -> Mapping[str, str]:
-        """What is given of ``spark.sched.policy.*``: the policies check it, as each declares its own."""
+        """The given settings ``spark.sched.policy.*``. Each policy declares and checks its own."""
         return {name: text for name, text in self.given.items() if name.startswith(POLICY_PREFIX)}
 
 
@@ -56,11 +56,11 @@ def validate(properties: Mapping[str, str]) -> Settings:
     for name, text in given.items():
         if name.startswith(POLICY_PREFIX):
             if not all(name.removeprefix(POLICY_PREFIX).rpartition(".")):
-                raise BadInputError(f"{name} is not a setting: write {POLICY_PREFIX}POLICY.OPTION")
+                raise BadInputError(f"unknown setting {name}: write {POLICY_PREFIX}POLICY.OPTION")
             continue
         if name not in BY_NAME:
             raise BadInputError(
-                f"{name} is not a setting{_near_key(name)}: docs/reference/configuration.md lists all"
+                f"unknown setting {name}{_near_key(name)}: docs/reference/configuration.md lists all settings"
             )
         parse(BY_NAME[name], text)
     return Settings(given)

@@ -1,4 +1,4 @@
-"""What a setting's text may be: small parsers that know their own range and how to say it."""
+"""Kinds of values: each parses a setting's text and describes the texts that it accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Value(Generic[T]):
     hint
         "did you mean" for a wrong text, with a leading space, or an empty string.
     shown
-        What a sentence about a wrong text shows of it.
+        How an error message shows a wrong text.
     """
 
     unit: str
@@ -118,7 +118,7 @@ def choice(*options: str) -> Value[str]:
 
 
 def words(*options: str) -> Value[tuple[str, ...]]:
-    """Some of a few words, with commas between them."""
+    """Any of a few words, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:
         given = tuple(filter(None, (word.strip() for word in text.split(","))))
@@ -126,10 +126,10 @@ def words(*options: str) -> Value[tuple[str, ...]]:
             raise ValueError(text)
         return given
 
-    return Value("words", f"some of {', '.join(options)} with commas between them", parse)
+    return Value("words", f"any of {', '.join(options)}, separated by commas", parse)
 
 
-# The user's part of a URL, or a parameter that is called so.
+# A password in the user part of a URL, or as a parameter.
 _PASSWORD = re.compile(
     r"[a-z0-9+.-]+://(?:[^/?#]*:[^/?#]*@.*|.*[?&][^=&]*password=.*)", re.IGNORECASE | re.DOTALL
 )
@@ -144,8 +144,8 @@ def database() -> Value[str]:
         return text
 
     wanted = (
-        "a path or postgresql://user@host/database: a password in it would show in Spark's UI and event log, "
-        "so set spark.sched.history.password"
+        "a path or postgresql://user@host/database: Spark would show a password in it in its UI and event "
+        "log, so set spark.sched.history.password"
     )
     return Value("path", wanted, parse, shown=lambda _: "a URL with a password")
 

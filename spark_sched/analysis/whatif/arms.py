@@ -57,7 +57,8 @@ class Question:
         for name in self.settings:
             if not name.startswith("spark.sched.") or name.startswith("spark.sched.job."):
                 raise BadInputError(
-                    f"--set has the unknown setting {name!r}: docs/reference/configuration.md lists all"
+                    f"--set has the unknown setting {name!r}: docs/reference/configuration.md lists all "
+                    "settings"
                 )
         validate(self.settings)
 

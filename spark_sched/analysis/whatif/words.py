@@ -1,4 +1,4 @@
-"""The answer in plain words."""
+"""The answer as sentences."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["sentences"]
 
 #: A job whose completion time changes by less is called unchanged.
 _SAME = 0.02
-#: Jobs that are named one by one.
+#: Most jobs that get a sentence of their own.
 _NAMED = 5
-#: Share of jobs that a replay must get right for its answers to be taken at their word.
+#: Share of jobs that must be within 10 % for the answers to count as reliable.
 _TRUSTED = 0.9
 
 
@@ -30,14 +30,14 @@ def _error(document: Mapping[str, Any]) -> str:
     replay = document["replay"]
     ran = f"Replayed under {document['scheduler']}, as it ran"
     if not replay["jobs"]:
-        return f"{ran}: the log shows no job's end, so that the replay cannot be checked."
+        return f"{ran}: the log shows no job's end, so the replay cannot be checked."
     right = round(replay["within_10_percent"] * replay["jobs"])
     line = (
-        f"{ran}: {right} of {replay['jobs']} jobs ({replay['within_10_percent']:.0%}) end within 10 % of what"
-        f" really happened, median error {replay['median_error']:.1%}"
+        f"{ran}: {right} of {replay['jobs']} jobs ({replay['within_10_percent']:.0%}) are within 10 % of the "
+        f"recording, median error {replay['median_error']:.1%}"
     )
     if replay["within_10_percent"] < _TRUSTED:
-        return f"{line}; that is too far off for the answers below to be relied on."
+        return f"{line}; the answers below are not reliable."
     return f"{line}."
 
 
@@ -55,14 +55,14 @@ def _arm(arm: Mapping[str, Any], base: Mapping[str, Any]) -> list[str]:
         change = arm["jct_mean_s"] / base["jct_mean_s"] - 1.0
         lines.append(
             f"Under {arm['arm']}: jobs would have taken {arm['jct_mean_s']:.1f} s on average instead of "
-            f"{base['jct_mean_s']:.1f} s ({change:+.0%}); {len(sooner)} sooner, {len(later)} later, "
-            f"{len(changes) - len(sooner) - len(later)} the same within {_SAME:.0%}; {_held(arm)}."
+            f"{base['jct_mean_s']:.1f} s ({change:+.0%}); {len(sooner)} faster, {len(later)} slower, "
+            f"{len(changes) - len(sooner) - len(later)} unchanged within {_SAME:.0%}; {_held(arm)}."
         )
-    # Those whose owners care first, then those that change most.
-    told = sorted(sooner + later, key=lambda c: (-c[2]["priority"], -abs(c[0] * c[1]), c[2]["job"]))
+    # By priority, then by the size of the change.
+    shown = sorted(sooner + later, key=lambda c: (-c[2]["priority"], -abs(c[0] * c[1]), c[2]["job"]))
     lines += [
         f"{_name(row)} would have finished after {row['jct_s']:.1f} s instead of {was:.1f} s ({change:+.0%})."
-        for change, was, row in told[:_NAMED]
+        for change, was, row in shown[:_NAMED]
     ]
     if arm["unfinished"] > base["unfinished"]:
         lines.append(f"{arm['unfinished'] - base['unfinished']} more jobs would not have finished.")
@@ -73,13 +73,13 @@ def _held(arm: Mapping[str, Any]) -> str:
     if not arm["slots_held"]:
         return "no slot held, no copy made" if not arm["copies"] else f"{_copies(arm)}, no slot held"
     return (
-        f"slots held {arm['slots_held']} times, {arm['held_idle_slot_s']:.1f} slot-seconds of it idle, "
+        f"slots held {arm['slots_held']} times, for {arm['held_idle_slot_s']:.1f} idle slot-seconds, "
         f"{_copies(arm)}"
     )
 
 
 def _copies(arm: Mapping[str, Any]) -> str:
-    return f"{arm['copies']} copies made, {arm['copies_won']} of them first"
+    return f"{arm['copies']} copies made, {arm['copies_won']} of them finished first"
 
 
 def _name(row: Mapping[str, Any]) -> str:

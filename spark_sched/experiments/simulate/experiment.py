@@ -209,7 +209,7 @@ def _settings(fields: Fields, key: str) -> dict[str, str]:
             raise BadInputError(f"{fields.file}: {table.where}: {error}") from None
         if not name.startswith("spark.sched."):
             raise BadInputError(
-                f"{fields.file}: {table.name(name)} is not a setting: names begin with spark.sched."
+                f"{fields.file}: unknown setting {table.name(name)}: names begin with spark.sched."
             )
         found[name] = text
     return found

@@ -93,7 +93,7 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         pytest.param(["cnf"], "unknown command 'cnf' (did you mean 'conf'?)", id="a wrong command"),
         pytest.param(["submit"], "no application was given", id="nothing to submit"),
         pytest.param(["submit", "--master", "yran", "a.py"], "did you mean 'yarn'?", id="submit: master"),
-        pytest.param(["submit", "--conf", "spark.sched.x=1", "a.py"], "is not a setting", id="submit: key"),
+        pytest.param(["submit", "--conf", "spark.sched.x=1", "a.py"], "unknown setting", id="submit: key"),
         pytest.param(["submit", "--conf"], "--conf has no value", id="submit: no value"),
         pytest.param(["submit", "--properties-file", "none", "a.py"], "cannot be read", id="submit: no file"),
         pytest.param(["submit", "--deploy-mode", "cluster", "a.py"], "use client", id="submit: cluster mode"),

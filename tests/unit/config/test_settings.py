@@ -81,11 +81,13 @@ def test_a_wrong_value_is_one_sentence_with_key_and_value(name, text, sentence):
 def test_an_unknown_key_says_which_one_was_meant(name, meant):
     with pytest.raises(BadInputError) as refused:
         validate({PREFIX + name: "1"})
-    assert f"{PREFIX}{name} is not a setting (did you mean '{PREFIX}{meant}'?)" in str(refused.value)
+    assert f"unknown setting {PREFIX}{name} (did you mean '{PREFIX}{meant}'?)" in str(refused.value)
 
 
 def test_an_unknown_key_like_no_other_gets_no_guess():
-    with pytest.raises(BadInputError, match="is not a setting: docs/reference/configuration.md lists all"):
+    with pytest.raises(
+        BadInputError, match="unknown setting spark.sched.zzz: docs/reference/configuration.md lists all"
+    ):
         validate({"spark.sched.zzz": "1"})
 
 
@@ -122,5 +124,5 @@ def test_the_marks_that_count_are_some_of_those_that_there_are():
     assert validate({"spark.sched.limits.marks": ""})[keys.LIMITS_MARKS] == ()
     marks = {key.name.removeprefix(JOB_PREFIX) for key in ALL if key.kind == "job"}
     assert set(validate({})[keys.LIMITS_MARKS]) == marks
-    with pytest.raises(BadInputError, match="must be some of id, name, .* with commas between them"):
+    with pytest.raises(BadInputError, match="must be any of id, name, .* separated by commas"):
         validate({"spark.sched.limits.marks": "name,colour"})

@@ -129,7 +129,7 @@ def test_the_replay_gives_back_what_happened(tmp_path: Path) -> None:
     ]
     assert document["replay"]["within_10_percent"] == 1.0
     assert document["answer"][0].startswith(
-        "Replayed under stock FIFO, as it ran: 2 of 2 jobs (100%) end within 10 % of what really happened"
+        "Replayed under stock FIFO, as it ran: 2 of 2 jobs (100%) are within 10 % of the recording"
     )
 
 
@@ -148,7 +148,7 @@ def test_a_jobs_priority_takes_it_to_the_front_and_the_words_say_so(whatif: What
 def test_the_table_and_the_sentences_are_printed(whatif: Whatif) -> None:
     result = whatif("log", "--policy", "stock-fair")
     assert result.exit_code == 0
-    for words in ("2 of 2 jobs", "Under stock-fair:", "really", "stage 0", "1 executors, 2 slots"):
+    for words in ("2 of 2 jobs", "Under stock-fair:", "recorded", "stage 0", "1 executors, 2 slots"):
         assert words in result.stdout
 
 

@@ -148,7 +148,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
             r"arm\[1\]\.predictor is 'historic' but must be one of none, history, 3sigma, oracle",
         ),
         ("= 0.9", "= 1.9", r"arm\[1\]\.settings: spark\.sched\.reservation\.isolation is '1\.9' but must be"),
-        ("reservation.isolation", "reservation.isolatoin", r"isolatoin is not a setting \(did you mean"),
+        ("reservation.isolation", "reservation.isolatoin", r"unknown setting \S+isolatoin \(did you mean"),
         ("seeds = [1, 2]", 'seeds = ["a"]', r"seeds is \['a'\] but must be a list of whole numbers"),
         ("seeds = [1, 2]", "seeds = [1, 2", r"is not a TOML file .*: fix that line"),
         (

@@ -31,14 +31,14 @@ def test_stats_prints_one_json_document_and_what_was_left_out_on_standard_error(
     assert document["format"] == "hawk"
     assert document["stats"]["jobs"] == 20
     assert document["report"]["bad_rows"] == 1
-    assert "1 of 21 rows were left out" in result.stderr
+    assert "1 of 21 rows could not be read" in result.stderr
     assert "hawk.tr:21: 1 columns instead of" in result.stderr
 
 
 def test_stats_prints_tables(trace_command):
     result = trace_command("stats", "hawk.tr")
     assert result.exit_code == 0
-    for words in ("task duration, s", "c² of the gaps", "rows left out"):
+    for words in ("task duration, s", "c² of the gaps", "rows skipped"):
         assert words in result.stdout
 
 
@@ -89,7 +89,7 @@ def test_e2e_classes_can_be_fitted_to_another_trace(trace_command):
         pytest.param(
             ("convert", "hawk.tr", "none/out"), "the folder none does not exist", id="no such folder"
         ),
-        pytest.param(("convert", "hawk.tr", "hawk.tr"), "is the input as well", id="onto itself"),
+        pytest.param(("convert", "hawk.tr", "hawk.tr"), "is also the input", id="onto itself"),
         pytest.param(
             ("generate", "pareto", "x", "--alpha", "0.5"), "alpha is 0.5", id="a parameter out of range"
         ),
