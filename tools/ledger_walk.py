@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched.sim.ledger import UNBOUNDED, IdleLimits, Rule
-from spark_sched.sim.steps import Outcome, StepRunner
+from spark_sched.sim.steps import Outcome, StepRunner, rule_of
 
 SEED = 20180702
 SEQUENCES = 220
@@ -37,6 +37,9 @@ RULES: dict[str, dict[str, Any]] = {
     "no_copies": {"priority": 12, "copies": False, "pre_reserve_threshold": 1.0},
     "short": {"priority": 3, "max_hold_ms": 700, "gap_ms": 0},
     "below": {"priority": -5, "isolation": 0.7},
+    "fair": {"priority": 10, "pool": {"name": "one", "weight": 1.0, "min_share": 0.0, "fair": True}},
+    "twice": {"priority": 10, "pool": {"name": "two", "weight": 2.0, "min_share": 0.0}},
+    "owed": {"priority": 10, "isolation": 0.0, "pool": {"name": "three", "weight": 1.0, "min_share": 3.0}},
 }
 
 # Jobs that mostly pause, under limits that are felt.
@@ -53,10 +56,7 @@ IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
 
 def rules(named: dict[str, dict[str, Any]] = RULES) -> dict[str, Rule]:
     base = asdict(BASE)
-    return {
-        name: Rule(**{**base, **changes, "stage_tasks": tuple(changes.get("stage_tasks", ()))})
-        for name, changes in named.items()
-    }
+    return {name: rule_of({**base, **changes}) for name, changes in named.items()}
 
 
 @dataclass

@@ -12,7 +12,7 @@ import numpy as np
 
 from spark_sched.config import Settings, keys
 from spark_sched.policies.options import Options, OptionValues
-from spark_sched.policies.plan import JobPlan, Plan, ReservationRule
+from spark_sched.policies.plan import JobPlan, Plan, PoolShare, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
@@ -209,13 +209,14 @@ def make_plan(
     ordered: bool,
     rank_by: Callable[[JobView], Any],
     decide_job: Callable[[JobView], JobDecision],
+    pool_of: Callable[[JobView], PoolShare | None] = lambda _: None,
 ) -> Plan:
     """The plan of a policy that sorts jobs by a key and decides on each by itself."""
     ranked: Iterable[JobView] = sorted(snapshot.jobs.values(), key=rank_by)
     jobs = []
     for rank, job in enumerate(ranked):
         priority, rule, reason = decide_job(job)
-        jobs.append(JobPlan(job.job, rank, priority, rule, reason))
+        jobs.append(JobPlan(job.job, rank, priority, rule, reason, pool=pool_of(job)))
     return dated_plan(policy, settings, snapshot, now_ms, jobs, ordered=ordered)
 
 
@@ -258,5 +259,10 @@ class RankingPolicy(ABC):
             ordered=self.ordered,
             rank_by=rank_by,
             decide_job=decide_job,
+            pool_of=self.pool_of,
         )
         return plan, None
+
+    def pool_of(self, job: JobView) -> PoolShare | None:
+        """Whose share the job's slots count against; None: its priority alone says who gets what it holds."""
+        return None

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["SCHEMA", "JobPlan", "PilotSet", "Plan", "PlanQuality", "ReservationRule"]
+__all__ = ["SCHEMA", "JobPlan", "PilotSet", "Plan", "PlanQuality", "PoolShare", "ReservationRule"]
 
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
@@ -69,6 +69,26 @@ class PilotSet:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolShare:
+    """What a pool may claim where pools share the slots fairly, as in Spark's FAIR mode.
+
+    Attributes:
+        name: jobs with the same name share what the pool gets.
+        weight: slots that it gets for each one of a pool of weight 1, above 0.
+        min_share: slots that it gets before others get more, at least 0.
+        fair: its jobs share what it gets fairly, too; in other pools they stand alike.
+    """
+
+    name: str
+    weight: float = 1.0
+    min_share: float = 0.0
+    fair: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {"name": self.name, "weight": self.weight, "min_share": self.min_share, "fair": self.fair}
+
+
+@dataclass(frozen=True, slots=True)
 class JobPlan:
     """One job's rules and why it got them.
 
@@ -83,6 +103,8 @@ class JobPlan:
         evict: its running tasks are killed, without counting as failures, and wait again.
         pilots: the tasks that run before the others of their stage; None: all may run.
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
+        pool: slots that it holds are given to a pool that FAIR order puts before this one; None: its priority
+            alone says who gets them.
     """
 
     job: str
@@ -96,6 +118,7 @@ class JobPlan:
     evict: bool = False
     pilots: PilotSet | None = None
     queue: int | None = None
+    pool: PoolShare | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object; what policies without planned times never set is left out."""
@@ -118,6 +141,8 @@ class JobPlan:
             found["pilots"] = self.pilots.to_json()
         if self.queue is not None:
             found["queue"] = self.queue
+        if self.pool is not None:
+            found["pool"] = self.pool.to_json()
         return found
 
 

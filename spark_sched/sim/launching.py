@@ -70,9 +70,8 @@ class Launcher:
                 elif stage.queued:
                     at += 1
         if slots.holders:
-            for stage in self._waiting.privileged(slots):
-                if stage.pending:
-                    self._fill(stage, now_ms)
+            while slots.holders and self._privileged(now_ms):
+                pass  # planned anew
             while (due := self._reservations.due_copy(now_ms)) is not None:
                 self._launch(*due, copy=True)
         if self._gates:
@@ -80,6 +79,13 @@ class Launcher:
         if slots.open_total > 0:
             self._spare(now_ms)
         slots.opened.clear()
+
+    def _privileged(self, now_ms: int) -> bool:
+        """Held slots to those that may have them. Returns whether the order is another now."""
+        return any(
+            stage.pending and self._fill(stage, now_ms)
+            for stage in self._waiting.privileged(self._slots, now_ms)
+        )
 
     def _by_queue(self, now_ms: int) -> None:
         """Slots one by one, each to the queue whose turn it is."""

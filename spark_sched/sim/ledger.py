@@ -113,7 +113,8 @@ class Ledger:
             rule: what holds for its reservations.
         """
         if job not in self._jobs:
-            self._jobs[job] = LedgerJob(job, marked, rule, self._limits)
+            j = self._jobs[job] = LedgerJob(job, marked, rule, self._limits)
+            self._books.join_pool(j)
 
     def rule_of(self, job: str) -> Rule | None:
         """The job's rule; None where it is unknown."""
@@ -125,6 +126,7 @@ class Ledger:
         j = self._jobs.get(job)
         if j is not None and j.rule != rule:
             j.rule = rule
+            self._books.join_pool(j)
             if j.may_hold:
                 j.refresh_deadline(now_ms)
                 if j.idle and rule.first_gap_ms is not None:
@@ -138,6 +140,7 @@ class Ledger:
         if j is not None:
             j.ended = True
             self._books.release_all_of(j, "job_ended", now_ms)
+            self._books.leave_pool(j)
             for key in j.stages:
                 self._stages.pop(key, None)
             j.stages.clear()
@@ -197,6 +200,10 @@ class Ledger:
 
     # ---- tasks ----
 
+    def gives_way(self, holder: str, asker: str) -> bool:
+        """Whether a task of ``asker`` may take a slot that ``holder`` holds; both must be known."""
+        return self._jobs[holder].refuses(self._jobs[asker], 1, 0) == 0
+
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
         """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now?
 
@@ -206,7 +213,7 @@ class Ledger:
         e = self._executors.get(executor)
         if e is None or e.held == 0:
             return True
-        refused = e.refused_to(self._jobs.get(job))
+        refused = e.refused_to(self._jobs.get(job), already_taken)
         # Where nothing is held against it, a large task may take an executor's rest: see task_launched.
         return e.free - already_taken - refused >= (slots if refused else 1)
 
@@ -223,13 +230,12 @@ class Ledger:
         if e is not None and slots > 1:
             # Whole slots round a large task's need up: one that fits may seem to need more than is left.
             slots = max(1, min(slots, e.free))
-        self._attempts[task] = p.attempts[task] = LedgerAttempt(task, p, index, executor, copy, now_ms, slots)
+        self._books.launched(LedgerAttempt(task, p, index, executor, copy, now_ms, slots))
         if copy:
             p.copied.add(index)
             self.counters.copies_launched += 1
         else:
             p.last_launch_ms = now_ms
-            j.running += slots
             j.peak_slots = max(j.peak_slots, j.running)
         if e is not None:
             used = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from spark_sched.sim.fair_shares import PoolUse
 from spark_sched.sim.ledger_pauses import LedgerPauses
 from spark_sched.sim.ledger_state import (
     LedgerAttempt,
@@ -31,8 +32,8 @@ class LedgerBooks:
     """Dictionaries iterate in insertion order, which decides ties here and in Scala alike."""
 
     __slots__ = (
-        "_held_since_ms", "_listener", "attempts", "counters", "executors", "held_now", "jobs", "pauses",
-        "stages",
+        "_held_since_ms", "_listener", "_pools", "attempts", "counters", "executors", "held_now", "jobs",
+        "pauses", "stages",
     )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, pauses: LedgerPauses) -> None:
@@ -45,6 +46,7 @@ class LedgerBooks:
         self.counters = LedgerCounters()
         self.held_now = 0
         self._held_since_ms = 0
+        self._pools: dict[str, PoolUse] = {}
 
     def held_idle_ms(self, now_ms: int) -> int:
         """Idle-held slot time so far, in slot-milliseconds."""
@@ -55,11 +57,34 @@ class LedgerBooks:
         e = self.executors[executor] = LedgerExecutor(executor, slots)
         return e
 
+    def join_pool(self, j: LedgerJob) -> None:
+        """The job's slots count against the pool that its rule names."""
+        share = j.rule.pool
+        if (None if j.pool is None else j.pool.share) == share:
+            return
+        self.leave_pool(j)
+        if share is not None:
+            pool = j.pool = self._pools.setdefault(share.name, PoolUse(share))
+            pool.share = share  # the newest word counts for all of its jobs
+            pool.jobs += 1
+            pool.used += j.busy + j.held
+
+    def leave_pool(self, j: LedgerJob) -> None:
+        pool, j.pool = j.pool, None
+        if pool is not None:
+            pool.used -= j.busy + j.held
+            pool.jobs -= 1
+            if pool.jobs == 0:
+                del self._pools[pool.share.name]
+
+    def launched(self, a: LedgerAttempt) -> None:
+        self.attempts[a.task] = a.stage.attempts[a.task] = a
+        _occupied(a, a.slots)
+
     def forget(self, a: LedgerAttempt) -> None:
         self.attempts.pop(a.task, None)
         a.stage.attempts.pop(a.task, None)
-        if not a.copy:
-            a.stage.job.running -= a.slots
+        _occupied(a, -a.slots)
 
     # ---- one slot ----
 
@@ -72,6 +97,8 @@ class LedgerBooks:
         e.held += 1
         e.held_by[j] = e.held_by.get(j, 0) + 1
         j.held += 1
+        if j.pool is not None:
+            j.pool.used += 1
         self.held_now += 1
         self.pauses.changed(j, 1, now_ms)
         self.counters.holds += 1
@@ -88,6 +115,8 @@ class LedgerBooks:
             e.held_by[j] = left
         e.held -= 1
         j.held -= 1
+        if j.pool is not None:
+            j.pool.used -= 1
         self.held_now -= 1
         self.pauses.changed(j, -1, now_ms)
         self._listener.slot_freed(j.key, e.id, reason, now_ms)
@@ -116,12 +145,11 @@ class LedgerBooks:
         self.offer_to_pre_reservers(e.id, now_ms)
 
     def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int) -> None:
-        """A task of higher priority took the slot: the lowest priority gives way, of equals the latest to
-        hold."""
+        """A task that goes before took the slot: the lowest claim gives way, of equals the latest to hold."""
         while e.held > max(e.free, 0):
             loser: LedgerJob | None = None
             for j in e.held_by:
-                if loser is None or j.rule.priority <= loser.rule.priority:
+                if loser is None or not j.outranks(loser, less=1):
                     loser = j
             assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
             self.unhold(e, loser, "overridden", now_ms)
@@ -161,7 +189,7 @@ class LedgerBooks:
     def offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
         best: LedgerJob | None = None
         for j in self.jobs.values():
-            if (best is None or j.rule.priority > best.rule.priority) and j.wanted(now_ms) > 0:
+            if (best is None or j.outranks(best)) and j.wanted(now_ms) > 0:
                 best = j
         e = self.executors.get(executor)
         if best is not None and e is not None:
@@ -213,7 +241,20 @@ class LedgerBooks:
                 found.append(f"job {j.key}: holds slots at isolation 0")
             if j.running < 0:
                 found.append(f"job {j.key}: {j.running} tasks run")
+        for pool in self._pools.values():
+            used = sum(j.busy + j.held for j in self.jobs.values() if j.pool is pool)
+            if used != pool.used:
+                found.append(f"pool {pool.share.name}: {pool.used} slots used but its jobs have {used}")
         between = sum(j.held for j in self.jobs.values() if j.idle)
         if between != self.pauses.held:
             found.append(f"{self.pauses.held} slots held between actions but jobs say {between}")
         return found
+
+
+def _occupied(a: LedgerAttempt, slots: int) -> None:
+    j = a.stage.job
+    if not a.copy:
+        j.running += slots
+    j.busy += slots
+    if j.pool is not None:
+        j.pool.used += slots

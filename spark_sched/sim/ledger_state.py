@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from spark_sched.predict.stages.pareto import shape_from_sums
+from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
 from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
 from spark_sched.sim.rule import Rule
 
@@ -21,9 +22,6 @@ __all__ = [
     "deadline_ms",
     "round_half_up",
 ]
-
-# Below any priority a job can have: what nobody declared yields to every reservation.
-_LOWEST_PRIORITY = -(2**31)
 
 
 @dataclass(slots=True)
@@ -55,14 +53,14 @@ class LedgerExecutor:
         self.held = 0
         self.held_by: dict[LedgerJob, int] = {}
 
-    def refused_to(self, asker: LedgerJob | None) -> int:
-        """Free slots that are held against tasks of the job; None: of a job that nobody declared."""
-        priority = _LOWEST_PRIORITY if asker is None else asker.rule.priority
-        return sum(
-            n
-            for holder, n in self.held_by.items()
-            if holder is not asker and holder.rule.priority >= priority
-        )
+    def refused_to(self, asker: LedgerJob | None, taken: int = 0) -> int:
+        """Free slots that are held against tasks of the job; None: of a job that nobody declared.
+
+        ``taken`` slots are promised to the job that do not count as used yet.
+        """
+        if asker is None:
+            return self.held
+        return sum(holder.refuses(asker, n, taken) for holder, n in self.held_by.items())
 
 
 class LedgerJob:
@@ -71,6 +69,7 @@ class LedgerJob:
     __slots__ = (
         "after_action",
         "budget",
+        "busy",
         "deadline_ms",
         "demand",
         "ended",
@@ -83,6 +82,7 @@ class LedgerJob:
         "marked",
         "overridden",
         "peak_slots",
+        "pool",
         "rule",
         "running",
         "stages",
@@ -94,6 +94,8 @@ class LedgerJob:
         self.rule = rule
         self.held = 0
         self.running = 0  # slots of distinct tasks: a copy beside its original is not counted
+        self.busy = 0  # slots of all its attempts
+        self.pool: PoolUse | None = None
         self.peak_slots = 0
         self.deadline_ms = 0
         self.ended = False
@@ -113,6 +115,22 @@ class LedgerJob:
     @property
     def may_hold(self) -> bool:
         return not self.ended and self.rule.isolation > 0.0
+
+    def refuses(self, asker: LedgerJob, slots: int, taken: int) -> int:
+        """How many of ``slots`` that it holds ``asker`` cannot have, which was promised ``taken`` already
+        (Algorithm 1, line 19)."""
+        if asker is self:
+            return 0
+        if self.rule.priority != asker.rule.priority:
+            return slots if self.rule.priority > asker.rule.priority else 0
+        return slots - ceded(self, asker, slots, taken)
+
+    def outranks(self, other: LedgerJob, less: int = 0) -> bool:
+        """Whether its claim to a slot goes before that of ``other``, each less ``less`` of the slots that its
+        pool uses."""
+        if self.rule.priority != other.rule.priority:
+            return self.rule.priority > other.rule.priority
+        return is_before(self, other, less)
 
     def widest(self) -> int:
         """Slots that the job may have in all, held and running: no more than the widest of now and next."""

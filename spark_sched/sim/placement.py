@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.records import JobRun, StageRun
@@ -32,6 +32,8 @@ class Slots:
         self.open_total = sum(self.free)
         self.free_total = self.open_total
         self.holders: dict[JobRun, dict[int, int]] = {}
+        #: Whether a slot held by the first job may go to the second, of equal priority, at this time.
+        self.gives_way: Callable[[JobRun, JobRun, int], bool] | None = None
         #: Nodes where a slot became open since the engine last emptied this; kept if tasks wait for nodes.
         self.opened: dict[int, None] = {}
         self._local = cluster.locality is not None
@@ -161,7 +163,7 @@ class Slots:
                 node = self._random(tier)
                 if node != NONE:
                     return node
-        return self._override(job) if self.holders else NONE
+        return self._override(job, now_ms) if self.holders else NONE
 
     def near(self, job: JobRun, nodes: Iterable[int]) -> int:
         """One of ``nodes`` with a slot that the job holds or that is open, or NONE."""
@@ -200,8 +202,16 @@ class Slots:
             return True
         return self._held_is_near and node in self.holders.get(stage.job, ())
 
-    def may_override(self, job: JobRun) -> bool:
-        return any(holder.priority < job.priority for holder in self.holders)
+    def may_override(self, job: JobRun, now_ms: int) -> bool:
+        """Whether another job holds a slot that a task of ``job`` may take."""
+        return any(self._may_take(job, holder, now_ms) for holder in self.holders)
+
+    def _may_take(self, job: JobRun, holder: JobRun, now_ms: int) -> bool:
+        if holder.priority != job.priority:
+            return holder.priority < job.priority
+        if holder is job or holder.rule.pool is None or self.gives_way is None:
+            return False
+        return self.gives_way(holder, job, now_ms)
 
     def _among(self, nodes: Iterable[int], mine: dict[int, int] | None) -> int:
         free, held = self.free, self.held
@@ -225,11 +235,12 @@ class Slots:
                         return node
         return NONE
 
-    def _override(self, job: JobRun) -> int:
-        """A slot held by the lowest priority below the job's own."""
+    def _override(self, job: JobRun, now_ms: int) -> int:
+        """A slot held by the lowest priority below the job's own, else by an equal that gives way."""
         lowest: JobRun | None = None
         for holder in self.holders:
-            if holder.priority < job.priority and (lowest is None or holder.priority <= lowest.priority):
+            lower = lowest is None or holder.priority <= lowest.priority
+            if lower and self._may_take(job, holder, now_ms):
                 lowest = holder
         return NONE if lowest is None else next(iter(self.holders[lowest]))
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from spark_sched.config import Settings, keys
 from spark_sched.policies.base import ChangesWith, Policy
-from spark_sched.policies.plan import Plan, ReservationRule
+from spark_sched.policies.plan import Plan, PoolShare, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
@@ -188,10 +188,17 @@ def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
     return rule
 
 
-def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, *, enabled: bool) -> Rule:
+def planned_rule(
+    own: Rule,
+    priority: int,
+    reservation: ReservationRule | None,
+    pool: PoolShare | None = None,
+    *,
+    enabled: bool,
+) -> Rule:
     """The job's own rule with a plan's laid over it, as the JVM's ``JobPlan.over``."""
     if reservation is None or not enabled:
-        return replace(own, priority=priority, isolation=0.0)
+        return replace(own, priority=priority, isolation=0.0, pool=pool)
     return replace(
         own,
         priority=priority,
@@ -201,6 +208,7 @@ def planned_rule(own: Rule, priority: int, reservation: ReservationRule | None, 
         pre_reserve_threshold=reservation.prereserve_threshold,
         copies=own.copies and reservation.copies,
         stage_tasks=reservation.stage_tasks,
+        pool=pool,
     )
 
 
@@ -223,7 +231,7 @@ def put_in_force(
         job.spare = not job.keeps and not entry.evict
         job.share = None if entry.share is None else dict(entry.share)
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
-        wanted = (entry.priority, entry.reservation)
+        wanted = (entry.priority, entry.reservation, entry.pool)
         if (job.rank, job.priority, job.queue) != (
             rank,
             entry.priority,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from spark_sched.policies.plan import PilotSet, ReservationRule
+from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
 from spark_sched.sim.near import Near
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
@@ -177,7 +177,7 @@ class JobRun:
         self.rule = own_rule
         self.priority = own_rule.priority
         self.rank = UNRANKED
-        self.planned: tuple[int, ReservationRule | None] | None = None
+        self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
         self.deferred = False  # the plan wants none of its waiting tasks to start
         self.keeps = True  # slots are kept for them from those that have no start
         self.spare = False  # they have none, but may take what nobody keeps

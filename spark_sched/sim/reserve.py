@@ -1,8 +1,8 @@
 """Slot reservation inside the simulator: the engine's jobs told to the ledger, its holds told to the slots.
 
 The ledger is the one that agrees with the JVM's; nothing is decided here. While no job may hold a slot it
-is not asked at all. Jobs that hold nothing are told to it as one stand-in per priority: it treats them alike,
-and so its work grows with the jobs that reserve and not with all that run.
+is not asked at all. Jobs that hold nothing are told to it as one stand-in per priority and pool: it treats
+them alike, and so its work grows with the jobs that reserve and not with all that run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Reservations:
         self._emit = emit
         self._ledger: Ledger | None = None
         self._known: set[str] = set()
-        self._stand_ins: set[int] = set()
+        self._stand_ins: set[str] = set()
+        slots.gives_way = self._gives_way
         self.events = 0
         #: Whether any job ever reserved: before that there is nothing to tell.
         self.engaged = False
@@ -91,7 +92,7 @@ class Reservations:
                 attempt.reserves = True
                 ledger.task_launched(attempt.task, stage.key, attempt.index, node, attempt.copy, now_ms)
             else:
-                stand_in = self._stand_in(ledger, stage.job.priority, now_ms)
+                stand_in = self._stand_in(ledger, stage.job, now_ms)
                 ledger.task_launched(attempt.task, stand_in, attempt.task, node, False, now_ms)
 
     def ended(self, attempt: Attempt, success: bool, now_ms: int) -> None:
@@ -173,15 +174,22 @@ class Reservations:
                     # The free slots above are without this one.
                     executor = self._slots.names[task.node]
                     ledger.observe_free(executor, self._slots.free[task.node] + 1, now_ms)
-                    stand_in = self._stand_in(ledger, job.priority, now_ms)
+                    stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
 
-    def _stand_in(self, ledger: Ledger, priority: int, now_ms: int) -> str:
-        key = f"\0others-{priority}"
-        if priority not in self._stand_ins:
-            self._stand_ins.add(priority)
-            ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False))
+    def _gives_way(self, holder: JobRun, asker: JobRun, now_ms: int) -> bool:
+        ledger = self._ledger
+        assert ledger is not None, "somebody holds slots and there is no ledger"
+        known = asker.key in self._known
+        return ledger.gives_way(holder.key, asker.key if known else self._stand_in(ledger, asker, now_ms))
+
+    def _stand_in(self, ledger: Ledger, job: JobRun, now_ms: int) -> str:
+        priority, pool = job.priority, job.rule.pool
+        key = f"\0others-{priority}" if pool is None else f"\0others-{priority}-{pool.name}"
+        if key not in self._stand_ins:
+            self._stand_ins.add(key)
+            ledger.job_started(key, False, Rule(priority=priority, isolation=0.0, copies=False, pool=pool))
             ledger.stage_started(key, key, 0, 1, None, True, False, now_ms)
         return key
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError
+from spark_sched.policies.plan import PoolShare
 from spark_sched.predict.stages.pareto import MAX_SHAPE, MIN_SHAPE
 
 __all__ = ["Rule"]
@@ -33,6 +34,8 @@ class Rule:
         stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.
         first_gap_ms: how long slots stay held after an action before the job's own pauses tell; None: for
             gap_ms, always.
+        pool: whose share the job's slots count against where pools share the slots fairly; None: its priority
+            is all.
     """
 
     priority: int = 0
@@ -49,6 +52,7 @@ class Rule:
     whole_job: bool = True
     stage_tasks: tuple[int, ...] = ()
     first_gap_ms: int | None = None
+    pool: PoolShare | None = None
 
     def __post_init__(self) -> None:
         _within("isolation", self.isolation, 0.0, 1.0)

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.policies.plan import PoolShare
 from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
 from spark_sched.sim.rule import Rule
 
-__all__ = ["OPERATIONS", "Outcome", "StepRunner"]
+__all__ = ["OPERATIONS", "Outcome", "StepRunner", "rule_of"]
 
 #: Operation to the names of its arguments.
 OPERATIONS: dict[str, tuple[str, ...]] = {
@@ -43,6 +44,18 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
     "stage_started": ("slots_per_task", "restartable"),
     "may_launch": ("slots",),
 }
+
+
+def rule_of(fields: Mapping[str, Any]) -> Rule:
+    """A rule from its fields as JSON has them."""
+    pool = fields.get("pool")
+    return Rule(
+        **{
+            **fields,
+            "stage_tasks": tuple(fields.get("stage_tasks", ())),
+            "pool": None if pool is None else PoolShare(**pool),
+        }
+    )
 
 
 class Outcome(NamedTuple):

@@ -60,14 +60,17 @@ class WaitingStages:
             at = end
         return found
 
-    def privileged(self, slots: Slots) -> list[StageRun]:
-        """Those that may take a slot although none is open: their job holds one or outranks a holder."""
+    def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
+        """Those that may take a slot although none is open: their job holds one or a holder gives way."""
         lowest = min(job.priority for job in slots.holders)
+        fair = any(job.rule.pool is not None for job in slots.holders)
         found = []
         for stage in self.order:
-            if stage.job.priority <= lowest:
+            job = stage.job
+            if job.priority < lowest or (job.priority == lowest and not fair):
                 break
-            found.append(stage)
+            if job.priority > lowest or (job not in slots.holders and slots.may_override(job, now_ms)):
+                found.append(stage)
         for job in slots.holders:
             if job.priority <= lowest:
                 found += [stage for stage in job.stages.values() if stage.queued]

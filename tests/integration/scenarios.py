@@ -10,6 +10,7 @@ import json
 import os
 import random
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -399,6 +400,55 @@ def fair_pools(spark: SparkSession) -> Result:
     inside = [(s, e) for _, s, e in rows["two"] if s > begin and s < end]
     most = max((sum(s2 <= s < e2 for s2, e2 in inside) for s, _ in inside), default=0)
     return {"most_at_once": most, "counters": settled(sc)}
+
+
+def fair_straggler(spark: SparkSession) -> Result:
+    """A job as wide as all slots waits for its straggler; a job of another pool, of equal weight, comes."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    rows: dict[str, list[tuple[int, float, float]]] = {}
+    started = threading.Event()
+
+    def wide() -> None:
+        sc.setLocalProperty("spark.scheduler.pool", "one")
+        with spark_sched.job(spark, "wide", isolation=1.0, copies="never"):
+            rows["wide"] = sc.parallelize(range(4), 4).map(_until_the_other_ran).collect()
+
+    def other() -> None:
+        sc.setLocalProperty("spark.scheduler.pool", "two")
+        rows["other"] = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.2)).collect()
+        started.set()
+
+    with tempfile.TemporaryDirectory() as folder:
+        gate = os.path.join(folder, "gate")
+
+        def _until_the_other_ran(partition: int) -> tuple[int, float, float]:
+            begin = time.time()
+            # The straggler ends once the other job did, or after half a minute of waiting for it.
+            until = begin + (30.0 if partition == 3 else 0.2)
+            while time.time() < until and not os.path.exists(gate):
+                time.sleep(0.05)
+            return partition, begin, time.time()
+
+        threads = [InheritableThread(target=wide)]
+        threads[0].start()
+        wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+        threads.append(InheritableThread(target=other))
+        threads[1].start()
+        started.wait(25.0)
+        held = counters(sc)["slots_held_now"]
+        with open(gate, "w", encoding="utf-8"):
+            pass
+        for thread in threads:
+            thread.join()
+    straggler = max(end for _, _, end in rows["wide"])
+    starts = sorted((start, end) for _, start, end in rows["other"])
+    return {
+        "before_straggler": sum(end < straggler for _, end in starts),
+        "most_at_once": max(sum(s <= start < e for s, e in starts) for start, _ in starts),
+        "held": held,
+        "counters": settled(sc),
+    }
 
 
 def pool_weights(spark: SparkSession) -> Result:

@@ -136,6 +136,17 @@ def test_inside_a_fair_pool_a_job_keeps_its_share_across_barriers(scenario: Scen
     assert result["most_at_once"] <= 2
 
 
+@on(LOCAL, "spark.scheduler.mode=FAIR")
+def test_held_slots_beyond_a_pools_share_give_way_to_a_pool_below_its_own(scenario: Scenario) -> None:
+    result = scenario("fair_straggler")
+    nothing_leaked(result)
+    # Two of four slots are the other pool's: all of its tasks ran, and never more than two at once.
+    assert result["before_straggler"] == 4
+    assert result["most_at_once"] <= 2
+    assert result["held"] >= 1
+    assert result["counters"]["holds_overridden"] >= 2
+
+
 @on(LOCAL, NO_COPIES, "spark.sched.planner.interval=50ms")
 def test_a_recurring_job_is_planned_by_what_its_earlier_run_had(scenario: Scenario) -> None:
     result = scenario("recurring")

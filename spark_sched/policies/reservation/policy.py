@@ -33,12 +33,13 @@ class ReservationPolicy(RankingPolicy):
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
-            rule, reason = self._rule(job, forecasts.get(job.job, UNKNOWN))
+            rule, reason = self.rule(job, forecasts.get(job.job, UNKNOWN))
             return job.priority, rule, f"priority {job.priority}: {reason}"
 
         return lambda job: (-job.priority, job.arrival), decide_job
 
-    def _rule(self, job: JobView, forecast: Forecast) -> tuple[ReservationRule | None, str]:
+    def rule(self, job: JobView, forecast: Forecast) -> tuple[ReservationRule | None, str]:
+        """How the job holds slots, None where it holds nothing, and why."""
         settings = self._settings
         if not settings.reservation_enabled:
             return None, "reservations are disabled"

@@ -1,4 +1,4 @@
-"""Spark's FAIR order as a plan: pools with weights and minimum shares."""
+"""Spark's FAIR order as a plan: pools with weights and minimum shares, and holds that respect them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from spark_sched.config import values
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, Ranking, RankingPolicy
 from spark_sched.policies.options import Option, Options
-from spark_sched.predict import Forecast
+from spark_sched.policies.plan import PoolShare, ReservationRule
+from spark_sched.policies.reservation.policy import ReservationPolicy
+from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
 __all__ = ["FairPolicy"]
@@ -30,11 +32,12 @@ MIN_SHARES = Option(
 
 
 class FairPolicy(RankingPolicy):
-    """Pools below their minimum share first, then pools by running tasks over weight; FIFO within a pool.
+    """Pools below their minimum share first, then pools by used slots over weight; FIFO within a pool.
 
-    The order of Spark's ``FairSchedulingAlgorithm``. A plan's ranks hold until the next plan, so that shares
-    are exact only where plans are made at every launch (``ChangesWith.LAUNCHES``); between two plans the
-    first job takes all slots that come free.
+    The order of Spark's ``FairSchedulingAlgorithm``, where a held slot counts as used. Jobs hold slots as
+    under ``reservation``, and a hold gives way to a pool below its share. A plan's ranks hold until the next
+    plan, so that shares are exact only where plans are made at every launch (``ChangesWith.LAUNCHES``);
+    between two plans the first job takes all slots that come free.
 
     Args:
         settings: of the application.
@@ -46,28 +49,34 @@ class FairPolicy(RankingPolicy):
 
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(settings)
+        self._reservations = ReservationPolicy(settings)
         self._pool_by = settings.options[POOL_BY]
         self._weights = settings.options[WEIGHTS]
         self._min_shares = settings.options[MIN_SHARES]
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
-        running: Counter[str] = Counter()
+        used: Counter[str] = Counter()
         for job in snapshot.jobs.values():
-            running[self._pool(job)] += job.running_slots
+            used[self._pool(job)] += job.running_slots + sum(job.held.values())
 
         def rank_by(job: JobView) -> tuple[bool, float, str, int]:
             name = self._pool(job)
             least = self._min_shares.get(name, 0.0)
-            needy = running[name] < least
-            ratio = running[name] / (max(least, 1) if needy else self._weights.get(name, 1.0))
+            needy = used[name] < least
+            ratio = used[name] / (max(least, 1) if needy else self._weights.get(name, 1.0))
             # Spark breaks ties by name; among jobs as pools their arrival is the fairer name.
             return (not needy, ratio, "" if self._pool_by == "job" else name, job.arrival)
 
-        return rank_by, lambda job: (
-            0,
-            None,
-            f"pool {self._pool(job)!r} runs {running[self._pool(job)]} tasks",
-        )
+        def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
+            rule, why = self._reservations.rule(job, forecasts.get(job.job, UNKNOWN))
+            name = self._pool(job)
+            return 0, rule, f"pool {name!r} uses {used[name]} slots; {why}"
+
+        return rank_by, decide_job
+
+    def pool_of(self, job: JobView) -> PoolShare:
+        name = self._pool(job)
+        return PoolShare(name, self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))
 
     def _pool(self, job: JobView) -> str:
         if self._pool_by == "job":

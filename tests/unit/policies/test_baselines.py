@@ -84,6 +84,47 @@ def test_shortest_first_without_knowledge_is_first_come_first_served() -> None:
     assert ends(result) == {"running": 600, "many": 960, "few": 1_160}
 
 
+FIGURE_13 = {"spark.sched.reservation.minPriority": "1", "spark.sched.copies.enabled": "false"}
+
+
+def figure_13(width: int, *, reserving: bool) -> dict[str, int]:
+    """Job-1 has three stages of ``width`` uneven tasks, job-2 many tasks without dependency; eight slots."""
+    stages = tuple(
+        StageSpec([1_000] * (width - 1) + [2_500], parents=(i - 1,) if i else ()) for i in range(3)
+    )
+    one = JobSpec("job-1", 0, stages, isolation=1.0 if reserving else None, priority=0, copies=False)
+    two = JobSpec("job-2", 0, (StageSpec([1_000] * 160),))
+    cluster = ClusterSpec(uniform_nodes(8, 1))
+    return ends(simulate(cluster, [one, two], "fair", settings=FIGURE_13, check=True))
+
+
+@pytest.mark.parametrize("width", [2, 4, 6, 8], ids=["narrower", "equal", "wider", "all slots"])
+def test_a_job_keeps_its_fair_share_across_barriers_and_costs_nobody_theirs(width: int) -> None:
+    without, held = figure_13(width, reserving=False), figure_13(width, reserving=True)
+    assert held["job-1"] <= without["job-1"]
+    # Alone on half of the slots a stage takes 2.5 s where it fits, and else two rounds at most.
+    assert held["job-1"] <= 3 * (2_500 if width <= 4 else 3_500) + 1_000
+    assert held["job-2"] <= 1.1 * without["job-2"]
+
+
+@pytest.mark.parametrize("pool_by", ["job", "user"])
+def test_what_a_wide_fair_job_holds_goes_to_a_pool_below_its_share(pool_by: str) -> None:
+    wide = JobSpec(
+        "wide",
+        0,
+        (StageSpec([1_000] * 3 + [20_000]), StageSpec([1_000] * 4, parents=(0,))),
+        isolation=1.0,
+        copies=False,
+        user="ann",
+    )
+    other = JobSpec("other", 2_000, (StageSpec([1_000] * 4),), user="bob")
+    settings = {**FIGURE_13, "spark.sched.policy.fair.poolBy": pool_by}
+    result = simulate(ClusterSpec(uniform_nodes(4, 1)), [wide, other], "fair", settings=settings, check=True)
+    # Two of the three idle slots are its share: two rounds, and not the straggler's end.
+    assert ends(result) == {"wide": 21_000, "other": 4_000}
+    assert result.totals["holds_overridden"] > 0
+
+
 def test_the_virtual_system_ends_jobs_when_a_fluid_share_would() -> None:
     # 4 slots, two users: 2 slots each. ann's jobs of 400 and 800 slot-ms share ann's 2 slots.
     virtual = VirtualTime()

@@ -85,7 +85,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
-    if (!jobs.contains(job)) jobs(job) = new LedgerJob(job, marked, rule, idle)
+    if (!jobs.contains(job)) {
+      jobs(job) = new LedgerJob(job, marked, rule, idle)
+      books.joinPool(jobs(job))
+    }
 
   def ruleOf(job: String): Option[Rule] = jobs.get(job).map(_.rule)
 
@@ -94,6 +97,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     jobs.get(job).foreach { j =>
       if (j.rule != rule) {
         j.rule = rule
+        books.joinPool(j)
         if (!j.mayHold) books.releaseAllOf(j, "disabled", nowMs)
         else {
           j.refreshDeadline(nowMs)
@@ -106,6 +110,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     jobs.remove(job).foreach { j =>
       j.ended = true
       books.releaseAllOf(j, "job_ended", nowMs)
+      books.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
       j.stages.clear()
     }
@@ -156,7 +161,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     executors.get(executor).forall { e =>
       if (e.held == 0) true
       else {
-        val refused = e.refusedTo(jobs.get(job))
+        val refused = e.refusedTo(jobs.get(job), alreadyTaken)
         // Where nothing is held against it, a large task may take the rest of an executor: see taskLaunched.
         e.free - alreadyTaken - refused >= (if (refused == 0) 1 else slots)
       }
@@ -171,10 +176,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     val free = executors.valuesIterator.map(e => math.max(e.free, 0)).sum
     val refused = executors.valuesIterator.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty
-    else {
-      val priority = asker.fold(Int.MinValue)(_.rule.priority)
-      jobs.valuesIterator.filter(j => j.held > 0 && !asker.contains(j) && j.rule.priority >= priority).map(_.key).toSet
-    }
+    else jobs.valuesIterator.filter(j => j.held > 0 && asker.forall(j.refuses(_, 1, 0) > 0)).map(_.key).toSet
   }
 
   /** The job gives up what it holds, to nobody in particular. */
@@ -191,12 +193,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       // Whole slots round a large task's need up: one that fits may seem to need more than is left.
       val slots = at.fold(p.slotsPerTask)(e => math.max(1, math.min(p.slotsPerTask, e.free)))
       val a = new LedgerAttempt(task, p, index, executor, copy, nowMs, slots)
-      attempts(task) = a
-      p.attempts(task) = a
+      books.launched(a)
       if (copy) { p.copied += index; counters.copiesLaunched += 1 }
       else {
         p.lastLaunchMs = nowMs
-        j.running += slots
         j.peakSlots = math.max(j.peakSlots, j.running)
       }
       at.foreach { e =>

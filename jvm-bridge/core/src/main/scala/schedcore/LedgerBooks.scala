@@ -12,6 +12,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   val jobs = mutable.LinkedHashMap.empty[String, LedgerJob]
   val stages = mutable.HashMap.empty[String, LedgerStage]
   val attempts = mutable.HashMap.empty[Long, LedgerAttempt]
+  private val pools = mutable.HashMap.empty[String, PoolUse]
   val counters = new LedgerCounters
   private var held = 0
   private var heldSinceMs = 0L
@@ -27,10 +28,42 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     new LedgerExecutor(executor, slots)
   }
 
+  /** The job's slots count against the pool that its rule names. */
+  def joinPool(j: LedgerJob): Unit = if (j.pool.map(_.share) != j.rule.pool) {
+    leavePool(j)
+    j.rule.pool.foreach { share =>
+      val pool = pools.getOrElseUpdate(share.name, new PoolUse(share))
+      pool.share = share // The newest word counts for all of its jobs.
+      pool.jobs += 1
+      pool.used += j.busy + j.held
+      j.pool = Some(pool)
+    }
+  }
+
+  def leavePool(j: LedgerJob): Unit = j.pool.foreach { pool =>
+    pool.used -= j.busy + j.held
+    pool.jobs -= 1
+    if (pool.jobs == 0) pools -= pool.share.name
+    j.pool = None
+  }
+
+  def launched(a: LedgerAttempt): Unit = {
+    attempts(a.task) = a
+    a.stage.attempts(a.task) = a
+    occupied(a, a.slots)
+  }
+
   def forget(a: LedgerAttempt): Unit = {
     attempts -= a.task
     a.stage.attempts -= a.task
-    if (!a.copy) a.stage.job.running -= a.slots
+    occupied(a, -a.slots)
+  }
+
+  private def occupied(a: LedgerAttempt, slots: Int): Unit = {
+    val j = a.stage.job
+    if (!a.copy) j.running += slots
+    j.busy += slots
+    j.pool.foreach(_.used += slots)
   }
 
   // ---- one slot ----------------------------------------------------------------------------------------------
@@ -43,6 +76,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       e.held += 1
       e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
       j.held += 1
+      j.pool.foreach(_.used += 1)
       held += 1
       pauses.changed(j, 1, nowMs)
       counters.holds += 1
@@ -58,6 +92,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     if (left == 0) e.heldBy -= j else e.heldBy(j) = left
     e.held -= 1
     j.held -= 1
+    j.pool.foreach(_.used -= 1)
     held -= 1
     pauses.changed(j, -1, nowMs)
     listener.slotFreed(j.key, e.id, reason, nowMs)
@@ -85,10 +120,10 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     offerToPreReservers(e.id, nowMs)
   }
 
-  /** A task of higher priority took the slot: the lowest priority gives way, of equals the latest to hold there. */
+  /** A task that goes before took the slot: the lowest claim gives way, of equals the latest to hold there. */
   def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
     var loser: LedgerJob = null
-    e.heldBy.keysIterator.foreach(j => if (loser == null || j.rule.priority <= loser.rule.priority) loser = j)
+    e.heldBy.keysIterator.foreach(j => if (loser == null || !j.outranks(loser, less = 1)) loser = j)
     unhold(e, loser, "overridden", nowMs)
     loser.overridden += 1
     counters.holdsOverridden += 1
@@ -135,7 +170,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   def offerToPreReservers(executor: String, nowMs: Long): Unit = {
     var best: LedgerJob = null
     jobs.valuesIterator.foreach { j =>
-      if ((best == null || j.rule.priority > best.rule.priority) && j.wanted(nowMs) > 0) best = j
+      if ((best == null || j.outranks(best)) && j.wanted(nowMs) > 0) best = j
     }
     if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
   }
@@ -178,6 +213,10 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       if (sum != j.held) found += s"job ${j.key}: holds ${j.held} but executors say $sum"
       if (j.held > 0 && j.rule.isolation <= 0) found += s"job ${j.key}: holds slots at isolation 0"
       if (j.running < 0) found += s"job ${j.key}: ${j.running} tasks run"
+    }
+    jobs.valuesIterator.toSeq.groupBy(_.pool).foreachEntry { (pool, members) =>
+      val used = members.map(j => j.busy + j.held).sum
+      pool.filter(_.used != used).foreach(p => found += s"pool ${p.share.name}: ${p.used} slots used but its jobs have $used")
     }
     val between = jobs.valuesIterator.filter(_.isIdle).map(_.held).sum
     if (between != pauses.held) found += s"${pauses.held} slots held between actions but jobs say $between"

@@ -26,11 +26,14 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
   val heldBy = mutable.LinkedHashMap.empty[LedgerJob, Int]
   var slots: Int = free // all that it ever had free at once
 
-  /** Free slots that are held against tasks of the job; None: of a job that nobody declared. */
-  def refusedTo(asker: Option[LedgerJob]): Int = {
-    val priority = asker.fold(Int.MinValue)(_.rule.priority)
+  /**
+   * Free slots that are held against tasks of the job; None: of a job that nobody declared.
+   *
+   * @param taken slots promised to the job that do not count as used yet
+   */
+  def refusedTo(asker: Option[LedgerJob], taken: Int = 0): Int = {
     var refused = 0
-    heldBy.foreachEntry { (holder, n) => if (!asker.contains(holder) && holder.rule.priority >= priority) refused += n }
+    heldBy.foreachEntry { (holder, n) => refused += asker.fold(n)(holder.refuses(_, n, taken)) }
     refused
   }
 }
@@ -39,6 +42,8 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
 private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits) {
   var held = 0
   var running = 0 // slots of distinct tasks: a copy beside its original is not counted
+  var busy = 0 // slots of all its attempts
+  var pool: Option[PoolUse] = None
   var peakSlots = 0
   var deadlineMs = 0L
   var ended = false
@@ -56,6 +61,16 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
 
   def isIdle: Boolean = idleSinceMs >= 0
   def mayHold: Boolean = !ended && rule.isolation > 0.0
+
+  /** How many of `slots` that it holds `asker` cannot have (Algorithm 1, line 19), which was promised `taken` already. */
+  def refuses(asker: LedgerJob, slots: Int, taken: Int): Int =
+    if (asker eq this) 0
+    else if (rule.priority != asker.rule.priority) { if (rule.priority > asker.rule.priority) slots else 0 }
+    else slots - FairShares.ceded(this, asker, slots, taken)
+
+  /** Whether its claim to a slot goes before that of `other`, each less `less` of the slots that its pool uses. */
+  def outranks(other: LedgerJob, less: Int = 0): Boolean =
+    if (rule.priority != other.rule.priority) rule.priority > other.rule.priority else FairShares.isBefore(this, other, less)
 
   /** Slots that the job may have in all, held and running: no more than the widest of now and next. */
   def widest: Int = {

@@ -18,6 +18,7 @@ final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
  *              plan's shares by partition come to one number
  * @param evict its running tasks are killed and wait again
  * @param queue its place in the plan's queue weights; None: ranks alone order it
+ * @param pool whose share its slots count against, where the application itself has no pools
  */
 final case class JobPlan(
     rank: Int,
@@ -35,7 +36,8 @@ final case class JobPlan(
     share: Option[Int] = None,
     evict: Boolean = false,
     pilots: Option[Pilots] = None,
-    queue: Option[Int] = None) {
+    queue: Option[Int] = None,
+    pool: Option[PoolShare] = None) {
 
   /** The job's own rule with what this plan says laid over it. */
   def over(own: Rule): Rule = own.copy(
@@ -46,7 +48,8 @@ final case class JobPlan(
     preReserveThreshold = preReserveThreshold.getOrElse(own.preReserveThreshold),
     copies = own.copies && copies,
     firstGapMs = gapMs.orElse(own.firstGapMs),
-    stageTasks = stageTasks)
+    stageTasks = stageTasks,
+    pool = own.pool.orElse(pool))
 }
 
 /**
@@ -108,13 +111,20 @@ object Plan {
       share = readShare(job.path("share")),
       evict = job.path("evict").asBoolean(false),
       pilots = readPilots(job.path("pilots")),
-      queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)))
+      queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)),
+      pool = readPool(job.path("pool")))
   }
 
   private def readShare(share: JsonNode): Option[Int] = if (absent(share)) None else Some {
     if (!share.isObject) throw BadValue(s"share is $share, not slots by partition")
     share.elements().asScala.map(n => whole(n, "share", 1)).sum
   }
+
+  private def readPool(pool: JsonNode): Option[PoolShare] = if (absent(pool)) None else Some(PoolShare(
+    text(pool, "name"),
+    number(pool, "weight", Double.MinPositiveValue, 1e15).getOrElse(1.0),
+    number(pool, "min_share", 0.0, 1e15).getOrElse(0.0),
+    pool.path("fair").asBoolean(false)))
 
   private def readPilots(pilots: JsonNode): Option[Pilots] = if (absent(pilots)) None else Some {
     if (!pilots.path("tasks").isArray) throw BadValue(s"pilots is $pilots, not a stage and a list of tasks")

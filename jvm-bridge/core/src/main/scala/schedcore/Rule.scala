@@ -18,6 +18,7 @@ package schedcore
  * @param copyMinSlowdown nor does a task that has run less than this many times its stage's typical (geometric mean) task
  * @param wholeJob hold for the widest stage still expected of a marked job rather than for the next stage only
  * @param stageTasks tasks of each stage of the job in earlier runs, by index; empty when unknown
+ * @param pool whose share the job's slots count against where pools share the slots fairly; None: its priority is all
  */
 final case class Rule(
     priority: Int,
@@ -33,4 +34,5 @@ final case class Rule(
     copyMinSlowdown: Double,
     wholeJob: Boolean,
     stageTasks: IndexedSeq[Int] = IndexedSeq.empty,
-    firstGapMs: Option[Long] = None)
+    firstGapMs: Option[Long] = None,
+    pool: Option[PoolShare] = None)

@@ -112,5 +112,9 @@ object LedgerSteps {
     wholeJob = fields.required("whole_job").asBoolean,
     stageTasks = fields.required("stage_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
     // Later than the others: a file without it means what it did before.
-    firstGapMs = Option(fields.get("first_gap_ms")).filterNot(_.isNull).map(_.asLong))
+    firstGapMs = Option(fields.get("first_gap_ms")).filterNot(_.isNull).map(_.asLong),
+    pool = Option(fields.get("pool")).filterNot(_.isNull).map { p =>
+      PoolShare(p.required("name").asText, p.required("weight").asDouble, p.required("min_share").asDouble,
+        p.path("fair").asBoolean(false))
+    })
 }

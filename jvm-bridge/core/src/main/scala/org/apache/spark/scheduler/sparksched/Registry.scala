@@ -56,6 +56,8 @@ private[sparksched] final class Registry(
     var succeeded = false
     var running = 0
     var runningSlots = 0
+    /** Where its stages wait, in FAIR mode. */
+    var pool: Option[PoolShare] = None
     /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
     var closing: Option[String] = None
     def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
@@ -107,9 +109,14 @@ private[sparksched] final class Registry(
 
   def stageStarted(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, property: String => Option[String], nowMs: Long): StagePlace = {
+      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, pool: Option[PoolShare], property: String => Option[String],
+      nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
+    if (job.pool != pool) {
+      job.pool = pool
+      applyRule(job, plans, nowMs)
+    }
     job.lastActiveMs = nowMs
     job.sparkJobs += sparkJobId
     jobOfSparkJob(sparkJobId) = mark.key
@@ -301,17 +308,18 @@ private[sparksched] final class Registry(
 
   def priority(job: String): Int = ledger.ruleOf(job).fold(0)(_.priority)
 
-  def applyPlan(plans: PlanBook, nowMs: Long): Unit =
-    jobs.valuesIterator.foreach { j =>
-      val planned = rule(j.mark, plans)
-      ledger.ruleChanged(j.mark.key, if (j.closing.isEmpty) planned else planned.copy(isolation = 0.0), nowMs)
-    }
+  def applyPlan(plans: PlanBook, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
-  private def rule(mark: JobMark, plans: PlanBook): Rule = {
+  private def applyRule(j: Job, plans: PlanBook, nowMs: Long): Unit = {
+    val planned = rule(j.mark, plans, j.pool)
+    ledger.ruleChanged(j.mark.key, if (j.closing.isEmpty) planned else planned.copy(isolation = 0.0), nowMs)
+  }
+
+  private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare] = None): Rule = {
     val defaults = settings.defaults
     val isolation = mark.isolation.getOrElse(if (mark.priority >= settings.minPriority) defaults.isolation else 0.0)
     val own = defaults.copy(
-      priority = mark.priority, isolation = isolation, copies = defaults.copies && mark.copies)
+      priority = mark.priority, isolation = isolation, copies = defaults.copies && mark.copies, pool = pool)
     val planned = plans.forJob(mark.key).fold(own)(_.over(own))
     if (settings.reservationEnabled) planned else planned.copy(isolation = 0.0)
   }

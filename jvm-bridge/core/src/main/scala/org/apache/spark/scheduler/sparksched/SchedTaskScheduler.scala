@@ -132,9 +132,19 @@ private[spark] final class SchedTaskScheduler(
       registry.stageStarted(
         JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs), plans, taskSet.priority, stage, name,
         taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask,
-        property, nowMs)
+        fairPool(property), property, nowMs)
         .copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile))
     })
+
+  /** The pool that a task set with these properties waits in, where pools share the slots fairly. */
+  private def fairPool(property: String => Option[String]): Option[PoolShare] =
+    Option.when(schedulingMode == SchedulingMode.FAIR) {
+      val name = property(SparkContext.SPARK_SCHEDULER_POOL).getOrElse("default")
+      // One that no file declares is made, with Spark's defaults, after its first task set.
+      Option(rootPool.getSchedulableByName(name)).fold(PoolShare(name)) { p =>
+        PoolShare(name, p.weight, p.minShare, p.schedulingMode == SchedulingMode.FAIR)
+      }
+    }
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
     super.taskSetFinished(manager)

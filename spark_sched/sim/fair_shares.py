@@ -1,0 +1,75 @@
+"""Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I).
+
+A hold has the standing of its pool, and a held slot counts as one that the pool uses. Jobs without a pool
+stand alike. ``schedcore.FairShares`` is the twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from spark_sched.policies.plan import PoolShare
+
+if TYPE_CHECKING:
+    from spark_sched.sim.ledger_state import LedgerJob
+
+__all__ = ["PoolUse", "ceded", "is_before"]
+
+#: A place in FAIR order, lowest first, by the slots that it would use more.
+_Claim: TypeAlias = Callable[[int], tuple[bool, float]]
+
+
+class PoolUse:
+    """The slots that the jobs of one pool use: those of their attempts, and those that they hold."""
+
+    __slots__ = ("jobs", "share", "used")
+
+    def __init__(self, share: PoolShare) -> None:
+        self.share = share
+        self.jobs = 0
+        self.used = 0
+
+    def standing(self, more: int) -> tuple[bool, float]:
+        """The pool's place in FAIR order if it used ``more`` slots, lowest first; as Spark's
+        FairSchedulingAlgorithm: those below their minimum share first, then by use over claim."""
+        used, share = self.used + more, self.share
+        if used < share.min_share:
+            return False, used / max(share.min_share, 1.0)
+        return True, used / share.weight
+
+
+def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
+    """How many of ``slots`` that ``holder`` holds FAIR order would give to ``asker``, which took ``taken``
+    already."""
+    claims = _claims(holder, asker)
+    if claims is None:
+        return 0
+    of, to = claims
+    n = 0
+    while n < slots and to(taken + n) < of(-n - 1):
+        n += 1
+    return n
+
+
+def is_before(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
+    """Whether FAIR order puts ``a`` before ``b``, each less ``less`` of the slots that it uses."""
+    claims = _claims(a, b)
+    if claims is None:
+        return False
+    x, y = claims
+    return x(-less) < y(-less)
+
+
+def _claims(a: LedgerJob, b: LedgerJob) -> tuple[_Claim, _Claim] | None:
+    """What is compared: pools, or the jobs of a fair one."""
+    x, y = a.pool, b.pool
+    if x is None or y is None:
+        return None
+    if x is not y:
+        return x.standing, y.standing
+    return (_alone(a), _alone(b)) if x.share.fair else None
+
+
+def _alone(j: LedgerJob) -> _Claim:
+    return lambda more: (True, float(j.busy + j.held + more))
