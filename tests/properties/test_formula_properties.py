@@ -9,12 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from spark_sched.policies.reservation import (
-    estimate_shape,
     isolation_probability,
     reservation_deadline_s,
     stage_time_with_copies_s,
     utilization_lower_bound,
 )
+from tests.shape import estimate_shape
 
 isolations = st.floats(1e-9, 1.0 - 1e-9)
 scales = st.floats(1e-3, 1e4)

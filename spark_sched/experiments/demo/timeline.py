@@ -45,17 +45,6 @@ class Timeline:
     slots: dict[str, int]
     spans: tuple[Span, ...]
 
-    def slot_seconds(self, kind: str) -> float:
-        """Slot-seconds of one kind inside the window."""
-        return (
-            sum(
-                max(0, min(span.end_ms, self.end_ms) - max(span.start_ms, self.start_ms))
-                for span in self.spans
-                if span.kind == kind
-            )
-            / 1000
-        )
-
 
 def read_timeline(
     event_log: Path, start_ms: int, end_ms: int, scheduler_events: Path | None = None

@@ -2,7 +2,7 @@
 
 The formulas are public and vectorised: :func:`isolation_probability` (equation 2),
 :func:`reservation_deadline_s` (equation 2 solved for the deadline), :func:`utilization_lower_bound`
-(equation 4), :func:`stage_time_with_copies_s` (section IV-C) and the online estimate :func:`estimate_shape`.
+(equation 4) and :func:`stage_time_with_copies_s` (section IV-C).
 """
 
 from spark_sched.policies.reservation.formulas import (
@@ -11,10 +11,8 @@ from spark_sched.policies.reservation.formulas import (
     stage_time_with_copies_s,
     utilization_lower_bound,
 )
-from spark_sched.policies.reservation.shape import estimate_shape
 
 __all__ = [
-    "estimate_shape",
     "isolation_probability",
     "reservation_deadline_s",
     "stage_time_with_copies_s",

@@ -1,24 +1,51 @@
-"""Expected utility and use of many jobs at once: `expectation`'s answers, each job's a row."""
+"""Expected utility and expected use of slots of many jobs at once (3Sigma §3 and §4.2.1), a row per job."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.compiled import compiled
-from spark_sched.policies.three_sigma.expectation import Runtime
 from spark_sched.policies.three_sigma.utility import Utility
 
-__all__ = ["Curves", "conditional", "consumption", "curves", "means", "survivals", "utilities"]
+__all__ = [
+    "GONE",
+    "Curves",
+    "Runtime",
+    "conditional",
+    "consumption",
+    "curves",
+    "means",
+    "overrun_s",
+    "survivals",
+    "utilities",
+]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
+#: Survival below this is rounding: such a job has outlived its distribution.
+GONE = 1e-9
 #: A fall within so little time is a drop: its slope would magnify rounding.
 _AT_ONCE_S = 1e-4
+
+
+class Runtime(Protocol):
+    """A runtime's piecewise linear CDF: `spark_sched.predict.RuntimeDistribution`.
+
+    ``t_s`` are times in seconds, not falling, ``p`` the CDF there, not falling, the last one 1; two knots at
+    one time are a jump, and so is a first ``p`` above 0.
+    """
+
+    @property
+    def t_s(self) -> Floats: ...
+
+    @property
+    def p(self) -> Floats: ...
 
 
 class Curves(NamedTuple):
@@ -204,3 +231,15 @@ def _utilities(
                 np.add(total, (fall / span) * (before + f * (later - sooner)), total)
         np.maximum(total, 0.0, total)
     return found
+
+
+def overrun_s(over_s: float, cycle_s: float) -> float:
+    """§4.2.1: how much longer a job is taken to run that outlived its distribution by ``over_s`` >= 0.
+
+    The estimate of its end grows by 1, 2, 4, … cycles each time it is reached: 1, 3, 7, … cycles past the
+    longest runtime known.
+    """
+    over = over_s / cycle_s
+    # A rounding error must not count as a cycle that has passed.
+    reached = math.floor(math.log2(over * (1.0 + 1e-12) + 1.0))
+    return (2.0 ** (reached + 1) - 1.0 - over) * cycle_s

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
-from spark_sched.policies.three_sigma.curves import conditional, curves, means, utilities
-from spark_sched.policies.three_sigma.expectation import GONE, overrun_s
+from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
 from spark_sched.policies.three_sigma.jobs import PendingJob, Place, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
 from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, SigmaMemory, look

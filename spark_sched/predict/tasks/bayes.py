@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = ["USUAL_DOUBT", "Posterior", "normal_posterior", "pilots_needed", "posterior", "surprised"]
+__all__ = ["USUAL_DOUBT", "Posterior", "pilots_needed", "posterior", "surprised"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -55,24 +55,6 @@ class Posterior:
         jobs, a size that is unsure is worth trying sooner than its median says.
         """
         return self.task_s * math.exp(-0.5 * self.sigma**2)
-
-
-def normal_posterior(
-    samples: Sequence[float], sample_variance: float, prior_mean: float, prior_variance: float
-) -> tuple[float, float]:
-    """Mean and variance of x given samples of N(x, σ₁²) and the prior N(µ, σ₀²) (§4.1).
-
-    ``prior_variance`` may be infinite: nothing is known beforehand, and the answer is (ȳ, σ₁²/m).
-
-    Raises:
-        ValueError: no samples and an infinite prior: nothing is known at all.
-    """
-    prior = 0.0 if math.isinf(prior_variance) else 1.0 / prior_variance
-    evidence = len(samples) / sample_variance
-    if prior + evidence <= 0.0:
-        raise ValueError("a posterior needs samples or a prior with finite variance")
-    start = 0.0 if prior == 0.0 else prior_mean * prior
-    return (sum(samples) / sample_variance + start) / (prior + evidence), 1.0 / (prior + evidence)
 
 
 def prior_sigma(prior: RuntimeDistribution) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
@@ -125,12 +125,6 @@ def google_classes() -> tuple[JobClass, ...]:
         )
         for c in raw["classes"]
     )
-
-
-def classes_json(classes: tuple[JobClass, ...], about: str) -> str:
-    """What `google_classes` reads."""
-    rows = ",\n".join(json.dumps(asdict(c)) for c in classes)
-    return f'{{"about": {json.dumps(about)},\n"classes": [\n{rows}\n]}}\n'
 
 
 def _kmeans(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.int64]:

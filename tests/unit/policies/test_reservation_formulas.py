@@ -9,12 +9,12 @@ import pytest
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import (
-    estimate_shape,
     isolation_probability,
     reservation_deadline_s,
     stage_time_with_copies_s,
     utilization_lower_bound,
 )
+from tests.shape import estimate_shape
 
 # Computed from the paper's formulas with 60 decimal digits (Python's decimal module), not with this package.
 GOLDEN = [

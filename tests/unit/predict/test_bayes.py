@@ -13,9 +13,10 @@ from spark_sched.policies.slearn.sizing import BayesSizing, PilotSizing
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
-from spark_sched.predict.tasks.bayes import normal_posterior, pilots_needed, posterior
+from spark_sched.predict.tasks.bayes import pilots_needed, posterior
 from spark_sched.predict.tasks.history import Spreads, log_spread
 from spark_sched.predict.tasks.pilots import StageExpectation
+from tests.normal import normal_posterior
 
 
 def expects(runtime: RuntimeDistribution, spread: float = 0.1, tasks: int = 100) -> StageExpectation:

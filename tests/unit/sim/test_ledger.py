@@ -9,10 +9,11 @@ import pytest
 
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError
-from spark_sched.policies.reservation import estimate_shape, reservation_deadline_s
+from spark_sched.policies.reservation import reservation_deadline_s
 from spark_sched.sim.ledger import Decision, Ledger, Rule
 from spark_sched.sim.ledger_state import deadline_ms, round_half_up
 from spark_sched.sim.steps import OPERATIONS, StepRunner
+from tests.shape import estimate_shape
 
 
 class Silent:

@@ -13,15 +13,15 @@ from spark_sched.policies.three_sigma.curves import (
     survivals,
     utilities,
 )
-from spark_sched.policies.three_sigma.expectation import (
+from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
+from spark_sched.predict import RuntimeDistribution
+from tests.unit.policies.three_sigma.expectation import (
     GONE,
     Knots,
     expected_consumption,
     expected_utility,
     remaining,
 )
-from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
-from spark_sched.predict import RuntimeDistribution
 
 ELAPSED_S = np.array([0, 1, 2, 5, 7.5, 10, 20, 49, 50, 60, 100.0])
 STARTS_S = np.linspace(-7, 40, 13)

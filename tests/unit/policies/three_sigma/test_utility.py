@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.three_sigma.expectation import (
+from spark_sched.policies.three_sigma.jobs import Worth
+from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
+from spark_sched.predict import RuntimeDistribution
+from tests.unit.policies.three_sigma.expectation import (
     Knots,
     expected_consumption,
     expected_utility,
     overrun_s,
     remaining,
 )
-from spark_sched.policies.three_sigma.jobs import Worth
-from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
-from spark_sched.predict import RuntimeDistribution
 
 
 def test_an_slo_job_that_ends_at_its_deadline_meets_it():

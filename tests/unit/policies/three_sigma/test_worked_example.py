@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.policies.three_sigma.expectation import Knots, expected_consumption, expected_utility
 from spark_sched.policies.three_sigma.milp import by_unions, with_splits
 from spark_sched.policies.three_sigma.problem import Offers, Problem, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_solver
 from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import RuntimeDistribution
+from tests.unit.policies.three_sigma.expectation import Knots, expected_consumption, expected_utility
 
 SLO, BE = 0, 1
 STARTS = [0, 2.5, 5, 7.5, 10, 12.5, 15, 17.5]

@@ -1,38 +1,23 @@
-"""Expected utility and expected use of slots from the distribution of a runtime: 3Sigma §3 and §4.2.1."""
+"""Equations 1 and 2 of 3Sigma for one job at a time, written as the paper writes them: what `curves`
+computes for all jobs at once is compared with them."""
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_sched.policies.three_sigma.curves import GONE, Runtime, overrun_s
 from spark_sched.policies.three_sigma.utility import Utility
 
-__all__ = ["Knots", "Runtime", "expected_consumption", "expected_utility", "overrun_s", "remaining"]
+__all__ = ["Knots", "expected_consumption", "expected_utility", "remaining"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Survival below this is rounding: such a job has outlived its distribution.
-GONE = 1e-9
 #: A fall within so little time is a drop: its slope would magnify rounding.
 _AT_ONCE_S = 1e-4
-
-
-class Runtime(Protocol):
-    """A runtime's piecewise linear CDF: `spark_sched.predict.RuntimeDistribution`.
-
-    ``t_s`` are times in seconds, not falling, ``p`` the CDF there, not falling, the last one 1; two knots at
-    one time are a jump, and so is a first ``p`` above 0.
-    """
-
-    @property
-    def t_s(self) -> Floats: ...
-
-    @property
-    def p(self) -> Floats: ...
 
 
 class Knots:
@@ -123,18 +108,6 @@ def _alive(runtime: Knots, t_s: Floats) -> Floats:
 def expected_consumption(runtime: Knots, elapsed_s: Floats) -> Floats:
     """§3.2: the chance that a job holds its slots ``elapsed_s`` after its start; 1 at the start itself."""
     return np.where(elapsed_s <= 0.0, 1.0, runtime.survival(elapsed_s))
-
-
-def overrun_s(over_s: float, cycle_s: float) -> float:
-    """§4.2.1: how much longer a job is taken to run that outlived its distribution by ``over_s`` >= 0.
-
-    The estimate of its end grows by 1, 2, 4, … cycles each time it is reached: 1, 3, 7, … cycles past the
-    longest runtime known.
-    """
-    over = over_s / cycle_s
-    # A rounding error must not count as a cycle that has passed.
-    reached = math.floor(math.log2(over * (1.0 + 1e-12) + 1.0))
-    return (2.0 ** (reached + 1) - 1.0 - over) * cycle_s
 
 
 def remaining(runtime: Knots, elapsed_s: float, ahead_s: Floats, cycle_s: float) -> Floats:

@@ -1,4 +1,7 @@
-"""Online estimate of the Pareto shape from a stage's tasks, finished and still running."""
+"""Online estimate of the Pareto shape from a stage's tasks, finished and still running.
+
+The ledger folds the same sums, and is compared with it.
+"""
 
 from __future__ import annotations
 
