@@ -11,7 +11,7 @@ from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
 from spark_sched.sim.near import Near
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
-from spark_sched.state import DurationSummary, JobView, RunningTask, StageView
+from spark_sched.state import DurationSummary, JobView, RunningTask, StageView, marks_of
 
 __all__ = ["UNRANKED", "Attempt", "JobRun", "StageRun"]
 
@@ -205,23 +205,15 @@ class JobRun:
     def job_view(self, names: Sequence[str]) -> JobView:
         """The job as a snapshot shows it; ``names`` are the nodes'."""
         if self.view is None:
-            s = self.spec
             self.view = JobView(
-                job=self.key,
-                name=s.name,
-                user=s.user,
-                priority=s.priority,
-                isolation=s.isolation,
-                deadline_ms=s.deadline_ms,
-                job_class=s.job_class,
-                copies=s.copies,
-                marked=s.marked,
+                self.key,
+                *marks_of(self.spec),
                 started_ms=self.start_ms,
                 arrival=self.arrival,
-                stages=tuple(stage.stage_view(names) for stage in self.stages.values()),
+                stages=tuple([stage.stage_view(names) for stage in self.stages.values()]),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
-                preferred=s.preferred,
-                elsewhere_factor=s.elsewhere_factor,
+                preferred=self.spec.preferred,
+                elsewhere_factor=self.spec.elsewhere_factor,
             )
         return self.view

@@ -9,6 +9,7 @@ from spark_sched.state.snapshot import (
     RunningTask,
     Snapshot,
     StageView,
+    marks_of,
 )
 from spark_sched.state.summary import JobSummary, StageSummary
 
@@ -25,4 +26,5 @@ __all__ = [
     "StageSummary",
     "StageView",
     "Summary",
+    "marks_of",
 ]

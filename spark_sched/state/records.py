@@ -11,7 +11,14 @@ from collections.abc import Sequence
 from types import MappingProxyType
 
 from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted
-from spark_sched.state.snapshot import DurationSummary, ExecutorView, JobView, RunningTask, StageView
+from spark_sched.state.snapshot import (
+    DurationSummary,
+    ExecutorView,
+    JobView,
+    RunningTask,
+    StageView,
+    marks_of,
+)
 from spark_sched.state.summary import StageSummary
 
 __all__ = ["ExecutorRecord", "JobRecord", "StageRecord", "Story", "TaskRecord"]
@@ -167,20 +174,12 @@ class JobRecord:
 
     def view(self) -> JobView:
         if self._view is None:
-            s = self.started
             self._view = JobView(
-                job=s.job,
-                name=s.name,
-                user=s.user,
-                priority=s.priority,
-                isolation=s.isolation,
-                deadline_ms=s.deadline_ms,
-                job_class=s.job_class,
-                copies=s.copies,
-                marked=s.marked,
-                started_ms=s.time_ms,
+                self.started.job,
+                *marks_of(self.started),
+                started_ms=self.started.time_ms,
                 arrival=self.arrival,
-                stages=tuple(stage.view() for stage in self.stages.values()),
+                stages=tuple([stage.view() for stage in self.stages.values()]),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
             )

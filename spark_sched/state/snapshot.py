@@ -8,8 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
-__all__ = ["DurationSummary", "EndedJob", "ExecutorView", "JobView", "RunningTask", "Snapshot", "StageView"]
+__all__ = [
+    "DurationSummary",
+    "EndedJob",
+    "ExecutorView",
+    "JobView",
+    "RunningTask",
+    "Snapshot",
+    "StageView",
+    "marks_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +108,14 @@ class JobView:
     def evictable(self) -> bool:
         """Whether the driver would kill all that runs of it for others."""
         return all(stage.restartable for stage in self.stages if stage.running)
+
+
+def marks_of(
+    source: Any,
+) -> tuple[str, str | None, int, float | None, int | None, str | None, bool, bool]:
+    """A job's marks as `JobView` takes them: of ``JobStarted`` live, of ``JobSpec`` in the simulator."""
+    s = source
+    return s.name, s.user, s.priority, s.isolation, s.deadline_ms, s.job_class, s.copies, s.marked
 
 
 @dataclass(frozen=True, slots=True)

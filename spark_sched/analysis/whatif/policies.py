@@ -10,6 +10,7 @@ import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan
+from spark_sched.policies.simple.fair import fair_order
 from spark_sched.policies.simple.fifo import FifoPolicy
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
@@ -38,8 +39,8 @@ class StockFifo(FifoPolicy):
 class StockFair:
     """Spark's FAIR mode: pools by running tasks over weight; within a pool FIFO by Spark job, or again FAIR.
 
-    As ``FairSchedulingAlgorithm``: pools below their minimum share first; ties by name. Within a FAIR pool
-    Spark compares task sets; here jobs are compared, which differs for a job that runs several at once.
+    Pools are in `fair_order`; ties by name. Within a FAIR pool Spark compares task sets; here jobs are
+    compared, which differs for a job that runs several at once.
 
     Args:
         settings: of the application.
@@ -78,11 +79,9 @@ class StockFair:
         def order(job: JobView) -> tuple[bool, float, str, int, str]:
             name = self._pool(job.job)
             pool = self._pools.get(name, Pool())
-            needy = running[name] < pool.min_share_slots
-            share = running[name] / (max(pool.min_share_slots, 1) if needy else pool.weight)
             # Jobs of one FIFO pool have one rank: among them the Spark job that came first is first.
             inside = (job.running_slots, self._task_set(job)) if pool.fair else (0, "")
-            return (not needy, share, name, *inside)
+            return (*fair_order(running[name], pool.weight, pool.min_share_slots), name, *inside)
 
         keys = {job.job: order(job) for job in snapshot.jobs.values()}
         rank = {key: number for number, key in enumerate(sorted(set(keys.values())))}

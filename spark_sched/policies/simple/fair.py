@@ -13,7 +13,7 @@ from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["FairPolicy"]
+__all__ = ["FairPolicy", "fair_order"]
 
 
 POOL_BY = Option(
@@ -31,13 +31,20 @@ MIN_SHARES = Option(
 )
 
 
+def fair_order(used_slots: int, weight: float, min_share_slots: float) -> tuple[bool, float]:
+    """What Spark's ``FairSchedulingAlgorithm`` compares pools by, the least first: those below their minimum
+    share by how much of it they use, then the others by used slots over weight."""
+    needy = used_slots < min_share_slots
+    return not needy, used_slots / (max(min_share_slots, 1) if needy else weight)
+
+
 class FairPolicy(RankingPolicy):
     """Pools below their minimum share first, then pools by used slots over weight; FIFO within a pool.
 
-    The order of Spark's ``FairSchedulingAlgorithm``, where a held slot counts as used. Jobs hold slots as
-    under ``reservation``, and a hold gives way to a pool below its share. A plan's ranks hold until the next
-    plan, so that shares are exact only where plans are made at every launch (``ChangesWith.LAUNCHES``);
-    between two plans the first job takes all slots that come free.
+    The order is `fair_order`, where a held slot counts as used. Jobs hold slots as under ``reservation``, and
+    a hold gives way to a pool below its share. A plan's ranks hold until the next plan, so that shares are
+    exact only where plans are made at every launch (``ChangesWith.LAUNCHES``); between two plans the first
+    job takes all slots that come free.
 
     Args:
         settings: of the application.
@@ -61,11 +68,9 @@ class FairPolicy(RankingPolicy):
 
         def rank_by(job: JobView) -> tuple[bool, float, str, int]:
             name = self._pool(job)
-            least = self._min_shares.get(name, 0.0)
-            needy = used[name] < least
-            ratio = used[name] / (max(least, 1) if needy else self._weights.get(name, 1.0))
+            order = fair_order(used[name], self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))
             # Spark breaks ties by name; among jobs as pools their arrival is the fairer name.
-            return (not needy, ratio, "" if self._pool_by == "job" else name, job.arrival)
+            return (*order, "" if self._pool_by == "job" else name, job.arrival)
 
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
             rule, why = self._reservations.rule(job, forecasts.get(job.job, UNKNOWN))
