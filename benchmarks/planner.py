@@ -34,7 +34,7 @@ from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import DurationSummary, ExecutorView, JobView, RunningTask, Snapshot, StageView
 
-PARTITIONS, SLOTS, SLOT_MS, CONTENTION = 4, 24, 60_000, 1.4
+PARTITIONS, STEPS_AHEAD, STEP_MS, CONTENTION = 4, 24, 60_000, 1.4
 NOW_MS = 1_700_000_000_000
 STEPS = ("jobs", "options", "model", "solve", "plan")
 SETTINGS = PolicySettings.from_config(validate({}))
@@ -43,7 +43,7 @@ SETTINGS = PolicySettings.from_config(validate({}))
 def snapshot(pending: int, seed: int) -> tuple[Snapshot, dict[str, Forecast]]:
     """A cluster under contention and the forecasts of its jobs."""
     rng = np.random.default_rng(seed)
-    window_s = SLOTS * SLOT_MS / 1000
+    window_s = STEPS_AHEAD * STEP_MS / 1000
     running = min(400, 2 * pending)
     forecasts: dict[str, Forecast] = {}
     sizes: dict[str, int] = {}
@@ -130,7 +130,10 @@ def cycles(
         for _ in range(repeats):
             solver = Keeping()
             policy = SigmaPolicy(
-                SETTINGS, SigmaOptions(grid=uniform(SLOTS, SLOT_MS)), solver=solver, clock_s=time.perf_counter
+                SETTINGS,
+                SigmaOptions(grid=uniform(STEPS_AHEAD, STEP_MS)),
+                solver=solver,
+                clock_s=time.perf_counter,
             )
             began, began_cpu = time.perf_counter(), time.process_time()
             plan, _ = policy.decide(shot, forecasts, NOW_MS, np.random.default_rng(n), None)

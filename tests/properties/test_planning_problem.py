@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_sched.policies.three_sigma.problem import Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.problem import Candidate, Problem, Running, build
 from spark_sched.policies.three_sigma.solvers import Ask, Solution, create_solver
 from spark_sched.policies.three_sigma.window import Grid, growing, uniform
 
@@ -17,7 +17,7 @@ EXACT = 1e-7
 
 
 class Small:
-    """At most 5 jobs, 6 slots of time, 2 partitions and 3 running jobs."""
+    """At most 5 jobs, 6 time steps, 2 partitions and 3 running jobs."""
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
@@ -25,7 +25,7 @@ class Small:
         self.partitions = int(rng.integers(1, 3))
         slots = int(rng.integers(2, 7))
         self.grid: Grid = uniform(slots, 1000) if rng.random() < 0.7 else growing(slots, 1000, 20_000)
-        times, elapsed = self.grid.slots, len(self.grid.elapsed_ms)
+        times, elapsed = self.grid.steps, len(self.grid.elapsed_ms)
         self.capacity = rng.integers(2, 7, self.partitions).astype(float)
         free = self.capacity.copy()
         self.running = []
@@ -37,20 +37,20 @@ class Small:
             cost = float(rng.uniform(0, 0.6)) if rng.random() < 0.8 else None
             self.running.append(Running(held, self.falling(rng, times), cost))
         everywhere = (1 << self.partitions) - 1
-        self.offers = []
+        self.candidates = []
         for job in range(self.jobs):
             most = float(rng.uniform(0.2, 1))
             k = int(rng.integers(1, 5))
             utility = most * self.falling(rng, times) * (rng.random(times) > 0.1)
             if self.partitions == 2 and rng.random() < 0.6:
                 mask = int(rng.integers(1, 3))
-                self.offers.append(Offers(job, mask, k, utility, self.falling(rng, elapsed)))
+                self.candidates.append(Candidate(job, mask, k, utility, self.falling(rng, elapsed)))
                 utility = utility * 0.8
-            self.offers.append(Offers(job, everywhere, k, utility, self.falling(rng, elapsed)))
+            self.candidates.append(Candidate(job, everywhere, k, utility, self.falling(rng, elapsed)))
             if k > 1 and rng.random() < 0.3:
-                # Fewer slots, now only: what malleable jobs offer.
+                # Fewer slots, now only: what malleable jobs can take.
                 now = np.where(np.arange(times) == 0, 0.9 * utility, 0.0)
-                self.offers.append(Offers(job, everywhere, k - 1, now, self.falling(rng, elapsed)))
+                self.candidates.append(Candidate(job, everywhere, k - 1, now, self.falling(rng, elapsed)))
 
     @staticmethod
     def falling(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -59,15 +59,15 @@ class Small:
         return np.maximum(0.0, 1.0 - drops)
 
     def problem(self) -> Problem:
-        return build(self.grid, self.capacity, self.jobs, self.offers, self.running)
+        return build(self.grid, self.capacity, self.jobs, self.candidates, self.running)
 
-    def use(self, offer: Offers, start: int) -> np.ndarray:
-        """Its expected slots by time slot, straight from the definition: k · RC(t − s)."""
-        row = np.zeros(self.grid.slots)
+    def use(self, candidate: Candidate, start: int) -> np.ndarray:
+        """Its expected slots by time step, straight from the definition: k · RC(t − s)."""
+        row = np.zeros(self.grid.steps)
         elapsed = self.grid.elapsed_ms.tolist()
-        for t in range(start, self.grid.slots):
+        for t in range(start, self.grid.steps):
             passed = int(self.grid.starts_ms[t] - self.grid.starts_ms[start])
-            row[t] = offer.slots * offer.consumption[elapsed.index(passed)]
+            row[t] = candidate.slots * candidate.consumption[elapsed.index(passed)]
         return row
 
     def best(self) -> float:
@@ -75,8 +75,8 @@ class Small:
         sets = range(1, 1 << self.partitions)
         best = 0.0
         choices = [
-            [(o.mask, o.utility[s], self.use(o, s)) for o in self.offers if o.job == job
-             for s in range(self.grid.slots) if o.utility[s] > 0]
+            [(o.mask, o.utility[s], self.use(o, s)) for o in self.candidates if o.job == job
+             for s in range(self.grid.steps) if o.utility[s] > 0]
             for job in range(self.jobs)
         ]  # fmt: skip
         hopes = [max((u for _, u, _ in options), default=0.0) for options in choices]
@@ -87,7 +87,7 @@ class Small:
             stays = [r for g, r in zip(gone, self.running, strict=True) if not g]
             room = {}
             for union in sets:
-                row = np.zeros(self.grid.slots)
+                row = np.zeros(self.grid.steps)
                 for q in range(self.partitions):
                     if union >> q & 1:
                         row += self.capacity[q] - sum((r.slots[q] * r.remaining for r in stays), np.zeros(()))

@@ -95,24 +95,24 @@ class Milp(LinearProgram):
 
 
 def by_unions(problem: Problem) -> Milp:
-    """Equation 3 with §4.3.5's credits, a row per (union of partitions, time slot)."""
+    """Equation 3 with §4.3.5's credits, a row per (union of partitions, time step)."""
     p = problem
     group, start = np.nonzero(p.utility > 0.0)
-    options, slots = len(group), p.grid.slots
+    options, steps = len(group), p.grid.steps
     use = p.rows(group, start)
     rows, columns, values = [p.job_of[group]], [np.arange(options)], [np.ones(options)]
-    taken, slot = np.nonzero(use > 0.0)
-    amount = use[taken, slot]
+    taken, step = np.nonzero(use > 0.0)
+    amount = use[taken, step]
     inside = p.inside[p.mask_of[group]]
-    back, back_slot = np.nonzero(p.remaining > 0.0)
+    back, back_step = np.nonzero(p.remaining > 0.0)
     for n in range(len(p.unions)):
         mine = inside[taken, n]
-        rows.append(p.jobs + n * slots + slot[mine])
+        rows.append(p.jobs + n * steps + step[mine])
         columns.append(taken[mine])
         values.append(amount[mine])
-        credit = p.credit[back, n] * p.remaining[back, back_slot]
+        credit = p.credit[back, n] * p.remaining[back, back_step]
         given = credit > 0.0
-        rows.append(p.jobs + n * slots + back_slot[given])
+        rows.append(p.jobs + n * steps + back_step[given])
         columns.append(options + back[given])
         values.append(-credit[given])
     upper = np.concatenate([np.ones(p.jobs), p.free.ravel()])
@@ -122,12 +122,12 @@ def by_unions(problem: Problem) -> Milp:
 def with_splits(problem: Problem) -> Milp:
     """The paper's own form (§4.3.3): a variable for the part of an option on each partition of its set.
 
-    Demand rows say that the parts sum to k; a row per (partition, time slot) bounds them. A part stays the
+    Demand rows say that the parts sum to k; a row per (partition, time step) bounds them. A part stays the
     same for as long as the job runs, so this is a little stricter than `by_unions`.
     """
     p = problem
     group, start = np.nonzero(p.utility > 0.0)
-    options, slots, preemptions = len(group), p.grid.slots, len(p.cost)
+    options, steps, preemptions = len(group), p.grid.steps, len(p.cost)
     partitions = len(p.free_of)
     in_mask = ((np.array(p.masks, dtype=np.int64)[:, None] >> np.arange(partitions)) & 1).astype(bool)
     of_option, partition = np.nonzero(in_mask[p.mask_of[group]])
@@ -136,20 +136,20 @@ def with_splits(problem: Problem) -> Milp:
     rows = [p.job_of[group], p.jobs + np.arange(options), p.jobs + of_option]
     columns = [np.arange(options), np.arange(options), part]
     values = [np.ones(options), -p.demand[group], np.ones(len(part))]
-    # What a part uses by slot, per slot of its own.
+    # What a part uses by step, per slot of its own.
     share = p.rows(group, start) / p.demand[group][:, None]
-    taken, slot = np.nonzero(share[of_option] > 0.0)
+    taken, step = np.nonzero(share[of_option] > 0.0)
     first = p.jobs + options
-    rows.append(first + partition[taken] * slots + slot)
+    rows.append(first + partition[taken] * steps + step)
     columns.append(part[taken])
-    values.append(share[of_option[taken], slot])
+    values.append(share[of_option[taken], step])
     back, held_in = np.nonzero(p.held > 0.0)
-    at, back_slot = np.nonzero(p.remaining[back] > 0.0)
-    rows.append(first + held_in[at] * slots + back_slot)
+    at, back_step = np.nonzero(p.remaining[back] > 0.0)
+    rows.append(first + held_in[at] * steps + back_step)
     columns.append(options + back[at])
-    values.append(-p.held[back[at], held_in[at]] * p.remaining[back[at], back_slot])
+    values.append(-p.held[back[at], held_in[at]] * p.remaining[back[at], back_step])
     lower = np.concatenate(
-        [np.full(p.jobs, -np.inf), np.zeros(options), np.full(partitions * slots, -np.inf)]
+        [np.full(p.jobs, -np.inf), np.zeros(options), np.full(partitions * steps, -np.inf)]
     )
     upper = np.concatenate([np.ones(p.jobs), np.zeros(options), p.free_of.ravel()])
     return _assemble(p, group, start, len(part), rows, columns, values, lower, upper)

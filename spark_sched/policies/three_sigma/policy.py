@@ -15,7 +15,7 @@ from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, m
 from spark_sched.policies.three_sigma.jobs import PendingJob, Place, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
 from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, SigmaMemory, look
-from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Candidate, Problem, Running, build
 from spark_sched.policies.three_sigma.settings import SigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solver, create_guarded
 from spark_sched.policies.three_sigma.split import split
@@ -103,13 +103,13 @@ class SigmaPolicy:
             starts_s,
         )
         worth[whole:, 1:] = 0.0  # later there may be slots for all of it
-        offers = [
-            Offers(number, place.mask, place.slots, row, place.consumption)
+        candidates = [
+            Candidate(number, place.mask, place.slots, row, place.consumption)
             for (number, place), row in zip(places, worth, strict=True)
         ]
         watch.lap("options")
         # 3. The model: eq. 2 for what runs, eq. 3 for what may start.
-        problem = build(self.options.grid, capacity, len(waiting), offers, held)
+        problem = build(self.options.grid, capacity, len(waiting), candidates, held)
         watch.lap("model")
         # 4. Solve.
         start = None if past.prices is None else past.prices.moved_to(problem, now_ms)
@@ -201,7 +201,7 @@ class SigmaPolicy:
         ]
         now = [each for each in chosen if each[2] == 0]
         now.sort(key=lambda each: (-problem.utility[each[1], 0], each[0]))
-        place_of = [places[offer][1] for offer in problem.offer_of.tolist()]
+        place_of = [places[candidate][1] for candidate in problem.candidate_of.tolist()]
         demands = [(place_of[g].mask, place_of[g].slots) for _, g, _ in now]
         shares, refused = split(demands, [max(0, int(slots)) for slots in free_now.tolist()])
         share_of = {now[i][0]: share for i, share in enumerate(shares)}
@@ -218,7 +218,7 @@ class SigmaPolicy:
                 for number, job in enumerate(held)
                 if number not in preempted
             ),
-            np.zeros((len(capacity), problem.grid.slots)),
+            np.zeros((len(capacity), problem.grid.steps)),
         )
         expected_free = np.maximum(capacity[:, None] - use, 0.0)
         broken = broken_promise(list(planned.values()), problem.grid, free_now, expected_free)

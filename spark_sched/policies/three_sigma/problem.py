@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.window import Grid
 
-__all__ = ["NO_OPTION", "Assignment", "Offers", "Problem", "Running", "build", "closed_under_union"]
+__all__ = ["NO_OPTION", "Assignment", "Candidate", "Problem", "Running", "build", "closed_under_union"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -28,7 +28,7 @@ SLACK_SLOTS = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Offers:
+class Candidate:
     """One pending job on one equivalence set: an option for each start.
 
     Attributes:
@@ -52,7 +52,7 @@ class Running:
 
     Attributes:
         slots: those that it has, by partition, shape (Q,).
-        remaining: chance that it still runs, by time slot, shape (T,).
+        remaining: chance that it still runs, by time step, shape (T,).
         cost: what its preemption costs, or None if it must not be preempted.
     """
 
@@ -63,15 +63,15 @@ class Running:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Groups are offers, (job, equivalence set, slots), ordered by set and job; an option is (group, start).
+    """Groups are the candidates that may start, ordered by set and job; an option is (group, start).
 
-    P jobs, G groups, M sets, N unions, T time slots, E elapsed times, R running jobs that may be preempted.
+    P jobs, G groups, M sets, N unions, T time steps, E elapsed times, R running jobs that may be preempted.
 
     Attributes:
         grid: the window.
         jobs: P.
-        offer_of, job_of, mask_of: of a group, shape (G,): its number among the offers that it was built from,
-            its job, and its place in ``masks``.
+        candidate_of, job_of, mask_of: of a group, shape (G,): its number among the candidates that the problem
+            was built from, its job, and its place in ``masks``.
         demand: k of a group in slots, shape (G,).
         utility: expected utility, shape (G, T); 0 where there is no option.
         use: k · consumption by elapsed time, shape (G, E + 1); the last column is 0.
@@ -79,18 +79,18 @@ class Problem:
         inside: whether a set lies inside a union, shape (M, N).
         first, last: the groups of a set are ``first[m]:last[m]``.
         groups_of: groups of a job, padded with G, shape (P, most groups per job).
-        free: expected free slots by union and time slot, shape (N, T), nothing preempted.
+        free: expected free slots by union and time step, shape (N, T), nothing preempted.
         free_of: likewise by partition, shape (Q, T).
         preemptible: numbers of the running jobs that may be, shape (R,).
         cost: of preempting them, shape (R,).
         credit: k_r of a running job inside a union, shape (R, N).
         held: likewise by partition, shape (R, Q).
-        remaining: its chance to run by time slot, shape (R, T).
+        remaining: its chance to run by time step, shape (R, T).
     """
 
     grid: Grid
     jobs: int
-    offer_of: Ints
+    candidate_of: Ints
     job_of: Ints
     mask_of: Ints
     demand: Floats
@@ -119,7 +119,7 @@ class Problem:
         return int(np.count_nonzero(self.utility > 0.0))
 
     def rows(self, groups: Ints, starts: Ints) -> Floats:
-        """Expected slots of options by time slot, shape (len(groups), T)."""
+        """Expected slots of options by time step, shape (len(groups), T)."""
         return np.asarray(self.use[groups[:, None], self.grid.elapsed_of[starts]])
 
     def value(self, assignment: Assignment) -> float:
@@ -129,10 +129,10 @@ class Problem:
         return float(won - self.cost[assignment.preempted].sum())
 
     def left(self, assignment: Assignment) -> Floats:
-        """Expected slots left by union and time slot, shape (N, T); negative where too many are used."""
+        """Expected slots left by union and time step, shape (N, T); negative where too many are used."""
         chosen = np.flatnonzero(assignment.group != NO_OPTION)
         groups, starts = assignment.group[chosen], assignment.start[chosen]
-        by_mask = np.zeros((len(self.masks), self.grid.slots))
+        by_mask = np.zeros((len(self.masks), self.grid.steps))
         np.add.at(by_mask, self.mask_of[groups], self.rows(groups, starts))
         credit = self.credit[assignment.preempted].T @ self.remaining[assignment.preempted]
         return np.asarray(self.free + credit - self.inside.T.astype(float) @ by_mask)
@@ -184,7 +184,7 @@ def build(
     grid: Grid,
     capacity: Floats,
     jobs: int,
-    offers: Sequence[Offers],
+    candidates: Sequence[Candidate],
     running: Sequence[Running],
     *,
     most_unions: int = 128,
@@ -195,33 +195,33 @@ def build(
         grid: the window.
         capacity: slots by partition, shape (Q,).
         jobs: P.
-        offers: of pending jobs; those without a start of positive utility are left out (§4.3.6).
+        candidates: of pending jobs; those without a start of positive utility are left out (§4.3.6).
         running: jobs that hold slots.
         most_unions: see `closed_under_union`.
     """
     partitions = len(capacity)
-    numbers = [n for n, offer in enumerate(offers) if offer.utility.max(initial=0.0) > 0.0]
-    numbers.sort(key=lambda n: (offers[n].mask, offers[n].job))
-    useful = [offers[n] for n in numbers]
-    masks = tuple(sorted({offer.mask for offer in useful}))
+    numbers = [n for n, candidate in enumerate(candidates) if candidate.utility.max(initial=0.0) > 0.0]
+    numbers.sort(key=lambda n: (candidates[n].mask, candidates[n].job))
+    useful = [candidates[n] for n in numbers]
+    masks = tuple(sorted({candidate.mask for candidate in useful}))
     unions = closed_under_union(masks, most_unions)
     count, elapsed = len(useful), len(grid.elapsed_ms)
-    job_of = np.fromiter((offer.job for offer in useful), np.int64, count)
-    mask_of = np.searchsorted(masks, np.fromiter((offer.mask for offer in useful), np.int64, count))
-    demand = np.fromiter((offer.slots for offer in useful), float, count)
+    job_of = np.fromiter((candidate.job for candidate in useful), np.int64, count)
+    mask_of = np.searchsorted(masks, np.fromiter((candidate.mask for candidate in useful), np.int64, count))
+    demand = np.fromiter((candidate.slots for candidate in useful), float, count)
     use = np.zeros((count, elapsed + 1))
-    utility = np.zeros((count, grid.slots))
+    utility = np.zeros((count, grid.steps))
     if useful:
-        np.stack([offer.consumption for offer in useful], out=use[:, :elapsed])
+        np.stack([candidate.consumption for candidate in useful], out=use[:, :elapsed])
         use *= demand[:, None]
-        np.stack([offer.utility for offer in useful], out=utility)
+        np.stack([candidate.utility for candidate in useful], out=utility)
         np.maximum(utility, 0.0, out=utility)
     bits = np.arange(partitions)
     in_mask = (np.array(masks, dtype=np.int64)[:, None] >> bits) & 1
     in_union = (np.array(unions, dtype=np.int64)[:, None] >> bits) & 1
     inside = np.asarray((in_mask[:, None, :] <= in_union[None, :, :]).all(axis=2))
     held = np.array([job.slots for job in running], dtype=float).reshape(len(running), partitions)
-    stays = np.array([job.remaining for job in running], dtype=float).reshape(len(running), grid.slots)
+    stays = np.array([job.remaining for job in running], dtype=float).reshape(len(running), grid.steps)
     # Below 0 where executors were lost: then nothing fits, but the empty plan must.
     free_of = np.maximum(capacity[:, None] - held.T @ stays, 0.0)
     preemptible = np.array([n for n, job in enumerate(running) if job.cost is not None], dtype=np.int64)
@@ -229,7 +229,7 @@ def build(
     return Problem(
         grid=grid,
         jobs=jobs,
-        offer_of=np.array(numbers, dtype=np.int64),
+        candidate_of=np.array(numbers, dtype=np.int64),
         job_of=job_of,
         mask_of=mask_of,
         demand=demand,

@@ -24,7 +24,7 @@ _ALL_UNIONS = 6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedStart:
-    """One job's part of a plan: where, in which time slot, and on how many slots of each partition if now."""
+    """One job's part of a plan: where, in which time step, and on how many slots of each partition if now."""
 
     job: PendingJob
     place: Place
@@ -69,12 +69,12 @@ def broken_promise(
     for each in starts:
         runtime, start = each.job.runtime, each.start
         since_s = (times_s[start + 1 :] - times_s[start]) / each.place.factor
-        row = used.setdefault(each.place.mask, np.zeros(grid.slots))
+        row = used.setdefault(each.place.mask, np.zeros(grid.steps))
         row[start] += each.place.slots
         row[start + 1 :] += each.place.slots * (1.0 - np.interp(since_s, runtime.t_s, runtime.p, left=0.0))
     for union in _unions(len(free_now), used):
-        room = sum((expected_free[q] for q in range(len(free_now)) if union >> q & 1), np.zeros(grid.slots))
-        need = sum((row for mask, row in used.items() if mask & ~union == 0), np.zeros(grid.slots))
+        room = sum((expected_free[q] for q in range(len(free_now)) if union >> q & 1), np.zeros(grid.steps))
+        need = sum((row for mask, row in used.items() if mask & ~union == 0), np.zeros(grid.steps))
         over = need - np.maximum(room, 0.0)
         if (over > _ROUNDING).any():
             t = int(over.argmax())

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark_sched.compiled import COMPILED
 from spark_sched.policies.three_sigma.curves import conditional, consumption, curves, survivals, utilities
-from spark_sched.policies.three_sigma.problem import Offers, Running, build
+from spark_sched.policies.three_sigma.problem import Candidate, Running, build
 from spark_sched.policies.three_sigma.solvers.base import Ask
 from spark_sched.policies.three_sigma.solvers.lagrangian import Lagrangian
 from spark_sched.policies.three_sigma.utility import best_effort, slo
@@ -35,12 +35,12 @@ def warm_up() -> None:
     stays, _, _ = conditional(known, factor, np.ones(6), starts_s)
     worth = utilities(known, which, factor, [slo(4.0)] * 3 + [best_effort(0.0, 9.0, 0.4)] * 3, starts_s)
     # One of two sets lies inside the other.
-    offers = [
-        Offers(job, mask, 2 + job % 3, worth[job], use[job])
+    candidates = [
+        Candidate(job, mask, 2 + job % 3, worth[job], use[job])
         for job in range(6)
         for mask in ((1, 3) if job < 3 else (3,))
     ]
     running = [Running(np.array([1.0, 1.0]), stays[job], 0.3) for job in range(2)]
-    problem = build(grid, np.array([4.0, 4.0]), 6, offers, running)
+    problem = build(grid, np.array([4.0, 4.0]), 6, candidates, running)
     ask = Ask(np.random.default_rng(0), gap=0.0)
     Lagrangian(cold_steps=10, moves=60).solve(problem, ask)

@@ -1,4 +1,4 @@
-"""The plan-ahead window as time slots (3Sigma §4.3.3)."""
+"""The plan-ahead window as time steps (3Sigma §4.3.3)."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ Ints: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """Slots of time from now on; a job may start where one begins.
+    """Time steps from now on; a job may start where one begins.
 
-    A job holds fewer slots in expectation the longer it runs, so capacity that suffices where slots begin
+    A job holds fewer slots in expectation the longer it runs, so capacity that suffices where steps begin
     suffices between.
 
     Attributes:
         starts_ms: where they begin, from now, shape (T,), rising from 0.
         elapsed_ms: the times between two beginnings that occur, shape (E,), rising from 0.
-        elapsed_of: for start s and slot t the place of ``starts_ms[t] - starts_ms[s]`` in ``elapsed_ms``, or
+        elapsed_of: for start s and step t the place of ``starts_ms[t] - starts_ms[s]`` in ``elapsed_ms``, or
             E where t comes before s; shape (T, T). One table of E expectations per job so gives its use of
-            all slots for all starts (with equal slots E = T, and the table is Toeplitz).
+            all steps for all starts (with equal steps E = T, and the table is Toeplitz).
     """
 
     starts_ms: Ints
@@ -64,15 +64,15 @@ class Grid:
     elapsed_of: Ints
 
     @property
-    def slots(self) -> int:
+    def steps(self) -> int:
         return len(self.starts_ms)
 
     @classmethod
     def of(cls, starts_ms: tuple[int, ...]) -> Grid:
-        """Raises BadInputError where the slots do not begin at 0 or do not rise."""
+        """Raises BadInputError where the steps do not begin at 0 or do not rise."""
         starts = np.array(starts_ms, dtype=np.int64)
         if not len(starts) or starts[0] != 0 or (np.diff(starts) <= 0).any():
-            raise BadInputError(f"time slots begin at {list(starts_ms)} ms: they must begin at 0 and rise")
+            raise BadInputError(f"time steps begin at {list(starts_ms)} ms: they must begin at 0 and rise")
         between = starts[None, :] - starts[:, None]
         elapsed, place = np.unique(np.maximum(between, 0), return_inverse=True)
         place = place.reshape(between.shape)
@@ -83,32 +83,32 @@ class Grid:
 
 
 @lru_cache(maxsize=32)
-def uniform(slots: int, slot_ms: int) -> Grid:
-    """``slots`` slots of ``slot_ms`` each."""
-    if slots < 1 or slot_ms < 1:
-        raise BadInputError(f"a window of {slots} slots of {slot_ms} ms: give at least 1 of each")
-    return Grid.of(tuple(range(0, slots * slot_ms, slot_ms)))
+def uniform(steps: int, step_ms: int) -> Grid:
+    """``steps`` steps of ``step_ms`` each."""
+    if steps < 1 or step_ms < 1:
+        raise BadInputError(f"a window of {steps} steps of {step_ms} ms: give at least 1 of each")
+    return Grid.of(tuple(range(0, steps * step_ms, step_ms)))
 
 
 @lru_cache(maxsize=32)
-def growing(slots: int, slot_ms: int, window_ms: int) -> Grid:
-    """About ``slots`` slots up to ``window_ms``: the first ones ``slot_ms`` long, later ones longer.
+def growing(steps: int, step_ms: int, window_ms: int) -> Grid:
+    """About ``steps`` steps up to ``window_ms``: the first ones ``step_ms`` long, later ones longer.
 
-    The near future is planned finely; the far one, which will be planned again many times, coarsely. Slots
+    The near future is planned finely; the far one, which will be planned again many times, coarsely. Steps
     are multiples of the first and double at regular steps, so that few different times lie between them.
     """
-    if slots < 1 or slot_ms < 1 or window_ms < slot_ms:
+    if steps < 1 or step_ms < 1 or window_ms < step_ms:
         raise BadInputError(
-            f"a window of {window_ms} ms in {slots} slots from {slot_ms} ms on: give at least one slot's time"
+            f"a window of {window_ms} ms in {steps} steps from {step_ms} ms on: give at least one step's time"
         )
-    # The least number of slots per doubling that still reaches the window's end, from the finest grid down.
-    for each in range(slots, 0, -1):
-        starts, length = [0], slot_ms
-        while len(starts) < slots:
+    # The least number of steps per doubling that still reaches the window's end, from the finest grid down.
+    for each in range(steps, 0, -1):
+        starts, length = [0], step_ms
+        while len(starts) < steps:
             for _ in range(each):
                 starts.append(starts[-1] + length)
             length *= 2
-        starts = starts[:slots]
+        starts = starts[:steps]
         if starts[-1] + length // 2 >= window_ms:
             break
     return Grid.of(tuple(start for start in starts if start < window_ms))

@@ -17,7 +17,7 @@ from spark_sched.experiments.reproduce.figures import (
     run_of,
 )
 from spark_sched.policies.three_sigma.curves import consumption, curves, utilities
-from spark_sched.policies.three_sigma.problem import Offers, build
+from spark_sched.policies.three_sigma.problem import Candidate, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_solver
 from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
@@ -41,8 +41,8 @@ def plan(*, low: float, high: float) -> dict[str, Any]:
     which, factor = np.zeros(2, dtype=np.int64), np.ones(2)
     worth = utilities(known, which, factor, [slo(15.0), best_effort(0.0, 40.0, 0.4, 0.0)], starts)
     use = consumption(known, which, factor, grid.elapsed_ms / 10)
-    offers = [Offers(job, 1, 1, worth[job], use[job]) for job in range(2)]
-    problem = build(grid, np.array([1.0]), 2, offers, [])
+    candidates = [Candidate(job, 1, 1, worth[job], use[job]) for job in range(2)]
+    problem = build(grid, np.array([1.0]), 2, candidates, [])
     solution = create_solver("prices").solve(problem, Ask(np.random.default_rng(0), gap=1e-6))
     return {
         "slo": worth[0].tolist(),

@@ -25,7 +25,7 @@ class Prices:
     """Prices of capacity on the absolute clock: what the next cycle begins with.
 
     Attributes:
-        at_ms: when the time slots begin, shape (T,).
+        at_ms: when the time steps begin, shape (T,).
         unions: partition sets as bits, N of them.
         price: shape (N, T), >= 0.
     """

@@ -64,7 +64,7 @@ class Packing(NamedTuple):
     """A feasible assignment that changes by one job or one preemption at a time.
 
     ``group``, ``start``, ``preempted`` are as in `Assignment`; ``value`` is Σ U − Σ P, shape (1,); ``left``
-    is left by union and time slot, shape (N, T); ``room`` the least left over all unions around a
+    is left by union and time step, shape (N, T); ``room`` the least left over all unions around a
     set, shape (M, T): what an option on that set must fit into.
     """
 

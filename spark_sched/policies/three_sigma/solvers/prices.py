@@ -1,6 +1,6 @@
 """Prices on capacity: the Lagrangian relaxation of the capacity rows, its bound and its subgradient.
 
-With a price λ ≥ 0 per (union, time slot) every job chooses for itself the option whose utility most exceeds
+With a price λ ≥ 0 per (union, time step) every job chooses for itself the option whose utility most exceeds
 what its expected slots cost, or none. The sum of these gains plus the worth of all capacity,
 
     L(λ) = Σ_j max(0, max_o U_jo − λ·a_jo) + Σ_r max(0, λ·c_r − P_r) + λ·b,
@@ -38,7 +38,7 @@ class Answer:
         group: each job's best group, G for none with a gain, shape (P,).
         worth: of the running jobs' credit, less what their preemption costs, shape (R,).
         preempted: those of a worth above 0, shape (R,).
-        slope: capacity less use by union and time slot, shape (N, T): the subgradient of L.
+        slope: capacity less use by union and time step, shape (N, T): the subgradient of L.
     """
 
     bound: float
@@ -56,12 +56,12 @@ class Dual:
     def __init__(self, problem: Problem) -> None:
         p = problem
         self.problem = p
-        self._offered = np.where(p.utility > 0.0, p.utility, -np.inf)
+        self._worth = np.where(p.utility > 0.0, p.utility, -np.inf)
         self._inside = p.inside.astype(float)
-        self._starts = np.arange(p.grid.slots)
+        self._starts = np.arange(p.grid.steps)
         self._gain = np.full(p.groups + 1, -np.inf)
         self._jobs = np.arange(p.jobs)
-        self._cost = np.empty((p.groups, p.grid.slots))
+        self._cost = np.empty((p.groups, p.grid.steps))
 
     def option_gains(self, price: Floats) -> Floats:
         """U − λ·a of every option, shape (G, T); −inf where there is none."""
@@ -70,10 +70,10 @@ class Dual:
         elapsed = p.use.shape[1]
         for m, (first, last) in enumerate(zip(p.first.tolist(), p.last.tolist(), strict=True)):
             # table[e, s]: the price at elapsed time e of a job that starts at s.
-            table = np.zeros((elapsed, p.grid.slots))
+            table = np.zeros((elapsed, p.grid.steps))
             table[p.grid.elapsed_of, self._starts[:, None]] = by_mask[m]
             np.matmul(p.use[first:last], table, out=self._cost[first:last])
-        return np.asarray(self._offered - self._cost)
+        return np.asarray(self._worth - self._cost)
 
     def answer(self, price: Floats) -> Answer:
         """What jobs choose at these prices, shape (N, T)."""
@@ -88,7 +88,7 @@ class Dual:
         wins = best > 0.0
         group = np.where(wins, p.groups_of[self._jobs, place], p.groups)
         chosen = group[wins]
-        by_mask = np.zeros((len(p.masks), p.grid.slots))
+        by_mask = np.zeros((len(p.masks), p.grid.steps))
         if len(chosen):
             chosen = np.sort(chosen)  # by set, so that each one's rows are a block
             rows = p.rows(chosen, start[chosen])

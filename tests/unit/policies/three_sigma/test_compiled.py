@@ -12,7 +12,7 @@ import pytest
 
 from spark_sched import compiled
 from spark_sched.policies.three_sigma.curves import consumption, curves, utilities
-from spark_sched.policies.three_sigma.problem import Offers, Problem, Running, build
+from spark_sched.policies.three_sigma.problem import Candidate, Problem, Running, build
 from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian
 from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.warm import warm_up
@@ -30,15 +30,15 @@ def contended(seed: int) -> Problem:
     worth = utilities(known, which, factor, wanted, grid.starts_ms / 1000.0)
     use = consumption(known, which, factor, grid.elapsed_ms / 1000.0)
     slots = rng.integers(1, 6, 30)
-    offers = [
-        Offers(int(job), 1 if n % 2 == 0 else 3, int(slots[job]), worth[n], use[n])
+    candidates = [
+        Candidate(int(job), 1 if n % 2 == 0 else 3, int(slots[job]), worth[n], use[n])
         for n, job in enumerate(which)
     ]
     running = [
         Running(np.array([1.0, 1.0]), np.exp(-grid.starts_ms / 20_000 / (r + 1)), 0.02 + 0.01 * r)
         for r in range(12)
     ]
-    return build(grid, np.array([14.0, 14.0]), 30, offers, running)
+    return build(grid, np.array([14.0, 14.0]), 30, candidates, running)
 
 
 def fingerprint() -> str:

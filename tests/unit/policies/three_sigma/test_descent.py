@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.policies.three_sigma.problem import Offers, Problem, build
+from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
 from spark_sched.policies.three_sigma.solvers.prices import Answer, Dual, Floats, descend
 from spark_sched.policies.three_sigma.window import uniform
 
@@ -15,8 +15,8 @@ STEPS, LOOKS = 40, (5, 10, 20)
 def contended(worth: float = 1.0, jobs: int = 30) -> Problem:
     """Jobs of one to four slots on 12 slots; the best option of each is worth about ``worth``."""
     rng = np.random.default_rng(3)
-    offers = [
-        Offers(
+    candidates = [
+        Candidate(
             job,
             1,
             int(rng.integers(1, 5)),
@@ -25,7 +25,7 @@ def contended(worth: float = 1.0, jobs: int = 30) -> Problem:
         )
         for job in range(jobs)
     ]
-    return build(uniform(8, 1000), np.array([12.0]), jobs, offers, [])
+    return build(uniform(8, 1000), np.array([12.0]), jobs, candidates, [])
 
 
 class Plans:

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from spark_sched.policies.three_sigma.problem import Offers, Problem, build
+from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_guarded, create_solver
 from spark_sched.policies.three_sigma.solvers.guarded import Guarded
 from spark_sched.policies.three_sigma.window import uniform
@@ -21,8 +21,8 @@ pytest.importorskip("highspy")
 def problem() -> Problem:
     """Two jobs that fit one after the other."""
     falling = np.linspace(1.0, 0.0, 6)
-    offers = [Offers(job, 1, 3, (1.0 + job) * falling, falling) for job in range(2)]
-    return build(uniform(6, 1_000), np.array([4.0]), 2, offers, [])
+    candidates = [Candidate(job, 1, 3, (1.0 + job) * falling, falling) for job in range(2)]
+    return build(uniform(6, 1_000), np.array([4.0]), 2, candidates, [])
 
 
 @pytest.fixture

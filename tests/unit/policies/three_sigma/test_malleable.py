@@ -99,7 +99,7 @@ GRID = uniform(6, 1_000)
 
 
 def _running(slots: int, ends_at: int, cost: float | None = None) -> tuple[int, Running]:
-    """A job on so many slots that is expected to end at that time slot; 6: not in the window."""
+    """A job on so many slots that is expected to end at that time step; 6: not in the window."""
     remaining = (np.arange(6) < ends_at).astype(float)
     return slots, Running(np.array([float(slots)]), remaining, cost)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.milp import by_unions
-from spark_sched.policies.three_sigma.problem import Assignment, Offers, Problem, build, closed_under_union
+from spark_sched.policies.three_sigma.problem import Assignment, Candidate, Problem, build, closed_under_union
 from spark_sched.policies.three_sigma.solvers import Ask, Prices, create_solver
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.window import Grid, growing, uniform
@@ -29,12 +29,12 @@ def test_growing_slots_reach_the_end_of_the_window():
     lengths = np.diff(grid.starts_ms)
     assert lengths[0] == 5_000
     assert (np.diff(lengths) >= 0).all()
-    assert grid.slots <= 24
+    assert grid.steps <= 24
     assert 2 * 3_600_000 < grid.starts_ms[-1] < 4 * 3_600_000
 
 
-def test_a_window_without_slots_is_refused():
-    with pytest.raises(BadInputError, match="a window of 0 slots"):
+def test_a_window_without_steps_is_refused():
+    with pytest.raises(BadInputError, match="a window of 0 steps"):
         uniform(0, 100)
     with pytest.raises(BadInputError, match="must begin at 0 and rise"):
         Grid.of((0, 5, 5))
@@ -65,9 +65,9 @@ def test_a_split_exists_exactly_if_halls_condition_holds(demands: list[tuple[int
 
 
 def two_jobs() -> Problem:
-    """Two jobs of one slot, one free slot, two time slots, certain to run through both."""
-    offers = [Offers(job, 1, 1, np.array([1.0, 0.5]), np.array([1.0, 1.0])) for job in range(2)]
-    return build(uniform(2, 1000), np.array([1.0]), 2, offers, [])
+    """Two jobs of one slot, one free slot, two time steps, certain to run through both."""
+    candidates = [Candidate(job, 1, 1, np.array([1.0, 0.5]), np.array([1.0, 1.0])) for job in range(2)]
+    return build(uniform(2, 1000), np.array([1.0]), 2, candidates, [])
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_an_unknown_solver_of_pulp_is_refused_with_those_there_are():
 
 def test_our_solver_needs_no_clock_and_repeats_itself():
     rng = np.random.default_rng(3)
-    offers = [
-        Offers(
+    candidates = [
+        Candidate(
             job,
             1,
             int(rng.integers(1, 5)),
@@ -132,7 +132,7 @@ def test_our_solver_needs_no_clock_and_repeats_itself():
         )
         for job in range(30)
     ]
-    problem = build(uniform(8, 1000), np.array([12.0]), 30, offers, [])
+    problem = build(uniform(8, 1000), np.array([12.0]), 30, candidates, [])
     answers = [create_solver("prices").solve(problem, Ask(np.random.default_rng(5))) for _ in range(2)]
     assert answers[0].runtime_s is None
     assert answers[0].assignment.group.tolist() == answers[1].assignment.group.tolist()
@@ -142,12 +142,12 @@ def test_our_solver_needs_no_clock_and_repeats_itself():
 
 def test_prices_of_the_cycle_before_save_steps():
     rng = np.random.default_rng(4)
-    offers = [
-        Offers(job, 1, int(rng.integers(1, 5)), np.sort(rng.random(8))[::-1],
+    candidates = [
+        Candidate(job, 1, int(rng.integers(1, 5)), np.sort(rng.random(8))[::-1],
                np.sort(np.append(rng.random(7), 1.0))[::-1])
         for job in range(60)
     ]  # fmt: skip
-    problem = build(uniform(8, 1000), np.array([25.0]), 60, offers, [])
+    problem = build(uniform(8, 1000), np.array([25.0]), 60, candidates, [])
     cold = create_solver("prices").solve(problem, Ask(np.random.default_rng(5)))
     warm = create_solver("prices").solve(problem, Ask(np.random.default_rng(5), start=cold.price))
     assert warm.bound <= cold.bound * 1.0005

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.three_sigma.milp import by_unions, with_splits
-from spark_sched.policies.three_sigma.problem import Offers, Problem, build
+from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_solver
 from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
@@ -35,8 +35,8 @@ def utilities(runtime: RuntimeDistribution) -> tuple[np.ndarray, np.ndarray]:
 
 def example(runtime: RuntimeDistribution) -> Problem:
     consumption = expected_consumption(Knots(runtime), GRID.elapsed_ms / 10)
-    offers = [Offers(job, 1, 1, u, consumption) for job, u in enumerate(utilities(runtime))]
-    return build(GRID, np.array([1.0]), 2, offers, [])
+    candidates = [Candidate(job, 1, 1, u, consumption) for job, u in enumerate(utilities(runtime))]
+    return build(GRID, np.array([1.0]), 2, candidates, [])
 
 
 def solved(problem: Problem, name: str) -> list[float]:
