@@ -1,9 +1,9 @@
 """A driver program that runs scenarios one after another, in one JVM.
 
-``python -m tests.integration.driver`` reads requests as lines of JSON (``module``, ``name``, ``master``,
-``settings``) and prints each result as one line of JSON after ``MARKER``. Scenarios that ask for the same
-master and settings share an application; others get one of their own, in the same JVM. A scenario that was
-run in an application before gets a new one: what the planner learned from it would change its plans.
+``python -m tests.integration.driver`` reads requests as lines of JSON (``name``, ``master``, ``settings``)
+and prints each result as one line of JSON after ``MARKER``. Scenarios that ask for the same master and
+settings share an application; others get one of their own, in the same JVM. A scenario that was run in an
+application before gets a new one: what the planner learned from it would change its plans.
 
 What fails ends the process: nobody knows what it left behind.
 """
@@ -15,7 +15,9 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from pyspark import SparkConf, SparkContext
@@ -25,26 +27,31 @@ from pyspark.sql import SparkSession
 import spark_sched
 from tests.environment import QUICK_JAVA
 from tests.integration import (
+    executor_scenarios,
     fail_open_scenarios,
     hang_scenarios,
     lifecycles,
     plan_scenarios,
+    planner_scenarios,
+    pool_scenarios,
     scenarios,
     slearn_scenarios,
+    sql_scenarios,
 )
 
 MARKER = "SCENARIO "
-MODULES: dict[str, Any] = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        scenarios,
-        plan_scenarios,
-        slearn_scenarios,
-        hang_scenarios,
-        fail_open_scenarios,
-        lifecycles,
-    )
-}
+MODULES: tuple[ModuleType, ...] = (
+    scenarios,
+    executor_scenarios,
+    pool_scenarios,
+    sql_scenarios,
+    planner_scenarios,
+    plan_scenarios,
+    slearn_scenarios,
+    hang_scenarios,
+    fail_open_scenarios,
+    lifecycles,
+)
 
 
 @dataclass
@@ -73,14 +80,20 @@ class Application:
         ).getOrCreate()
         return cls((master, settings), session)
 
-    def run(self, module: str, name: str) -> dict[str, Any]:
+    def run(self, name: str) -> dict[str, Any]:
         if self.done:
             # An earlier scenario may have killed some; others come in their place.
             scenarios.wait_until(lambda: _all_here(self.spark), "executors were to come back")
         scenarios.counted_from(self.spark.sparkContext if self.done else None)
         self.done.add(name)
-        result: dict[str, Any] = getattr(MODULES[module], name)(self.spark)
+        result: dict[str, Any] = _scenario(name)(self.spark)
         return result
+
+
+def _scenario(name: str) -> Callable[[SparkSession], dict[str, Any]]:
+    """The function of this name, of the module that defines it."""
+    found = (vars(module).get(name) for module in MODULES)
+    return next(each for each in found if each is not None)
 
 
 def _all_here(spark: SparkSession) -> bool:
@@ -95,7 +108,7 @@ def main() -> None:
     class_path = "spark.driver.extraClassPath"
     plain = SparkConf(loadDefaults=False).set(class_path, spark_sched.conf()[class_path])
     SparkContext._ensure_initialized(conf=plain)
-    for module in MODULES.values():
+    for module in MODULES:
         register_pickle_by_value(module)  # executors need not find the tests
     running: Application | None = None
     for line in sys.stdin:
@@ -105,7 +118,7 @@ def main() -> None:
             running.spark.stop()
             running = None
         running = running or Application.start(*wanted)
-        result = running.run(request["module"], request["name"])
+        result = running.run(request["name"])
         print(MARKER + json.dumps(result), flush=True)
         if result.get("kill"):
             jvm = int(running.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())

@@ -9,7 +9,7 @@ from pyspark import BarrierTaskContext, TaskContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.integration import scenarios
+from tests.integration.executor_scenarios import kill_executor_once
 from tests.integration.plan_scenarios import Plans
 from tests.integration.scenarios import Result, counters, wait_until
 
@@ -70,5 +70,5 @@ def offer_plan(spark: SparkSession) -> None:
 def lose_an_executor(spark: SparkSession) -> None:
     """Kill one that runs a task; the cluster replaces it."""
     sc = spark.sparkContext
-    sc.parallelize([0], 1).foreach(lambda _: scenarios._kill_executor_once())
+    sc.parallelize([0], 1).foreach(lambda _: kill_executor_once())
     wait_until(lambda: counters(sc)["failed_open"] == 1, "the loss was to be noticed")

@@ -19,7 +19,7 @@ import spark_sched
 from tests.integration.scenarios import Result, counters, settled, wait_until, warm_up
 
 #: Far above what any case takes on a busy machine, far below `maxHold` (10 min) and what a hang takes.
-PATIENCE_S = 90.0
+PATIENCE_S = 300.0
 TASK_S = 0.2
 
 Case = Callable[[SparkSession], Any]

@@ -37,14 +37,12 @@ class Driver:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - for as long as this object lives
         self._lines: queue.Queue[str | None] = queue.Queue()
 
-    def run(
-        self, name: str, master: str, *settings: str, timeout_s: float = 600.0, module: str = "scenarios"
-    ) -> dict[str, Any]:
+    def run(self, name: str, master: str, *settings: str, timeout_s: float = 600.0) -> dict[str, Any]:
         """The scenario's result, with what was logged meanwhile as ``log``; fails if there is none."""
         if self._process is None or self._process.poll() is not None:
             self._start()
         begin = self._log.seek(0, 2)
-        request = {"module": module, "name": name, "master": master, "settings": settings}
+        request = {"name": name, "master": master, "settings": settings}
         assert self._process is not None
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request) + "\n")

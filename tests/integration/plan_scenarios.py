@@ -20,7 +20,15 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.api.admission import PlannerSilentError
-from tests.integration.scenarios import Result, counters, running_tasks, settled, wait_until, warm_up
+from tests.integration.scenarios import (
+    Result,
+    counters,
+    more_events,
+    running_tasks,
+    settled,
+    wait_until,
+    warm_up,
+)
 
 Row = tuple[int, int, int, float]
 
@@ -122,9 +130,12 @@ def plan_followed(spark: SparkSession) -> Result:
         new_jobs_wait=True,
     )
     planned_rows = planned.join()
-    time.sleep(0.5)  # all slots are free now, and nobody may take them
-    idle = running_tasks(sc)
+    # All slots are free now and nobody may take them: the victim is offered them, and refused.
+    refused = counters(sc)["offers_refused"]
+    wait_until(lambda: counters(sc)["offers_refused"] > refused, "free slots were to be offered")
+    wait_until(lambda: running_tasks(sc) == 0, "the planned job was to leave the slots idle")
     evictions = counters(sc)["evictions"]
+    goes_on_ms = time.time() * 1000
     # 2. The victim goes on, the new job has a start of its own, of four tasks of another one may run.
     new = Running(spark, "new", 2, quick)
     shared = Running(spark, "shared", 4, quick)
@@ -152,7 +163,7 @@ def plan_followed(spark: SparkSession) -> Result:
     stuck.join()
     return {
         "evictions": evictions,
-        "idle_while_evicted": idle,
+        "victim_waited_ms": victim.first_ms - goes_on_ms,
         "victim": sorted(row[:2] for row in victim_rows),
         "victim_stage": _stage(sc, victim_rows[0][2]),
         "planned_after_ms": planned.first_ms - evicted_ms,
@@ -255,7 +266,7 @@ def sigma_killed(spark: SparkSession) -> Result:
             threads.append(InheritableThread(target=work))
             threads[-1].daemon = True  # one that is stuck must not keep this process
             threads[-1].start()
-        time.sleep(0.15 * number)
+        more_events(sc, 8 * number)
         pid = counters(sc)["planner_pid"]
         if pid > 0:
             os.kill(pid, signal.SIGKILL)

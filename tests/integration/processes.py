@@ -39,7 +39,7 @@ def descendants_running(pid: int, text: str) -> list[int]:
     return found
 
 
-def until(condition: Callable[[], object], timeout_s: float = 60.0) -> bool:
+def until(condition: Callable[[], object], timeout_s: float = 180.0) -> bool:
     """Whether it came true within that time."""
     deadline_s = time.monotonic() + timeout_s
     while time.monotonic() < deadline_s:

@@ -40,7 +40,7 @@ def test_the_cluster_goes_with_its_owner(signum):
         pid, directory = owner.stdout.readline().split()
         assert processes_naming(Path(directory).name)
         owner.send_signal(signum)
-        owner.wait(timeout=60)
+        owner.wait(timeout=300)
         assert until(lambda: not processes_naming(Path(directory).name))
         assert until(lambda: not Path("/proc", pid).exists())
         assert until(lambda: not Path(directory).exists())

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 )
 def test_random_lifecycles_end_with_what_they_must_end_with(scenario: Scenario) -> None:
     count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
-    result = scenario("lifecycles", module="lifecycles", timeout_s=900.0 + 20 * count)
+    result = scenario("lifecycles", timeout_s=900.0 + 20 * count)
     assert result["failures"] == [], f"seed {result['seed']}"
     assert result["left_idle"] == [], f"seed {result['seed']}"
     assert result["left_stopped"] == [], f"seed {result['seed']}"

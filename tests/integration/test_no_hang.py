@@ -40,7 +40,7 @@ each_policy = pytest.mark.parametrize(
 def test_nobody_waits_for_ever_whatever_the_policy_and_whether_planners_live(
     scenario: Scenario, policy: str
 ) -> None:
-    result = scenario("nobody_waits_for_ever", module="hang_scenarios")
+    result = scenario("nobody_waits_for_ever")
     assert result["calm"] == EXPECTED
     assert result["killed"] == EXPECTED
     assert result["counters"]["slots_held_now"] == 0
@@ -64,7 +64,7 @@ def throwing_at(seam: str) -> pytest.MarkDecorator:
 
 @pytest.mark.parametrize("seam", [pytest.param(seam, marks=throwing_at(seam)) for seam in SEAMS])
 def test_an_exception_of_ours_leaves_the_application_to_spark(scenario: Scenario, seam: str) -> None:
-    result = scenario("survives", module="fail_open_scenarios")
+    result = scenario("survives")
     assert tuple(result["seams"]) == SEAMS
     assert result["sums"] == [[0, 12], [1, 16]]
     assert result["unmarked"] == 4950

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import time
 
 import pytest
 
 from tests.integration.harness import Scenario, on
+from tests.integration.processes import until
 
 pytestmark = pytest.mark.integration
 
@@ -31,7 +31,7 @@ def test_a_planner_that_hangs_is_replaced_and_its_plan_runs_out(scenario: Scenar
     result = scenario("planner_stopped")
     assert result["total"] == sum(range(100))
     assert result["counters"]["plan_fallbacks"] >= 1
-    assert result["counters"]["planner_stalls"] == 1
+    assert result["counters"]["planner_stalls"] >= 1
 
 
 @on("spark-sched:local[2]", "spark.log.level=DEBUG")
@@ -46,11 +46,7 @@ def test_nobody_sees_the_secret_and_the_bridge_listens_on_loopback_only(scenario
 @on("spark-sched:local[2]")
 def test_the_planner_leaves_with_a_driver_that_was_killed(scenario: Scenario) -> None:
     pid = scenario("leave_running")["pid"]
-    for _ in range(100):
-        if not _alive(pid):
-            return
-        time.sleep(0.1)
-    pytest.fail(f"planner {pid} outlived its driver")
+    assert until(lambda: not _alive(pid)), f"planner {pid} outlived its driver"
 
 
 def _alive(pid: int) -> bool:

@@ -14,7 +14,7 @@ CLUSTER = ("spark-sched:local-cluster[2,2,1024]", "spark.sched.planner.policy=sl
 
 @on(*CLUSTER)
 def test_one_random_task_of_each_wide_job_runs_before_its_others(scenario: Scenario) -> None:
-    result = scenario("pilots_live", module="slearn_scenarios")
+    result = scenario("pilots_live")
     assert result["partitions"] == [list(range(8))] * 6
     # The last two pilots wait for slots; by then tasks of jobs that are sized may want all of them, or not.
     assert result["alone_at_first"] >= 4
@@ -25,7 +25,7 @@ def test_one_random_task_of_each_wide_job_runs_before_its_others(scenario: Scena
 @pytest.mark.slow
 @on(*CLUSTER, "spark.sched.planner.restartBackoff=100ms", "spark.sched.planner.restartBackoffMax=1s")
 def test_every_task_runs_whatever_becomes_of_pilots_executors_and_planner(scenario: Scenario) -> None:
-    result = scenario("pilots_lost", module="slearn_scenarios")
+    result = scenario("pilots_lost")
     assert result["partitions"] == [list(range(8))] * 5
     assert min(result["failing_attempts"]) == 1
     assert result["executor_died"]

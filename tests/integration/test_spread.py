@@ -49,7 +49,7 @@ def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path, standal
     def run(name: str, *options: str) -> tuple[str, dict[str, bytes]]:
         out = tmp_path / name
         full = command(tmp_path, 30, "--json", "--jobs", "2", "--out", str(out), *options)
-        done = subprocess.run(full, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(full, capture_output=True, text=True, timeout=900, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout, {path.name: path.read_bytes() for path in sorted(out.iterdir())}
 
@@ -64,10 +64,13 @@ def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     full = command(tmp_path, 20_000, "--on", "local[2]", "--out", str(out))
     running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    # Python workers are there once its driver runs tasks.
-    assert until(lambda: descendants_running(running.pid, "pyspark.daemon"), 120)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=120)
+    try:
+        # Python workers are there once its driver runs tasks.
+        assert until(lambda: descendants_running(running.pid, "pyspark.daemon"))
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=300)
+    finally:
+        running.kill()
     assert running.returncode == 130, said
     assert "interrupted" in said
     assert not out.exists() or not any(out.iterdir())

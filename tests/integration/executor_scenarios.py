@@ -1,0 +1,156 @@
+"""Executors that die, leave or have GPUs, under jobs that hold slots on them.
+
+Run like those of `scenarios`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark import InheritableThread, SparkContext, TaskContext
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
+from pyspark.sql import SparkSession
+
+import spark_sched
+from tests.integration.scenarios import (
+    Result,
+    background,
+    counters,
+    executor_pid,
+    release,
+    settled,
+    sleeper,
+    straggling,
+    wait_until,
+    warm_up,
+)
+
+
+def executor_killed(spark: SparkSession) -> Result:
+    """An executor dies with running tasks and held slots on it; the job ends well all the same."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+
+    def die_once(partition: int) -> tuple[int, int]:
+        time.sleep(0.3 if partition < 2 else 1.5)
+        if partition == 3 and TaskContext.get().attemptNumber() == 0:
+            os.kill(executor_pid(), signal.SIGKILL)
+        return partition, partition
+
+    with background(sc, 12, 0.3) as starts, spark_sched.job(spark, "survivor", priority=10):
+        rows = sc.parallelize(range(4), 4).map(die_once)
+        sums = sorted(rows.reduceByKey(lambda a, b: a + b, 4).collect())
+        again = sc.parallelize(range(100), 4).sum()
+    return {"sums": sums, "again": again, "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def stage_retry(spark: SparkSession) -> Result:
+    """Shuffle files vanish between two actions, so map tasks run again in a second attempt of their stage."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    with background(sc, 8, 0.3) as starts, spark_sched.job(spark, "retried", priority=10):
+        pairs = sc.parallelize(range(400), 4).map(lambda x: (x % 7, 1)).reduceByKey(lambda a, b: a + b, 4)
+        before = sorted(pairs.collect())
+        sc.parallelize([0], 1).foreach(lambda _: kill_executor_once())
+        after = sorted(pairs.map(lambda kv: (kv[0], kv[1])).collect())
+    return {"same": before == after, "background_tasks": len(starts), "counters": settled(sc)}
+
+
+def kill_executor_once() -> None:
+    if TaskContext.get().attemptNumber() == 0:
+        os.kill(executor_pid(), signal.SIGKILL)
+
+
+def dynamic_allocation(spark: SparkSession) -> Result:
+    """Executors are asked to leave under a job that holds slots on idle ones, and leave once it is over."""
+    sc = spark.sparkContext
+    rows: list[Any] = []
+
+    def holder(end: Path) -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            rows.extend(sc.parallelize(range(4), 4).map(straggling(end)).collect())
+
+    def executors() -> int:
+        return len(sc._jsc.sc().schedulerBackend().getExecutorIds().mkString(" ").split())
+
+    with release() as end:
+        thread = InheritableThread(target=holder, args=(end,))
+        thread.start()
+        wait_until(lambda: counters(sc)["slots_held_now"] > 0, "slots were to be held")
+        had = executors()
+        wait_until(
+            lambda: executors() < had or counters(sc).get("executors_kept", 0) > 0,
+            "an executor with nothing but held slots was to be asked to leave",
+        )
+        kept, held = executors(), counters(sc)["slots_held_now"]
+        end.touch()
+        thread.join()
+    with background(sc, 8, 0.2) as starts:
+        pass
+    wait_until(lambda: executors() == 0, "idle executors were to leave")
+    return {
+        "tasks": len(rows),
+        "background_tasks": len(starts),
+        "executors": (had, kept),
+        "held": held,
+        "counters": settled(sc),
+    }
+
+
+def gpus(spark: SparkSession) -> Result:
+    """Half a GPU for a task, so that an executor of four cores has two slots; then a whole one."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    whole = ResourceProfileBuilder().require(TaskResourceRequests().resource("gpu", 1)).build
+    first: list[float] = []
+    last: list[float] = []
+    held: list[int] = []
+
+    def action() -> None:
+        uneven = sleeper(lambda p: 1.0 + 0.3 * p)
+        rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
+        first.extend(row[1] for row in rows.partitionBy(4).values().collect())
+        held.append(counters(sc)["slots_held_now"])
+        wide = sc.parallelize(range(2), 2).withResources(whole).map(sleeper(lambda _: 0.5)).collect()
+        held.append(counters(sc)["slots_held_now"])
+        last.extend(started for _, started, _ in wide)
+
+    with background(sc, 12, 0.5, behind=4) as starts, spark_sched.job(spark, "foreground", priority=10):
+        action()
+    return {
+        "intruders": sum(max(first) < started < max(last) for started in starts),
+        "background_tasks": len(starts),
+        "held": held,
+        "counters": settled(sc),
+    }
+
+
+def decommissioned(spark: SparkSession) -> Result:
+    """An executor is told to leave while slots are held on it."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    done: list[int] = []
+
+    def holder(end: Path) -> None:
+        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+            done.extend(row[0] for row in sc.parallelize(range(4), 4).map(straggling(end)).collect())
+
+    with release() as end:
+        thread = InheritableThread(target=holder, args=(end,))
+        thread.start()
+        _decommission_one(sc)
+        end.touch()
+        thread.join()
+    return {"tasks": sorted(done), "counters": settled(sc)}
+
+
+def _decommission_one(sc: SparkContext) -> None:
+    wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+    backend: Any = sc._jsc.sc().schedulerBackend()
+    info = sc._jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo("test", sc._jvm.scala.Option.empty())
+    backend.decommissionExecutor(backend.getExecutorIds().head(), info, False, False)
+    wait_until(lambda: counters(sc)["slots_held_now"] <= 2, "holds on the leaving executor were to go")
