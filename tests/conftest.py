@@ -22,7 +22,7 @@ from tests.environment import QUICK_JAVA, clean_environment
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
 SESSION_MASTER = "local[4]"
-_PROGRAM_TIMEOUT_S = 300
+_PROGRAM_TIMEOUT_S = 900  # only a hang takes that long, on a crowded machine, too
 # Of tests, on two cores or more. A test with Spark sleeps for half of its time: one more than there are cores
 # keeps them busy, and more than three would want more memory than small machines have.
 _PROCESSES = 3

@@ -8,11 +8,11 @@ from xdist.scheduler import LoadFileScheduling
 #: The longest first: one that starts last keeps one process busy while the others have nothing left to do.
 LONGEST_FIRST = (
     "integration/test_equivalence.py::test_doctests",
-    "integration/test_equivalence.py::test_example",
     "integration/test_demo.py",
     "integration/test_lifecycles.py",
-    "lifecycles/",
     "integration/test_memory.py",
+    "integration/test_equivalence.py::test_example",
+    "lifecycles/",
     "integration/test_docs_commands.py",
     "integration/test_reservation.py",
     "integration/test_plans.py",
@@ -20,8 +20,8 @@ LONGEST_FIRST = (
     "integration/test_spread.py",
     "integration/test_batch.py",
     "integration/test_attach.py",
-    "integration/",
     "theory/",
+    "integration/",
     "contract/",
     "properties/",
 )

@@ -54,7 +54,7 @@ def python(package: Path, *arguments: str, cwd: Path) -> subprocess.CompletedPro
     environment = {**clean_environment(), "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)])}
     return subprocess.run(
         [sys.executable, *arguments],
-        cwd=cwd, env=environment, capture_output=True, text=True, timeout=300, check=False,
+        cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """A batch application of one short Spark job: ``batch_app.py ENDING RUNS MASTER [KEY=VALUE …]``.
 
 ENDING is ``stop`` (spark.stop() right after the job), ``raise`` (an exception, with no stop), ``hang`` (the
-planner is stopped by SIGSTOP first) or ``plan`` (after the first plan was followed). RUNS applications follow
-each other.
+planner is stopped by SIGSTOP first), ``plan`` (after the first plan was followed) or ``refused`` (one
+application for each setting, none of which may start). RUNS applications follow each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from spark_sched.bridge import conf
@@ -42,8 +43,31 @@ def run(ending: str, master: str, settings: dict[str, str]) -> None:
     spark.stop()
 
 
-if __name__ == "__main__":
-    how, runs, inner, *given = sys.argv[1:]
-    for _ in range(int(runs)):
-        run(how, inner, {"spark.ui.enabled": "false", **dict(each.split("=", 1) for each in given)})
+def refused(master: str, settings: dict[str, str]) -> None:
+    try:
+        SparkSession.builder.config(map=conf(master, settings)).getOrCreate()
+    except Exception as error:
+        print("REFUSED", str(error).replace("\n", " "), flush=True)
+
+
+def start_jvm() -> None:
+    """One with the bridge: settings of the application that starts it would be defaults of later ones."""
+    class_path = "spark.driver.extraClassPath"
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).set(class_path, conf()[class_path]))
+
+
+def main(ending: str, runs: int, master: str, given: dict[str, str]) -> None:
+    quiet = {"spark.ui.enabled": "false"}
+    if ending == "refused":
+        start_jvm()
+        for name, value in given.items():
+            refused(master, {**quiet, "spark.executor.memory": "512m", name: value})
+    else:
+        for _ in range(runs):
+            run(ending, master, {**quiet, **given})
     print("ended", flush=True)
+
+
+if __name__ == "__main__":
+    how, count, inner, *settings_given = sys.argv[1:]
+    main(how, int(count), inner, dict(each.split("=", 1) for each in settings_given))

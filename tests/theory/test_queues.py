@@ -73,7 +73,14 @@ def simulated_wait(load: float, servers: int, count: int, seed: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("servers", "load", "count"), [(2, 0.5, 200_000), (2, 0.7, 150_000), (4, 0.8, 150_000), (4, 0.9, 250_000)]
+    ("servers", "load", "count"),
+    [
+        (2, 0.7, 150_000),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((2, 0.5, 200_000), (4, 0.8, 150_000), (4, 0.9, 250_000))
+        ),
+    ],
 )
 def test_mean_wait_is_erlangs(servers: int, load: float, count: int) -> None:
     assert simulated_wait(load, servers, count, seed=1) == pytest.approx(
@@ -123,13 +130,21 @@ def simulated_sojourn(draw: Draw, load: float, count: int, seed: int) -> float:
 
 
 @pytest.mark.parametrize("draw", [exponential, constant, hyperexponential])
-@pytest.mark.parametrize(("load", "count"), [(0.5, 40_000), (0.7, 60_000), (0.8, 80_000), (0.9, 120_000)])
+@pytest.mark.parametrize(
+    ("load", "count"),
+    [
+        (0.5, 40_000),
+        (0.7, 60_000),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((0.8, 80_000), (0.9, 120_000))),
+    ],
+)
 def test_mean_sojourn_under_processor_sharing_depends_on_the_mean_alone(
     draw: Draw, load: float, count: int
 ) -> None:
     assert simulated_sojourn(draw, load, count, seed=2) == pytest.approx(1.0 / (1.0 - load), rel=0.02)
 
 
+@pytest.mark.slow
 def test_processor_sharing_on_several_cores_is_the_birth_and_death_chain_of_m_m_c() -> None:
     # With exponential demands the number of tasks is a birth-death chain with death rate min(n, cores): that
     # of M/M/c under any order of service. So the mean sojourn is Erlang's wait plus one service.

@@ -72,7 +72,7 @@ def test_processes_that_start_at_once_compile_once(sources, cache):
         )
         for _ in range(3)
     ]
-    ended = [process.communicate(timeout=300) for process in started]
+    ended = [process.communicate(timeout=900) for process in started]
     assert len({stdout for stdout, _ in ended}) == 1
     assert [process.returncode for process in started] == [0, 0, 0]
     assert sum("compiling the bridge" in stderr for _, stderr in ended) == 1
