@@ -70,8 +70,8 @@ class Problem:
     Attributes:
         grid: the window.
         jobs: P.
-        candidate_of, job_of, mask_of: of a group, shape (G,): its number among the candidates that the problem
-            was built from, its job, and its place in ``masks``.
+        candidate_of, job_of, mask_of: of a group, shape (G,): its number among the candidates that the
+            problem was built from, its job, and its place in ``masks``.
         demand: k of a group in slots, shape (G,).
         utility: expected utility, shape (G, T); 0 where there is no option.
         use: k · consumption by elapsed time, shape (G, E + 1); the last column is 0.

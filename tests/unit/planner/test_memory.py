@@ -17,6 +17,7 @@ from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.policies import available, kind_of
 from spark_sched.policies.slearn import gs
+from spark_sched.predict import build
 from spark_sched.predict.runtimes import active, predictor
 from spark_sched.predict.stages import history
 from spark_sched.predict.tasks import fading, pilots, speeds
@@ -40,7 +41,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
         (history, "MAX_STAGES"),
         (predictor, "LIVE_VALUES_KEPT"),
         (active, "LIVE_VALUES_KEPT"),
-        (planner, "LIVE_VALUES_KEPT"),
+        (build, "LIVE_VALUES_KEPT"),
         (gs, "_COUNTED_KEPT"),
         (cluster, "ENDED_KEPT"),
     ):
