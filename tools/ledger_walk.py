@@ -24,7 +24,7 @@ SEQUENCES = 220
 STEPS = 70
 OUT = Path(__file__).parents[1] / "protocol" / "golden"
 
-BASE = Rule(priority=0, copies=True, shape_weight=5.0, max_hold_ms=60_000, gap_ms=2_000)
+BASE = Rule(priority=0, copies=True, shape_weight=5.0, max_hold_ms=60_000, gap_ms=2_000, deadline="pareto")
 RULES: dict[str, dict[str, Any]] = {
     "background": {"isolation": 0.0},
     "high": {"priority": 10},
@@ -50,6 +50,14 @@ IDLE_RULES: dict[str, dict[str, Any]] = {
     "never_pauses": {"priority": 5, "first_gap_ms": 0},
     "high": {"priority": 20, "first_gap_ms": 1_000, "isolation": 0.9},
     "as_before": {"priority": 7},
+}
+# Jobs whose deadlines follow their earlier stages.
+CALIBRATED_RULES: dict[str, dict[str, Any]] = {
+    "background": {"isolation": 0.0},
+    "low": {"priority": 5, "isolation": 0.2, "deadline": "calibrated"},
+    "half": {"priority": 10, "isolation": 0.5, "deadline": "calibrated", "whole_job": False},
+    "high": {"priority": 10, "isolation": 0.95, "deadline": "calibrated", "shape_weight": 0.0},
+    "until_the_end": {"priority": 12, "isolation": 0.5, "deadline": "fixed"},
 }
 IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
 
@@ -343,7 +351,7 @@ def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:
 
 
 def document(
-    first_seed: int, sequences: int, named: dict[str, dict[str, Any]], **more: Any
+    first_seed: int, sequences: int, named: dict[str, dict[str, Any]], *, steps: int = STEPS, **more: Any
 ) -> dict[str, Any]:
     limits = {"idle_limits": asdict(more["limits"])} if "limits" in more else {}
     return {
@@ -355,7 +363,7 @@ def document(
             {
                 "title": f"random sequence {i}",
                 "source": f"seed {first_seed + i}",
-                "steps": sequence(random.Random(first_seed + i), STEPS, rules=named, **more).steps,
+                "steps": sequence(random.Random(first_seed + i), steps, rules=named, **more).steps,
             }
             for i in range(sequences)
         ],
@@ -376,4 +384,8 @@ if __name__ == "__main__":
     write(
         "random-idle.json.gz",
         document(SEED + SEQUENCES, 120, IDLE_RULES, limits=IDLE_LIMITS, punctual=True),
+    )
+    write(
+        "random-calibrated.json.gz",
+        document(SEED + SEQUENCES + 120, 100, CALIBRATED_RULES, steps=160, punctual=True),
     )

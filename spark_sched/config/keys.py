@@ -49,15 +49,23 @@ RESERVATION_ISOLATION = ConfigKey(
     values.number(0, 1),
     "1.0",
     "Isolation level P of jobs that set none: the probability that a stage starts on its held slots. With "
-    "1 slots are held until `maxHold`, with 0 not at all. Between them the deadline of a reservation "
-    "follows from P, the stage's shortest task time and the tail of its task times (Speculative Slot "
-    "Reservation, §IV).",
+    "1 slots are held until `maxHold`, with 0 not at all. Between them "
+    "`spark.sched.reservation.deadline` says how the deadline of a reservation follows from P (Speculative "
+    "Slot Reservation, §IV).",
 )
 RESERVATION_MIN_PRIORITY = ConfigKey(
     "spark.sched.reservation.minPriority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),
     "1",
     "Jobs below this priority hold no slots, unless they set an isolation level of their own.",
+)
+RESERVATION_DEADLINE = ConfigKey(
+    "spark.sched.reservation.deadline",
+    values.choice("calibrated", "pareto", "fixed"),
+    "calibrated",
+    "How the deadline of a reservation follows from P. `calibrated`: from the task times of the job's "
+    "earlier stages, else of other jobs', corrected by how many stages ended in time. `pareto`: the paper's "
+    "formula, from the stage's own finished tasks. `fixed`: `maxHold`, whatever P is (0 holds nothing).",
 )
 RESERVATION_MAX_HOLD = ConfigKey(
     "spark.sched.reservation.maxHold",

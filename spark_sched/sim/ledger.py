@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from spark_sched.sim.barriers import Barriers
 from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
 from spark_sched.sim.ledger_pauses import LedgerPauses
@@ -38,10 +39,21 @@ class Ledger:
     ended holds nothing; every hold has a finite deadline.
     """
 
-    __slots__ = ("_attempts", "_books", "_executors", "_jobs", "_limits", "_pauses", "_stages", "counters")
+    __slots__ = (
+        "_attempts",
+        "_barriers",
+        "_books",
+        "_executors",
+        "_jobs",
+        "_limits",
+        "_pauses",
+        "_stages",
+        "counters",
+    )
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED) -> None:
         self._limits = limits
+        self._barriers = Barriers()
         self._pauses = LedgerPauses(limits)
         books = self._books = LedgerBooks(listener, self._pauses)
         self._executors = books.executors
@@ -113,7 +125,7 @@ class Ledger:
             rule: what holds for its reservations.
         """
         if job not in self._jobs:
-            j = self._jobs[job] = LedgerJob(job, marked, rule, self._limits)
+            j = self._jobs[job] = LedgerJob(job, marked, rule, self._limits, self._barriers)
             self._books.join_pool(j)
 
     def rule_of(self, job: str) -> Rule | None:
@@ -235,7 +247,7 @@ class Ledger:
             p.copied.add(index)
             self.counters.copies_launched += 1
         else:
-            p.last_launch_ms = now_ms
+            p.launched(now_ms)
             j.peak_slots = max(j.peak_slots, j.running)
         if e is not None:
             used = 0
@@ -287,6 +299,8 @@ class Ledger:
         for _ in range(kept, a.slots):
             self._books.offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
+            if p.key in self._stages:  # and not the loser of a race with a copy
+                p.fell(now_ms)
             self.stage_ended(p.key, now_ms)
         self._books.pre_reserve_idle(j, now_ms)
         return Decision(False, "executor gone") if decision.keep and not kept else decision

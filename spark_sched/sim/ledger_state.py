@@ -9,6 +9,7 @@ import math
 from dataclasses import dataclass
 
 from spark_sched.predict.stages.pareto import shape_from_sums
+from spark_sched.sim.barriers import Barriers, JobBarriers, Prior, StageBarrier
 from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
 from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
 from spark_sched.sim.rule import Rule
@@ -68,6 +69,7 @@ class LedgerJob:
 
     __slots__ = (
         "after_action",
+        "barriers",
         "budget",
         "busy",
         "deadline_ms",
@@ -81,6 +83,7 @@ class LedgerJob:
         "key",
         "marked",
         "overridden",
+        "own_barriers",
         "peak_slots",
         "pool",
         "rule",
@@ -88,7 +91,7 @@ class LedgerJob:
         "stages",
     )
 
-    def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits) -> None:
+    def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits, barriers: Barriers) -> None:
         self.key = key
         self.marked = marked
         self.rule = rule
@@ -111,6 +114,8 @@ class LedgerJob:
         self.after_action = False
         self.gaps = Gaps()
         self.budget = IdleBudget(limits.job_share, limits.burst_ms)
+        self.barriers = barriers  # of all jobs
+        self.own_barriers = JobBarriers()
 
     @property
     def may_hold(self) -> bool:
@@ -164,8 +169,9 @@ class LedgerStage:
     """One stage's tasks and what its task times say so far."""
 
     __slots__ = (
-        "attempts", "copied", "dag_next_tasks", "done", "index", "job", "key", "last", "last_launch_ms",
-        "pre_reserved", "restartable", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks", "timed",
+        "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
+        "last_launch_ms", "open_tasks", "pre_reserved", "restartable", "scale_ms", "slots", "slots_per_task",
+        "sum_log_ms", "tasks", "timed",
     )  # fmt: skip
 
     def __init__(
@@ -193,11 +199,18 @@ class LedgerStage:
         self.copied: set[int] = set()
         self.attempts: dict[int, LedgerAttempt] = {}
         self.last_launch_ms = start_ms
+        self.open_tasks = 1  # that ran at the last launch
+        self.barrier = StageBarrier(tasks)
         # Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
         self.timed = 0
         self.scale_ms = math.inf  # t_m: the stage's shortest task so far
         self.sum_log_ms = 0.0
         self.pre_reserved = 0
+
+    def launched(self, now_ms: int) -> None:
+        """An attempt that is no copy; it is among the stage's attempts."""
+        self.last_launch_ms = now_ms
+        self.open_tasks = len(self.attempts)
 
     def finish(self, index: int, duration_ms: int) -> None:
         """A first success of task ``index``."""
@@ -206,6 +219,15 @@ class LedgerStage:
         duration = float(max(1, duration_ms))
         self.scale_ms = min(self.scale_ms, duration)
         self.sum_log_ms += math.log(duration)
+        if self.job.rule.calibrates:
+            self.barrier.task_ended(duration)
+
+    def fell(self, now_ms: int) -> None:
+        """All tasks are done: the barrier fell."""
+        if self.job.rule.calibrates:
+            j = self.job
+            barrier_ms = float(max(1, now_ms - self.last_launch_ms))
+            j.barriers.ended(j.own_barriers, self.barrier, self.open_tasks, barrier_ms, self._prior())
 
     def past_threshold(self) -> bool:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
@@ -273,13 +295,31 @@ class LedgerStage:
     def deadline_ms(self, now_ms: int) -> int:
         """When reservations made for this stage end (section IV-B3), in the clock of ``now_ms``."""
         rule = self.job.rule
-        cap_ms = self.last_launch_ms + rule.max_hold_ms
-        k = self.timed
-        t_m = self.scale_ms if k else rule.scale_ms
-        if t_m is None or rule.isolation >= 1.0:
-            return cap_ms
+        if rule.calibrates:
+            j = self.job
+            hold_ms = j.barriers.deadline_ms(
+                j.own_barriers, self.barrier, self.open_tasks, rule.isolation, self._prior()
+            )
+        elif rule.deadline == "pareto" and rule.isolation < 1.0:
+            hold_ms = self._pareto_hold_ms(now_ms)
+        else:
+            hold_ms = math.inf
         # The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with
         # the last.
+        return self.last_launch_ms + (
+            rule.max_hold_ms if hold_ms >= rule.max_hold_ms else round_half_up(hold_ms)
+        )
+
+    def _prior(self) -> Prior:
+        return Prior(self.job.rule.shape, self.job.rule.shape_weight)
+
+    def _pareto_hold_ms(self, now_ms: int) -> float:
+        """The paper's D (equation 2), with t_m and alpha estimated from the tasks so far."""
+        rule = self.job.rule
+        k = self.timed
+        t_m = self.scale_ms if k else rule.scale_ms
+        if t_m is None:
+            return math.inf
         log = math.log
         sum_log_ratios = self.sum_log_ms - k * log(t_m) if k else 0.0
         # A wave starts at one time, so that one logarithm serves many tasks; ln(t_m / t_m) adds nothing.
@@ -293,8 +333,7 @@ class LedgerStage:
                     log_ratio = log(age_ms / t_m) if age_ms > t_m else 0.0
                 sum_log_ratios += log_ratio
         shape = shape_from_sums(k, sum_log_ratios, rule.shape, rule.shape_weight)
-        hold_ms = deadline_ms(rule.isolation, t_m, shape, self.tasks)
-        return cap_ms if hold_ms >= rule.max_hold_ms else self.last_launch_ms + round_half_up(hold_ms)
+        return deadline_ms(rule.isolation, t_m, shape, self.tasks)
 
 
 class LedgerAttempt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from spark_sched.policies.plan import Plan, PoolShare, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
-from spark_sched.sim.rule import Rule
+from spark_sched.sim.rule import DeadlineRule, Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
@@ -168,6 +168,7 @@ def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
         shape=settings[keys.RESERVATION_ALPHA],
         shape_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
         max_hold_ms=settings[keys.RESERVATION_MAX_HOLD],
+        deadline=cast(DeadlineRule, settings[keys.RESERVATION_DEADLINE]),
         gap_ms=settings[keys.RESERVATION_GAP],
         copies=settings[keys.COPIES_ENABLED],
         copy_min_task_ms=settings[keys.COPIES_MIN_TASK_TIME],

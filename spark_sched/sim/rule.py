@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.plan import PoolShare
 from spark_sched.predict.stages.pareto import MAX_SHAPE, MIN_SHAPE
 
-__all__ = ["Rule"]
+__all__ = ["DeadlineRule", "Rule"]
+
+DeadlineRule = Literal["calibrated", "pareto", "fixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,8 @@ class Rule:
             gap_ms, always.
         pool: whose share the job's slots count against where pools share the slots fairly; None: its priority
             is all.
+        deadline: how the deadline follows from ``isolation``: ``calibrated`` on earlier stages, the paper's
+            ``pareto``, or ``fixed`` at ``max_hold_ms`` whatever the isolation level is.
     """
 
     priority: int = 0
@@ -53,6 +58,7 @@ class Rule:
     stage_tasks: tuple[int, ...] = ()
     first_gap_ms: int | None = None
     pool: PoolShare | None = None
+    deadline: DeadlineRule = "calibrated"
 
     def __post_init__(self) -> None:
         _within("isolation", self.isolation, 0.0, 1.0)
@@ -67,6 +73,14 @@ class Rule:
             _within("first_gap_ms", self.first_gap_ms, 0, 2**53)
         _within("copy_min_task_ms", self.copy_min_task_ms, 0, 2**53)
         _within("copy_min_slowdown", self.copy_min_slowdown, 0.0, 1000.0)
+        if self.deadline not in get_args(DeadlineRule):
+            known = ", ".join(get_args(DeadlineRule))
+            raise BadInputError(f"deadline of a rule must be one of {known}, not {self.deadline!r}")
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether its deadlines are calibrated: at 0 nothing is held, at 1 until ``max_hold_ms``."""
+        return self.deadline == "calibrated" and 0.0 < self.isolation < 1.0
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:

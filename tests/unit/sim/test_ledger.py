@@ -92,6 +92,7 @@ def test_a_rule_is_what_the_configuration_says_by_default() -> None:
         copy_min_slowdown=declared[keys.COPIES_MIN_SLOWDOWN],
         whole_job=declared[keys.RESERVATION_LOOKAHEAD] == "job",
         stage_tasks=(),
+        deadline=declared[keys.RESERVATION_DEADLINE],
     )
 
 

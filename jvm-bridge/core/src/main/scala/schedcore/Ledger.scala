@@ -29,6 +29,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   import Ledger._
 
   private val pauses = new LedgerPauses(idle)
+  private val barriers = new Barriers
   private val books = new LedgerBooks(listener, pauses)
   import books.{attempts, executors, jobs, stages}
 
@@ -86,7 +87,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   def jobStarted(job: String, marked: Boolean, rule: Rule): Unit =
     if (!jobs.contains(job)) {
-      jobs(job) = new LedgerJob(job, marked, rule, idle)
+      jobs(job) = new LedgerJob(job, marked, rule, idle, barriers)
       books.joinPool(jobs(job))
     }
 
@@ -196,7 +197,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.launched(a)
       if (copy) { p.copied += index; counters.copiesLaunched += 1 }
       else {
-        p.lastLaunchMs = nowMs
+        p.launched(nowMs)
         j.peakSlots = math.max(j.peakSlots, j.running)
       }
       at.foreach { e =>
@@ -235,7 +236,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       var kept = 0
       while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
-      if (p.finished == p.tasks) stageEnded(p.key, nowMs)
+      if (p.finished == p.tasks) {
+        if (stages.contains(p.key)) p.fell(nowMs) // and not the loser of a race with a copy
+        stageEnded(p.key, nowMs)
+      }
       books.preReserveIdle(j, nowMs)
       if (decision.keep && kept == 0) Decision(keep = false, "executor gone") else decision
   }

@@ -39,7 +39,7 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
 }
 
 /** One job's rule, its active stages and its slots. */
-private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits) {
+private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits, val barriers: Barriers) {
   var held = 0
   var running = 0 // slots of distinct tasks: a copy beside its original is not counted
   var busy = 0 // slots of all its attempts
@@ -58,6 +58,7 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
   val gaps = new Gaps
   val budget = new IdleBudget(limits.jobShare, limits.burstMs)
+  val ownBarriers = new Barriers.OfJob // `barriers` are of all jobs
 
   def isIdle: Boolean = idleSinceMs >= 0
   def mayHold: Boolean = !ended && rule.isolation > 0.0
@@ -113,12 +114,20 @@ private[schedcore] final class LedgerStage(
   val copied = mutable.BitSet.empty
   val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
   var lastLaunchMs: Long = startMs
+  private var openTasks = 1 // that ran at the last launch
+  private val barrier = new Barriers.OfStage(tasks)
   var scaleMs: Double = Double.PositiveInfinity // t_m: the stage's shortest task so far
   var sumLogMs = 0.0
   // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
   var timed = 0
   var preReserved = 0
   var finished = 0 // = done.size, which a BitSet has to count
+
+  /** An attempt that is no copy; it is among the stage's attempts. */
+  def launched(nowMs: Long): Unit = {
+    lastLaunchMs = nowMs
+    openTasks = attempts.size
+  }
 
   /** A first success of a task. */
   def finish(index: Int, tookMs: Long): Unit = {
@@ -128,6 +137,13 @@ private[schedcore] final class LedgerStage(
     val durationMs = math.max(1L, tookMs).toDouble
     scaleMs = math.min(scaleMs, durationMs)
     sumLogMs += math.log(durationMs)
+    if (job.rule.calibrates) barrier.taskEnded(durationMs)
+  }
+
+  /** All tasks are done: the barrier fell. */
+  def fell(nowMs: Long): Unit = if (job.rule.calibrates) {
+    val barrierMs = math.max(1L, nowMs - lastLaunchMs).toDouble
+    job.barriers.ended(job.ownBarriers, barrier, openTasks, barrierMs, prior)
   }
 
   def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
@@ -180,20 +196,27 @@ private[schedcore] final class LedgerStage(
   /** When reservations made for this stage end (section IV-B3). */
   def deadlineMs(nowMs: Long): Long = {
     val rule = job.rule
-    val capMs = lastLaunchMs + rule.maxHoldMs
+    val holdMs =
+      if (rule.calibrates) job.barriers.deadlineMs(job.ownBarriers, barrier, openTasks, rule.isolation, prior)
+      else if (rule.deadline == Rule.ParetoForm && rule.isolation < 1.0) paretoHoldMs(nowMs)
+      else Double.PositiveInfinity
+    // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
+    lastLaunchMs + (if (holdMs >= rule.maxHoldMs) rule.maxHoldMs else math.round(holdMs))
+  }
+
+  private def prior = Barriers.Prior(job.rule.shape, job.rule.shapeWeight)
+
+  /** The paper's D (equation 2), with t_m and alpha estimated from the tasks so far. */
+  private def paretoHoldMs(nowMs: Long): Double = {
+    val rule = job.rule
     val k = timed
     val scale = if (k > 0) Some(scaleMs) else rule.scaleMs
-    scale match {
-      case Some(t) if rule.isolation < 1.0 =>
-        // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
-        var sumLogRatios = if (k > 0) sumLogMs - k * math.log(t) else 0.0
-        attempts.valuesIterator.foreach { a =>
-          if (!a.copy && !done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
-        }
-        val shape = Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight)
-        val d = Pareto.deadline(rule.isolation, t, shape, tasks)
-        if (d >= rule.maxHoldMs) capMs else lastLaunchMs + math.round(d)
-      case _ => capMs
+    scale.fold(Double.PositiveInfinity) { t =>
+      var sumLogRatios = if (k > 0) sumLogMs - k * math.log(t) else 0.0
+      attempts.valuesIterator.foreach { a =>
+        if (!a.copy && !done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
+      }
+      Pareto.deadline(rule.isolation, t, Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight), tasks)
     }
   }
 }

@@ -17,6 +17,7 @@ package schedcore
  * @param copyMinTaskMs tasks younger than this get no copy yet
  * @param copyMinSlowdown nor does a task that has run less than this many times its stage's typical (geometric mean) task
  * @param wholeJob hold for the widest stage still expected of a marked job rather than for the next stage only
+ * @param deadline how the deadline follows from `isolation`: one of [[Rule.Deadlines]]
  * @param stageTasks tasks of each stage of the job in earlier runs, by index; empty when unknown
  * @param pool whose share the job's slots count against where pools share the slots fairly; None: its priority is all
  */
@@ -35,4 +36,16 @@ final case class Rule(
     wholeJob: Boolean,
     stageTasks: IndexedSeq[Int] = IndexedSeq.empty,
     firstGapMs: Option[Long] = None,
-    pool: Option[PoolShare] = None)
+    pool: Option[PoolShare] = None,
+    deadline: String = Rule.Calibrated) {
+
+  /** Whether its deadlines are calibrated: at 0 nothing is held, at 1 until `maxHoldMs`. */
+  def calibrates: Boolean = deadline == Rule.Calibrated && isolation > 0.0 && isolation < 1.0
+}
+
+object Rule {
+  val Calibrated = "calibrated" // on earlier stages
+  val ParetoForm = "pareto" // the paper's
+  val Fixed = "fixed" // at maxHoldMs, whatever the isolation level is
+  val Deadlines: Seq[String] = Seq(Calibrated, ParetoForm, Fixed)
+}

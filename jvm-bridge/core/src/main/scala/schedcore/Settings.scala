@@ -55,6 +55,7 @@ object Settings {
   val Isolation = Key("spark.sched.reservation.isolation", "1.0")
   val MinPriority = Key("spark.sched.reservation.minPriority", "1")
   val MaxHold = Key("spark.sched.reservation.maxHold", "10min")
+  val Deadline = Key("spark.sched.reservation.deadline", "calibrated")
   val Gap = Key("spark.sched.reservation.gap", "10s")
   val FirstGap = Key("spark.sched.reservation.firstGap", "1s")
   val IdleShare = Key("spark.sched.reservation.idleShare", "0.25")
@@ -89,7 +90,7 @@ object Settings {
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
-    ReservationEnabled, Isolation, MinPriority, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
+    ReservationEnabled, Isolation, MinPriority, Deadline, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
     CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
     PlannerSolver,
@@ -118,7 +119,8 @@ object Settings {
       copyMinTaskMs = read.millis(CopiesMinTaskTime),
       copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
       wholeJob = read.oneOf(Lookahead, Seq("job", "stage")) == "job",
-      firstGapMs = Some(read.millis(FirstGap)))
+      firstGapMs = Some(read.millis(FirstGap)),
+      deadline = read.oneOf(Deadline, Rule.Deadlines))
     val idle = IdleLimits(
       read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))
     // The planner reads this; a wrong one should stop the application here and not a process nobody watches.

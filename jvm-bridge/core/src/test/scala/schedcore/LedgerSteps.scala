@@ -116,5 +116,6 @@ object LedgerSteps {
     pool = Option(fields.get("pool")).filterNot(_.isNull).map { p =>
       PoolShare(p.required("name").asText, p.required("weight").asDouble, p.required("min_share").asDouble,
         p.path("fair").asBoolean(false))
-    })
+    },
+    deadline = Option(fields.get("deadline")).fold(Rule.ParetoForm)(_.asText))
 }
