@@ -8,8 +8,8 @@ seen neither jobs nor prices. Runtime distributions are ready, as a predictor wo
 `--repeats` times, and its least times count: other work on the machine can only add to them. The percentiles
 are those over cycles.
 
-A cycle is `SigmaPolicy.decide`: jobs, options, model, solve, plan (with verification). HiGHS and CBC solve
-the very problems of some of these cycles, from arrays to answer, with a limit of ten seconds.
+A cycle is `ThreeSigmaPolicy.decide`: jobs, options, model, solve, plan (with verification). HiGHS and CBC
+solve the very problems of some of these cycles, from arrays to answer, with a limit of ten seconds.
 
     python benchmarks/planner.py [--pending 50,200,500,1000] [--cycles 40] [--repeats 3] [--solvers highs,cbc]
 """
@@ -26,9 +26,9 @@ from rich.progress import track
 
 from spark_sched.config import validate
 from spark_sched.policies import PolicySettings
-from spark_sched.policies.three_sigma.policy import SigmaPolicy
+from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 from spark_sched.policies.three_sigma.problem import Problem
-from spark_sched.policies.three_sigma.settings import SigmaOptions
+from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian, Solution, create_solver
 from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import Forecast, RuntimeDistribution
@@ -129,9 +129,9 @@ def cycles(
         walls, cpus, steps = [], [], []
         for _ in range(repeats):
             solver = Keeping()
-            policy = SigmaPolicy(
+            policy = ThreeSigmaPolicy(
                 SETTINGS,
-                SigmaOptions(grid=uniform(STEPS_AHEAD, STEP_MS)),
+                ThreeSigmaOptions(grid=uniform(STEPS_AHEAD, STEP_MS)),
                 solver=solver,
                 clock_s=time.perf_counter,
             )

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.analysis.evaluate.runtimes import in_order, jobs_with_runtimes
-from spark_sched.predict import SigmaPredict
+from spark_sched.predict import ThreeSigmaPredict
 from spark_sched.predict.runtimes.predictor import Submission
 from spark_sched.reports.machine import basis, basis_line
 from spark_sched.traces import open_trace
@@ -43,7 +43,7 @@ def measure(path: str, limit: int | None) -> dict[str, Any]:
         :limit
     ]
     half = len(jobs) // 2
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     waiting: dict[int, Any] = {}
     times: dict[str, list[int]] = {"lookup": [], "lookup, least of three": [], "point": [], "update": []}
     now = time.perf_counter_ns
@@ -58,14 +58,14 @@ def measure(path: str, limit: int | None) -> dict[str, Any]:
             frozen = True
         if came:
             at = now()
-            submission = sigma.submit(job.attributes)
-            told = sigma.predict(submission)
+            submission = predictor.submit(job.attributes)
+            told = predictor.predict(submission)
             took = now() - at
             if job.finished:
                 waiting[number] = submission, told
             if scored:
                 times["lookup"].append(took)
-                times["lookup, least of three"].append(min(took, *_again(sigma, submission, now)))
+                times["lookup, least of three"].append(min(took, *_again(predictor, submission, now)))
             if scored and told is not None:
                 at = now()
                 _ = told.point_s
@@ -73,22 +73,22 @@ def measure(path: str, limit: int | None) -> dict[str, Any]:
         elif number in waiting and job.runtime_s is not None:
             submission, told = waiting.pop(number)
             at = now()
-            sigma.learn(submission, job.runtime_s, told)
+            predictor.learn(submission, job.runtime_s, told)
             if scored:
                 times["update"].append(now() - at)
     return {
         "trace": path,
         "jobs": len(jobs),
-        "feature_values": len(sigma),
+        "feature_values": len(predictor),
         "cpu_s": round(time.process_time() - began, 1),
         "wall_ms": {kind: {"runs": len(found), **quantiles_ms(found)} for kind, found in times.items()},
     }
 
 
-def _again(sigma: SigmaPredict, submission: Submission, now: Callable[[], int]) -> Iterator[int]:
+def _again(predictor: ThreeSigmaPredict, submission: Submission, now: Callable[[], int]) -> Iterator[int]:
     for _ in range(2):
         at = now()
-        sigma.predict(sigma.submit(submission.job, submission))
+        predictor.predict(predictor.submit(submission.job, submission))
         yield now() - at
 
 

@@ -20,8 +20,8 @@ from _common import publish, stderr
 
 from spark_sched.experiments.reproduce.figures import Run, Value
 from spark_sched.experiments.reproduce.runner import Store, execute
-from spark_sched.experiments.reproduce.sigma.comparison import e2e_run
-from spark_sched.experiments.reproduce.sigma.summaries import LABELS, METRICS, differences, mean_ci
+from spark_sched.experiments.reproduce.three_sigma.comparison import e2e_run
+from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, differences, mean_ci
 
 
 @click.command(help=__doc__)

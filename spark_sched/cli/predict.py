@@ -134,7 +134,7 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     from spark_sched.history.runtimes import StoredRuntimes
 
     store = StoredRuntimes(history, None)
-    sigma = store.load()
+    predictor = store.load()
     rows: list[dict[str, Any]] = []
     for path in eventlogs:
         left_out: Counter[str] = Counter()
@@ -145,17 +145,17 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
         row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "known": True}
         if jobs and not store.has_source(source):
             with _progress(f"learning {path.name}") as tell:
-                found = lessons_of(jobs, sigma, tell)
+                found = lessons_of(jobs, predictor, tell)
             if store.add_source(source, found):
                 row.update(learned=len(found), known=False)
         rows.append(row)
     # Saves the state, so that planners need not read all jobs.
-    sigma = store.load()
+    predictor = store.load()
     store.close()
     document = {
         "history": store.title,
-        "jobs": sigma.jobs,
-        "feature_values": len(sigma),
+        "jobs": predictor.jobs,
+        "feature_values": len(predictor),
         "sources": rows,
     }
     if as_json:
@@ -164,7 +164,7 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     for row in rows:
         what = "learned before" if row["known"] else f"{row['learned']:,} of {row['jobs']:,} jobs learned"
         click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
-    click.echo(f"{store.title}: {sigma.jobs:,} jobs, {len(sigma):,} feature values")
+    click.echo(f"{store.title}: {predictor.jobs:,} jobs, {len(predictor):,} feature values")
 
 
 @contextmanager

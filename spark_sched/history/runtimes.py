@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 
 from spark_sched.history.database import ROW_ID, Database
-from spark_sched.predict import LIVE_VALUES_KEPT, Lesson, SigmaPredict
+from spark_sched.predict import LIVE_VALUES_KEPT, Lesson, ThreeSigmaPredict
 from spark_sched.predict.runtimes.calibration import Calibration, Place
 
 __all__ = ["StoredRuntimes"]
@@ -93,14 +93,14 @@ class StoredRuntimes:
         """What it is, without a password."""
         return self._database.title
 
-    def load(self) -> SigmaPredict:
+    def load(self) -> ThreeSigmaPredict:
         """All that was kept."""
-        sigma = SigmaPredict(LIVE_VALUES_KEPT)
-        self._database.run(lambda db: self._load(db, sigma), None)
-        self._maybe_checkpoint(sigma)
-        return sigma
+        predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT)
+        self._database.run(lambda db: self._load(db, predictor), None)
+        self._maybe_checkpoint(predictor)
+        return predictor
 
-    def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
+    def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
         """Keep lessons, all or none of them, and take them in with those of others, in the order of rows.
 
         Where the database cannot be used the lessons are taken in all the same.
@@ -110,15 +110,15 @@ class StoredRuntimes:
             # A new file: all that is known goes into the next checkpoint.
             self._begun_anew = self._database.begun_anew
             self._upto = 0
-            self._changed.update(sigma.features)
+            self._changed.update(predictor.features)
             self._since_checkpoint = _ROWS_BETWEEN
         if not kept:
             for each in ended:
-                sigma.take(each)
+                predictor.take(each)
             return
         # Where this fails the next one reads the rows.
-        self._database.run(lambda db: self._catch_up(db, sigma), False)
-        self._maybe_checkpoint(sigma)
+        self._database.run(lambda db: self._catch_up(db, predictor), False)
+        self._maybe_checkpoint(predictor)
 
     def add_source(self, source: str, lessons: Sequence[Lesson]) -> bool:
         """Keep the lessons of a whole source (an event log) in one transaction. False, and nothing done, if
@@ -139,9 +139,9 @@ class StoredRuntimes:
         query = select(_SOURCES).where(_SOURCES.c.source == source)
         return self._database.run(lambda db: db.execute(query).first() is not None, False)
 
-    def checkpoint(self, sigma: SigmaPredict) -> None:
+    def checkpoint(self, predictor: ThreeSigmaPredict) -> None:
         """Write the state down, unless somebody else has got as far already."""
-        if self._database.run(lambda db: self._write(db, sigma), False, write=True):
+        if self._database.run(lambda db: self._write(db, predictor), False, write=True):
             self._changed.clear()
         self._since_checkpoint = 0
 
@@ -162,36 +162,36 @@ class StoredRuntimes:
             db.execute(insert(_JOBS), [_row(each) for each in lessons])
         return True
 
-    def _load(self, db: Connection, sigma: SigmaPredict) -> None:
+    def _load(self, db: Connection, predictor: ThreeSigmaPredict) -> None:
         self._upto = 0
         found = db.execute(select(_CHECKPOINT).where(_CHECKPOINT.c.layout == _LAYOUT)).first()
         if found is not None:
             try:
                 calibration = Calibration.from_bytes(found.calibration)
                 rows = db.execute(select(_VALUES))
-                sigma.restore(found.jobs, calibration, (((r.feature, r.value), r.state) for r in rows))
+                predictor.restore(found.jobs, calibration, (((r.feature, r.value), r.state) for r in rows))
                 self._upto = found.upto
             except ValueError:
                 self._say(
                     f"the checkpoint in {self.title} cannot be read: the jobs kept since are learned anew"
                 )
         self._changed.clear()
-        self._replay(db, sigma)
+        self._replay(db, predictor)
 
-    def _catch_up(self, db: Connection, sigma: SigmaPredict) -> bool:
+    def _catch_up(self, db: Connection, predictor: ThreeSigmaPredict) -> bool:
         """Take in all rows that are new."""
         last = db.execute(select(func.max(_JOBS.c.id))).scalar() or 0
         if last < self._upto:  # another file than before: somebody set a damaged one aside
             self._upto = 0
-            self._changed.update(sigma.features)
+            self._changed.update(predictor.features)
         gone = db.execute(select(func.max(_CHECKPOINT.c.gone_upto))).scalar()
         if gone is not None and gone > self._upto:
-            self._load(db, sigma)  # others went on for long: rows are gone that were not read here
+            self._load(db, predictor)  # others went on for long: rows are gone that were not read here
         else:
-            self._replay(db, sigma)
+            self._replay(db, predictor)
         return True
 
-    def _replay(self, db: Connection, sigma: SigmaPredict) -> None:
+    def _replay(self, db: Connection, predictor: ThreeSigmaPredict) -> None:
         while True:
             query = select(_JOBS).where(_JOBS.c.id > self._upto).order_by(_JOBS.c.id).limit(_READ_AT_ONCE)
             rows = db.execute(query).all()
@@ -203,15 +203,15 @@ class StoredRuntimes:
                 except (TypeError, ValueError, KeyError, IndexError):
                     self._say(f"a job in {self.title} cannot be read and is left out")
                     continue
-                self._changed.update(each.features, sigma.take(each))
+                self._changed.update(each.features, predictor.take(each))
             if len(rows) < _READ_AT_ONCE:
                 return
 
-    def _maybe_checkpoint(self, sigma: SigmaPredict) -> None:
+    def _maybe_checkpoint(self, predictor: ThreeSigmaPredict) -> None:
         if self._since_checkpoint >= _ROWS_BETWEEN:
-            self.checkpoint(sigma)
+            self.checkpoint(predictor)
 
-    def _write(self, db: Connection, sigma: SigmaPredict) -> bool:
+    def _write(self, db: Connection, predictor: ThreeSigmaPredict) -> bool:
         self._serialise(db)
         found = db.execute(select(_CHECKPOINT).where(_CHECKPOINT.c.layout == _LAYOUT)).first()
         if found is not None and found.upto >= self._upto:
@@ -219,7 +219,7 @@ class StoredRuntimes:
         rows = []
         for feature, value in self._changed:
             db.execute(delete(_VALUES).where(_VALUES.c.feature == feature, _VALUES.c.value == value))
-            state = sigma.value_bytes((feature, value))
+            state = predictor.value_bytes((feature, value))
             if state is not None:
                 rows.append({"feature": feature, "value": value, "state": state})
         if rows:
@@ -232,8 +232,8 @@ class StoredRuntimes:
                 layout=_LAYOUT,
                 upto=self._upto,
                 gone_upto=gone,
-                jobs=sigma.jobs,
-                calibration=sigma.calibration.to_bytes(),
+                jobs=predictor.jobs,
+                calibration=predictor.calibration.to_bytes(),
             )
         )
         return True

@@ -18,8 +18,8 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.policies import Plan, Policy
 from spark_sched.policies.three_sigma.jobs import runtime_of
-from spark_sched.policies.three_sigma.policy import SigmaPolicy
-from spark_sched.policies.three_sigma.present import SigmaMemory
+from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
+from spark_sched.policies.three_sigma.present import ThreeSigmaMemory
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
 from spark_sched.state import DurationSummary, JobView, Snapshot, StageView
 
@@ -77,7 +77,7 @@ def answer(
 
     ``memory`` is the policy's. Raises BadInputError for a policy that plans no starts.
     """
-    if not isinstance(policy, SigmaPolicy):
+    if not isinstance(policy, ThreeSigmaPolicy):
         raise BadInputError(
             f"spark.sched.planner.policy is {policy.name!r}, which plans no start times: choose 3sigma "
             "to ask for admission"
@@ -114,14 +114,14 @@ def answer(
 class _Question:
     def __init__(
         self,
-        policy: SigmaPolicy,
+        policy: ThreeSigmaPolicy,
         snapshot: Snapshot,
         forecasts: Mapping[str, Forecast],
         forecast: Forecast,
         runtime: RuntimeDistribution,
         asked: Asked,
         now_ms: int,
-        memory: SigmaMemory | None,
+        memory: ThreeSigmaMemory | None,
     ) -> None:
         self._policy = policy
         self._snapshot = snapshot

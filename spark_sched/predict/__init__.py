@@ -8,8 +8,8 @@ from spark_sched.predict.runtimes.predictor import (
     LIVE_VALUES_KEPT,
     Lesson,
     Prediction,
-    SigmaPredict,
     Submission,
+    ThreeSigmaPredict,
     lesson,
 )
 from spark_sched.predict.stages.history import StageHistory
@@ -29,10 +29,10 @@ __all__ = [
     "RuntimeDistribution",
     "RuntimeHistory",
     "RuntimeStore",
-    "SigmaPredict",
     "StageHistory",
     "StageRun",
     "Submission",
+    "ThreeSigmaPredict",
     "forecasts",
     "lesson",
 ]

@@ -8,7 +8,7 @@ from spark_sched.config import Settings, keys
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.predict.forecast import Predictor
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
-from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, SigmaPredict
+from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
 from spark_sched.predict.stages.history import StageHistory
 from spark_sched.predict.stages.runs import RunStore
 from spark_sched.predict.tasks.history import TaskHistory
@@ -62,7 +62,7 @@ def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimes:
     """Task times beside what ``others`` forecast, with a history of them if it ``learns``."""
     if isinstance(others, TaskTimes):
         return others
-    return TaskTimes(others, TaskHistory(SigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
+    return TaskTimes(others, TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
 
 
 def _stages(settings: Settings, runs: RunStore | None = None) -> StageHistory:

@@ -113,4 +113,4 @@ def test_the_predictors_posterior_is_the_normal_one_in_logarithms(spread: float,
     logs = (np.log(pilots) + 0.5 * spread**2).tolist()
     mean, variance = normal_posterior(logs, spread**2, math.log(60.0), sigma0**2)
     assert math.log(told.task_s) == pytest.approx(mean, abs=0.02 * math.sqrt(variance) + 1e-3)
-    assert told.sigma == pytest.approx(math.sqrt(variance), rel=0.03)
+    assert told.log_sd == pytest.approx(math.sqrt(variance), rel=0.03)

@@ -6,20 +6,20 @@ import hashlib
 from collections.abc import Callable, Sequence
 
 from spark_sched.analysis.evaluate.runtimes import TraceJob, in_order
-from spark_sched.predict import Lesson, SigmaPredict, Submission, lesson
+from spark_sched.predict import Lesson, Submission, ThreeSigmaPredict, lesson
 from spark_sched.predict.runtimes.predictor import Prediction
 
 __all__ = ["fingerprint", "lessons_of"]
 
 
 def lessons_of(
-    jobs: Sequence[TraceJob], sigma: SigmaPredict, progress: Callable[[int, int], None] | None = None
+    jobs: Sequence[TraceJob], predictor: ThreeSigmaPredict, progress: Callable[[int, int], None] | None = None
 ) -> list[Lesson]:
-    """What the jobs teach that finished; ``sigma`` has taken it in afterwards.
+    """What the jobs teach that finished; ``predictor`` has taken it in afterwards.
 
     Args:
         jobs: by submission.
-        sigma: the history so far: it guesses before it learns, so that its experts are judged.
+        predictor: the history so far: it guesses before it learns, so that its experts are judged.
         progress: ``progress(events done, events)``, now and then.
     """
     events = in_order(jobs)
@@ -28,12 +28,12 @@ def lessons_of(
     for done, (number, came) in enumerate(events):
         job = jobs[number]
         if came:
-            submission = sigma.submit(job.attributes)
+            submission = predictor.submit(job.attributes)
             if job.finished:
-                waiting[number] = submission, sigma.predict(submission)
+                waiting[number] = submission, predictor.predict(submission)
         elif number in waiting and job.runtime_s is not None:
             each = lesson(waiting[number][0], job.runtime_s, waiting.pop(number)[1])
-            sigma.take(each)
+            predictor.take(each)
             found.append(each)
         if progress is not None and done % 1000 == 0:
             progress(done, len(events))

@@ -16,7 +16,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.histogram import LEAST_S
-from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, Submission
+from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict
 from spark_sched.traces import TraceChunk
 
 __all__ = ["TraceJob", "evaluate", "in_order", "jobs_with_runtimes"]
@@ -92,7 +92,7 @@ def evaluate(
     jobs: Iterable[TraceJob],
     *,
     progress: Callable[[int, int], None] | None = None,
-    predictor: SigmaPredict | None = None,
+    predictor: ThreeSigmaPredict | None = None,
     clock_s: Callable[[], float] = time.perf_counter,
 ) -> dict[str, Any]:
     """Predict every job when it is submitted, learn it when it ends, score the second half.
@@ -114,7 +114,7 @@ def evaluate(
     rows = sorted(jobs, key=lambda job: job.submit_s)
     events = in_order(rows)
     half = len(rows) // 2
-    sigma = SigmaPredict() if predictor is None else predictor
+    predictor = ThreeSigmaPredict() if predictor is None else predictor
     waiting: dict[int, tuple[Submission, Prediction | None, float | None]] = {}
     recent: dict[tuple[str | None, str | None], deque[float]] = {}
     scores = _Scores()
@@ -122,17 +122,17 @@ def evaluate(
     for done, (number, came) in enumerate(events):
         job = rows[number]
         if came:
-            submission = sigma.submit(job.attributes)
+            submission = predictor.submit(job.attributes)
             if not job.finished:
                 continue
             past = recent.get(job.attributes.recurs)
-            waiting[number] = submission, sigma.predict(submission), median(past) if past else None
+            waiting[number] = submission, predictor.predict(submission), median(past) if past else None
         elif job.finished and number in waiting:
             submission, told, baseline_s = waiting.pop(number)
             assert job.runtime_s is not None
             if number >= half:
                 _score(scores, job.runtime_s, told, baseline_s)
-            sigma.learn(submission, job.runtime_s, told)
+            predictor.learn(submission, job.runtime_s, told)
             recent.setdefault(job.attributes.recurs, deque(maxlen=BASELINE_RUNS)).append(job.runtime_s)
         if progress is not None and done % 1000 == 0:
             progress(done, len(events))
@@ -145,9 +145,9 @@ def evaluate(
         )
     return {
         "jobs": len(rows),
-        "learned": sigma.jobs,
+        "learned": predictor.jobs,
         "scored": len(scores.runtime_s),
-        "feature_values": len(sigma),
+        "feature_values": len(predictor),
         "seconds": round(clock_s() - began_s, 1),
         **_summary(scores),
     }

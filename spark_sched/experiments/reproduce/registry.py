@@ -17,7 +17,7 @@ _HERE = "spark_sched.experiments.reproduce"
 PAPERS: Mapping[str, str] = {
     "slearn": f"{_HERE}.slearn",
     "slot-reservation": f"{_HERE}.slot_reservation",
-    "3sigma": f"{_HERE}.sigma",
+    "3sigma": f"{_HERE}.three_sigma",
     "thesis": f"{_HERE}.thesis",
 }
 

@@ -137,7 +137,7 @@ class BayesSizing:
     def reach_ms(
         self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
-        told = None if expected is None else _belief(pilots_ms, expected, expected.spread_sigma)
+        told = None if expected is None else _belief(pilots_ms, expected, expected.spread_log_sd)
         return None if told is None else (1000.0 * told.low_s, 1000.0 * told.high_s)
 
     def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
@@ -147,7 +147,7 @@ class BayesSizing:
 
 
 def _belief(
-    pilots_ms: Sequence[float], expected: StageExpectation | None, spread_sigma: float = 0.0
+    pilots_ms: Sequence[float], expected: StageExpectation | None, spread_log_sd: float = 0.0
 ) -> Posterior | None:
     """What to believe of a stage's mean task time; None: history says nothing of it, or nothing that can be
     believed without pilots."""
@@ -156,7 +156,7 @@ def _belief(
     if not pilots_ms and expected.doubt > HALF:
         return None
     seconds = [ms / 1000.0 for ms in pilots_ms]
-    return posterior(expected.calibrated, expected.spread, seconds, expected.doubt, spread_sigma)
+    return posterior(expected.calibrated, expected.spread, seconds, expected.doubt, spread_log_sd)
 
 
 def others_ms(

@@ -14,9 +14,9 @@ from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
 from spark_sched.policies.three_sigma.jobs import PendingJob, Place, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
-from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, SigmaMemory, look
+from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, ThreeSigmaMemory, look
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Candidate, Problem, Running, build
-from spark_sched.policies.three_sigma.settings import SigmaOptions
+from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Prices, Solution, Solver, create_guarded
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.verify import PlannedStart, broken_promise
@@ -25,12 +25,12 @@ from spark_sched.policies.three_sigma.window import window_of
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["SigmaPolicy"]
+__all__ = ["ThreeSigmaPolicy"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
-class SigmaPolicy:
+class ThreeSigmaPolicy:
     """Plans all waiting jobs anew each cycle.
 
     Jobs without a deadline are best-effort. A job that has begun goes on by itself: its later stages take
@@ -38,7 +38,7 @@ class SigmaPolicy:
 
     Args:
         settings: of the application; names the solver.
-        options: see `SigmaOptions`.
+        options: see `ThreeSigmaOptions`.
         name: of the policy.
         solver: instead of the one that the settings name.
         clock_s: for the runtimes in a plan's quality, and nothing else; None: they are not measured.
@@ -56,14 +56,14 @@ class SigmaPolicy:
     def __init__(
         self,
         settings: PolicySettings,
-        options: SigmaOptions | None = None,
+        options: ThreeSigmaOptions | None = None,
         *,
         name: str = "3sigma",
         solver: Solver | None = None,
         clock_s: Callable[[], float] | None = None,
     ) -> None:
         self.name = name
-        self.options = SigmaOptions() if options is None else options
+        self.options = ThreeSigmaOptions() if options is None else options
         if settings.options.given:
             self.options = replace(self.options, grid=window_of(settings.options))
         self._settings = settings
@@ -76,9 +76,9 @@ class SigmaPolicy:
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-        memory: SigmaMemory | None,
-    ) -> tuple[Plan, SigmaMemory]:
-        past = memory or SigmaMemory()
+        memory: ThreeSigmaMemory | None,
+    ) -> tuple[Plan, ThreeSigmaMemory]:
+        past = memory or ThreeSigmaMemory()
         watch = _Watch(self._clock_s)
         # 1. Who runs, who waits.
         present = look(snapshot, forecasts, self.options, past)
@@ -135,7 +135,7 @@ class SigmaPolicy:
         since = {job.view.job: job.since_ms for job in running if job.view.job not in gone}
         if watch.laps_ms:
             plan = replace(plan, quality=replace(quality, steps_ms=watch.laps_ms))
-        return plan, SigmaMemory(prices, {**since, **present.idle}, present)
+        return plan, ThreeSigmaMemory(prices, {**since, **present.idle}, present)
 
     # ---- 1. jobs ----
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.jobs import PendingJob, partitions_of, pending_jobs, runtime_of
 from spark_sched.policies.three_sigma.malleable import rounds
-from spark_sched.policies.three_sigma.settings import SigmaOptions
+from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.solvers import Prices
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Computed", "Present", "RunningJob", "SigmaMemory", "look"]
+__all__ = ["Computed", "Present", "RunningJob", "ThreeSigmaMemory", "look"]
 
 Floats: TypeAlias = NDArray[np.float64]
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class Present:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SigmaMemory:
+class ThreeSigmaMemory:
     """What one cycle leaves to the next.
 
     Attributes:
@@ -93,7 +93,10 @@ class SigmaMemory:
 
 
 def look(
-    snapshot: Snapshot, forecasts: Mapping[str, Forecast], options: SigmaOptions, memory: SigmaMemory
+    snapshot: Snapshot,
+    forecasts: Mapping[str, Forecast],
+    options: ThreeSigmaOptions,
+    memory: ThreeSigmaMemory,
 ) -> Present:
     """Sort the snapshot's jobs into running, waiting and idle ones."""
     capacity, partition_of = partitions_of(snapshot)

@@ -8,11 +8,11 @@ from spark_sched.policies.options import OptionValues
 from spark_sched.policies.three_sigma.jobs import Worth
 from spark_sched.policies.three_sigma.window import Grid, window_of
 
-__all__ = ["SigmaOptions"]
+__all__ = ["ThreeSigmaOptions"]
 
 
 @dataclass(frozen=True)
-class SigmaOptions:
+class ThreeSigmaOptions:
     """How to plan.
 
     Attributes:

@@ -9,42 +9,42 @@ from typing import ClassVar
 from spark_sched.policies.base import Capabilities, PolicySettings
 from spark_sched.policies.options import Options
 from spark_sched.policies.three_sigma.jobs import Worth
-from spark_sched.policies.three_sigma.policy import SigmaPolicy
-from spark_sched.policies.three_sigma.settings import SigmaOptions
+from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
+from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.window import OPTIONS
 
-__all__ = ["VARIANTS", "SigmaVariant"]
+__all__ = ["VARIANTS", "ThreeSigmaVariant"]
 
 
 @dataclass(frozen=True)
-class SigmaVariant:
+class ThreeSigmaVariant:
     """A policy of the registry: a name and how the planner plans."""
 
     name: str
-    planning: SigmaOptions
-    capabilities: ClassVar[Capabilities] = SigmaPolicy.capabilities
+    planning: ThreeSigmaOptions
+    capabilities: ClassVar[Capabilities] = ThreeSigmaPolicy.capabilities
     options: ClassVar[Options] = OPTIONS
 
-    def __call__(self, settings: PolicySettings) -> SigmaPolicy:
-        return SigmaPolicy(settings, self.planning, name=self.name)
+    def __call__(self, settings: PolicySettings) -> ThreeSigmaPolicy:
+        return ThreeSigmaPolicy(settings, self.planning, name=self.name)
 
 
-_POINT = SigmaOptions(point=True, worth=Worth(over_estimates="never"))
+_POINT = ThreeSigmaOptions(point=True, worth=Worth(over_estimates="never"))
 
-VARIANTS: Mapping[str, SigmaVariant] = {
+VARIANTS: Mapping[str, ThreeSigmaVariant] = {
     variant.name: variant
     for variant in (
         # Runtime distributions; over-estimates handled for the jobs that history over-estimates (§4).
-        SigmaVariant("3sigma", SigmaOptions()),
+        ThreeSigmaVariant("3sigma", ThreeSigmaOptions()),
         # 3SigmaNoAdapt: over-estimates handled for every job. What choosing them saves.
-        SigmaVariant("3sigma-no-adapt", SigmaOptions(worth=Worth(over_estimates="always"))),
+        ThreeSigmaVariant("3sigma-no-adapt", ThreeSigmaOptions(worth=Worth(over_estimates="always"))),
         # 3SigmaNoDist: points, adaptive handling. What that handling gives by itself.
-        SigmaVariant("3sigma-no-dist", SigmaOptions(point=True)),
+        ThreeSigmaVariant("3sigma-no-dist", ThreeSigmaOptions(point=True)),
         # 3SigmaNoOE: no handling of over-estimates. What distributions give by themselves.
-        SigmaVariant("3sigma-no-oe", SigmaOptions(worth=Worth(over_estimates="never"))),
+        ThreeSigmaVariant("3sigma-no-oe", ThreeSigmaOptions(worth=Worth(over_estimates="never"))),
         # PointPerfEst, a bound: every runtime is known if the predictor is the simulator's oracle.
-        SigmaVariant("point-perf-est", _POINT),
+        ThreeSigmaVariant("point-perf-est", _POINT),
         # PointRealEst, the state of the art before: the same with estimates from history.
-        SigmaVariant("point-real-est", _POINT),
+        ThreeSigmaVariant("point-real-est", _POINT),
     )
 }

@@ -14,8 +14,8 @@ from spark_sched.predict.runtimes.predictor import (
     LIVE_VALUES_KEPT,
     Lesson,
     Prediction,
-    SigmaPredict,
     Submission,
+    ThreeSigmaPredict,
     lesson,
 )
 from spark_sched.state import JobSummary, JobView, Summary
@@ -24,27 +24,27 @@ __all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
 
 
 class RuntimeStore(Protocol):
-    """Keeps what `SigmaPredict` learns beyond this process. Must not raise: a lost history costs quality,
-    never progress."""
+    """Keeps what `ThreeSigmaPredict` learns beyond this process. Must not raise: a lost history costs
+    quality, never progress."""
 
-    def load(self) -> SigmaPredict:
+    def load(self) -> ThreeSigmaPredict:
         """All that was kept."""
         ...
 
-    def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
-        """Keep what jobs taught and have ``sigma`` take it in, together with what others kept meanwhile."""
+    def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
+        """Keep what jobs taught and let ``predictor`` learn it, together with what others kept meanwhile."""
         ...
 
 
 class NoRuntimeStore:
     """Keeps nothing."""
 
-    def load(self) -> SigmaPredict:
-        return SigmaPredict(LIVE_VALUES_KEPT)
+    def load(self) -> ThreeSigmaPredict:
+        return ThreeSigmaPredict(LIVE_VALUES_KEPT)
 
-    def save(self, sigma: SigmaPredict, ended: Sequence[Lesson]) -> None:
+    def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
         for each in ended:
-            sigma.take(each)
+            predictor.take(each)
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class RuntimeHistory:
     def __init__(self, others: Predictor | None = None, store: RuntimeStore | None = None) -> None:
         self._others = others
         self._store: RuntimeStore = NoRuntimeStore() if store is None else store
-        self.sigma = self._store.load()
+        self.predictor = self._store.load()
         self._active: dict[str, _Active] = {}
 
     def observe(self, event: Event) -> None:
@@ -114,8 +114,8 @@ class RuntimeHistory:
             if active is not None and not active.slots_known and event.index == 0:
                 active.slots_known = True
                 active.job = replace(active.job, slots=event.tasks)
-                active.submission = self.sigma.submit(active.job, active.submission)
-                active.told = self.sigma.predict(active.submission)
+                active.submission = self.predictor.submit(active.job, active.submission)
+                active.told = self.predictor.predict(active.submission)
 
     def learn(self, summary: Summary) -> None:
         """Learn the runtime of a job that ended whole."""
@@ -127,7 +127,7 @@ class RuntimeHistory:
         if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
             return
         runtime_s = max(0, active.last_end_ms - active.first_launch_ms) / 1000.0
-        self._store.save(self.sigma, [lesson(active.submission, runtime_s, active.told)])
+        self._store.save(self.predictor, [lesson(active.submission, runtime_s, active.told)])
 
     def reset(self) -> None:
         """Active jobs are told anew; history stays."""
@@ -153,8 +153,8 @@ class RuntimeHistory:
     def foresee(self, job: JobAttributes) -> Forecast:
         """What to expect of a job that has not been submitted; changes nothing."""
         # Since when its name was last submitted is left out: to ask is not to submit.
-        submission = self.sigma.submit(job, Submission(job, (), (), None))
-        told = self.sigma.predict(submission)
+        submission = self.predictor.submit(job, Submission(job, (), (), None))
+        told = self.predictor.predict(submission)
         if told is None:
             return UNKNOWN
         return Forecast(
@@ -170,8 +170,8 @@ class RuntimeHistory:
             job_class=event.job_class,
             priority=event.priority,
         )
-        submission = self.sigma.submit(job)
-        told = self.sigma.predict(submission)
+        submission = self.predictor.submit(job)
+        told = self.predictor.predict(submission)
         # A planner that comes later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
         return _Active(job, submission, told, succeeded=begun, first_launch_ms=event.begun_ms)

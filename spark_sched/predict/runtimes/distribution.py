@@ -19,9 +19,9 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: Survival below this is rounding: nobody lives that long.
 _GONE = 1e-12
-#: Knots of a normal distribution, equally spaced over ± `_NORMAL_SIGMAS`: its CDF is right to 3e-4.
+#: Knots of a normal distribution, equally spaced over ± `_NORMAL_SDS`: its CDF is right to 3e-4.
 _NORMAL_KNOTS = 161
-_NORMAL_SIGMAS = 4.0
+_NORMAL_SDS = 4.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,8 +85,8 @@ class RuntimeDistribution:
             )
         if sigma_s == 0.0:
             return cls.point_s(mean_s)
-        low = max(-_NORMAL_SIGMAS, -mean_s / sigma_s)
-        z = np.linspace(low, _NORMAL_SIGMAS, _NORMAL_KNOTS)
+        low = max(-_NORMAL_SDS, -mean_s / sigma_s)
+        z = np.linspace(low, _NORMAL_SDS, _NORMAL_KNOTS)
         levels = np.array([NormalDist().cdf(value) for value in z.tolist()])
         levels = (levels - levels[0]) / (levels[-1] - levels[0])
         return cls.from_knots(np.maximum(0.0, mean_s + sigma_s * z), levels)

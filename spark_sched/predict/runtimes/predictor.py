@@ -20,8 +20,8 @@ __all__ = [
     "LIVE_VALUES_KEPT",
     "Lesson",
     "Prediction",
-    "SigmaPredict",
     "Submission",
+    "ThreeSigmaPredict",
     "lesson",
     "likeliest_within",
     "most_agreed",
@@ -47,8 +47,8 @@ _VALUES_PER_JOB = 5
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job as it was submitted, with what was known of its kind then: what `SigmaPredict.predict` answers
-    and what `SigmaPredict.learn` files its runtime under.
+    """A job as it was submitted, with what was known of its kind then: what `ThreeSigmaPredict.predict`
+    answers and what `ThreeSigmaPredict.learn` files its runtime under.
 
     Attributes:
         features: (feature, value) pairs.
@@ -121,7 +121,7 @@ def lesson(submission: Submission, runtime_s: float, told: Prediction | None = N
     """What a job that finished teaches.
 
     Args:
-        submission: as `SigmaPredict.submit` gave it.
+        submission: as `ThreeSigmaPredict.submit` gave it.
         runtime_s: >= 0; from its first task to its end.
         told: what was predicted when it was submitted: calibration learns from that.
     """
@@ -131,7 +131,7 @@ def lesson(submission: Submission, runtime_s: float, told: Prediction | None = N
     return Lesson(submission.features, submission.guesses_s, runtime_s, place, told.samples, told.nmae)
 
 
-class SigmaPredict:
+class ThreeSigmaPredict:
     """Learns runtimes by feature value and answers with the best expert's history. Deterministic, never sees
     a clock; not thread-safe. Memory is constant per feature value.
 

@@ -38,12 +38,12 @@ class Posterior:
 
     Attributes:
         task_s: its median, in seconds.
-        sigma: standard deviation of its logarithm.
+        log_sd: standard deviation of its logarithm.
         low_s, high_s: where it is with a chance of 90 %, in seconds: how sure that is.
     """
 
     task_s: float
-    sigma: float
+    log_sd: float
     low_s: float
     high_s: float
 
@@ -54,10 +54,10 @@ class Posterior:
         Work that is done first counts by how many jobs it finishes, one over size: where sizes only order
         jobs, a size that is unsure is worth trying sooner than its median says.
         """
-        return self.task_s * math.exp(-0.5 * self.sigma**2)
+        return self.task_s * math.exp(-0.5 * self.log_sd**2)
 
 
-def prior_sigma(prior: RuntimeDistribution) -> float:
+def prior_log_sd(prior: RuntimeDistribution) -> float:
     """How unsure a prior is: standard deviation of the logarithm, from its 5 % and 95 % quantiles."""
     low, high = np.maximum(prior.quantile([0.05, 0.95]), LEAST_S).tolist()
     return math.log(high / low) / (2.0 * _P95)
@@ -69,10 +69,10 @@ def pilots_needed(prior: RuntimeDistribution, spread: float, target: float, most
 
     1/σ² = 1/σ₀² + m/σ₁² in logarithms (§4.1's posterior variance).
     """
-    sigma = prior_sigma(prior)
-    if sigma <= target:
+    log_sd = prior_log_sd(prior)
+    if log_sd <= target:
         return 0
-    missing = 1.0 / target**2 - 1.0 / sigma**2
+    missing = 1.0 / target**2 - 1.0 / log_sd**2
     return min(most, max(1, math.ceil(missing * max(spread, _LEAST_SPREAD) ** 2)))
 
 
@@ -86,7 +86,7 @@ def posterior(
     spread: float,
     pilots_s: Sequence[float],
     doubt: float = USUAL_DOUBT,
-    spread_sigma: float = 0.0,
+    spread_log_sd: float = 0.0,
 ) -> Posterior:
     """What to believe of a mean task time after pilots took ``pilots_s``.
 
@@ -98,10 +98,10 @@ def posterior(
         prior: of the mean, in seconds.
         spread: >= 0.
         pilots_s: durations in seconds.
-        spread_sigma: standard deviation of the logarithm of ``spread`` itself, where stages of one kind
+        spread_log_sd: standard deviation of the logarithm of ``spread`` itself, where stages of one kind
             differ in theirs. It makes wide what is believed more than it moves its middle.
     """
-    edges, by_history, by_surprise = _masses(prior, spread, pilots_s, spread_sigma)
+    edges, by_history, by_surprise = _masses(prior, spread, pilots_s, spread_log_sd)
     mass = (1.0 - doubt) * by_history + doubt * by_surprise
     total = float(mass.sum())
     if total <= 0.0:
@@ -126,12 +126,12 @@ def surprised(prior: RuntimeDistribution, spread: float, pilots_s: Sequence[floa
 
 
 def _masses(
-    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], spread_sigma: float
+    prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], spread_log_sd: float
 ) -> tuple[Floats, Floats, Floats]:
     """Edges of cells of the logarithm of the mean, shape (n + 1,), and how probable each cell and the pilots
     together are, up to one factor, if history tells of this run and if it does not, shape (n,)."""
     logs = np.log(np.maximum(np.asarray(pilots_s, dtype=np.float64), LEAST_S))
-    spreads, weights = _spreads(spread, spread_sigma, logs)
+    spreads, weights = _spreads(spread, spread_log_sd, logs)
     first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), LEAST_S)).tolist()
     low, high = first - _FAR, last + _FAR
     if logs.size:
@@ -155,12 +155,12 @@ def _masses(
     return edges, by_history, by_surprise
 
 
-def _spreads(spread: float, sigma: float, logs: Floats) -> tuple[Floats, Floats]:
+def _spreads(spread: float, log_sd: float, logs: Floats) -> tuple[Floats, Floats]:
     """Spreads that a stage may have and what each weighs after tasks whose times have these logarithms, up to
     one factor, both of shape (k,)."""
-    if sigma <= 0.0 or not logs.size:
+    if log_sd <= 0.0 or not logs.size:
         return np.array([max(spread, _LEAST_SPREAD)]), np.ones(1)
-    spreads = np.maximum(spread * np.exp(sigma * _AT), _LEAST_SPREAD)
+    spreads = np.maximum(spread * np.exp(log_sd * _AT), _LEAST_SPREAD)
     squares = float(((logs - logs.mean()) ** 2).sum())
     # s^-n of the tasks' densities: one of them is that of their mean.
     likelihood = -logs.size * np.log(spreads) - 0.5 * squares / spreads**2

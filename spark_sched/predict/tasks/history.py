@@ -12,7 +12,7 @@ from spark_sched.predict.forecast import Forecast
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.histogram import LEAST_S
 from spark_sched.predict.runtimes.points import median_s
-from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, Submission
+from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict
 from spark_sched.predict.tasks.fading import FadingSums
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
@@ -24,7 +24,7 @@ _SPREAD_DOUBT = 2.0
 #: Spread to expect while no stage has ended: a factor of 1.3 either way.
 _FIRST_SPREAD = math.log(1.3)
 #: How far spreads are from what is expected while no stage has ended: a factor of two either way.
-_FIRST_SIGMA = math.log(2.0)
+_FIRST_LOG_SD = math.log(2.0)
 #: Spreads below are as good as none.
 _LEAST_SPREAD = 0.001
 #: Stages of a live job that are learned, from its first one on: those of a stream never end.
@@ -53,7 +53,7 @@ class Spreads:
 
     def __init__(self) -> None:
         self._logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
-        self._squares = FadingSums((_FIRST_SIGMA**2, 1.0))
+        self._squares = FadingSums((_FIRST_LOG_SD**2, 1.0))
 
     def add(self, job: JobAttributes, spread: float) -> None:
         """Take in one stage's spread, >= 0."""
@@ -65,7 +65,7 @@ class Spreads:
         """The spread to expect of a stage of this job: its own past's, everyone's where it has little."""
         return math.exp(_mean(self._logs, job))
 
-    def sigma(self, job: JobAttributes) -> float:
+    def log_sd(self, job: JobAttributes) -> float:
         """How far such stages' spreads are from that: the root of the mean square, in logarithms."""
         return math.sqrt(_mean(self._squares, job))
 
@@ -100,10 +100,10 @@ class _Known:
 
 
 class TaskHistory:
-    """Expects mean task times by `SigmaPredict`, each stage by its own attributes. A `TaskPrior`.
+    """Expects mean task times by `ThreeSigmaPredict`, each stage by its own attributes. A `TaskPrior`.
 
     Args:
-        sigma: what it learned so far, and goes on to learn if ``learns``.
+        predictor: what it learned so far, and goes on to learn if ``learns``.
         told: stages of jobs by job key, where they are known when the job is submitted (a trace's); None:
             stages are known when they start, by their job's user and name and by their index, and later ones
             by how many tasks the forecast expects of them.
@@ -112,12 +112,12 @@ class TaskHistory:
 
     def __init__(
         self,
-        sigma: SigmaPredict | None = None,
+        predictor: ThreeSigmaPredict | None = None,
         told: Mapping[str, Sequence[StageTold]] | None = None,
         *,
         learns: bool = True,
     ) -> None:
-        self.sigma = SigmaPredict() if sigma is None else sigma
+        self.predictor = ThreeSigmaPredict() if predictor is None else predictor
         self.spreads = Spreads()
         self.likeness = Likeness()
         self._told = told
@@ -141,8 +141,8 @@ class TaskHistory:
         """
         if not tasks_s:
             return
-        submission, prediction = told or (self.sigma.submit(attributes), None)
-        self.sigma.learn(submission, sum(tasks_s) / len(tasks_s), prediction)
+        submission, prediction = told or (self.predictor.submit(attributes), None)
+        self.predictor.learn(submission, sum(tasks_s) / len(tasks_s), prediction)
         spread = log_spread(tasks_s)
         if spread is not None:
             self.spreads.add(attributes, spread)
@@ -172,8 +172,8 @@ class TaskHistory:
 
     def ask(self, stage: StageTold, earlier: Submission | None = None) -> Told:
         """What is submitted and predicted for a stage now; ``earlier``: what was submitted for it before."""
-        submission = self.sigma.submit(stage.attributes, earlier)
-        return submission, self.sigma.predict(submission)
+        submission = self.predictor.submit(stage.attributes, earlier)
+        return submission, self.predictor.predict(submission)
 
     def expectation(self, stage: StageTold, prediction: Prediction | None) -> StageExpectation:
         """A prediction as policies read it."""
@@ -187,7 +187,7 @@ class TaskHistory:
             prediction.source,
             prediction.runtime,
             alike=self.likeness.expect(stage.attributes),
-            spread_sigma=self.spreads.sigma(stage.attributes),
+            spread_log_sd=self.spreads.log_sd(stage.attributes),
         )
 
     # ---- as a TaskPrior ----
@@ -248,8 +248,8 @@ class TaskHistory:
                 # Not seen, or over before anybody looked: what earlier runs of the name had.
                 tasks = forecast.stage_tasks[index] if index < len(forecast.stage_tasks) else 0
                 stage = self._live(self._started[job], index, tasks)
-                features = self.sigma.submit(stage.attributes)
-                found.append(self.expectation(stage, self.sigma.predict(features)))
+                features = self.predictor.submit(stage.attributes)
+                found.append(self.expectation(stage, self.predictor.predict(features)))
         if len(found) > 1 and all(known.mean_s is None for known in stages.values()):
             # What is said of all stages at once: a stage that ends teaches something about the next one.
             self._first_s[job] = {

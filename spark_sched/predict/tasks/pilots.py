@@ -34,7 +34,7 @@ class StageExpectation:
         tasks: how many it has or is expected to have.
         task_s: its mean task time over runs like this one, in seconds; None: nothing is known.
         spread: standard deviation of the logarithm of task times within one run; None: nothing is known.
-        spread_sigma: how far such stages differ in ``spread``: standard deviation of its logarithm.
+        spread_log_sd: how far such stages differ in ``spread``: standard deviation of its logarithm.
         source: for people.
         calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
         doubt: chance that this run is like none before: new code, other data.
@@ -49,7 +49,7 @@ class StageExpectation:
     calibrated: RuntimeDistribution | None = None
     doubt: float = USUAL_DOUBT
     alike: float = 1.0
-    spread_sigma: float = 0.0
+    spread_log_sd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def test_a_workload_begins_at_0_with_the_jobs_after_its_history():
     assert specs[0].submit_ms == 0
     assert [spec.submit_ms for spec in specs] == sorted(spec.submit_ms for spec in specs)
     assert workload.history[-1].submit_s <= workload.jobs[0].submit_s
-    assert trained(workload).sigma.jobs == 40
+    assert trained(workload).predictor.jobs == 40
 
 
 def job(number: int, *times: float, name: str = "n") -> MeasuredJob:

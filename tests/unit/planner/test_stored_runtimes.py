@@ -16,18 +16,18 @@ from spark_sched.errors import BadInputError
 from spark_sched.history import runtimes
 from spark_sched.history.runtimes import StoredRuntimes
 from spark_sched.planner.log import make_log
-from spark_sched.predict import Lesson, SigmaPredict, lesson
+from spark_sched.predict import Lesson, ThreeSigmaPredict, lesson
 from spark_sched.predict.runtimes.features import JobAttributes
 
 
-def learned(sigma: SigmaPredict, runtime_s: float, name: str = "etl", user: str = "ana") -> Lesson:
-    submission = sigma.submit(JobAttributes(submit_s=0.0, user=user, name=name))
-    return lesson(submission, runtime_s, sigma.predict(submission))
+def learned(predictor: ThreeSigmaPredict, runtime_s: float, name: str = "etl", user: str = "ana") -> Lesson:
+    submission = predictor.submit(JobAttributes(submit_s=0.0, user=user, name=name))
+    return lesson(submission, runtime_s, predictor.predict(submission))
 
 
-def state(sigma: SigmaPredict) -> dict[object, bytes | None]:
-    found: dict[object, bytes | None] = {key: sigma.value_bytes(key) for key in sigma.features}
-    found["calibration"] = sigma.calibration.to_bytes()
+def state(predictor: ThreeSigmaPredict) -> dict[object, bytes | None]:
+    found: dict[object, bytes | None] = {key: predictor.value_bytes(key) for key in predictor.features}
+    found["calibration"] = predictor.calibration.to_bytes()
     return found
 
 
@@ -37,13 +37,13 @@ def open_store(where: object, logged: io.StringIO | None = None) -> StoredRuntim
 
 def test_what_was_learned_is_there_again(where: str) -> None:
     store = open_store(where)
-    sigma = store.load()
+    predictor = store.load()
     for i in range(10):
-        store.save(sigma, [learned(sigma, 10.0 + i)])
+        store.save(predictor, [learned(predictor, 10.0 + i)])
     store.close()
     again = open_store(where).load()
     assert again.jobs == 10
-    assert state(again) == state(sigma)
+    assert state(again) == state(predictor)
 
 
 def test_two_applications_learn_from_each_other(where: str) -> None:
@@ -62,23 +62,23 @@ def test_a_checkpoint_replaces_the_rows_before_it(where: str, monkeypatch: pytes
     monkeypatch.setattr(runtimes, "_ROWS_BETWEEN", 10)
     monkeypatch.setattr(runtimes, "_ROWS_KEPT", 5)
     busy, idle = open_store(where), open_store(where)
-    sigma, late = busy.load(), idle.load()
+    predictor, late = busy.load(), idle.load()
     idle.save(late, [learned(late, 3.0, "rare")])
     for i in range(43):
-        busy.save(sigma, [learned(sigma, 10.0 + i % 7, f"n{i % 5}")])
+        busy.save(predictor, [learned(predictor, 10.0 + i % 7, f"n{i % 5}")])
     # One that was behind for longer than rows are kept takes the checkpoint.
     idle.save(late, [learned(late, 4.0, "rare")])
-    busy.save(sigma, [])
+    busy.save(predictor, [])
     fresh = open_store(where).load()
-    assert fresh.jobs == late.jobs == sigma.jobs == 45
-    assert state(fresh) == state(late) == state(sigma)
+    assert fresh.jobs == late.jobs == predictor.jobs == 45
+    assert state(fresh) == state(late) == state(predictor)
 
 
 def test_a_batch_is_kept_whole_or_not_at_all_and_a_source_once(tmp_path: Path) -> None:
     path = tmp_path / "history.db"
     store = open_store(path)
-    sigma = store.load()
-    lessons = [learned(sigma, 5.0) for _ in range(3)]
+    predictor = store.load()
+    lessons = [learned(predictor, 5.0) for _ in range(3)]
     assert store.add_source("log-1", lessons)
     assert not store.add_source("log-1", lessons)
     assert store.has_source("log-1")
@@ -94,8 +94,8 @@ def test_a_damaged_file_is_set_aside_and_the_planner_goes_on(tmp_path: Path) -> 
     path.write_bytes(b"this is no database at all" * 100)
     logged = io.StringIO()
     store = open_store(path, logged)
-    sigma = store.load()
-    store.save(sigma, [learned(sigma, 10.0)])
+    predictor = store.load()
+    store.save(predictor, [learned(predictor, 10.0)])
     assert (tmp_path / "history.db.corrupt-1").read_bytes().startswith(b"this is no database")
     assert "is damaged" in logged.getvalue()
     assert "history.db.corrupt-1" in logged.getvalue()
@@ -109,9 +109,9 @@ def test_a_damaged_row_or_checkpoint_costs_itself_only(
     monkeypatch.setattr(runtimes, "_ROWS_BETWEEN", 4)
     path = tmp_path / "history.db"
     store = open_store(path)
-    sigma = store.load()
+    predictor = store.load()
     for _ in range(6):
-        store.save(sigma, [learned(sigma, 10.0)])
+        store.save(predictor, [learned(predictor, 10.0)])
     store.close()
     with sqlite3.connect(path) as db:
         db.execute("UPDATE sigma_jobs SET lesson = '{}' WHERE id = 6")
@@ -127,9 +127,9 @@ def test_a_place_that_cannot_be_used_costs_a_warning_or_is_refused(tmp_path: Pat
     (tmp_path / "file").write_text("no folder")
     place = tmp_path / "file" / "history.db"
     store = open_store(place, logged)
-    sigma = store.load()
-    store.save(sigma, [learned(sigma, 10.0)])
-    assert sigma.jobs == 1
+    predictor = store.load()
+    store.save(predictor, [learned(predictor, 10.0)])
+    assert predictor.jobs == 1
     assert "cannot be used now" in logged.getvalue()
     with pytest.raises(BadInputError, match="check the path"):
         open_store(place)
@@ -146,10 +146,10 @@ from spark_sched.history.runtimes import StoredRuntimes
 
 runtimes._ROWS_BETWEEN = 7
 store = StoredRuntimes(sys.argv[1], None)
-sigma = store.load()
+predictor = store.load()
 for i in range(100_000):
-    submission = sigma.submit(JobAttributes(submit_s=float(i), user=sys.argv[2], name=f"n{i % 3}"))
-    store.save(sigma, [lesson(submission, 10.0 + i % 5, sigma.predict(submission))] * 2)
+    submission = predictor.submit(JobAttributes(submit_s=float(i), user=sys.argv[2], name=f"n{i % 3}"))
+    store.save(predictor, [lesson(submission, 10.0 + i % 5, predictor.predict(submission))] * 2)
     print(i, flush=True)
 """
 

@@ -7,7 +7,7 @@ import pytest
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies import PolicySettings, available, check_options, create, kind_of
-from spark_sched.policies.three_sigma.policy import SigmaPolicy
+from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 
 
 def settings(policy: str, **given: str) -> PolicySettings:
@@ -19,8 +19,8 @@ def settings(policy: str, **given: str) -> PolicySettings:
 def test_the_window_is_the_options() -> None:
     usual = create("3sigma", settings("3sigma"))
     fine = create("3sigma", settings("3sigma", firstStep="500ms", window="5min"))
-    assert isinstance(usual, SigmaPolicy)
-    assert isinstance(fine, SigmaPolicy)
+    assert isinstance(usual, ThreeSigmaPolicy)
+    assert isinstance(fine, ThreeSigmaPolicy)
     assert usual.options.grid.starts_ms[1] == 5_000
     assert fine.options.grid.starts_ms[1] == 500
     assert 150_000 < fine.options.grid.starts_ms[-1] < 300_000

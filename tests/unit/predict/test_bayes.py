@@ -42,7 +42,7 @@ def test_without_pilots_it_is_history_and_pilots_make_it_surer():
     before = posterior(prior, 0.2, [])
     after = posterior(prior, 0.2, [80.0, 90.0])
     assert before.task_s == pytest.approx(median_s(prior), rel=0.05)
-    assert after.sigma < before.sigma
+    assert after.log_sd < before.log_sd
     assert before.low_s == pytest.approx(55.0, rel=0.1)
     assert before.high_s == pytest.approx(145.0, rel=0.1)
     assert before.low_s < after.low_s < after.task_s < after.high_s < before.high_s
@@ -54,14 +54,14 @@ def test_a_history_of_one_constant_is_a_point():
 
 
 @pytest.mark.parametrize(
-    ("sigma", "spread", "pilots"),
+    ("log_sd", "spread", "pilots"),
     [(0.05, 0.3, 0), (0.09, 0.3, 0), (0.2, 0.1, 1), (0.2, 0.3, 7), (1.0, 0.3, 9), (1.0, 9.0, 20)],
 )
-def test_the_surer_history_is_the_fewer_pilots_it_takes(sigma: float, spread: float, pilots: int):
+def test_the_surer_history_is_the_fewer_pilots_it_takes(log_sd: float, spread: float, pilots: int):
     z = np.linspace(-4.0, 4.0, 801)
     cdf = np.array([0.5 * math.erfc(-v / math.sqrt(2.0)) for v in z.tolist()])
     cdf[-1] = 1.0
-    prior = RuntimeDistribution.from_knots(np.exp(3.0 + sigma * z), cdf)
+    prior = RuntimeDistribution.from_knots(np.exp(3.0 + log_sd * z), cdf)
     assert pilots_needed(prior, spread, 0.1, 20) == pilots
 
 
@@ -119,16 +119,16 @@ def test_how_far_stages_differ_in_their_spread_is_learned():
     for number in range(50):
         spreads.add(even, 0.2)
         spreads.add(uneven, 0.2 * (2.0 if number % 2 else 0.5))
-    assert spreads.sigma(even) < 0.3
-    assert spreads.sigma(uneven) == pytest.approx(math.log(2.0), rel=0.3)
+    assert spreads.log_sd(even) < 0.3
+    assert spreads.log_sd(uneven) == pytest.approx(math.log(2.0), rel=0.3)
 
 
 def test_where_stages_differ_in_their_spread_the_interval_is_wider_and_the_pilots_tell_which():
     prior = RuntimeDistribution.uniform_s(1.0, 1000.0)
-    sure, unsure = posterior(prior, 0.2, [100.0]), posterior(prior, 0.2, [100.0], spread_sigma=1.0)
+    sure, unsure = posterior(prior, 0.2, [100.0]), posterior(prior, 0.2, [100.0], spread_log_sd=1.0)
     assert unsure.high_s / unsure.low_s > 2.0 * sure.high_s / sure.low_s
-    alike = posterior(prior, 0.2, [100.0, 101.0, 99.0, 100.0], spread_sigma=1.0)
-    unlike = posterior(prior, 0.2, [50.0, 200.0, 80.0, 125.0], spread_sigma=1.0)
+    alike = posterior(prior, 0.2, [100.0, 101.0, 99.0, 100.0], spread_log_sd=1.0)
+    unlike = posterior(prior, 0.2, [50.0, 200.0, 80.0, 125.0], spread_log_sd=1.0)
     assert alike.task_s == pytest.approx(100.0, rel=0.01)
     assert alike.high_s / alike.low_s < 1.1
     assert unlike.high_s / unlike.low_s > 1.5
@@ -143,7 +143,7 @@ def test_nine_intervals_in_ten_hold_where_stages_differ_in_their_spread(pilots: 
         rng.uniform(50.0, 150.0, runs), 0.2 * np.exp(0.7 * rng.normal(size=runs)), strict=True
     ):
         tasks_s = mean_s * np.exp(spread * rng.normal(size=pilots) - 0.5 * spread**2)
-        told = posterior(prior, 0.2, tasks_s.tolist(), spread_sigma=0.7)
+        told = posterior(prior, 0.2, tasks_s.tolist(), spread_log_sd=0.7)
         held += told.low_s <= mean_s <= told.high_s
     # Three standard errors either way.
     assert held / runs == pytest.approx(0.9, abs=3.0 * math.sqrt(0.09 / runs))

@@ -125,7 +125,7 @@ def test_jobs_without_a_finished_task_teach_nothing_and_a_reset_keeps_history() 
     driver.launch("j", 0, 0)
     driver.end("j", 9_000, 0, "failed")
     driver.over("j", 9_000)
-    assert driver.predictor.sigma.jobs == 0
+    assert driver.predictor.predictor.jobs == 0
     driver.run("k", 20_000, 0, 7_000)
     driver.predictor.reset()
     driver.state.clear()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Deadlines under 3Sigma on real Spark: ten recurring jobs of varying runtime beside best-effort load.
 
-    python benchmarks/sigma_live.py [--runs N] [--json]
+    python benchmarks/three_sigma_live.py [--runs N] [--json]
 
 One standalone cluster, one warm application per scheduler: stock Spark in FIFO and in FAIR mode (a pool for
 each job), and spark_sched under ``prio`` and ``3sigma``. In each run all of them get the same jobs at the
@@ -86,14 +86,14 @@ def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) 
 def write_history(path: Path, kinds: list[Recurring], runs: int, rng: np.random.Generator) -> None:
     """What a planner would have learned from earlier runs."""
     store = StoredRuntimes(str(path), logging.getLogger("benchmark"))
-    sigma = store.load()
+    predictor = store.load()
     for number in range(runs):
         for kind in kinds:
             at_s = 1_700_000_000.0 + 3_600.0 * number
             job = JobAttributes(at_s, USER, kind.name, priority=0, slots=kind.tasks)
-            submission = sigma.submit(job)
-            found = lesson(submission, kind.runtime_s(rng) + 0.3, sigma.predict(submission))
-            store.save(sigma, [found])
+            submission = predictor.submit(job)
+            found = lesson(submission, kind.runtime_s(rng) + 0.3, predictor.predict(submission))
+            store.save(predictor, [found])
     store.close()
 
 
@@ -198,7 +198,7 @@ def main(
                 share = simulated_missed(jobs_of(run), name, cores, before) / SLO_JOBS
                 missed[name].append(100.0 * share)
     document: dict[str, Any] = {
-        "benchmark": "sigma_live",
+        "benchmark": "three_sigma_live",
         "runs": len(missed["3sigma"]),
         "seed": seed,
         "sizes": {

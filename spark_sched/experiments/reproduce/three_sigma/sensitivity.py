@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
-from spark_sched.experiments.reproduce.sigma.comparison import POLICIES, SETUP, e2e_run
-from spark_sched.experiments.reproduce.sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
+from spark_sched.experiments.reproduce.three_sigma.comparison import POLICIES, SETUP, e2e_run
+from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
 
 __all__ = ["FIGURE_8", "FIGURE_9", "FIGURE_10", "FIGURE_11"]
 

@@ -14,7 +14,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.sigma import e2e
+from spark_sched.experiments.reproduce.three_sigma import e2e
 
 __all__ = ["FIGURE_12"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value, run_of
-from spark_sched.experiments.reproduce.sigma import e2e
-from spark_sched.experiments.reproduce.sigma.summaries import (
+from spark_sched.experiments.reproduce.three_sigma import e2e
+from spark_sched.experiments.reproduce.three_sigma.summaries import (
     METRICS,
     bars,
     differences,

@@ -2,10 +2,10 @@
 12, and table 2's simulator side."""
 
 from spark_sched.experiments.reproduce.figures import Paper
-from spark_sched.experiments.reproduce.sigma.comparison import FIGURE_1, FIGURE_6, FIGURE_7, TABLE_2
-from spark_sched.experiments.reproduce.sigma.example import FIGURE_5
-from spark_sched.experiments.reproduce.sigma.scalability import FIGURE_12
-from spark_sched.experiments.reproduce.sigma.sensitivity import FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11
+from spark_sched.experiments.reproduce.three_sigma.comparison import FIGURE_1, FIGURE_6, FIGURE_7, TABLE_2
+from spark_sched.experiments.reproduce.three_sigma.example import FIGURE_5
+from spark_sched.experiments.reproduce.three_sigma.scalability import FIGURE_12
+from spark_sched.experiments.reproduce.three_sigma.sensitivity import FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11
 
 __all__ = ["PAPER"]
 

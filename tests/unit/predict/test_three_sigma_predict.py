@@ -12,49 +12,54 @@ from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
 from spark_sched.predict.runtimes.features import EVERY_JOB, JobAttributes, feature_values
 from spark_sched.predict.runtimes.histogram import MAX_BINS, StreamingHistogram
-from spark_sched.predict.runtimes.predictor import Prediction, SigmaPredict, likeliest_within, most_agreed
+from spark_sched.predict.runtimes.predictor import (
+    Prediction,
+    ThreeSigmaPredict,
+    likeliest_within,
+    most_agreed,
+)
 
 
 def run(
-    sigma: SigmaPredict, runtime_s: float, at_s: float = 0.0, name: str = "etl", user: str = "ana"
+    predictor: ThreeSigmaPredict, runtime_s: float, at_s: float = 0.0, name: str = "etl", user: str = "ana"
 ) -> Prediction | None:
     """One job from submission to end, with nothing else in between."""
-    submission = sigma.submit(JobAttributes(submit_s=at_s, user=user, name=name))
-    told = sigma.predict(submission)
-    sigma.learn(submission, runtime_s, told)
+    submission = predictor.submit(JobAttributes(submit_s=at_s, user=user, name=name))
+    told = predictor.predict(submission)
+    predictor.learn(submission, runtime_s, told)
     return told
 
 
-def ask(sigma: SigmaPredict, at_s: float = 0.0, name: str = "etl", user: str = "ana") -> Prediction:
-    told = sigma.predict(sigma.submit(JobAttributes(submit_s=at_s, user=user, name=name)))
+def ask(predictor: ThreeSigmaPredict, at_s: float = 0.0, name: str = "etl", user: str = "ana") -> Prediction:
+    told = predictor.predict(predictor.submit(JobAttributes(submit_s=at_s, user=user, name=name)))
     assert told is not None
     return told
 
 
 def test_nothing_is_said_before_any_job_ended() -> None:
-    sigma = SigmaPredict()
-    assert sigma.predict(sigma.submit(JobAttributes(user="ana", name="etl"))) is None
+    predictor = ThreeSigmaPredict()
+    assert predictor.predict(predictor.submit(JobAttributes(user="ana", name="etl"))) is None
 
 
 def test_an_unseen_name_gets_its_users_history_and_an_unseen_user_everyones() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     for i in range(20):
-        run(sigma, 10.0, i * 3600.0, "etl", "ana")
-        run(sigma, 500.0, i * 3600.0, "train", "ben")
-    of_user = ask(sigma, 100_000.0, "new", "ben")
+        run(predictor, 10.0, i * 3600.0, "etl", "ana")
+        run(predictor, 500.0, i * 3600.0, "train", "ben")
+    of_user = ask(predictor, 100_000.0, "new", "ben")
     assert "user" in of_user.feature
     assert "name" not in of_user.feature
     assert of_user.point_s == pytest.approx(500.0, rel=0.3)
-    stranger = sigma.predict(sigma.submit(JobAttributes(user="eve", name="other")))
+    stranger = predictor.predict(predictor.submit(JobAttributes(user="eve", name="other")))
     assert stranger is not None
     assert (stranger.feature, stranger.samples) == (EVERY_JOB, 40)
 
 
 def test_an_answer_says_whose_history_which_expert_and_how_many_runs() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     for i in range(30):
-        run(sigma, 60.0, i * 7 * 86_400.0)
-    told = ask(sigma, 30 * 7 * 86_400.0)
+        run(predictor, 60.0, i * 7 * 86_400.0)
+    told = ask(predictor, 30 * 7 * 86_400.0)
     assert told.samples == 30
     assert told.expert in EXPERTS
     assert told.source == f"{told.expert} of 30 runs with the same {told.feature}"
@@ -62,10 +67,10 @@ def test_an_answer_says_whose_history_which_expert_and_how_many_runs() -> None:
 
 
 def test_constant_runtimes_stay_a_narrow_distribution_around_the_constant() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     for i in range(400):
-        run(sigma, 42.0, i * 600.0)
-    told = ask(sigma, 400 * 600.0)
+        run(predictor, 42.0, i * 600.0)
+    told = ask(predictor, 400 * 600.0)
     assert told.estimate_s == told.point_s == 42.0
     assert (
         told.history == RuntimeDistribution.point_s(42.0) or told.history.min_s == told.history.max_s == 42.0
@@ -74,36 +79,36 @@ def test_constant_runtimes_stay_a_narrow_distribution_around_the_constant() -> N
 
 
 def test_a_runtime_that_changes_for_good_is_followed_by_point_and_distribution() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     rng = np.random.default_rng(1)
     for i in range(300):
-        run(sigma, 100.0 * rng.uniform(0.9, 1.1), i * 600.0)
+        run(predictor, 100.0 * rng.uniform(0.9, 1.1), i * 600.0)
     for i in range(300, 360):
-        run(sigma, 1000.0 * rng.uniform(0.9, 1.1), i * 600.0)
-    told = ask(sigma, 360 * 600.0)
+        run(predictor, 1000.0 * rng.uniform(0.9, 1.1), i * 600.0)
+    told = ask(predictor, 360 * 600.0)
     assert told.point_s == pytest.approx(1000.0, rel=0.15)
     assert float(told.runtime.cdf(500.0)) < 0.2
 
 
 def test_two_kinds_of_runs_stay_two_modes() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     rng = np.random.default_rng(2)
     for i in range(200):
-        run(sigma, float(rng.choice([10.0, 1000.0])) * rng.uniform(0.95, 1.05), i * 600.0)
-    history = ask(sigma, 200 * 600.0).history
+        run(predictor, float(rng.choice([10.0, 1000.0])) * rng.uniform(0.95, 1.05), i * 600.0)
+    history = ask(predictor, 200 * 600.0).history
     assert 0.2 < float(history.cdf(100.0)) < 0.8
     assert float(history.cdf(800.0) - history.cdf(20.0)) < 0.1
 
 
 def test_experts_answer_for_what_they_said_at_submission() -> None:
-    sigma = SigmaPredict()
+    predictor = ThreeSigmaPredict()
     job = JobAttributes(user="ana", name="burst")
-    run(sigma, 10.0, name="burst")
-    burst = [sigma.submit(job) for _ in range(10)]
+    run(predictor, 10.0, name="burst")
+    burst = [predictor.submit(job) for _ in range(10)]
     for submission in burst:
-        sigma.learn(submission, 100.0)
+        predictor.learn(submission, 100.0)
     # Every one was guessed at 10 s: an error of 90 % of the runtime, though the last ones had just been seen.
-    assert ask(sigma, 0.0, "burst").nmae == pytest.approx(0.9, abs=0.03)
+    assert ask(predictor, 0.0, "burst").nmae == pytest.approx(0.9, abs=0.03)
 
 
 def test_memory_per_feature_value_is_constant() -> None:
@@ -119,33 +124,33 @@ def test_memory_per_feature_value_is_constant() -> None:
 
 
 def test_a_value_that_never_comes_again_takes_little_memory_and_is_a_history_all_the_same() -> None:
-    sigma, full = SigmaPredict(), FeatureHistory()
+    predictor, full = ThreeSigmaPredict(), FeatureHistory()
     tracemalloc.start()
     try:
         for number in range(2_000):
             job = JobAttributes(name=f"once-{number}")
-            sigma.learn(sigma.submit(job), 1.0 + number)
+            predictor.learn(predictor.submit(job), 1.0 + number)
         taken_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     # Names, keys and dictionaries; a history of its own for each would be 1,300 bytes more.
     assert taken_bytes < 2_000 * 500
     full.add(8.0)
-    assert sigma.value_bytes(("name", "once-7")) == full.to_bytes()
-    again = sigma.submit(JobAttributes(name="once-7"))
+    assert predictor.value_bytes(("name", "once-7")) == full.to_bytes()
+    again = predictor.submit(JobAttributes(name="once-7"))
     assert again.guesses_s[again.features.index(("name", "once-7"))] == full.guesses_s
-    stored = [(feature, sigma.value_bytes(feature)) for feature in sigma.features]
-    restored = SigmaPredict()
-    restored.restore(sigma.jobs, sigma.calibration, stored)
+    stored = [(feature, predictor.value_bytes(feature)) for feature in predictor.features]
+    restored = ThreeSigmaPredict()
+    restored.restore(predictor.jobs, predictor.calibration, stored)
     assert [(f, restored.value_bytes(f)) for f in restored.features] == stored
 
 
 def test_values_unused_for_longest_are_forgotten_first() -> None:
-    sigma = SigmaPredict(values_kept=50)
+    predictor = ThreeSigmaPredict(values_kept=50)
     for i in range(100):
-        run(sigma, 10.0, name=f"name-{i}")
-    assert len(sigma) <= 50
-    kept = {value for feature, value in sigma._values if feature == "name"}
+        run(predictor, 10.0, name=f"name-{i}")
+    assert len(predictor) <= 50
+    kept = {value for feature, value in predictor._values if feature == "name"}
     assert "name-99" in kept
     assert "name-0" not in kept
 

@@ -10,9 +10,9 @@ import pytest
 
 from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
-from spark_sched.experiments.reproduce.sigma import e2e
-from spark_sched.experiments.reproduce.sigma.example import plan
-from spark_sched.experiments.reproduce.sigma.summaries import mean_ci
+from spark_sched.experiments.reproduce.three_sigma import e2e
+from spark_sched.experiments.reproduce.three_sigma.example import plan
+from spark_sched.experiments.reproduce.three_sigma.summaries import mean_ci
 
 pytest.importorskip("scipy")
 PAPER = load("3sigma")

@@ -140,9 +140,9 @@ def _trained(jobs: Sequence[JobSpec]) -> RuntimeHistory:
             priority=job.priority,
             slots=stage.tasks,
         )
-        submission = history.sigma.submit(attributes)
-        told = history.sigma.predict(submission)
-        history.sigma.learn(submission, max(stage.durations_ms) / 1000, told)
+        submission = history.predictor.submit(attributes)
+        told = history.predictor.predict(submission)
+        history.predictor.learn(submission, max(stage.durations_ms) / 1000, told)
     return history
 
 
