@@ -18,7 +18,7 @@ from _common import interval, publish, stderr
 
 from spark_sched.analysis.evaluate.tasks import MeasuredJob, measured_jobs
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.experiments.reproduce.slearn.runs import SLOTS, policy_of, run_arm
+from spark_sched.experiments.reproduce.slearn.arm_runs import SLOTS, policy_of, run_arm
 from spark_sched.experiments.reproduce.slearn.workload import Workload
 from spark_sched.traces.readers import open_trace
 

@@ -21,7 +21,7 @@ from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 
 if TYPE_CHECKING:
     from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
-    from spark_sched.experiments.simulate.runs import Run
+    from spark_sched.experiments.simulate.in_process import Run
 
 
 @click.command("simulate")
@@ -130,7 +130,7 @@ def _run(
 
     source: Callable[..., Iterator[Run]]
     if place is None:
-        from spark_sched.experiments.simulate.runs import runs_here
+        from spark_sched.experiments.simulate.in_process import runs_here
 
         source, unit = partial(runs_here, plan, arms, seeds), "jobs"
     else:

@@ -12,8 +12,8 @@ from spark_sched.predict.runtimes.predictor import (
     ThreeSigmaPredict,
     lesson,
 )
+from spark_sched.predict.stages.earlier_runs import NoStore, Run, RunStore, StageRun
 from spark_sched.predict.stages.history import StageHistory
-from spark_sched.predict.stages.runs import NoStore, Run, RunStore, StageRun
 
 __all__ = [
     "LIVE_VALUES_KEPT",

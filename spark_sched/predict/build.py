@@ -9,8 +9,8 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.predict.forecast import Predictor
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
+from spark_sched.predict.stages.earlier_runs import RunStore
 from spark_sched.predict.stages.history import StageHistory
-from spark_sched.predict.stages.runs import RunStore
 from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import TaskTimes
 

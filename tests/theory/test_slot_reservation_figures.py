@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.slot_reservation.runs import (
+from spark_sched.experiments.reproduce.slot_reservation.contention import (
     NO_COPIES,
     PAPERS_COPIES,
     alone,

@@ -23,7 +23,7 @@ from spark_sched.bridge.spark import find_java, java_version
 from spark_sched.config.masters import check_inner_master
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
-from spark_sched.experiments.simulate.runs import Progress, Run
+from spark_sched.experiments.simulate.in_process import Progress, Run
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from spark_sched.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.predict.forecast import UNKNOWN, Forecast
+from spark_sched.predict.stages.earlier_runs import MAX_STAGES, NoStore, Run, RunStore, StageRun
 from spark_sched.predict.stages.pareto import shape_from_sums
-from spark_sched.predict.stages.runs import MAX_STAGES, NoStore, Run, RunStore, StageRun
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
 
 __all__ = ["StageHistory"]

@@ -11,7 +11,7 @@ import pytest
 from spark_sched.experiments.reproduce.command import Request, reproduce
 from spark_sched.experiments.reproduce.figures import Figure
 from spark_sched.experiments.reproduce.slot_reservation import isolation, stragglers, workload
-from spark_sched.experiments.reproduce.slot_reservation.runs import alone, contended, copies_in_stages
+from spark_sched.experiments.reproduce.slot_reservation.contention import alone, contended, copies_in_stages
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 SMALL = Size(nodes=50, jobs=60, each=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spark_sched.experiments.reproduce.figures import Scale
-from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, runs
+from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, absolute, lower
 
 SCALE = Scale(True, (1, 2))
@@ -13,12 +13,12 @@ SCALE = Scale(True, (1, 2))
 
 @pytest.fixture(autouse=True)
 def no_trace(monkeypatch):
-    monkeypatch.delenv(runs.SOURCE, raising=False)
+    monkeypatch.delenv(priority_runs.SOURCE, raising=False)
 
 
 @pytest.fixture(scope="module")
 def summary():
-    return runs.priorities("W-A-generated", 1, "mrs", "SC1", True, False, "LSF", False, 0.5, None)
+    return priority_runs.priorities("W-A-generated", 1, "mrs", "SC1", True, False, "LSF", False, 0.5, None)
 
 
 @pytest.mark.parametrize("spec", FIGURES, ids=lambda spec: spec.id)
@@ -46,7 +46,7 @@ def test_figures_differ_in_name():
 
 def test_without_the_trace_chapter_5_says_what_to_name():
     figure = FIGURES[0].build(SCALE, {})
-    assert runs.SOURCE in figure.notes
+    assert priority_runs.SOURCE in figure.notes
     assert not figure.values
 
 

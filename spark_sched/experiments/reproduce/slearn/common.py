@@ -11,7 +11,7 @@ import numpy as np
 
 from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Scale, Value, run_of
-from spark_sched.experiments.reproduce.slearn import runs
+from spark_sched.experiments.reproduce.slearn import arm_runs
 from spark_sched.experiments.reproduce.slearn.workload import Trace
 
 __all__ = [
@@ -49,7 +49,7 @@ def _jobs(scale: Scale, dag: bool) -> int:
 def jct_run(scale: Scale, trace: Trace, seed: int, arm: str) -> Run:
     """One arm on one seed's trace."""
     jobs, told = _jobs(scale, trace.dag), asdict(trace)
-    return run_of(runs.jcts, _SECONDS.get(arm, 8.0), trace=told, seed=seed, arms=[arm], jobs=jobs)
+    return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=told, seed=seed, arms=[arm], jobs=jobs)
 
 
 def jct_runs(scale: Scale, traces: Iterable[Trace], arms: Iterable[str]) -> list[Run]:
@@ -59,7 +59,7 @@ def jct_runs(scale: Scale, traces: Iterable[Trace], arms: Iterable[str]) -> list
 
 def accuracy_run(scale: Scale, trace: Trace, seed: int) -> Run:
     """Predictors on one seed's trace."""
-    return run_of(runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
+    return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
 
 
 def speedups(

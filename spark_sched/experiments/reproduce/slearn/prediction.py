@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.slearn.arm_runs import WINDOWS_DAYS
 from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,
@@ -16,7 +17,6 @@ from spark_sched.experiments.reproduce.slearn.common import (
     mean_value,
     rows_of,
 )
-from spark_sched.experiments.reproduce.slearn.runs import WINDOWS_DAYS
 
 __all__ = ["FIGURE_1", "FIGURE_2", "TABLE_4", "TABLE_5", "TABLE_7"]
 

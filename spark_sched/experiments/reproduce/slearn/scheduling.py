@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.slearn.arm_runs import RATIOS
 from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
     TRACES,
@@ -21,7 +22,6 @@ from spark_sched.experiments.reproduce.slearn.common import (
     rows_of,
     speedups,
 )
-from spark_sched.experiments.reproduce.slearn.runs import RATIOS
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 
 __all__ = ["FIGURE_3", "FIGURE_4", "FIGURE_5", "FIGURE_6", "FIGURE_7", "FIGURE_8", "FIGURE_9", "TABLE_6",

@@ -19,7 +19,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.slot_reservation import runs
+from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 __all__ = ["FIGURE_15", "FIGURE_16"]
@@ -38,21 +38,21 @@ def _size(scale: Scale) -> dict[str, Any]:
 
 def _alone_15(scale: Scale, seed: int, setting: str) -> Run:
     slowdown = _SETTINGS[setting][1]
-    return run_of(runs.alone, 0.2, size=_size(scale), seed=seed, suites=SUITES, slowdown=slowdown)
+    return run_of(contention.alone, 0.2, size=_size(scale), seed=seed, suites=SUITES, slowdown=slowdown)
 
 
 def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> Run:
     stretch, slowdown = _SETTINGS[setting]
     size = _size(scale)
     return run_of(
-        runs.contended,
+        contention.contended,
         size["jobs"] / 150.0 * (2.0 if policy == "reservation" else 1.0),
         size=size,
         seed=seed,
         suites=SUITES,
         slowdown=slowdown,
         policy=policy,
-        settings=runs.NO_COPIES,
+        settings=contention.NO_COPIES,
         stretch=stretch,
     )
 
@@ -197,7 +197,7 @@ def _size_16(scale: Scale) -> dict[str, Any]:
 
 def _alone_16(scale: Scale, seed: int, place: str) -> Run:
     return run_of(
-        runs.alone,
+        contention.alone,
         0.2,
         size=_size_16(scale),
         seed=seed,
@@ -210,7 +210,7 @@ def _alone_16(scale: Scale, seed: int, place: str) -> Run:
 def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> Run:
     size = _size_16(scale)
     return run_of(
-        runs.contended,
+        contention.contended,
         size["jobs"] / 80.0,
         size=size,
         seed=seed,
@@ -218,7 +218,7 @@ def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> Run:
         slowdown=5.0,
         held_is_near=_PLACES[place],
         policy="reservation",
-        settings={**runs.NO_COPIES, "spark.sched.reservation.preReserveThreshold": f"{threshold:g}"},
+        settings={**contention.NO_COPIES, "spark.sched.reservation.preReserveThreshold": f"{threshold:g}"},
     )
 
 

@@ -18,7 +18,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.slot_reservation.runs import copies_in_stages
+from spark_sched.experiments.reproduce.slot_reservation.contention import copies_in_stages
 from spark_sched.policies.reservation import (
     isolation_probability,
     reservation_deadline_s,

@@ -17,7 +17,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.slot_reservation import runs
+from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 __all__ = ["FIGURE_17"]
@@ -25,8 +25,8 @@ __all__ = ["FIGURE_17"]
 #: Shape of production workloads, and what the paper reports for it.
 _TYPICAL, _PAPER = 1.6, 73.0
 _ARMS = {
-    "none": runs.NO_COPIES,
-    "paper": runs.PAPERS_COPIES,
+    "none": contention.NO_COPIES,
+    "paper": contention.PAPERS_COPIES,
     "default": {},
 }
 
@@ -42,7 +42,7 @@ def _size(scale: Scale) -> dict[str, Any]:
 def _run(scale: Scale, seed: int, alpha: float, arm: str) -> Run:
     size = _size(scale)
     return run_of(
-        runs.contended,
+        contention.contended,
         size["jobs"] / 80.0,
         size=size,
         seed=seed,

@@ -8,7 +8,7 @@ from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, run_of
 from spark_sched.experiments.reproduce.slearn.common import mean_value
-from spark_sched.experiments.reproduce.thesis.evictions import runs
+from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = [
     "SETTINGS",
@@ -36,7 +36,7 @@ class Arm:
 
     def run(self, scale: Scale, name: str, seed: int, low: bool = False) -> Run:
         return run_of(
-            runs.priorities,
+            priority_runs.priorities,
             2.0,
             name=name,
             seed=seed,
@@ -47,7 +47,7 @@ class Arm:
             memory_eviction=self.memory_eviction,
             low=low,
             hours=3.0 if scale.quick else 15.0,
-            folder=runs.source_folder(),
+            folder=priority_runs.source_folder(),
         )
 
 
@@ -108,7 +108,7 @@ def value(summary: Summary, metric: str) -> float | None:
 
 def real_workloads() -> tuple[str, ...]:
     """W-A as sampled, where the trace is there, and as generated."""
-    sampled = ("W-A-request", "W-A-usage") if runs.source_folder() else ()
+    sampled = ("W-A-request", "W-A-usage") if priority_runs.source_folder() else ()
     return (*sampled, "W-A-generated")
 
 
@@ -176,8 +176,8 @@ def comparison(
 _SOURCES = (
     " W-A-request: tasks sampled from the real trace's contiguous window, CPU demand = request × duration; "
     "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-generated: drawn from "
-    f"table 5.2. The sampled ones need the tables' folder in {runs.SOURCE}. WE is in cpu·s; the thesis' "
-    "219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as millionths."
+    f"table 5.2. The sampled ones need the tables' folder in {priority_runs.SOURCE}. WE is in cpu·s; the "
+    "thesis' 219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as millionths."
 )
 
 

@@ -15,7 +15,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.thesis.evictions import runs
+from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Arm,
     Told,
@@ -109,7 +109,12 @@ def _table_9_2() -> FigureSpec:
     def run(scale: Scale, name: str, seed: int) -> Run:
         hours = 3.0 if scale.quick else 15.0
         return run_of(
-            runs.characteristics, 1.0, name=name, seed=seed, hours=hours, folder=runs.source_folder()
+            priority_runs.characteristics,
+            1.0,
+            name=name,
+            seed=seed,
+            hours=hours,
+            folder=priority_runs.source_folder(),
         )
 
     def needed(scale: Scale) -> list[Run]:

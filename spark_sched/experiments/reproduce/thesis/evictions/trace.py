@@ -15,7 +15,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
-from spark_sched.experiments.reproduce.thesis.evictions import runs
+from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = ["FIGURES"]
 
@@ -43,12 +43,12 @@ _NOTES = (
     "The thesis looks at 7 days from 9 May 2011; here are the first 25 h, less three parts. Memory and disk "
     "excess need task_usage; demand is request × duration without it."
 )
-_MISSING = f"The trace is not there: name the folder of Google's 2011 tables in {runs.SOURCE}."
+_MISSING = f"The trace is not there: name the folder of Google's 2011 tables in {priority_runs.SOURCE}."
 
 
 def _runs(scale: Scale) -> list[Run]:
-    folder = runs.source_folder()
-    return [] if folder is None else [run_of(runs.trace_evictions, 60.0, folder=folder)]
+    folder = priority_runs.source_folder()
+    return [] if folder is None else [run_of(priority_runs.trace_evictions, 60.0, folder=folder)]
 
 
 def _spec(
