@@ -59,21 +59,21 @@ def measure(path: str, limit: int | None) -> dict[str, Any]:
         if came:
             at = now()
             submission = predictor.submit(job.attributes)
-            told = predictor.predict(submission)
+            prediction = predictor.predict(submission)
             took = now() - at
             if job.finished:
-                waiting[number] = submission, told
+                waiting[number] = submission, prediction
             if scored:
                 times["lookup"].append(took)
                 times["lookup, least of three"].append(min(took, *_again(predictor, submission, now)))
-            if scored and told is not None:
+            if scored and prediction is not None:
                 at = now()
-                _ = told.point_s
+                _ = prediction.point_s
                 times["point"].append(now() - at)
         elif number in waiting and job.runtime_s is not None:
-            submission, told = waiting.pop(number)
+            submission, prediction = waiting.pop(number)
             at = now()
-            predictor.learn(submission, job.runtime_s, told)
+            predictor.learn(submission, job.runtime_s, prediction)
             if scored:
                 times["update"].append(now() - at)
     return {

@@ -203,12 +203,12 @@ class PlannerLoop:
 
     def _answer_questions(self) -> None:
         snapshot = self.state.snapshot()
-        told = forecasts(self._predictor, snapshot)
+        known = forecasts(self._predictor, snapshot)
         for each in json.loads(self._driver.questions()):
             try:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
-                text = json.dumps(self._answer(each["text"], snapshot, told, self._now_ms(), self._memory))
+                text = json.dumps(self._answer(each["text"], snapshot, known, self._now_ms(), self._memory))
             except Exception as error:  # A question must not end the planner.
                 text = json.dumps({"error": str(error) or type(error).__name__})
                 if not isinstance(error, BadInputError):

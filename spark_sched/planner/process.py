@@ -59,13 +59,13 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     )
 
     def answer(
-        text: str, snapshot: Snapshot, told: Mapping[str, Forecast], now_ms: int, memory: Any
+        text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
     ) -> Mapping[str, object]:
         # Few ask, and what answers need is not imported by those planners that are never asked.
         from spark_sched.planner import admission
 
         asked = admission.Asked.from_text(text)
-        return admission.answer(policy, runtimes, snapshot, told, now_ms, memory, asked)
+        return admission.answer(policy, runtimes, snapshot, forecasts, now_ms, memory, asked)
 
     def close() -> None:
         for store in (runs, past):

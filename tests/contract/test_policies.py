@@ -71,7 +71,7 @@ World = tuple[Snapshot, dict[str, Forecast]]
 def worlds(draw: st.DrawFn) -> World:
     state = ClusterState()
     state.apply(ExecutorAdded(0, "e", "h", 4))
-    told = {}
+    known = {}
     for n, job in enumerate(draw(st.lists(jobs, max_size=8, unique_by=lambda job: job.job))):
         state.apply(job)
         state.apply(
@@ -81,9 +81,9 @@ def worlds(draw: st.DrawFn) -> World:
             state.apply(TaskLaunched(job.time_ms, job.job, f"{n}.0", n, 0, "e", False))
             state.apply(SlotHeld(job.time_ms, job.job, f"{n}.0", "e", 10**6))
         if draw(st.booleans()):
-            told[job.job] = draw(forecasts)
+            known[job.job] = draw(forecasts)
     state.version = 77
-    return state.snapshot(), told
+    return state.snapshot(), known
 
 
 def decide(policy: Policy, world: World, seed: int = 3) -> Plan:
@@ -235,14 +235,14 @@ def full_cluster(*, restartable: bool) -> World:
     """A best-effort job on all four slots, for ten minutes in all, and an SLO job that must start at once."""
     state = ClusterState()
     state.apply(ExecutorAdded(0, "e", "h", 4))
-    told = {}
+    known = {}
     for key, deadline_ms, runtime_s in (("runs", None, 600.0), ("waits", 20_000, 10.0)):
         state.apply(JobStarted(0, key, key, None, 0, None, deadline_ms, None, True, True))
         state.apply(StageStarted(0, key, f"{key}.0", "p", 0, 4, None, True, False, restartable))
-        told[key] = Forecast(runtime=RuntimeDistribution.point_s(runtime_s), runtime_point_s=runtime_s)
+        known[key] = Forecast(runtime=RuntimeDistribution.point_s(runtime_s), runtime_point_s=runtime_s)
     for task in range(4):
         state.apply(TaskLaunched(0, "runs", "runs.0", task, task, "e", False))
-    return state.snapshot(), told
+    return state.snapshot(), known
 
 
 @every_policy

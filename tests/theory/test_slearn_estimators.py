@@ -57,8 +57,8 @@ def test_the_posteriors_mean_and_variance_are_the_papers_and_its_error_has_that_
     sigma0: float, sigma1: float, m: int
 ) -> None:
     x, y = draw(sigma0, sigma1, m)
-    told = [normal_posterior(row, sigma1**2, MU_MS, sigma0**2) for row in y[:3].tolist()]
-    for row, (mean, variance) in zip(y[:3], told, strict=True):
+    belief = [normal_posterior(row, sigma1**2, MU_MS, sigma0**2) for row in y[:3].tolist()]
+    for row, (mean, variance) in zip(y[:3], belief, strict=True):
         # Bayes' rule by numbers: prior times likelihood over a grid.
         grid = np.linspace(MU_MS - 9 * (sigma0 + sigma1), MU_MS + 9 * (sigma0 + sigma1), 200_001)
         exponent = -0.5 * ((grid - MU_MS) / sigma0) ** 2
@@ -109,8 +109,8 @@ def test_the_predictors_posterior_is_the_normal_one_in_logarithms(spread: float,
     cdf = (cdf - cdf[0]) / (cdf[-1] - cdf[0])
     prior = RuntimeDistribution.from_knots(np.exp(math.log(60.0) + sigma0 * levels), cdf)
     pilots = np.exp(math.log(80.0) + spread * rng.standard_normal(m))
-    told = posterior(prior, spread, pilots.tolist(), doubt=0.0)
+    belief = posterior(prior, spread, pilots.tolist(), doubt=0.0)
     logs = (np.log(pilots) + 0.5 * spread**2).tolist()
     mean, variance = normal_posterior(logs, spread**2, math.log(60.0), sigma0**2)
-    assert math.log(told.task_s) == pytest.approx(mean, abs=0.02 * math.sqrt(variance) + 1e-3)
-    assert told.log_sd == pytest.approx(math.sqrt(variance), rel=0.03)
+    assert math.log(belief.task_s) == pytest.approx(mean, abs=0.02 * math.sqrt(variance) + 1e-3)
+    assert belief.log_sd == pytest.approx(math.sqrt(variance), rel=0.03)

@@ -128,11 +128,11 @@ def evaluate(
             past = recent.get(job.attributes.recurs)
             waiting[number] = submission, predictor.predict(submission), median(past) if past else None
         elif job.finished and number in waiting:
-            submission, told, baseline_s = waiting.pop(number)
+            submission, prediction, baseline_s = waiting.pop(number)
             assert job.runtime_s is not None
             if number >= half:
-                _score(scores, job.runtime_s, told, baseline_s)
-            predictor.learn(submission, job.runtime_s, told)
+                _score(scores, job.runtime_s, prediction, baseline_s)
+            predictor.learn(submission, job.runtime_s, prediction)
             recent.setdefault(job.attributes.recurs, deque(maxlen=BASELINE_RUNS)).append(job.runtime_s)
         if progress is not None and done % 1000 == 0:
             progress(done, len(events))
@@ -170,18 +170,20 @@ def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:
     return [(number, kind == 1) for _, kind, number in keyed]
 
 
-def _score(scores: _Scores, runtime_s: float, told: Prediction | None, baseline_s: float | None) -> None:
+def _score(
+    scores: _Scores, runtime_s: float, prediction: Prediction | None, baseline_s: float | None
+) -> None:
     nothing = float("nan")
     scores.runtime_s.append(runtime_s)
     scores.baseline_s.append(nothing if baseline_s is None else baseline_s)
-    scores.point_s.append(nothing if told is None else told.point_s)
-    scores.estimate_s.append(nothing if told is None else told.estimate_s)
-    if told is None:
+    scores.point_s.append(nothing if prediction is None else prediction.point_s)
+    scores.estimate_s.append(nothing if prediction is None else prediction.estimate_s)
+    if prediction is None:
         return
-    key = told.feature, told.expert
+    key = prediction.feature, prediction.expert
     scores.answers[key] += 1
-    scores.off[key] += not 0.5 * runtime_s < told.point_s < 2.0 * runtime_s
-    for kind, distribution in (("history", told.history), ("calibrated", told.runtime)):
+    scores.off[key] += not 0.5 * runtime_s < prediction.point_s < 2.0 * runtime_s
+    for kind, distribution in (("history", prediction.history), ("calibrated", prediction.runtime)):
         low95, low80, high80, high95 = distribution.quantile([0.025, 0.1, 0.9, 0.975]).tolist()
         scores.inside[kind, 80] += low80 <= runtime_s <= high80
         scores.inside[kind, 95] += low95 <= runtime_s <= high95

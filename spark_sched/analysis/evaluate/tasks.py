@@ -20,7 +20,7 @@ from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing, others_ms
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
-from spark_sched.predict.tasks.history import StageTold, TaskHistory, Told
+from spark_sched.predict.tasks.history import Asked, SubmittedStage, TaskHistory
 from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.traces import TraceChunk
 
@@ -237,13 +237,13 @@ def score(
     }
     found["jobs"] = {"true_s": [], "width": []}
     doubts = dict.fromkeys(_DOUBTING, Doubts())
-    waiting: list[tuple[float, int, list[Told], tuple[tuple[float, ...], ...]]] = []
+    waiting: list[tuple[float, int, list[Asked], tuple[tuple[float, ...], ...]]] = []
     everyone = [(job, False) for job in history] + [(job, True) for job in jobs]
     for number, (job, counts) in enumerate(everyone):
         while waiting and waiting[0][0] <= job.submit_s:
             known.learn_job(*heapq.heappop(waiting)[2:])
         stages = [
-            StageTold(len(times), features(attributes))
+            SubmittedStage(len(times), features(attributes))
             for times, attributes in zip(job.stages, job.attributes, strict=True)
         ]
         asked = [known.ask(stage) for stage in stages]
@@ -264,12 +264,14 @@ def _score_job(
     found: dict[str, dict[str, list[float]]],
     known: TaskHistory,
     job: MeasuredJob,
-    stages: Sequence[StageTold],
-    asked: Sequence[Told],
+    stages: Sequence[SubmittedStage],
+    asked: Sequence[Asked],
     doubts: dict[str, Doubts],
     rng: np.random.Generator,
 ) -> None:
-    expected = [known.expectation(stage, told) for stage, (_, told) in zip(stages, asked, strict=True)]
+    expected = [
+        known.expectation(stage, prediction) for stage, (_, prediction) in zip(stages, asked, strict=True)
+    ]
     first = next(n for n, times in enumerate(job.stages) if len(times) >= THIN_LIMIT)
     times_ms = [1000.0 * value for value in job.stages[first]]
     order = rng.permutation(len(times_ms))[: pilot_count(len(times_ms), RATIO)].tolist()
@@ -306,7 +308,7 @@ def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
     true_s = np.asarray(found["jobs"]["true_s"], dtype=float)
     queues = Queues()
     right = [queues.of(1000.0 * value) for value in true_s.tolist()]
-    told: dict[str, dict[str, Any]] = {}
+    scores: dict[str, dict[str, Any]] = {}
     for name in _SIZINGS:
         guess = np.asarray(found[name]["estimate_s"], dtype=float)
         answered = ~np.isnan(guess)
@@ -317,7 +319,7 @@ def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
         ]
         # The quantile itself, not a mean of two neighbours: one of them may be infinite.
         at = np.quantile(error, QUANTILES, method="inverted_cdf").tolist() if error.size else []
-        told[name] = {
+        scores[name] = {
             "error_pct": {f"p{round(100 * q)}": _plain(v) for q, v in zip(QUANTILES, at, strict=False)},
             "right_queue_pct": round(100.0 * float(np.mean(good)), 2) if good else None,
             "answered_pct": round(100.0 * float(answered.mean()), 2) if error.size else None,
@@ -326,7 +328,7 @@ def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
             if found[name]["held"]
             else None,
         }
-    return told
+    return scores
 
 
 def evaluate_tasks(
@@ -343,12 +345,12 @@ def evaluate_tasks(
         What ``predict eval`` prints; None where the second half has no job of three tasks or more whose tasks
         were all measured.
     """
-    told = _evaluate(jobs, seeds, progress)
-    if told is None:
+    evaluated = _evaluate(jobs, seeds, progress)
+    if evaluated is None:
         return None
     several = any(len(job.stages) > 1 for job in jobs)
     alone = [stage for job in jobs for stage in _stages_of(job)] if several else []
-    return {**told, "stages": _evaluate(alone, seeds, progress) if several else None}
+    return {**evaluated, "stages": _evaluate(alone, seeds, progress) if several else None}
 
 
 def _evaluate(
@@ -359,10 +361,10 @@ def _evaluate(
     history, scored = ordered[:half], ordered[half:]
     if not any(job.width >= THIN_LIMIT for job in scored):
         return None
-    told = []
+    summaries = []
     for seed in seeds:
         found = score(history, scored, np.random.default_rng(seed), learns=True, progress=progress)
-        told.append(summary(found))
+        summaries.append(summary(found))
     varied = covs(history, scored, math.inf)
     return {
         "jobs": len(scored),
@@ -376,7 +378,7 @@ def _evaluate(
             }
             for kind, values in varied.items()
         },
-        "predictors": {name: _mean([each[name] for each in told]) for name in told[0]},
+        "predictors": {name: _mean([each[name] for each in summaries]) for name in summaries[0]},
     }
 
 

@@ -174,8 +174,8 @@ class ArmApplication:
         """
         marked = asdict(mark) if mark else None
         self._send({"command": "empty_tasks", "tasks": tasks, "mark": marked, "pilots": pilots})
-        told = self._receive("result", None)
-        return EmptyTasksResult(float(told["taken_s"]), float(told["processor_s"]))
+        result = self._receive("result", None)
+        return EmptyTasksResult(float(result["taken_s"]), float(result["processor_s"]))
 
     def stop(self) -> None:
         """End the application in order (its event log is complete then); kills it if that fails."""

@@ -121,7 +121,7 @@ class GenericScheduler:
                     doubts = doubts.came(recurs)
                 forecast = forecast.doubted(doubts.of(recurs))
                 jobs[key] = self._sized(known, job, forecast, percent, rng)
-                doubts = _checked(doubts, recurs, forecast, known.pilots, jobs[key].told_ms)
+                doubts = _checked(doubts, recurs, forecast, known.pilots, jobs[key].pilots_ms)
             else:
                 jobs[key] = self._sized(known, job, forecast, percent, rng)
             if known.percent is None and jobs[key].percent is not None:
@@ -135,7 +135,7 @@ class GenericScheduler:
     def _sized(
         self, known: JobMemory, job: JobView, forecast: Forecast, percent: int, rng: np.random.Generator
     ) -> JobMemory:
-        """The job's memory with what its pilots told in it, or pilots chosen."""
+        """The job's memory with what its pilots showed in it, or pilots chosen."""
         if known.work_ms is not None:
             return self._with_new_stages(known, job)
         others = forecast.others if isinstance(forecast, TaskForecast) else forecast
@@ -195,12 +195,12 @@ class GenericScheduler:
         stage = next((p for p in job.stages if p.index == pilots.stage), None)
         seen = forecast.times if isinstance(forecast, TaskForecast) else {}
         times = seen.get(pilots.stage, _NO_TIMES)
-        told = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
+        ended_ms = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
         lost = sum(i in times.spoiled for i in pilots.tasks)
-        if stage is not None and len(told) + lost < len(pilots.tasks):
+        if stage is not None and len(ended_ms) + lost < len(pilots.tasks):
             return known
-        if told or stage is None:
-            return self._size(known, job, pilots.stage, told, expected)
+        if ended_ms or stage is None:
+            return self._size(known, job, pilots.stage, ended_ms, expected)
         runs = {task.index for task in stage.running}
         left = [
             i for i in range(stage.tasks)
@@ -215,23 +215,23 @@ class GenericScheduler:
         known: JobMemory,
         job: JobView,
         index: int,
-        told_ms: Sequence[float],
+        pilots_ms: Sequence[float],
         expected: tuple[StageExpectation, ...],
     ) -> JobMemory:
         """The job with its size, from the stage of that index, as far as anybody knows it."""
         prior = expected[index] if index < len(expected) else None
-        task_ms = self._sizing.task_ms(told_ms, prior)
-        known = replace(known, told_ms=tuple(told_ms))
+        task_ms = self._sizing.task_ms(pilots_ms, prior)
+        known = replace(known, pilots_ms=tuple(pilots_ms))
         if task_ms is None:
             unknown_ms = self._queues.threshold_ms(0)
             return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
         stage = next((p for p in job.stages if p.index == index), None)
-        tasks = prior.tasks if prior is not None else max(1, len(told_ms))
+        tasks = prior.tasks if prior is not None else max(1, len(pilots_ms))
         if stage is not None:
             tasks = stage.tasks
-        others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(told_ms))
-        by = f"{len(told_ms)} pilot{'s' * (len(told_ms) > 1)}" if told_ms else "history"
-        reach_ms = self._sizing.reach_ms(told_ms, prior)
+        others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(pilots_ms))
+        by = f"{len(pilots_ms)} pilot{'s' * (len(pilots_ms) > 1)}" if pilots_ms else "history"
+        reach_ms = self._sizing.reach_ms(pilots_ms, prior)
         sure = "" if reach_ms is None else ", 90 % sure of {:.0f} to {:.0f} ms".format(*reach_ms)
         return self._with_new_stages(
             replace(
@@ -305,9 +305,13 @@ class GenericScheduler:
 
 
 def _checked(
-    doubts: Doubts, recurs: Recurs, forecast: TaskForecast, pilots: PilotSet | None, told_ms: Sequence[float]
+    doubts: Doubts,
+    recurs: Recurs,
+    forecast: TaskForecast,
+    pilots: PilotSet | None,
+    pilots_ms: Sequence[float],
 ) -> Doubts:
-    """The doubts after what a job's pilots told, if they did."""
+    """The doubts after what a job's pilots showed, if they ended."""
     if pilots is None or pilots.stage >= len(forecast.expected):
         return doubts
-    return doubts.checked(recurs, forecast.expected[pilots.stage], told_ms)
+    return doubts.checked(recurs, forecast.expected[pilots.stage], pilots_ms)

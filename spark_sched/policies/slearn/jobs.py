@@ -26,7 +26,7 @@ class JobMemory:
         work_ms: its size in slot-ms; None: not known yet.
         counted: indices of the stages in that size.
         reason: how its size is known, for people.
-        told_ms: what the pilots took that its size follows from.
+        pilots_ms: what the pilots took that its size follows from.
     """
 
     started_ms: int
@@ -38,7 +38,7 @@ class JobMemory:
     work_ms: float | None = None
     counted: frozenset[int] = frozenset()
     reason: str = ""
-    told_ms: tuple[float, ...] = ()
+    pilots_ms: tuple[float, ...] = ()
 
     @property
     def undecided(self) -> bool:

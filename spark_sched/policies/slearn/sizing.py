@@ -129,21 +129,21 @@ class BayesSizing:
         return max(1, pilots_needed(expected.calibrated, expected.spread, SURE, most))
 
     def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
-        told = _belief(pilots_ms, expected)
-        if told is None:
+        belief = _belief(pilots_ms, expected)
+        if belief is None:
             return sum(pilots_ms) / len(pilots_ms) if pilots_ms else None
-        return 1000.0 * self._point(told)
+        return 1000.0 * self._point(belief)
 
     def reach_ms(
         self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
-        told = None if expected is None else _belief(pilots_ms, expected, expected.spread_log_sd)
-        return None if told is None else (1000.0 * told.low_s, 1000.0 * told.high_s)
+        belief = None if expected is None else _belief(pilots_ms, expected, expected.spread_log_sd)
+        return None if belief is None else (1000.0 * belief.low_s, 1000.0 * belief.high_s)
 
     def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
-        told = _belief((), expected)
+        belief = _belief((), expected)
         # The median: of a sum of stages the harmonic mean is more than the sum of theirs.
-        return None if told is None else 1000.0 * told.task_s * factor**expected.alike
+        return None if belief is None else 1000.0 * belief.task_s * factor**expected.alike
 
 
 def _belief(

@@ -53,7 +53,7 @@ class _Active:
 
     job: JobAttributes
     submission: Submission
-    told: Prediction | None
+    prediction: Prediction | None
     slots_known: bool = False
     running: int = 0
     succeeded: bool = False
@@ -101,7 +101,7 @@ class RuntimeHistory:
         elif isinstance(event, ShortTasks):
             active = self._active.get(event.job)
             if active is not None:
-                # Of each only the duration is told: the longest of them began at the latest so long ago.
+                # Of each only the duration is known: the longest of them began at the latest so long ago.
                 if active.first_launch_ms is None:
                     active.first_launch_ms = event.time_ms - max(event.durations_ms)
                 active.last_end_ms = max(active.last_end_ms, event.time_ms)
@@ -115,7 +115,7 @@ class RuntimeHistory:
                 active.slots_known = True
                 active.job = replace(active.job, slots=event.tasks)
                 active.submission = self.predictor.submit(active.job, active.submission)
-                active.told = self.predictor.predict(active.submission)
+                active.prediction = self.predictor.predict(active.submission)
 
     def learn(self, summary: Summary) -> None:
         """Learn the runtime of a job that ended whole."""
@@ -127,7 +127,7 @@ class RuntimeHistory:
         if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
             return
         runtime_s = max(0, active.last_end_ms - active.first_launch_ms) / 1000.0
-        self._store.save(self.predictor, [lesson(active.submission, runtime_s, active.told)])
+        self._store.save(self.predictor, [lesson(active.submission, runtime_s, active.prediction)])
 
     def reset(self) -> None:
         """Active jobs are told anew; history stays."""
@@ -139,26 +139,29 @@ class RuntimeHistory:
         """What to expect of an active job, its runtime with where it comes from."""
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         active = self._active.get(job.job)
-        told = None if active is None else active.told
-        if told is None:
+        prediction = None if active is None else active.prediction
+        if prediction is None:
             return other
         return replace(
             other,
             source=other.source if other.source != "none" else "3sigma",
-            runtime=told.runtime,
-            runtime_point_s=told.estimate_s,
-            runtime_source=told.source,
+            runtime=prediction.runtime,
+            runtime_point_s=prediction.estimate_s,
+            runtime_source=prediction.source,
         )
 
     def foresee(self, job: JobAttributes) -> Forecast:
         """What to expect of a job that has not been submitted; changes nothing."""
         # Since when its name was last submitted is left out: to ask is not to submit.
         submission = self.predictor.submit(job, Submission(job, (), (), None))
-        told = self.predictor.predict(submission)
-        if told is None:
+        prediction = self.predictor.predict(submission)
+        if prediction is None:
             return UNKNOWN
         return Forecast(
-            source="3sigma", runtime=told.runtime, runtime_point_s=told.estimate_s, runtime_source=told.source
+            source="3sigma",
+            runtime=prediction.runtime,
+            runtime_point_s=prediction.estimate_s,
+            runtime_source=prediction.source,
         )
 
     def _submitted(self, event: JobStarted) -> _Active:
@@ -171,7 +174,7 @@ class RuntimeHistory:
             priority=event.priority,
         )
         submission = self.predictor.submit(job)
-        told = self.predictor.predict(submission)
+        prediction = self.predictor.predict(submission)
         # A planner that comes later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
-        return _Active(job, submission, told, succeeded=begun, first_launch_ms=event.begun_ms)
+        return _Active(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)

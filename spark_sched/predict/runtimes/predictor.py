@@ -117,18 +117,20 @@ class Lesson:
     nmae: float = 0.0
 
 
-def lesson(submission: Submission, runtime_s: float, told: Prediction | None = None) -> Lesson:
+def lesson(submission: Submission, runtime_s: float, prediction: Prediction | None = None) -> Lesson:
     """What a job that finished teaches.
 
     Args:
         submission: as `ThreeSigmaPredict.submit` gave it.
         runtime_s: >= 0; from its first task to its end.
-        told: what was predicted when it was submitted: calibration learns from that.
+        prediction: what was predicted when it was submitted: calibration learns from that.
     """
-    if told is None:
+    if prediction is None:
         return Lesson(submission.features, submission.guesses_s, runtime_s)
-    place = place_of(told.history, runtime_s)
-    return Lesson(submission.features, submission.guesses_s, runtime_s, place, told.samples, told.nmae)
+    place = place_of(prediction.history, runtime_s)
+    return Lesson(
+        submission.features, submission.guesses_s, runtime_s, place, prediction.samples, prediction.nmae
+    )
 
 
 class ThreeSigmaPredict:
@@ -219,9 +221,9 @@ class ThreeSigmaPredict:
             guesses=tuple(guesses),
         )
 
-    def learn(self, submission: Submission, runtime_s: float, told: Prediction | None = None) -> None:
+    def learn(self, submission: Submission, runtime_s: float, prediction: Prediction | None = None) -> None:
         """Take in the runtime of a job that finished; see `lesson` for the arguments."""
-        self.take(lesson(submission, runtime_s, told))
+        self.take(lesson(submission, runtime_s, prediction))
 
     def take(self, lesson: Lesson) -> Sequence[tuple[str, str]]:
         """Take in what an ended job teaches. The same lessons in the same order give the same state.

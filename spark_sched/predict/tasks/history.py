@@ -17,7 +17,7 @@ from spark_sched.predict.tasks.fading import FadingSums
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
 
-__all__ = ["Spreads", "StageTold", "TaskHistory", "Told", "log_spread"]
+__all__ = ["Asked", "Spreads", "SubmittedStage", "TaskHistory", "log_spread"]
 
 #: Stages of which one job's spread is learned count as so many: a stranger's spread is everyone's.
 _SPREAD_DOUBT = 2.0
@@ -31,11 +31,11 @@ _LEAST_SPREAD = 0.001
 STAGES_LEARNED = 200
 
 #: What was submitted and predicted for a stage when its job came.
-Told: TypeAlias = tuple[Submission, Prediction | None]
+Asked: TypeAlias = tuple[Submission, Prediction | None]
 
 
 @dataclass(frozen=True, slots=True)
-class StageTold:
+class SubmittedStage:
     """What is known of one stage of a job when the job is submitted.
 
     Attributes:
@@ -91,10 +91,10 @@ def _log_error(mean_s: float, expected_s: float) -> float:
 
 @dataclass(slots=True)
 class _Known:
-    """One stage of an active job: what was submitted and told, and what its tasks took on average."""
+    """One stage of an active job: what was submitted and predicted, and what its tasks took on average."""
 
     submission: Submission
-    told: Prediction | None
+    prediction: Prediction | None
     tasks: int
     mean_s: float | None = None
 
@@ -104,8 +104,8 @@ class TaskHistory:
 
     Args:
         predictor: what it learned so far, and goes on to learn if ``learns``.
-        told: stages of jobs by job key, where they are known when the job is submitted (a trace's); None:
-            stages are known when they start, by their job's user and name and by their index, and later ones
+        stages_of: by job key, where stages are known when the job is submitted (a trace's); None: stages
+            are known when they start, by their job's user and name and by their index, and later ones
             by how many tasks the forecast expects of them.
         learns: whether stages that end are learned.
     """
@@ -113,14 +113,14 @@ class TaskHistory:
     def __init__(
         self,
         predictor: ThreeSigmaPredict | None = None,
-        told: Mapping[str, Sequence[StageTold]] | None = None,
+        stages_of: Mapping[str, Sequence[SubmittedStage]] | None = None,
         *,
         learns: bool = True,
     ) -> None:
         self.predictor = ThreeSigmaPredict() if predictor is None else predictor
         self.spreads = Spreads()
         self.likeness = Likeness()
-        self._told = told
+        self._stages_of = stages_of
         self._learns = learns
         self._jobs: dict[str, dict[int, _Known]] = {}
         self._started: dict[str, JobStarted] = {}
@@ -132,36 +132,36 @@ class TaskHistory:
         self,
         attributes: JobAttributes,
         tasks_s: Sequence[float],
-        told: Told | None = None,
+        asked: Asked | None = None,
     ) -> None:
         """Take in a stage that ended, by all its task times in seconds.
 
         Args:
-            told: what was submitted and predicted when its job came; None: now.
+            asked: what was submitted and predicted when its job came; None: now.
         """
         if not tasks_s:
             return
-        submission, prediction = told or (self.predictor.submit(attributes), None)
+        submission, prediction = asked or (self.predictor.submit(attributes), None)
         self.predictor.learn(submission, sum(tasks_s) / len(tasks_s), prediction)
         spread = log_spread(tasks_s)
         if spread is not None:
             self.spreads.add(attributes, spread)
 
-    def learn_job(self, told: Sequence[Told], stages: Sequence[Sequence[float]]) -> None:
+    def learn_job(self, asked: Sequence[Asked], stages: Sequence[Sequence[float]]) -> None:
         """Take in a job that ended: what was submitted and predicted for each of its stages when it came, and
         their task times in seconds."""
-        for each, tasks_s in zip(told, stages, strict=True):
+        for each, tasks_s in zip(asked, stages, strict=True):
             self.learn(each[0].job, tasks_s, each)
-        if len(told) > 1:
-            self.compare(told, stages)
+        if len(asked) > 1:
+            self.compare(asked, stages)
 
-    def compare(self, told: Sequence[Told], stages: Sequence[Sequence[float]]) -> None:
+    def compare(self, asked: Sequence[Asked], stages: Sequence[Sequence[float]]) -> None:
         """Take in how far off history was on a job's first stage beside its others, by what was predicted of
         all of them when the job came."""
         self._alike(
             [
                 (submission.job, _log_error(sum(tasks_s) / len(tasks_s), median_s(prediction.runtime)))
-                for (submission, prediction), tasks_s in zip(told, stages, strict=True)
+                for (submission, prediction), tasks_s in zip(asked, stages, strict=True)
                 if prediction is not None and tasks_s
             ]
         )
@@ -170,12 +170,12 @@ class TaskHistory:
         for attributes, error in errors[1:]:
             self.likeness.add(attributes, errors[0][1], error)
 
-    def ask(self, stage: StageTold, earlier: Submission | None = None) -> Told:
+    def ask(self, stage: SubmittedStage, earlier: Submission | None = None) -> Asked:
         """What is submitted and predicted for a stage now; ``earlier``: what was submitted for it before."""
         submission = self.predictor.submit(stage.attributes, earlier)
         return submission, self.predictor.predict(submission)
 
-    def expectation(self, stage: StageTold, prediction: Prediction | None) -> StageExpectation:
+    def expectation(self, stage: SubmittedStage, prediction: Prediction | None) -> StageExpectation:
         """A prediction as policies read it."""
         spread = self.spreads.expect(stage.attributes)
         if prediction is None:
@@ -193,23 +193,23 @@ class TaskHistory:
     # ---- as a TaskPrior ----
 
     def job_started(self, event: JobStarted) -> None:
-        if self._told is None:
+        if self._stages_of is None:
             self._started[event.job] = event
             self._jobs[event.job] = {}
             return
-        for index, stage in enumerate(self._told.get(event.job, ())):
+        for index, stage in enumerate(self._stages_of.get(event.job, ())):
             self._keep(event.job, index, stage)
 
     def stage_started(self, event: StageStarted) -> None:
         started = self._started.get(event.job)
-        if self._told is None and started is not None and event.index < STAGES_LEARNED:
+        if self._stages_of is None and started is not None and event.index < STAGES_LEARNED:
             self._keep(event.job, event.index, self._live(started, event.index, event.tasks))
 
     def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
         known = self._jobs.get(job, {}).get(index)
         if self._learns and known is not None:
             seconds = [ms / 1000.0 for ms in tasks_ms]
-            self.learn(known.submission.job, seconds, (known.submission, known.told))
+            self.learn(known.submission.job, seconds, (known.submission, known.prediction))
             known.mean_s = sum(seconds) / len(seconds) if seconds else None
 
     def job_ended(self, job: str) -> None:
@@ -242,8 +242,8 @@ class TaskHistory:
         for index in range(max(max(stages, default=-1) + 1, len(forecast.stage_tasks))):
             known = stages.get(index)
             if known is not None:
-                stage = StageTold(known.tasks, known.submission.job)
-                found.append(self.expectation(stage, known.told))
+                stage = SubmittedStage(known.tasks, known.submission.job)
+                found.append(self.expectation(stage, known.prediction))
             else:
                 # Not seen, or over before anybody looked: what earlier runs of the name had.
                 tasks = forecast.stage_tasks[index] if index < len(forecast.stage_tasks) else 0
@@ -260,14 +260,14 @@ class TaskHistory:
         self._cache[job] = tuple(found)
         return self._cache[job]
 
-    def _keep(self, job: str, index: int, stage: StageTold) -> None:
-        submission, told = self.ask(stage)
-        self._jobs.setdefault(job, {})[index] = _Known(submission, told, stage.tasks)
+    def _keep(self, job: str, index: int, stage: SubmittedStage) -> None:
+        submission, prediction = self.ask(stage)
+        self._jobs.setdefault(job, {})[index] = _Known(submission, prediction, stage.tasks)
         self._cache.pop(job, None)
 
-    def _live(self, event: JobStarted, index: int, tasks: int) -> StageTold:
+    def _live(self, event: JobStarted, index: int, tasks: int) -> SubmittedStage:
         named = event.name and event.name != event.job
-        return StageTold(
+        return SubmittedStage(
             tasks,
             JobAttributes(
                 submit_s=event.time_ms / 1000.0,

@@ -119,16 +119,16 @@ class _Stage:
         self.ended_ms: dict[int, int] = {}
         self.ran_on: dict[int, str] = {}
         self.spoiled: set[int] = set()
-        self.times: StageTimes | None = None  # as last told
+        self.times: StageTimes | None = None  # as last shown
 
 
 class _Job:
-    __slots__ = ("attained_ms", "stages", "told")
+    __slots__ = ("attained_ms", "forecast", "stages")
 
     def __init__(self) -> None:
         self.stages: dict[str, _Stage] = {}
         self.attained_ms = 0.0
-        self.told: TaskForecast | None = None  # until something changes
+        self.forecast: TaskForecast | None = None  # until something changes
 
 
 class TaskTimes:
@@ -165,7 +165,7 @@ class TaskTimes:
                 )  # fmt: skip
                 stage.ran_on.update(dict.fromkeys(event.indices, event.executor))
                 job.attained_ms += sum(event.durations_ms)
-                stage.times = job.told = None
+                stage.times = job.forecast = None
         elif isinstance(event, JobStarted):
             self._jobs.setdefault(event.job, _Job())
             if self._prior is not None:
@@ -176,7 +176,7 @@ class TaskTimes:
                 job.stages[event.stage] = _Stage(event.index)
                 if len(job.stages) > STAGES_KEPT:
                     del job.stages[next(iter(job.stages))]
-                job.told = None
+                job.forecast = None
                 if self._prior is not None:
                     self._prior.stage_started(event)
         elif isinstance(event, StageEnded) and event.completed:
@@ -210,9 +210,9 @@ class TaskTimes:
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         expected = () if self._prior is None else self._prior.expected(job.job, other)
         known = self._jobs.get(job.job)
-        told = None if known is None else known.told
-        if told is not None and told.others is other and told.expected is expected:
-            return told
+        forecast = None if known is None else known.forecast
+        if forecast is not None and forecast.others is other and forecast.expected is expected:
+            return forecast
         times, attained_ms = _NO_TIMES, 0.0
         if known is not None:
             for stage in known.stages.values():
@@ -227,10 +227,10 @@ class TaskTimes:
             )
             attained_ms = known.attained_ms
         same = {name: getattr(other, name) for name in _FORECAST_FIELDS}
-        told = TaskForecast(**same, others=other, times=times, attained_ms=attained_ms, expected=expected)
+        forecast = TaskForecast(**same, others=other, times=times, attained_ms=attained_ms, expected=expected)
         if known is not None:
-            known.told = told
-        return told
+            known.forecast = forecast
+        return forecast
 
     def _stage(self, job: str, stage: str) -> _Stage | None:
         known = self._jobs.get(job)
@@ -239,14 +239,14 @@ class TaskTimes:
     def _spoil(self, job: str, stage: _Stage, index: int) -> None:
         stage.spoiled.add(index)
         stage.ended_ms.pop(index, None)
-        stage.times = self._jobs[job].told = None
+        stage.times = self._jobs[job].forecast = None
 
     def _task_ended(self, event: TaskEnded) -> None:
         job = self._jobs.get(event.job)
         if job is None:
             return
         job.attained_ms += event.duration_ms
-        job.told = None
+        job.forecast = None
         stage = job.stages.get(event.stage)
         if stage is None:
             return

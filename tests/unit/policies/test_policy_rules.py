@@ -17,12 +17,12 @@ from spark_sched.state import ClusterState
 DEFAULTS = PolicySettings.from_config(validate({}))
 
 
-def plan(policy: str, *jobs: JobStarted, told: dict[str, Forecast] | None = None, **settings: Any) -> Plan:
+def plan(policy: str, *jobs: JobStarted, known: dict[str, Forecast] | None = None, **settings: Any) -> Plan:
     state = ClusterState()
     for job in jobs:
         state.apply(job)
     made = create(policy, replace(DEFAULTS, **settings))
-    return made.decide(state.snapshot(), told or {}, 0, np.random.default_rng(0), None)[0]
+    return made.decide(state.snapshot(), known or {}, 0, np.random.default_rng(0), None)[0]
 
 
 def job(key: str, priority: int = 0, isolation: float | None = None, *, copies: bool = True) -> JobStarted:
@@ -79,8 +79,8 @@ def test_isolation_is_the_jobs_own_else_the_configured_one(
 
 
 def test_what_is_known_of_the_stages_goes_with_the_rule() -> None:
-    told = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40)}
-    entry = only(plan("reservation", job("a", 2), told=told))
+    known = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40)}
+    entry = only(plan("reservation", job("a", 2), known=known))
     assert entry.reservation == ReservationRule(1.0, 1.9, 120.0, 0.5, (4, 2), True)
     assert entry.reservation.gap_ms is None
     assert entry.reason == (
@@ -92,8 +92,8 @@ def test_what_is_known_of_the_stages_goes_with_the_rule() -> None:
 def test_the_usual_pause_of_earlier_runs_says_how_long_to_hold_after_an_action(
     usual_ms: int | None, held_ms: int | None
 ) -> None:
-    told = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40, gap_ms=usual_ms)}
-    entry = only(plan("reservation", job("a", 2), told=told))
+    known = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40, gap_ms=usual_ms)}
+    entry = only(plan("reservation", job("a", 2), known=known))
     assert entry.reservation is not None
     assert entry.reservation.gap_ms == held_ms
 

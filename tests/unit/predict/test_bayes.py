@@ -33,8 +33,8 @@ def test_a_sure_history_is_believed_over_one_odd_pilot_but_not_over_many():
 
 def test_pilots_that_history_never_saw_the_like_of_are_believed():
     prior = RuntimeDistribution.normal_s(100.0, 5.0)
-    told = posterior(prior, 0.05, [900.0, 950.0])
-    assert told.task_s == pytest.approx(925.0, rel=0.05)
+    belief = posterior(prior, 0.05, [900.0, 950.0])
+    assert belief.task_s == pytest.approx(925.0, rel=0.05)
 
 
 def test_without_pilots_it_is_history_and_pilots_make_it_surer():
@@ -49,8 +49,8 @@ def test_without_pilots_it_is_history_and_pilots_make_it_surer():
 
 
 def test_a_history_of_one_constant_is_a_point():
-    told = posterior(RuntimeDistribution.point_s(30.0), 0.1, [30.5])
-    assert told.task_s == pytest.approx(30.0, rel=0.1)
+    belief = posterior(RuntimeDistribution.point_s(30.0), 0.1, [30.5])
+    assert belief.task_s == pytest.approx(30.0, rel=0.1)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_nine_intervals_in_ten_hold_where_stages_differ_in_their_spread(pilots: 
         rng.uniform(50.0, 150.0, runs), 0.2 * np.exp(0.7 * rng.normal(size=runs)), strict=True
     ):
         tasks_s = mean_s * np.exp(spread * rng.normal(size=pilots) - 0.5 * spread**2)
-        told = posterior(prior, 0.2, tasks_s.tolist(), spread_log_sd=0.7)
-        held += told.low_s <= mean_s <= told.high_s
+        belief = posterior(prior, 0.2, tasks_s.tolist(), spread_log_sd=0.7)
+        held += belief.low_s <= mean_s <= belief.high_s
     # Three standard errors either way.
     assert held / runs == pytest.approx(0.9, abs=3.0 * math.sqrt(0.09 / runs))
 

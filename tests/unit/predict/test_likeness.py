@@ -11,7 +11,7 @@ from spark_sched.predict import Forecast
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import median_s
-from spark_sched.predict.tasks.history import StageTold, TaskHistory
+from spark_sched.predict.tasks.history import SubmittedStage, TaskHistory
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
 
@@ -65,16 +65,16 @@ def test_stages_of_which_nothing_is_known_are_like_the_sampled_one():
 
 
 def later_alike(history: TaskHistory) -> float:
-    later = StageTold(4, JobAttributes(user="u", name="n / stage 1"))
+    later = SubmittedStage(4, JobAttributes(user="u", name="n / stage 1"))
     return history.expectation(later, history.ask(later)[1]).alike
 
 
 @pytest.mark.parametrize(("shared", "low", "high"), [(False, 0.0, 0.3), (True, 0.5, 1.0)])
 def test_a_history_learns_it_from_jobs_that_ended(shared: bool, low: float, high: float):
     rng, history = np.random.default_rng(2), TaskHistory()
-    told = [StageTold(4, JobAttributes(user="u", name=f"n / stage {index}")) for index in (0, 1)]
+    stages = [SubmittedStage(4, JobAttributes(user="u", name=f"n / stage {index}")) for index in (0, 1)]
     for first, second in np.exp(rng.normal(0.0, 1.0, (120, 2))).tolist():
-        asked = [history.ask(stage) for stage in told]
+        asked = [history.ask(stage) for stage in stages]
         history.learn_job(asked, [[first] * 4, [3.0 * (first if shared else second)] * 4])
     assert low <= later_alike(history) <= high
 

@@ -64,12 +64,12 @@ def test_a_runtime_is_from_the_first_task_to_the_end_of_the_last() -> None:
     for i in range(5):
         driver.run(f"j{i}", i * 100_000, wait_ms=i * 1_000, runtime_ms=20_000)
     driver.begin("next", 900_000, 1)
-    told = forecast(driver, "next")
-    assert told.runtime_point_s == 20.0
-    assert "5 runs" in told.runtime_source
-    assert float(told.runtime.quantile(0.5)) == pytest.approx(20.0, rel=0.05)
+    found = forecast(driver, "next")
+    assert found.runtime_point_s == 20.0
+    assert "5 runs" in found.runtime_source
+    assert float(found.runtime.quantile(0.5)) == pytest.approx(20.0, rel=0.05)
     # Stages are forecast as before.
-    assert told.stage_tasks == (1,)
+    assert found.stage_tasks == (1,)
 
 
 def test_nothing_is_known_of_the_first_job() -> None:

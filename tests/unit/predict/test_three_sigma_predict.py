@@ -25,15 +25,15 @@ def run(
 ) -> Prediction | None:
     """One job from submission to end, with nothing else in between."""
     submission = predictor.submit(JobAttributes(submit_s=at_s, user=user, name=name))
-    told = predictor.predict(submission)
-    predictor.learn(submission, runtime_s, told)
-    return told
+    prediction = predictor.predict(submission)
+    predictor.learn(submission, runtime_s, prediction)
+    return prediction
 
 
 def ask(predictor: ThreeSigmaPredict, at_s: float = 0.0, name: str = "etl", user: str = "ana") -> Prediction:
-    told = predictor.predict(predictor.submit(JobAttributes(submit_s=at_s, user=user, name=name)))
-    assert told is not None
-    return told
+    prediction = predictor.predict(predictor.submit(JobAttributes(submit_s=at_s, user=user, name=name)))
+    assert prediction is not None
+    return prediction
 
 
 def test_nothing_is_said_before_any_job_ended() -> None:
@@ -59,23 +59,24 @@ def test_an_answer_says_whose_history_which_expert_and_how_many_runs() -> None:
     predictor = ThreeSigmaPredict()
     for i in range(30):
         run(predictor, 60.0, i * 7 * 86_400.0)
-    told = ask(predictor, 30 * 7 * 86_400.0)
-    assert told.samples == 30
-    assert told.expert in EXPERTS
-    assert told.source == f"{told.expert} of 30 runs with the same {told.feature}"
-    assert told.nmae < 0.1
+    prediction = ask(predictor, 30 * 7 * 86_400.0)
+    assert prediction.samples == 30
+    assert prediction.expert in EXPERTS
+    assert prediction.source == f"{prediction.expert} of 30 runs with the same {prediction.feature}"
+    assert prediction.nmae < 0.1
 
 
 def test_constant_runtimes_stay_a_narrow_distribution_around_the_constant() -> None:
     predictor = ThreeSigmaPredict()
     for i in range(400):
         run(predictor, 42.0, i * 600.0)
-    told = ask(predictor, 400 * 600.0)
-    assert told.estimate_s == told.point_s == 42.0
+    prediction = ask(predictor, 400 * 600.0)
+    assert prediction.estimate_s == prediction.point_s == 42.0
     assert (
-        told.history == RuntimeDistribution.point_s(42.0) or told.history.min_s == told.history.max_s == 42.0
+        prediction.history == RuntimeDistribution.point_s(42.0)
+        or prediction.history.min_s == prediction.history.max_s == 42.0
     )
-    assert told.runtime.quantile([0.1, 0.5, 0.9]).tolist() == [42.0, 42.0, 42.0]
+    assert prediction.runtime.quantile([0.1, 0.5, 0.9]).tolist() == [42.0, 42.0, 42.0]
 
 
 def test_a_runtime_that_changes_for_good_is_followed_by_point_and_distribution() -> None:
@@ -85,9 +86,9 @@ def test_a_runtime_that_changes_for_good_is_followed_by_point_and_distribution()
         run(predictor, 100.0 * rng.uniform(0.9, 1.1), i * 600.0)
     for i in range(300, 360):
         run(predictor, 1000.0 * rng.uniform(0.9, 1.1), i * 600.0)
-    told = ask(predictor, 360 * 600.0)
-    assert told.point_s == pytest.approx(1000.0, rel=0.15)
-    assert float(told.runtime.cdf(500.0)) < 0.2
+    prediction = ask(predictor, 360 * 600.0)
+    assert prediction.point_s == pytest.approx(1000.0, rel=0.15)
+    assert float(prediction.runtime.cdf(500.0)) < 0.2
 
 
 def test_two_kinds_of_runs_stay_two_modes() -> None:

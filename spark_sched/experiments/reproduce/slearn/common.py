@@ -48,8 +48,8 @@ def _jobs(scale: Scale, dag: bool) -> int:
 
 def jct_run(scale: Scale, trace: Trace, seed: int, arm: str) -> Run:
     """One arm on one seed's trace."""
-    jobs, told = _jobs(scale, trace.dag), asdict(trace)
-    return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=told, seed=seed, arms=[arm], jobs=jobs)
+    jobs, fields = _jobs(scale, trace.dag), asdict(trace)
+    return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=fields, seed=seed, arms=[arm], jobs=jobs)
 
 
 def jct_runs(scale: Scale, traces: Iterable[Trace], arms: Iterable[str]) -> list[Run]:
@@ -83,9 +83,13 @@ def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float
     known = [value for value in values if value is not None]
     if not known:
         return Value(name, unit, paper, None, None, 0)
-    told = spread(known, np.random.default_rng(0))
-    ci = None if told.low is None or told.high is None else (round(told.low, 3), round(told.high, 3))
-    return Value(name, unit, paper, round(told.mean, 3), ci, told.runs)
+    estimate = spread(known, np.random.default_rng(0))
+    ci = (
+        None
+        if estimate.low is None or estimate.high is None
+        else (round(estimate.low, 3), round(estimate.high, 3))
+    )
+    return Value(name, unit, paper, round(estimate.mean, 3), ci, estimate.runs)
 
 
 def beside_paper(

@@ -162,8 +162,8 @@ def _figure_2(scale: Scale, results: Results) -> list[Value]:
                     if papers is None or name not in ("slearn", "3sigma")
                     else papers[name == "3sigma"][at]
                 )
-                told = _each(scale, results, trace, _error(name, quantile))
-                values.append(mean_value(f"{title}_{name}_{quantile}", "%", paper, told))
+                measured = _each(scale, results, trace, _error(name, quantile))
+                values.append(mean_value(f"{title}_{name}_{quantile}", "%", paper, measured))
     return values
 
 
@@ -203,8 +203,8 @@ def _table_7(scale: Scale, results: Results) -> list[Value]:
                 found = run["predictors"][name]["right_queue_pct"]
                 return None if found is None else float(found)
 
-            told = _each(scale, results, Trace(like), get)
-            values.append(mean_value(f"{TITLES[like]}_{name}", "%", papers.get(name), told))
+            measured = _each(scale, results, Trace(like), get)
+            values.append(mean_value(f"{TITLES[like]}_{name}", "%", papers.get(name), measured))
     return values
 
 

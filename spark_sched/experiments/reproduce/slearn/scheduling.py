@@ -76,7 +76,9 @@ def _figure_4(scale: Scale, results: Results) -> Figure:
             given = [p for p in percents if p]
             for percent, found in shares.items():
                 found.append(100.0 * given.count(percent) / max(1, len(given)))
-        values += [mean_value(f"{like}_{percent}_pct", "%", None, told) for percent, told in shares.items()]
+        values += [
+            mean_value(f"{like}_{percent}_pct", "%", None, measured) for percent, measured in shares.items()
+        ]
     charts = by_trace(
         "", "% of sampled jobs", values, lambda like: {f"{like}_{n}_pct": f"{n} %" for n in range(1, 6)}
     )
@@ -158,11 +160,11 @@ def _table_6(scale: Scale, results: Results) -> Figure:
     for like in TRACES:
         errors, averages, adaptive = _TABLE_6[like]
         for at, ratio in enumerate(RATIOS):
-            told = [
+            measured = [
                 results[accuracy_run(scale, Trace(like), seed)]["ratio_error_pct"][str(ratio)]
                 for seed in scale.seeds
             ]
-            values.append(mean_value(f"{like}_{ratio}_pct_p50_error", "%", errors[at], told))
+            values.append(mean_value(f"{like}_{ratio}_pct_p50_error", "%", errors[at], measured))
             means, _ = speedups(scale, results, Trace(like), "3sigma-gs", f"slearn-{ratio}")
             values.append(mean_value(f"{like}_{ratio}_pct_average", "", averages[at], means))
         means, _ = speedups(scale, results, Trace(like), "3sigma-gs")
@@ -261,7 +263,7 @@ TABLE_8 = FigureSpec("table8", "Jobs by size and width, 2Sigma-like trace", _pai
 def _figure_8(scale: Scale, results: Results) -> Figure:
     values = []
     for at, paper in enumerate(_FIGURE_8):
-        told: list[float | None] = []
+        measured: list[float | None] = []
         for seed in scale.seeds:
             run, other = (
                 results[jct_run(scale, Trace("2sigma"), seed, arm)] for arm in ("slearn", "3sigma-gs")
@@ -269,8 +271,8 @@ def _figure_8(scale: Scale, results: Results) -> Figure:
             chosen = _bins(run)[at]
             if chosen.any():
                 ours = np.array(run["jct_s"]["slearn"])[chosen]
-                told.append(float(np.array(other["jct_s"]["3sigma-gs"])[chosen].mean() / ours.mean()))
-        values.append(mean_value(f"bin_{at + 1}_average", "", paper, told))
+                measured.append(float(np.array(other["jct_s"]["3sigma-gs"])[chosen].mean() / ours.mean()))
+        values.append(mean_value(f"bin_{at + 1}_average", "", paper, measured))
     bins = ("thin, small", "wide, small", "thin, large", "wide, large")
     chart = beside_paper(
         "2STrace", "", "speed-up over 3Sigma", values,
@@ -342,11 +344,11 @@ def _figure_9(scale: Scale, results: Results) -> Figure:
         means, _ = speedups(scale, results, _LESS_ALIKE, arm)
         values.append(mean_value(f"less_alike_{arm}_average", "", None, means))
     for name, paper in (("slearn", 33.90), ("3sigma", 47.21)):
-        told = [
+        measured = [
             results[accuracy_run(scale, _CHAINS, seed)]["predictors"][name]["error_pct"]["p50"]
             for seed in scale.seeds
         ]
-        values.append(mean_value(f"{name}_p50_error", "%", paper, told))
+        values.append(mean_value(f"{name}_p50_error", "%", paper, measured))
     notes = _NOTES + (
         " 900 chains of 2 to 5 stages, each what a job of the Google-2019-like trace would be, all of one "
         "program. How much the stages of one chain have in common decides how far the first one's pilots "

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from spark_sched.analysis.evaluate.tasks import MeasuredJob, measured_jobs, paper_features
-from spark_sched.predict.tasks.history import StageTold, TaskHistory
+from spark_sched.predict.tasks.history import SubmittedStage, TaskHistory
 from spark_sched.sim import JobSpec, StageSpec
 from spark_sched.traces.generators import recurring
 
@@ -70,8 +70,8 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     Args:
         learns: goes on to learn while the jobs run; the paper trains once.
     """
-    told = {job.key: _stages(job) for job in workload.jobs}
-    history = TaskHistory(told=told, learns=learns)
+    stages_of = {job.key: _stages(job) for job in workload.jobs}
+    history = TaskHistory(stages_of=stages_of, learns=learns)
     for job in workload.history:
         stages = _stages(job)
         asked = [history.ask(stage) for stage in stages]
@@ -83,9 +83,9 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     return history
 
 
-def _stages(job: MeasuredJob) -> list[StageTold]:
-    """What 3Sigma is told of a job's stages."""
+def _stages(job: MeasuredJob) -> list[SubmittedStage]:
+    """What 3Sigma knows of a job's stages."""
     return [
-        StageTold(len(times), paper_features(attributes))
+        SubmittedStage(len(times), paper_features(attributes))
         for times, attributes in zip(job.stages, job.attributes, strict=True)
     ]

@@ -15,9 +15,13 @@ __all__ = ["mean_value", "rows_of"]
 
 def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float]) -> Value:
     """The mean over seeds with its 95 % interval."""
-    told = spread(values, np.random.default_rng(0))
-    ci = None if told.low is None or told.high is None else (round(told.low, 4), round(told.high, 4))
-    return Value(name, unit, paper, round(told.mean, 4), ci, told.runs)
+    estimate = spread(values, np.random.default_rng(0))
+    ci = (
+        None
+        if estimate.low is None or estimate.high is None
+        else (round(estimate.low, 4), round(estimate.high, 4))
+    )
+    return Value(name, unit, paper, round(estimate.mean, 4), ci, estimate.runs)
 
 
 def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:

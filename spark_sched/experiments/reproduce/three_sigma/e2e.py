@@ -93,8 +93,8 @@ def run(
         knows = _trained(workload(seed + _BEFORE, 2 * hours, load, slacks, nodes, wider))
         if samples is not None:
             knows = _Sampled(knows, samples, np.random.default_rng((seed, 2)))
-    told = None if knows is None else _Timed(knows)
-    planner = Planner(noting, told, rng, CYCLE_MS)
+    timed = None if knows is None else _Timed(knows)
+    planner = Planner(noting, timed, rng, CYCLE_MS)
     cluster = ClusterSpec(uniform_nodes(nodes, 1, partitions=PARTITIONS))
     result = Simulation(
         cluster, source, planner, validate({}), seed=seed, keep_tasks=False, until_ms=horizon_ms
@@ -104,7 +104,7 @@ def run(
         "seed": seed,
         **_outcome(list(result.rows()), jobs, horizon_ms),
         **noting.figures(),
-        "lookup_ms": None if told is None else told.figures(),
+        "lookup_ms": None if timed is None else timed.figures(),
     }
 
 
@@ -141,8 +141,8 @@ def _trained(jobs: Sequence[JobSpec]) -> RuntimeHistory:
             slots=stage.tasks,
         )
         submission = history.predictor.submit(attributes)
-        told = history.predictor.predict(submission)
-        history.predictor.learn(submission, max(stage.durations_ms) / 1000, told)
+        prediction = history.predictor.predict(submission)
+        history.predictor.learn(submission, max(stage.durations_ms) / 1000, prediction)
     return history
 
 
@@ -203,15 +203,15 @@ class _Sampled(_Wrapped):
         self._drawn: dict[str, tuple[object, Forecast]] = {}
 
     def forecast(self, job: JobView) -> Forecast:
-        told: Forecast = self._inner.forecast(job)
-        if told.runtime is None:
-            return told
+        forecast: Forecast = self._inner.forecast(job)
+        if forecast.runtime is None:
+            return forecast
         known = self._drawn.get(job.job)
-        if known is None or known[0] is not told.runtime:
-            drawn_s = told.runtime.quantile(self._rng.random(self._samples))
+        if known is None or known[0] is not forecast.runtime:
+            drawn_s = forecast.runtime.quantile(self._rng.random(self._samples))
             given = RuntimeDistribution.from_samples_s(drawn_s)
-            answer = replace(told, runtime=given, runtime_point_s=float(np.mean(drawn_s)))
-            known = self._drawn[job.job] = (told.runtime, answer)
+            answer = replace(forecast, runtime=given, runtime_point_s=float(np.mean(drawn_s)))
+            known = self._drawn[job.job] = (forecast.runtime, answer)
         return known[1]
 
 

@@ -88,18 +88,18 @@ def test_the_policy_stops_believing_a_history_whose_job_changed_for_good():
     for number in range(3):
         key = f"j{number}"
         world.job(key, 100)
-        told = _told(world)
+        told = _plan(world)
         chosen = next(entry for entry in told.jobs if entry.job == key).pilots
         assert chosen is not None
         for index in chosen.tasks:
             world.run(key, index, 500_000)
-        told = _told(world)
+        told = _plan(world)
         sized.append((len(chosen.tasks), next(e for e in told.jobs if e.job == key).queue))
     # 100 tasks of 500 s: the third queue, not the second as history has it.
     assert sized == [(1, 2), (3, 2), (3, 2)]
 
 
-def _told(world: World):
+def _plan(world: World):
     snapshot = world.state.snapshot()
     told = {
         key: replace(world.times.forecast(view), expected=(EXPECTED,)) for key, view in snapshot.jobs.items()

@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 __all__ = [
     "SETTINGS",
     "Arm",
-    "Told",
+    "Comparison",
     "absolute",
     "comparison",
     "fitting_workloads",
@@ -72,7 +72,7 @@ SETTINGS: Mapping[str, Arm] = {
 
 
 @dataclass(frozen=True)
-class Told:
+class Comparison:
     """A number that the thesis gives: from the summaries of one seed's arms; None where it cannot be had."""
 
     name: str
@@ -123,7 +123,7 @@ def comparison(
     title: str,
     arms: Mapping[str, Arm],
     metrics: Sequence[str],
-    told: Sequence[Told],
+    comparisons: Sequence[Comparison],
     notes: str,
     *,
     workloads: Callable[[], Sequence[str]] | None = None,
@@ -163,7 +163,7 @@ def comparison(
                     shown_value = means.get(chart) if chart else None
                     if shown_value is not None:
                         bars.setdefault(shown, []).append((label, shown_value))
-                for number in told:
+                for number in comparisons:
                     ours = [number.of(found) for found in seeds]
                     key = f"{shown}_{number.name}".lower().replace("-", "_")
                     values.append(mean_value(key, number.unit, number.paper, ours))

@@ -18,7 +18,7 @@ from spark_sched.experiments.reproduce.figures import (
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Arm,
-    Told,
+    Comparison,
     absolute,
     comparison,
     fitting_workloads,
@@ -149,9 +149,9 @@ def _all_workloads() -> tuple[str, ...]:
     return (*real_workloads(), "W-B", "W-C", "W-D", "W-E")
 
 
-def _better(priority: str) -> list[Told]:
+def _better(priority: str) -> list[Comparison]:
     """Table 9.3 has one paper value per workload; the table's rows carry them."""
-    return [Told(f"R_{priority}_better", "%", None, lower(f"R/{priority}", "HYBRID", "WASP"))]
+    return [Comparison(f"R_{priority}_better", "%", None, lower(f"R/{priority}", "HYBRID", "WASP"))]
 
 
 _NOTE_9_3 = (
@@ -176,7 +176,7 @@ FIGURES_8 = (
         "Use of slots, servers and energy by slot configuration",
         _CONFIGURATIONS,
         ("slots_used", "cpu_used", "memory_used", "queue_mean", "E_kwh"),
-        [Told("E_SC1_below_SC3", "%", 10, lower("E_kwh", "SC1", "SC3"))],
+        [Comparison("E_SC1_below_SC3", "%", 10, lower("E_kwh", "SC1", "SC3"))],
         "Means over the run.",
         chart="E_kwh",
     ),
@@ -185,7 +185,7 @@ FIGURES_8 = (
         "Response time by slot configuration",
         _CONFIGURATIONS,
         ("V", "R", *[f"R/{p}" for p in _CLASSES]),
-        [Told("V_WA2SC_below_SC3", "%", 18, lower("V", "WA2SC", "SC3"))],
+        [Comparison("V_WA2SC_below_SC3", "%", 18, lower("V", "WA2SC", "SC3"))],
         "V with weights priority + 3: the thesis says a > 2.",
         chart="V",
     ),
@@ -195,7 +195,7 @@ FIGURES_8 = (
         _CONFIGURATIONS,
         tuple(f"R/{p}" for p in _CLASSES),
         [
-            Told(
+            Comparison(
                 f"R_{p}_below_{base}",
                 "%",
                 _FIG_8_6.get(p) if base == "SC3" else -27.0 if p == "0" else None,
@@ -214,12 +214,12 @@ FIGURES_9 = (
         _HYBRID,
         (*_TABLE_9_1, "WE"),
         [
-            Told("NE_below", "%", 60, lower("NE", "HYBRID", "WASP")),
-            Told("WE_below", "%", 85, lower("WE", "HYBRID", "WASP")),
-            Told("R_lowest_evicted_below", "%", 43, lower("R_lowest_evicted", "HYBRID", "WASP")),
-            Told("R_9_below", "%", 10, lower("R/9", "HYBRID", "WASP")),
+            Comparison("NE_below", "%", 60, lower("NE", "HYBRID", "WASP")),
+            Comparison("WE_below", "%", 85, lower("WE", "HYBRID", "WASP")),
+            Comparison("R_lowest_evicted_below", "%", 43, lower("R_lowest_evicted", "HYBRID", "WASP")),
+            Comparison("R_9_below", "%", 10, lower("R/9", "HYBRID", "WASP")),
             *[
-                Told(
+                Comparison(
                     f"{m.replace('/', '_')}_{arm}",
                     "",
                     paper,
@@ -245,7 +245,7 @@ FIGURES_9 = (
         "Response time by class, HYBRID against WASP",
         _HYBRID,
         tuple(f"R/{p}" for p in _CLASSES),
-        [told for p in _CLASSES for told in _better(p)],
+        [each for p in _CLASSES for each in _better(p)],
         _NOTE_9_3,
     ),
     comparison(
@@ -253,7 +253,7 @@ FIGURES_9 = (
         "Number of sticky slots",
         _STICKY,
         ("V", "WE", *[f"R/{p}" for p in _CLASSES]),
-        [Told("R_0_below", "%", 20, lower("R/0", "200", "0"))],
+        [Comparison("R_0_below", "%", 20, lower("R/0", "200", "0"))],
         "",
         chart="R/0",
     ),
@@ -262,7 +262,7 @@ FIGURES_9 = (
         "HYBRID against WASP on all workloads",
         _HYBRID,
         ("V", "WE", "NE"),
-        [told for p in _CLASSES for told in _better(p)],
+        [each for p in _CLASSES for each in _better(p)],
         _NOTE_9_3,
         workloads=lambda: (*fitting_workloads(), "W-B", "W-C", "W-D", "W-E"),
         low=(False, True),
@@ -274,10 +274,10 @@ FIGURES_9 = (
         {"MRS5": Arm("mrs5"), "MRS5 kept": Arm("mrs5-keep"), "priced": Arm("priced")},
         ("V", "WE", "NE", "dropped", "refused"),
         [
-            Told("V_below_MRS5_kept", "%", 0, lower("V", "priced", "MRS5 kept")),
-            Told("WE_below_MRS5_kept", "%", 0, lower("WE", "priced", "MRS5 kept")),
-            Told("V_below_MRS5", "%", 0, lower("V", "priced", "MRS5")),
-            Told("WE_below_MRS5", "%", 0, lower("WE", "priced", "MRS5")),
+            Comparison("V_below_MRS5_kept", "%", 0, lower("V", "priced", "MRS5 kept")),
+            Comparison("WE_below_MRS5_kept", "%", 0, lower("WE", "priced", "MRS5 kept")),
+            Comparison("V_below_MRS5", "%", 0, lower("V", "priced", "MRS5")),
+            Comparison("WE_below_MRS5", "%", 0, lower("WE", "priced", "MRS5")),
         ],
         "The goal is at least 0 for every workload. MRS5 drops tasks, which then have no response time.",
         workloads=_all_workloads,

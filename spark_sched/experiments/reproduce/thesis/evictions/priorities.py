@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     SETTINGS,
     Arm,
+    Comparison,
     Summary,
-    Told,
     absolute,
     comparison,
     lower,
@@ -47,9 +47,9 @@ _TABLE_7_3 = {
 }
 
 
-def _absolute(table: Mapping[str, tuple[float, float, float]], unit: str) -> list[Told]:
+def _absolute(table: Mapping[str, tuple[float, float, float]], unit: str) -> list[Comparison]:
     return [
-        Told(
+        Comparison(
             f"{metric.replace('/', '_')}_{arm.split()[0]}",
             unit,
             paper,
@@ -60,8 +60,8 @@ def _absolute(table: Mapping[str, tuple[float, float, float]], unit: str) -> lis
     ]
 
 
-def _dropped(arm: str) -> Told:
-    return Told(
+def _dropped(arm: str) -> Comparison:
+    return Comparison(
         f"dropped_{arm}",
         "%",
         1.8 if arm == "MRS5" else 5.0,
@@ -90,9 +90,9 @@ FIGURES = (
         _settings("S1", "S2", "S3"),
         _V_WE_E,
         [
-            Told("WE_MRS_below_LRS", "%", 90, lower("WE", "S3", "S1")),
-            Told("V_MRS_below_LRS", "%", 20, lower("V", "S3", "S1")),
-            Told("V_MRS_below_RND", "%", 10, lower("V", "S3", "S2")),
+            Comparison("WE_MRS_below_LRS", "%", 90, lower("WE", "S3", "S1")),
+            Comparison("V_MRS_below_LRS", "%", 20, lower("V", "S3", "S1")),
+            Comparison("V_MRS_below_RND", "%", 10, lower("V", "S3", "S2")),
         ],
         "S1 LRS, S2 RND, S3 MRS; 24 and 48 slots." + _SHARED,
         chart="WE",
@@ -103,8 +103,8 @@ FIGURES = (
         _settings("S4", "S5"),
         (*_V_WE_E, "NE_memory"),
         [
-            Told("V_LSF_below_LPF", "%", 10, lower("V", "S5", "S4")),
-            Told("WE_LSF_below_LPF", "%", None, lower("WE", "S5", "S4")),
+            Comparison("V_LSF_below_LPF", "%", 10, lower("V", "S5", "S4")),
+            Comparison("WE_LSF_below_LPF", "%", None, lower("WE", "S5", "S4")),
         ],
         "S4 LPF, S5 LSF, first come first served. Where memory never runs out, both are the same.",
         chart="WE",
@@ -115,9 +115,9 @@ FIGURES = (
         _settings("S6", "S7", "S8", "S9", "S10", "S11"),
         (*_V_WE_E, "NE_memory"),
         [
-            Told("WE_S11_below_S6", "%", 80, lower("WE", "S11", "S6")),
-            Told("V_S11_below_S6", "%", 20, lower("V", "S11", "S6")),
-            Told("E_S11_below_S6", "%", 20, lower("E_kwh", "S11", "S6")),
+            Comparison("WE_S11_below_S6", "%", 80, lower("WE", "S11", "S6")),
+            Comparison("V_S11_below_S6", "%", 20, lower("V", "S11", "S6")),
+            Comparison("E_S11_below_S6", "%", 20, lower("E_kwh", "S11", "S6")),
         ],
         "S6 LRS with LPF to S11 MRS with LSF. Energy counts until the last arrival." + _SHARED,
         chart="WE",
@@ -128,9 +128,9 @@ FIGURES = (
         _BOTH,
         ("WE", "R", "R_lowest", "R/9", "R_lowest_not_evicted", "R_lowest_evicted"),
         [
-            Told("WE_MRS_below_LRS", "%", 78, lower("WE", "MRS non-resume", "LRS non-resume")),
-            Told("R_MRS_below_LRS", "%", 62.5, lower("R", "MRS non-resume", "LRS non-resume")),
-            Told("V_MRS_below_LRS", "%", 20, lower("V", "MRS non-resume", "LRS non-resume")),
+            Comparison("WE_MRS_below_LRS", "%", 78, lower("WE", "MRS non-resume", "LRS non-resume")),
+            Comparison("R_MRS_below_LRS", "%", 62.5, lower("R", "MRS non-resume", "LRS non-resume")),
+            Comparison("V_MRS_below_LRS", "%", 20, lower("V", "MRS non-resume", "LRS non-resume")),
             *_absolute(_TABLE_7_2, "s"),
         ],
         "16 and 32 slots, unlimited memory. A run lasts until its last task has left." + _SHARED,
@@ -150,7 +150,7 @@ FIGURES = (
         _BOTH,
         ("NET", "mean_evictions", "max_evictions"),
         [
-            Told(
+            Comparison(
                 f"evicted_more_than_twice_{arm.split()[0]}",
                 "%",
                 None,
@@ -177,13 +177,13 @@ FIGURES = (
         _LIMITS,
         ("NE", "WE", "E_kwh", "dropped", "V", "max_evictions"),
         [
-            Told("WE_MRS5_below_MRS", "%", 50, lower("WE", "MRS5", "MRS")),
-            Told("WE_RND5_below_RND", "%", 50, lower("WE", "RND5", "RND")),
-            Told("WE_LRS5_below_LRS", "%", 50, lower("WE", "LRS5", "LRS")),
+            Comparison("WE_MRS5_below_MRS", "%", 50, lower("WE", "MRS5", "MRS")),
+            Comparison("WE_RND5_below_RND", "%", 50, lower("WE", "RND5", "RND")),
+            Comparison("WE_LRS5_below_LRS", "%", 50, lower("WE", "LRS5", "LRS")),
             _dropped("MRS5"),
             _dropped("LRS5"),
-            Told("E_MRS_below_LRS", "%", 12, lower("E_kwh", "MRS", "LRS")),
-            Told("E_MRS5_below_MRS", "%", 4, lower("E_kwh", "MRS5", "MRS")),
+            Comparison("E_MRS_below_LRS", "%", 12, lower("E_kwh", "MRS", "LRS")),
+            Comparison("E_MRS5_below_MRS", "%", 4, lower("E_kwh", "MRS5", "MRS")),
         ],
         "The fifth eviction drops a task; 'kept': it is evicted no more instead. 'priced': an eviction must "
         "be worth it. A limit of 5 saves what is lost after the fifth eviction of a task, so that it matters "
@@ -203,7 +203,7 @@ FIGURES = (
         "Response time by class",
         _LIMITS,
         ("R/0", "R/1", "R/2", "R/4", "R/6", "R/8", "R/9"),
-        [Told("R_0_MRS_below_LRS", "%", 71, lower("R/0", "MRS", "LRS"))],
+        [Comparison("R_0_MRS_below_LRS", "%", 71, lower("R/0", "MRS", "LRS"))],
         "Tasks that were dropped have no response time.",
         chart="R/0",
     ),

@@ -35,27 +35,27 @@ object Folding {
     }
     if (short.size < 2) events.toSeq
     else {
-      val told = Seq.newBuilder[Event]
+      val folded = Seq.newBuilder[Event]
       val open = mutable.LinkedHashMap.empty[(String, String), Columns]
       def close(): Unit = {
-        open.valuesIterator.foreach(columns => told += columns.event)
+        open.valuesIterator.foreach(columns => folded += columns.event)
         open.clear()
       }
       events.foreach {
-        case launch: Event.TaskLaunched => if (!short(launch.task)) told += launch
+        case launch: Event.TaskLaunched => if (!short(launch.task)) folded += launch
         case end: Event.TaskEnded =>
           if (short(end.task)) open.getOrElseUpdate((end.stage, end.executor), new Columns(end)).add(end)
           else {
             close()
-            told += end
+            folded += end
           }
-        case slot @ (_: Event.SlotHeld | _: Event.SlotFreed) => told += slot
+        case slot @ (_: Event.SlotHeld | _: Event.SlotFreed) => folded += slot
         case other =>
           close()
-          told += other
+          folded += other
       }
       close()
-      told.result()
+      folded.result()
     }
   }
 }

@@ -13,7 +13,7 @@ final class Questions(wake: () => Unit) {
   private val lock = new Object
   private var last = 0L
   private val waiting = mutable.LinkedHashMap.empty[Long, (String, CompletableFuture[String])]
-  private val told = mutable.HashSet.empty[Long]
+  private val sent = mutable.HashSet.empty[Long]
 
   /** Waits for the answer; None where the planner gave none in time. */
   def ask(text: String, timeoutMs: Long): Option[String] = {
@@ -28,16 +28,16 @@ final class Questions(wake: () => Unit) {
     catch { case _: TimeoutException => None }
     finally lock.synchronized {
       waiting -= number
-      told -= number
+      sent -= number
     }
   }
 
-  def any: Boolean = lock.synchronized(waiting.keysIterator.exists(!told(_)))
+  def any: Boolean = lock.synchronized(waiting.keysIterator.exists(!sent(_)))
 
   /** What nobody has taken yet, by number. */
   def take(): Seq[(Long, String)] = lock.synchronized {
-    val fresh = waiting.iterator.collect { case (number, (text, _)) if !told(number) => number -> text }.toSeq
-    told ++= fresh.map(_._1)
+    val fresh = waiting.iterator.collect { case (number, (text, _)) if !sent(number) => number -> text }.toSeq
+    sent ++= fresh.map(_._1)
     fresh
   }
 
@@ -46,5 +46,5 @@ final class Questions(wake: () => Unit) {
     lock.synchronized(waiting.get(number)).foreach { case (_, answer) => answer.complete(text) }
 
   /** A new planner is asked what the last one did not answer. */
-  def plannerStarted(): Unit = lock.synchronized(told.clear())
+  def plannerStarted(): Unit = lock.synchronized(sent.clear())
 }
