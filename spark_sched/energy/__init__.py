@@ -1,7 +1,7 @@
-"""Data centres that count joules: placement of tasks on servers and switches that may sleep.
+"""Energy-aware placement of tasks in data centres whose servers and switches can sleep.
 
-The model, the optimum and the heuristics of chapters 3 and 4 of Çavdar's thesis, in rooms of their own: the
-event simulator knows nothing of them and pays nothing for them. See docs/explanation/energy.md.
+The model, the optimum and the heuristics of chapters 3 and 4 of Çavdar's thesis, in a package of their own:
+the event simulator does not import them, so they add no cost to it. See docs/explanation/energy.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is free in a data centre, and which of its nodes serve a task."""
+"""The free capacities of a data centre, and which of its nodes serve a task."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DataCentre:
     """Residual capacities and counts of tasks; a node without tasks sleeps (or idles, as the caller has it).
 
     Attributes:
-        topology: what was there at the beginning.
+        topology: the capacities at the beginning.
         cpu, memory: free in each server, shape (H,).
         core_links, aggregation_links, access_links: free Gbps between core and aggregation (C, A), between
             aggregation and access (A, X), between access and server (X, H).
@@ -90,7 +90,7 @@ class DataCentre:
         return found
 
     def place(self, path: Path, cpu: float, memory: float, gbps: float, sign: int = 1) -> None:
-        """Take a task's demands along its path; ``sign`` -1 gives them back."""
+        """Take a task's demands along its path; ``sign`` -1 releases them."""
         s = path.server
         self.tasks[s] += sign
         self.cpu[s] -= sign * cpu
@@ -106,7 +106,7 @@ class DataCentre:
             self.cpu[s], self.memory[s] = self.cpu_size[s], self.memory_size[s]
 
     def connect(self, path: InternalPath, gbps: float, sign: int = 1) -> None:
-        """Take bandwidth along an internal path; ``sign`` -1 gives it back."""
+        """Take bandwidth along an internal path; ``sign`` -1 releases it."""
         end = path.access if path.aggregation < 0 else path.master_access
         self.access_links[path.access, path.server] -= sign * gbps
         self.access_links[end, path.master] -= sign * gbps

@@ -22,7 +22,7 @@ class SlotCosts:
     Attributes:
         activation_j: of each server, P_peak · ρ; shape (H,).
         idle_j: idle power over the slot, shape (H,).
-        cpu_j, memory_j: what a unit of CPU and of memory in use takes in the slot, shape (H,).
+        cpu_j, memory_j: energy of a unit of CPU and of memory in use over the slot, shape (H,).
         switch_j, switch_activation_j: of a switch of each layer that is on over the slot, and to turn it on.
     """
 
@@ -38,7 +38,7 @@ class SlotCosts:
     def servers(self, centre: DataCentre, cpu: float, memory: float) -> Floats:
         """Operation with a task's demand, and activation of servers asleep, shape (H,).
 
-        The load of other tasks is no cost of this path: it stays what it is wherever the task goes.
+        The load of other tasks is not a cost of this path, because it is the same for every path.
         """
         operation = self.idle_j + self.cpu_j * cpu + self.memory_j * memory
         return np.where(centre.tasks == 0, operation + self.activation_j, operation)

@@ -67,7 +67,7 @@ class Tasks:
     Attributes:
         arrival_s: second of arrival, shape (N,), not falling.
         job: number of the job, shape (N,).
-        duration_s: execution time in the trace, at exactly the CPU asked for; shape (N,).
+        duration_s: execution time in the trace, at exactly the requested CPU; shape (N,).
         cpu, memory: demand, the largest machine having 1; shape (N,).
         external_b, internal_b: size of the flow to the outside and of that to the master; bytes, shape (N,).
     """
@@ -105,7 +105,7 @@ class Tasks:
         return first[member].astype(np.int64)
 
     def load(self, topology: Topology, horizon_s: float) -> float:
-        """CPU-seconds asked for over those that the data centre has in the horizon."""
+        """Requested CPU-seconds divided by the data centre's CPU-seconds in the horizon."""
         return float((self.cpu * self.duration_s).sum()) / (topology.cpu * horizon_s)
 
 
@@ -132,8 +132,8 @@ def google_like(
 
     Args:
         horizon_s: no job arrives after it; seconds.
-        load: CPU-seconds asked for over those that there are, on average. The thesis states none; 0.3 is its
-            figure for servers in general (§3.1.2: busy 30 % of the time).
+        load: requested CPU-seconds divided by available CPU-seconds, on average. The thesis states none; 0.3
+            is its figure for servers in general (§3.1.2: busy 30 % of the time).
         width: share of a job's tasks that are kept, each by chance; below 1 for data centres too small for
             the trace's jobs, which arrive more often for that.
         flows: sizes of external and internal flows.

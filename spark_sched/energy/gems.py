@@ -1,6 +1,7 @@
-"""GEMS, and what the thesis compares it with: noSleep and noNetwork (chapter 4, algorithm 4.1).
+"""GEMS, and its comparisons noSleep and noNetwork (chapter 4, algorithm 4.1).
 
-Time goes in slots of a second. A slot in which no task arrives or ends and no server wakes up costs nothing.
+Time advances in slots of a second. A slot in which no task arrives or ends and no server wakes up costs
+nothing.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def simulate_gems(
     """Run the tasks to the last one's end.
 
     Args:
-        variant: ``gems``; ``noSleep``: nodes without tasks idle, so that nobody waits and no wake-up is paid
-            for (§4.4.1); ``noNetwork``: the server is chosen by its own cost and paths are random (§4.4.2).
+        variant: ``gems``; ``noSleep``: nodes without tasks idle, so no task waits and no wake-up costs
+            energy (§4.4.1); ``noNetwork``: the server is chosen by its own cost and paths are random
+            (§4.4.2).
         estimate: the T_x of equation 4.3: ``shared``, the task's time beside the tasks that the server has,
             as §4.3.1 says; ``trace``, the time in the trace, which §4.2.5 gives as its bound.
         rng: for the random paths of ``noNetwork``.
@@ -58,7 +60,7 @@ def simulate_gems(
     if estimate not in ("shared", "trace"):
         raise BadInputError(f"estimate is {estimate!r} but must be shared or trace")
     if not len(tasks):
-        raise BadInputError("there is no task to simulate")
+        raise BadInputError("no task to simulate: give at least one")
     centre = DataCentre(topology)
     fits = (tasks.cpu[:, None] <= np.unique(centre.cpu_size)) & (tasks.memory <= centre.memory.max())[:, None]
     if not fits.any(axis=1).all():
@@ -150,7 +152,7 @@ class _Run:
         self._meter.response(now - tasks.arrival_s[task])
 
     def _place_all(self, queue: list[int], now: int, changed: set[int]) -> tuple[list[int], list[int]]:
-        """Phase I: who got a place, and who waits on."""
+        """Phase I: the tasks that got a place, and those that still wait."""
         tasks = self._tasks
         placed, left = [], []
         refused: list[tuple[float, float]] = []

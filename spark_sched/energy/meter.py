@@ -20,7 +20,7 @@ _KWH_J = 3.6e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """What a run took: the rows of tables 4.2 and 4.3.
+    """The totals of a run: the rows of tables 4.2 and 4.3.
 
     Attributes:
         server_kwh, network_kwh: energy of all servers and all switches, sleeping ones included.
@@ -30,7 +30,7 @@ class Totals:
         cpu_use, memory_use: shares asked for by tasks of the servers that are on, mean over servers and time.
         on_servers, most_on_servers: mean over time and maximum; a server that wakes up is not on yet.
         on_switches, most_on_switches: the same of switches.
-        always_on_kwh: what the same run would have taken had no node ever slept: idle power instead.
+        always_on_kwh: energy of the same run if no node had ever slept, with idle power instead.
         wakes: how many times a server was woken up.
         queued: tasks that never found a place.
         unconnected: tasks without room for the bandwidth to their master task.
@@ -122,17 +122,17 @@ class Meter:
         self._now_s = now_s
 
     def activate(self, server_j: float, switch_j: float, servers: int) -> None:
-        """Energy of nodes that are turned on at once, and how many servers they are."""
+        """Record the energy of nodes that are turned on together, and the number of servers among them."""
         self._server_j += server_j
         self._network_j += switch_j
         self._wakes += servers
 
     def wait(self, seconds: float) -> None:
-        """A task's processing begins so long after its arrival."""
+        """Record the time from a task's arrival to the start of its processing."""
         self._waits += seconds
 
     def response(self, seconds: float) -> None:
-        """A task ends so long after its arrival."""
+        """Record the time from a task's arrival to its end."""
         self._responses += float(seconds)
         self._tasks += 1
 

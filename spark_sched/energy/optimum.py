@@ -1,8 +1,9 @@
 """The optimum of a slot: MTEC and MSEC as integer programs (equations 3.1 to 3.10), through HiGHS.
 
-Energies are those that a slot's tasks add: what runs already runs on whatever is decided. `exact` states the
-problem as the thesis does, a binary variable per task and link, and is for tiny data centres. `Optimum` plans
-slots of the small data centre from a relaxation in which flows may split, and gives a proven bound with it.
+Energies are those that a slot's tasks add, because what runs already continues under every decision. `exact`
+states the problem as the thesis does, a binary variable per task and link, and is for tiny data centres.
+`Optimum` plans slots of the small data centre from a relaxation in which flows may split, and gives a proven
+bound with it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def exact(
     kind: Kind = "mtec",
     limit_s: float = 60.0,
 ) -> list[Path] | None:
-    """An optimal plan for all tasks together, or None where there is none (or none was found in time).
+    """An optimal plan for all tasks together, or None if there is none (or none was found in time).
 
     ``mtec`` minimises the energy of servers and network (3.1), ``msec`` that of servers alone (3.10).
     """
@@ -66,7 +67,8 @@ def exact(
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """A planned slot, in joules: what runs anyway, what the plan adds, and what any plan adds at least."""
+    """A planned slot, in joules: the energy of what runs anyway, the energy that the plan adds, and a lower
+    bound on what any plan adds."""
 
     base_j: float
     value_j: float
@@ -74,15 +76,15 @@ class SlotReport:
 
 
 class Optimum:
-    """MTEC or MSEC slot by slot, as far as a time limit lets; a `Scheduler`.
+    """MTEC or MSEC slot by slot, within a time limit; a `Scheduler`.
 
     The relaxation lets the flows of all tasks split and leaves out the links to servers, which never bind
     while no server has more memory than such a link has Gbps (μ = α^m). Its plan is then routed task by task.
 
     Args:
-        limit_s: per slot. What is not solved in time, or not routable, is planned by BEPS; the report has the
-            bound all the same.
-        rng: MSEC does not care for the network: its paths are random.
+        limit_s: per slot. BEPS plans what is not solved in time or cannot be routed; the report still has
+            the bound.
+        rng: MSEC ignores the network: its paths are random.
 
     Attributes:
         reports: one per slot that had tasks to place.

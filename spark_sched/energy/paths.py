@@ -1,6 +1,6 @@
-"""Minimum-energy paths by layers, without listing the paths.
+"""Minimum-energy paths by layers, without enumerating the paths.
 
-The thesis goes through all P = C · A · X · H paths of C core, A aggregation and X access switches and H
+The thesis enumerates all P = C · A · X · H paths of C core, A aggregation and X access switches and H
 servers (8 · 16 · 512 · 1,250 = 82 million) for every task. Costs are sums over nodes and every path passes
 the layers in order, so the cheapest way to an access switch is found layer by layer in O(C·A + A·X), and the
 cheapest server with its access switch in O(H) where the cheapest access switch has room on its link to that
@@ -85,7 +85,7 @@ def best_path(
             time on the server).
 
     Returns:
-        Its cost and the path, or None where there is none.
+        Its cost and the path, or None if there is none.
     """
     need = gbps - ROOM
     access = int(ways.cost.argmin())
@@ -108,7 +108,7 @@ def best_path(
 def _search(
     links: Floats, by_access: Floats, need: float, server_cost: Floats, scale: Floats | float
 ) -> tuple[float, int, int]:
-    """Least cost, access switch and server; -1 where there is none.
+    """Least cost, access switch and server; -1 if there is none.
 
     Access switches in ascending order: a server counts with the first that has room for it, and the search
     ends when no server that is left can be cheaper.
@@ -136,7 +136,7 @@ def internal_path(
     """The cheapest way between two servers, O(X) over one access switch, O(A·X) over an aggregation switch.
 
     Returns:
-        None where no path has room. Both servers must differ.
+        None if no path has room. The two servers must differ.
     """
     need = gbps - ROOM
     one, other = centre.access_links[:, server], centre.access_links[:, master]

@@ -1,4 +1,4 @@
-"""What servers and switches draw: tables 3.1, 3.2 and 4.1 of the thesis, equations 4.1 and 4.2."""
+"""Power of servers and switches: tables 3.1, 3.2 and 4.1 of the thesis, equations 4.1 and 4.2."""
 
 from __future__ import annotations
 

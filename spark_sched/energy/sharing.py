@@ -1,4 +1,4 @@
-"""Processor sharing: how far the tasks of each server are (§4.2.5)."""
+"""Processor sharing: the progress of the tasks of each server (§4.2.5)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _DONE = 1e-6
 
 
 class SharedServers:
-    """Servers whose tasks get the CPU they ask for and equal parts of what is left over.
+    """Servers whose tasks get the CPU that they request and equal parts of the remainder.
 
     This is the reading of §4.2.5 under which all its sentences hold: a task of 0.5 alone on a server of 1
     runs twice as fast as in the trace, two of them as fast as there; the excess capacity decides; and no task
     takes longer than in the trace. Equal parts of the whole capacity would break the last one.
 
     Attributes:
-        generation: counts what happened to each server, so that ends reckoned before are known to be void.
+        generation: counts the changes of each server, so that ends computed before a change can be discarded.
         wake_at_s: when each server is on; tasks do not progress before. Shape (H,).
     """
 
@@ -42,7 +42,7 @@ class SharedServers:
         self.wake_at_s: Ints = np.zeros(count, dtype=np.int64)
 
     def settle(self, server: int, now_s: int) -> None:
-        """What its tasks have done until now; before anybody comes or goes."""
+        """Update the progress of its tasks until now; call this before a task arrives or leaves."""
         since = max(self._settled_s[server], int(self.wake_at_s[server]))
         self._settled_s[server] = now_s
         members = self._members[server]
@@ -53,11 +53,11 @@ class SharedServers:
                 left[task] -= passed * (cpu[task] + excess)
 
     def add(self, server: int, task: int) -> None:
-        """A task comes; `settle` first."""
+        """Add a task; call `settle` first."""
         self._members[server].append(task)
 
     def finished(self, server: int, now_s: int) -> list[int]:
-        """Tasks that are done; they are no longer there."""
+        """Remove and return the finished tasks."""
         self.settle(server, now_s)
         left = self._left
         done = [task for task in self._members[server] if left[task] <= _DONE]
@@ -66,9 +66,9 @@ class SharedServers:
         return done
 
     def next_end_s(self, server: int, now_s: int) -> int | None:
-        """The slot at whose beginning the next of its tasks is done, as things are; None without tasks.
+        """The slot at whose beginning the next of its tasks is done, if nothing changes; None without tasks.
 
-        Ends given for this server before are void from now on.
+        Ends returned for this server before are no longer valid.
         """
         self.generation[server] += 1
         members = self._members[server]

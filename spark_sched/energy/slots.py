@@ -1,4 +1,4 @@
-"""Chapter 3: tasks scheduled in slots, each for as long as it takes in the trace."""
+"""Chapter 3: tasks scheduled in slots, each for its duration in the trace."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ def simulate_slots(
     """Run the tasks under a scheduler from second 0 to ``horizon_s`` (figures 3.3 and 3.4).
 
     A task holds CPU, memory and ``memory`` Gbps on its path (§3.4: μ = α^m Gbps) for its duration, rounded up
-    to slots. Servers start at once; waking them up costs energy alone (§3.1.2). Tasks without room wait.
+    to slots. Servers start at once; waking them up costs energy alone (§3.1.2). Tasks for which there is no
+    room wait.
 
     Raises:
         BadInputError: a slot is shorter than a second, or the horizon than a slot.

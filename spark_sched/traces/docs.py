@@ -1,4 +1,4 @@
-"""The part of docs/reference/traces.md that is made from the columns' declarations."""
+"""The part of docs/reference/traces.md that is generated from the declarations of the columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ END = "<!-- made from the declarations: end -->"
 
 def generated_section() -> str:
     """Formats and columns as Markdown tables, with the markers around them."""
-    parts = [BEGIN, "", "## Formats", "", "| `--format` | what |", "|---|---|"]
+    parts = [BEGIN, "", "## Formats", "", "| `--format` | input |", "|---|---|"]
     parts += [f"| `{name}` | {reader.title} |" for name, reader in sorted(FORMATS.items())]
     for table, columns in TABLES.items():
         parts += ["", f"## Table `{table}`", ""]
-        parts += ["| column | type | unit | null | what |", "|---|---|---|---|---|"]
+        parts += ["| column | type | unit | null | meaning |", "|---|---|---|---|---|"]
         parts += [
             f"| `{c.name}` | {c.type} | {c.unit} | {'yes' if c.nullable else ''} | {c.doc} |" for c in columns
         ]
@@ -24,7 +24,7 @@ def generated_section() -> str:
 
 
 def with_section(page: str) -> str:
-    """``page`` with its generated section made anew; raises ValueError if it has no markers."""
+    """``page`` with its section generated again. Raises ValueError if it has no markers."""
     before, found, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (found and end):

@@ -1,4 +1,4 @@
-"""Rows of one job that stand anywhere in a file, brought together in bounded memory."""
+"""Groups the rows of each job, wherever they are in a file, in bounded memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job at a time, as readers and generators produce it, and its way into columnar chunks."""
+"""One job at a time, as readers and generators produce it, and its conversion to columnar chunks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHUNK_JOBS = 20_000
 class TaskRows:
     """Task attempts of one stage, column by column (one list entry per attempt).
 
-    ``locality`` is how near its input an attempt ran, in the source's own word; no table has it.
+    ``locality`` is the locality of an attempt, in the source's own word; it is not in the tables.
     """
 
     task: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ class TaskRows:
 class StageRecord:
     """A stage; the fields are the columns of `model.STAGE_COLUMNS`, and ``part``.
 
-    ``part`` is the source's own number of what submitted it (Spark: the Spark job); no table has it.
+    ``part`` is the source's own number of its submitter (Spark: the Spark job); it is not in the tables.
     """
 
     tasks: int | None
@@ -116,7 +116,8 @@ class JobRecord:
     features: dict[str, str] | None = None
 
     def problem(self) -> str | None:
-        """Why this cannot be a job (one clause), or None. Readers count such a job as bad input."""
+        """The reason why this is not a valid job (one clause), or None. Readers count such a job as bad
+        input."""
         if self.outcome not in OUTCOMES or self.demand not in DEMANDS:
             return f"outcome {self.outcome!r} or demand {self.demand!r} is unknown"
         for label, value in (("runtime", self.runtime_s), ("estimate", self.estimate_s)):
@@ -145,7 +146,7 @@ class JobRecord:
 
 
 def widest(stages: Iterable[StageRecord]) -> int | None:
-    """Slots of a malleable job: tasks of its widest stage; None where no stage says."""
+    """Slots of a malleable job: tasks of its widest stage; None if no stage has a number of tasks."""
     return max((stage.tasks for stage in stages if stage.tasks is not None), default=None)
 
 

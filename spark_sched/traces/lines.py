@@ -1,4 +1,4 @@
-"""Lines of plain, gzip and zstd files in bounded memory, with damage told apart from a missing end."""
+"""Lines of plain, gzip and zstd files in bounded memory, distinguishing damage from a missing end."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _FOREIGN = {
 
 
 class Truncated(Exception):
-    """The compressed data stops before its end; what was read before is sound."""
+    """The compressed data stops before its end; everything read before is valid."""
 
 
 def compression(path: Path) -> str:
-    """``plain``, ``gzip`` or ``zstd`` by the file's first bytes; refuses other compressions by name.
+    """``plain``, ``gzip`` or ``zstd`` by the file's first bytes; rejects other compressions by name.
 
     Raises:
-        BadInputError: the file cannot be read, or is compressed in a way nothing here unpacks.
+        BadInputError: the file cannot be read, or has an unsupported compression.
     """
     head = read_head(path, 8)
     if head.startswith(_GZIP):
@@ -135,7 +135,7 @@ def _check_gzip(path: Path) -> None:
             why = str(error)
     if why:
         raise BadInputError(
-            f"{path} is a damaged gzip file ({why}), so that none of its rows can be trusted: copy it again"
+            f"{path} is a damaged gzip file ({why}), so none of its rows can be trusted: copy it again"
         )
 
 
@@ -165,7 +165,7 @@ def _unzstd(path: Path, file: BinaryIO, progress: Progress | None) -> Iterator[b
 
 
 class _Counting:
-    """A file that tells how much was read; only what Arrow asks of a Python file."""
+    """A file that reports the bytes read; it has only the methods that Arrow needs."""
 
     def __init__(self, file: BinaryIO, progress: Progress | None) -> None:
         self._file = file
@@ -182,10 +182,10 @@ class _Counting:
 
 
 def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
-    """``(number from 1, line without its end)`` of a text file, empty lines left out.
+    """``(number from 1, line without its end)`` of a text file, without empty lines.
 
-    A file whose compressed data stops early gives its whole lines, then one counted bad row; a last line
-    without a newline is given out, because many writers leave it off.
+    A file whose compressed data stops early gives its whole lines, then one counted bad row. A last line
+    without a newline is valid, because many writers omit it.
 
     Raises:
         BadInputError: unreadable or damaged file, or a line of more than `MAX_LINE_BYTES`.

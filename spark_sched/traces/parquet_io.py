@@ -44,7 +44,7 @@ def write_trace(trace: Trace, path: Path | str) -> None:
 
 
 def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[[], TraceMeta]) -> int:
-    """Write chunks as they come, one row group each; ``meta`` is asked after the last one. Returns the jobs
+    """Write chunks as they come, one row group each; ``meta`` is called after the last one. Returns the jobs
     written.
 
     Raises:
@@ -75,7 +75,7 @@ def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[
 
 
 def read_meta(path: Path) -> TraceMeta:
-    """Raises `BadInputError` for a damaged file, or one that is no trace."""
+    """Raises `BadInputError` if the file is damaged or is not a trace."""
     try:
         found = (pq.read_metadata(path).metadata or {}).get(META_KEY)
     except _DAMAGE as error:
@@ -84,7 +84,7 @@ def read_meta(path: Path) -> TraceMeta:
         ) from None
     if found is None:
         raise BadInputError(
-            f"{path} is Parquet but no trace of this project: make one with 'spark-sched trace convert'"
+            f"{path} is Parquet but not a trace of this project: make one with 'spark-sched trace convert'"
         )
     try:
         return TraceMeta.from_json(found.decode())
@@ -97,7 +97,8 @@ def read_meta(path: Path) -> TraceMeta:
 def read_chunks(
     path: Path, *, jobs: int = 20_000, progress: Callable[[int], None] | None = None
 ) -> Iterator[TraceChunk]:
-    """Chunks of at most ``jobs`` jobs; ``progress`` is told the file's bytes in proportion to the jobs read.
+    """Chunks of at most ``jobs`` jobs; ``progress`` is called with the file's bytes in proportion to the
+    jobs read.
 
     Raises:
         BadInputError: the file is damaged.

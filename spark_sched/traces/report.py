@@ -1,4 +1,4 @@
-"""What a reader could not use: counted, with the first few shown by file and line."""
+"""The rows that a reader could not use: their count, and the first few with file and line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _TEXT = 80
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that was left out: where (line numbers start at 1), why, and the beginning of its text."""
+    """A row that was skipped: its place (line numbers start at 1), the reason, and the beginning of its
+    text."""
 
     file: str
     line: int
@@ -27,10 +28,10 @@ class BadRow:
 
 @dataclass
 class ReadReport:
-    """How reading went so far; complete once the reader's chunks are used up.
+    """The state of reading so far; complete when all chunks of the reader have been consumed.
 
-    ``rows`` counts rows looked at, ``bad_rows`` those left out as unreadable, ``notes`` what was left out on
-    purpose (by reason), ``truncated`` files whose end is missing.
+    ``rows`` counts rows read, ``bad_rows`` unreadable rows, ``notes`` rows skipped deliberately (by
+    reason); ``truncated`` lists files whose end is missing.
     """
 
     rows: int = 0

@@ -1,5 +1,5 @@
-"""What the papers print about a trace: runtimes, variation by user and by resources, variation within jobs,
-bursts.
+"""Statistics of a trace that the papers print: runtimes, variation by user and by resources, variation
+within jobs, bursts.
 
 3Sigma fig. 2 (runtime distribution, CoV of runtimes by user and by resources requested), the slot-reservation
 paper §IV-B and SLearn (variation of task durations within a stage), the thesis' table 9.2 (arrivals).
@@ -103,10 +103,10 @@ class _Groups:
 
 
 class TraceStats:
-    """Add chunks, then ask for `result`. Keeps a few numbers per job, none per task.
+    """Add chunks, then call `result`. Keeps a few numbers per job, none per task.
 
     Runtimes count jobs that finished, or of which the source knows the runtime but not the outcome; those of
-    failed and killed jobs are cut short. Runtimes of 0 s are left out of variation.
+    failed and killed jobs are truncated. Variation excludes runtimes of 0 s.
     """
 
     def __init__(self) -> None:
@@ -188,7 +188,7 @@ class TraceStats:
         self._columns["work"].append(np.bincount(stage_job, work, len(job)).astype(float))
 
     def result(self) -> dict[str, Any]:
-        """One JSON-ready object; what the trace cannot tell is null."""
+        """One JSON-ready object; a value that the trace does not contain is null."""
         columns = {name: _joined(parts) for name, parts in self._columns.items()}
         span_s = float(columns["submit"].max() - columns["submit"].min()) if len(columns["submit"]) else None
         within = _joined(self._within)

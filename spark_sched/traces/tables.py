@@ -1,8 +1,8 @@
 """The one columnar form of every workload: a table of jobs, one of stages, one of task attempts.
 
-Whatever the source did not record is null; nothing is filled in. A consumer that needs a value (an arrival
-time, a duration) must say what it does with jobs that have none. Tables are joined by the numbers ``job`` and
-``stage``.
+A value that the source did not record is null; nothing is filled in. A consumer that needs a value (an
+arrival time, a duration) must state what it does with jobs that have none. Tables are joined by the numbers
+``job`` and ``stage``.
 
 Times are seconds since the trace's own zero (``TraceMeta.origin_epoch_ms`` says when that was, if known).
 """
@@ -27,7 +27,7 @@ DEMANDS = ("gang", "malleable")
 
 
 class Column(NamedTuple):
-    """One documented column: its name, its type, its unit (``""``: none) and what it says."""
+    """One documented column: its name, type, unit (``""``: none) and meaning."""
 
     name: str
     type: pa.DataType
@@ -123,7 +123,7 @@ class Machine:
     """A machine or executor of the source's own cluster, over one span of time.
 
     ``slots`` is null where the source has none; ``cpus`` and ``memory`` are in the trace's units. ``added_s``
-    null: it was there before the source begins; ``removed_s`` null: it stayed to the end.
+    null: it existed before the source begins; ``removed_s`` null: it existed until the end.
     """
 
     machine: str
@@ -137,7 +137,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class TraceMeta:
-    """What holds for the whole trace: where it is from, its units, and what is known to be wrong with it."""
+    """Metadata of the whole trace: its source, its units, and its known defects."""
 
     format: str
     source: str = ""
@@ -153,7 +153,7 @@ class TraceMeta:
 
     @classmethod
     def from_json(cls, text: str) -> TraceMeta:
-        """The meta data that `to_json` wrote; raises `BadInputError` for another schema version."""
+        """The metadata that `to_json` wrote; raises `BadInputError` for another schema version."""
         raw = json.loads(text)
         version = raw.pop("schema", None)
         if version != SCHEMA_VERSION:

@@ -1,5 +1,5 @@
-"""Traces made of traces: other arrivals, other columns, some of the jobs, several traces in one, Pareto
-tasks."""
+"""Transformations of traces: other arrivals, other columns, a selection of jobs, several traces in one,
+Pareto tasks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_columns(trace: Trace, **columns: Any) -> Trace:
 
 def with_arrivals(trace: Trace, submit_s: npt.NDArray[np.float64]) -> Trace:
     """Other submission times (seconds, one per job); deadlines move along. What the source's own run recorded
-    (starts and ends of jobs, stages and tasks) no longer means anything and becomes null; durations and
+    (starts and ends of jobs, stages and tasks) is no longer valid and becomes null; durations and
     delays stay.
     """
     old_s = trace.jobs.column("submit_s").to_numpy()
@@ -71,7 +71,7 @@ def with_arrivals(trace: Trace, submit_s: npt.NDArray[np.float64]) -> Trace:
 
 
 def take(trace: Trace, jobs: Sequence[int] | Ints) -> Trace:
-    """The jobs at these rows, in this order, numbered anew; a row may be taken several times (its later
+    """The jobs at these rows, in this order, renumbered; a row may be taken several times (its later
     ``source_id`` then gets ``#2``, ``#3``, …)."""
     rows = np.asarray(jobs, dtype=np.int64)
     if len(rows) and not (rows.min() >= 0 and rows.max() < trace.jobs.num_rows):
@@ -98,7 +98,7 @@ def take(trace: Trace, jobs: Sequence[int] | Ints) -> Trace:
 
 
 def by_submission(trace: Trace) -> Trace:
-    """The jobs in the order of their submission (ties: as they were); jobs without one come last."""
+    """The jobs in the order of their submission (ties keep their order); jobs without one come last."""
     submit_s = trace.jobs.column("submit_s").to_numpy()
     return take(trace, np.argsort(submit_s, kind="stable"))
 
@@ -107,7 +107,7 @@ def complete(trace: Trace) -> Trace:
     """Only jobs that a simulator can run: submitted at a known time, with stages, all with tasks and
     durations.
 
-    What is left out is named in the notes of the meta data, by number.
+    The notes of the metadata count the jobs that were dropped.
     """
     jobs = trace.jobs.column("job").to_numpy()
     known = ~np.isnan(trace.jobs.column("submit_s").to_numpy())
@@ -122,7 +122,7 @@ def complete(trace: Trace) -> Trace:
     return (
         chosen
         if not left_out
-        else chosen.with_note(f"{left_out} jobs without arrival, stages or durations left out")
+        else chosen.with_note(f"{left_out} jobs without arrival, stages or durations dropped")
     )
 
 

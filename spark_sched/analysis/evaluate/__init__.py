@@ -1,1 +1,1 @@
-"""How well predictors do on a trace."""
+"""The accuracy of predictors on a trace."""

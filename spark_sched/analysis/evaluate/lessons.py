@@ -1,4 +1,5 @@
-"""Runtimes of a trace or an event log as lessons for a history, in the order in which jobs came and ended."""
+"""Runtimes of a trace or an event log as lessons for a history, in the order in which jobs arrived and
+ended."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ __all__ = ["fingerprint", "lessons_of"]
 def lessons_of(
     jobs: Sequence[TraceJob], predictor: ThreeSigmaPredict, progress: Callable[[int, int], None] | None = None
 ) -> list[Lesson]:
-    """What the jobs teach that finished; ``predictor`` has taken it in afterwards.
+    """The lessons of the jobs that finished; afterwards ``predictor`` has learned them.
 
     Args:
         jobs: by submission.
-        predictor: the history so far: it guesses before it learns, so that its experts are judged.
+        predictor: the history so far. It predicts before it learns, so that its experts can be judged.
         progress: ``progress(events done, events)``, now and then.
     """
     events = in_order(jobs)

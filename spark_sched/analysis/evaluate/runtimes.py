@@ -1,5 +1,5 @@
-"""How well runtimes are predicted on a trace: jobs come and end in the order they did, nothing is known
-early."""
+"""The accuracy of runtime predictions on a trace. Jobs arrive and end in their recorded order; nothing is
+known early."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _APPLICATION = ("app_name", "executable")
 
 @dataclass(frozen=True, slots=True)
 class TraceJob:
-    """One job of a trace: what was known when it was submitted, and what became of it."""
+    """One job of a trace: its attributes at submission, and its outcome."""
 
     attributes: JobAttributes
     submit_s: float
@@ -42,7 +42,7 @@ class TraceJob:
 
 
 def jobs_with_runtimes(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> Iterator[TraceJob]:
-    """The jobs of a trace that came while it was recorded; ``left_out`` counts the others by reason."""
+    """The jobs of a trace that arrived while it was recorded; ``left_out`` counts the others by reason."""
     for chunk in chunks:
         for row in chunk.jobs.to_pylist():
             if row["submit_s"] is None:
@@ -97,13 +97,13 @@ def evaluate(
 ) -> dict[str, Any]:
     """Predict every job when it is submitted, learn it when it ends, score the second half.
 
-    At one instant ends come first. Scored are jobs of the second half (by submission) that finished; a job
-    without an answer counts as off.
+    At one instant ends come first. The score covers finished jobs of the second half (by submission); a job
+    without a prediction counts as off.
 
     Args:
         progress: ``progress(events done, events)``, now and then.
         predictor: a new one if not given.
-        clock_s: for the times in the result, which tell nothing about accuracy.
+        clock_s: for the times in the result, which do not affect accuracy.
 
     Returns:
         What docs/explanation/prediction.md explains, ready for JSON.
@@ -156,7 +156,7 @@ def evaluate(
 def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:
     """(number of the job, whether it comes) in the order of time, from jobs by submission.
 
-    At one instant ends come first, but no job ends before it came.
+    At one instant ends come first, but no job ends before its arrival.
     """
     keyed: list[tuple[float, int, int]] = []
     for number, job in enumerate(jobs):

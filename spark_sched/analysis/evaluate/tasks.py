@@ -1,5 +1,5 @@
-"""How well jobs are sized by pilots, by history and by both, on any trace whose tasks were measured (SLearn
-§4.2, §4.3, tables 4 and 7, figure 2)."""
+"""The accuracy of job sizes estimated from pilots, from history and from both, on any trace with task
+durations (SLearn §4.2, §4.3, tables 4 and 7, figure 2)."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class MeasuredJob:
 def measured_jobs(chunks: Iterable[TraceChunk]) -> list[MeasuredJob]:
     """The jobs of a trace whose tasks have durations, by submission; a task counts by its finished attempt.
 
-    Jobs without arrival come at 0, in the order of the trace; jobs with a stage none of whose tasks finished
-    are left out.
+    Jobs without an arrival time arrive at 0, in the order of the trace. Jobs with a stage of which no task
+    finished are skipped.
     """
     found: list[MeasuredJob] = []
     for chunk in chunks:
@@ -135,7 +135,7 @@ def covs(history: Sequence[MeasuredJob], jobs: Sequence[MeasuredJob], days: floa
     """Table 4: how much first stages' mean task times vary over time and over space, job by job.
 
     Over time: the least CoV, over the six features, of the means of jobs of the last ``days`` days with the
-    same value. Over space: CoV of the job's task times over sqrt(0.03 tasks); jobs of one task are left out.
+    same value. Over space: CoV of the job's task times over sqrt(0.03 tasks); jobs of one task are excluded.
     """
     past: dict[tuple[str, str], _Means] = {}
     over_time, over_space = [], []

@@ -1,4 +1,4 @@
-"""Replay a Spark event log: what happened, simulated again, and what other policies would have made of it."""
+"""Replay a Spark event log: the recorded run simulated again, and under other policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to schedule a recorded application: as it ran, and as the question has it."""
+"""Ways to schedule a recorded application: as it ran, and as the question requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Question:
             ``reservation`` for a stock application.
         settings: ``spark.sched.*`` properties over the recorded ones.
         priorities: (pattern of a job's name or key, priority), later ones win.
-        predictor: what the policies may know of jobs, as in experiments.
+        predictor: what the policies know about jobs, as in experiments.
         pools: of the recorded run in FAIR mode; None: from the allocation file that the log names, if it is
             there.
         one_by_one: see `build_model`.
@@ -77,7 +77,7 @@ class ReplayArm:
 def as_it_ran(
     recorded: Recorded, model: Model, pools: Mapping[str, Pool] | None
 ) -> tuple[ReplayArm, list[str]]:
-    """The arm that really ran, and what is not known of it, in sentences."""
+    """The arm that really ran, and sentences about what the log does not show of it."""
     if recorded.attached:
         name = validate(recorded.settings)[keys.PLANNER_POLICY]
         if name not in available():
@@ -101,7 +101,7 @@ def as_it_ran(
 
 
 def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:
-    """The arms that the question names; none if it asks for nothing but the replay."""
+    """The arms that the question names; none if it requests only the replay."""
     names = question.policies
     if not names and (question.settings or question.priorities):
         names = ("reservation",)
@@ -135,7 +135,7 @@ def _marked(first: JobSpec, priorities: Sequence[tuple[str, int]]) -> JobSpec:
 
 
 def matches(job: JobSpec, pattern: str) -> bool:
-    """Whether a pattern means the job: by its name, its key, or its key without the kind in front."""
+    """Whether a pattern matches the job: by its name, its key, or its key without the kind in front."""
     key = job.key.rsplit("/", 1)[-1]
     return any(fnmatchcase(text, pattern) for text in (job.name, key, key.partition("-")[2]))
 

@@ -1,8 +1,8 @@
-"""Over which span of time an executor took tasks, which is not all the time that the log shows it.
+"""The span of time in which an executor accepted tasks, which may be shorter than its span in the log.
 
 Spark launches nothing on an executor that it excluded or is about to remove, that is of another resource
 profile, or whose plugins are not up, and the log does not say so. An executor that got none of the tasks of a
-stage that had to wait for slots was not there for it.
+stage that had to wait for slots was not available to it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ def available_executors(
 ) -> list[Machine]:
     """The executors over the spans in which they took tasks.
 
-    One that was idle throughout a wait before its first task comes with that task; one that was idle
-    throughout a wait after its last task goes with it; one without a task was never there.
+    An executor that was idle throughout a wait before its first task becomes available with that task. One
+    that was idle throughout a wait after its last task is unavailable from that task's end. One without a
+    task was never available.
     """
     ordered = sorted(waits)
     begins = [wait.begin_ms for wait in ordered]

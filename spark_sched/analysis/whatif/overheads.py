@@ -1,12 +1,12 @@
-"""What Spark itself takes between tasks and before stages, learned from the log that is replayed.
+"""Spark's own time between tasks and before stages, learned from the log that is replayed.
 
 Three times are learned, none of them fitted to a job's completion time:
 
 * *turnaround*: from a task's recorded end to the next launch on its slot while tasks wait. Spark notes a
-  task's end only after its result was fetched, when the slot may already run the next task, so that it is
+  task's end only after its result was fetched, when the slot may already run the next task, so this time is
   often below zero.
-* *launch*: from a stage's submission to its first launch, for as long as a slot stood free for it. What a
-  stage waited for slots is no overhead: the simulation makes that anew.
+* *launch*: from a stage's submission to its first launch, while a slot was free for it. The time that a
+  stage waited for slots is not an overhead: the simulation computes it.
 * *driver*: from the end of a stage's parents to its submission, and from a job's last task to its end: the
   driver's own code, which runs between stages and Spark jobs.
 """
@@ -41,7 +41,7 @@ class Launch:
 
 
 def turnaround_ms(launches: Iterable[Launch], slots: Mapping[str, int]) -> float:
-    """Mean time from a task's recorded end to the next launch on its slot, in ms; 0 where too few are seen.
+    """Mean time from a task's recorded end to the next launch on its slot, in ms; 0 if there are too few.
 
     With s slots, the i-th launch on an executor needs i - s ends before it: it is matched with that many-th
     end there. Only pairs within one stage that had been submitted before that end count: between two stages a
@@ -100,5 +100,5 @@ class Occupancy:
 
 
 def usual_ms(measured: Sequence[int]) -> int:
-    """The median of measured launch times; 0 where there is none."""
+    """The median of measured launch times; 0 if there is none."""
     return round(statistics.median(measured)) if measured else 0

@@ -1,4 +1,4 @@
-"""What a Spark event log says about one application: its jobs, its executors and how it was scheduled."""
+"""One application as recorded in a Spark event log: its jobs, its executors and how it was scheduled."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Recorded:
     Attributes:
         log: what was given.
         app, version: its id and Spark's version, where the log has them.
-        jobs: in the order of submission, those without an end too.
+        jobs: in the order of submission, including those without an end.
         executors: name, slots and span of time; from the tasks where the log does not list them.
-        attached: it ran under this project's scheduler.
+        attached: whether it ran under this project's scheduler.
         mode: Spark's own order: ``FIFO`` or ``FAIR``.
         locality_wait_ms: how long a task waits for a slot near its input.
         settings: the ``spark.sched.*`` properties that say how it scheduled.
         allocation_file: where its FAIR pools were declared; empty: nowhere.
-        notes: what the reader had to leave out, with counts.
+        notes: what the reader skipped, with counts.
     """
 
     log: Path
@@ -91,14 +91,14 @@ def logs_under(path: Path) -> list[Path]:
     Raises BadInputError where there is none.
     """
     if not path.exists():
-        raise BadInputError(f"{path} is not there: give a Spark event log, or a folder of them")
+        raise BadInputError(f"{path} does not exist: give a Spark event log, or a folder of them")
     if path.is_file():
         return [path]
     found = list(_logs_in(path))
     if not found:
         raise BadInputError(
-            f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a folder of "
-            "them"
+            f"{path} contains no Spark event log: give an event log, an eventlog_v2_* directory or a folder "
+            "of them"
         )
     return found
 
@@ -116,7 +116,7 @@ def _logs_in(folder: Path) -> Iterator[Path]:
 def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     """The application of one event log (plain, compressed, or a rolling directory).
 
-    Raises BadInputError for what is no event log, is damaged, or has no job with a task in it.
+    Raises BadInputError if it is not an event log, is damaged, or has no job with a task.
     """
     reader = open_trace(path, progress=progress)
     if not isinstance(reader, SparkEventLogReader):
@@ -129,9 +129,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         else:
             notes["jobs without a task"] += 1
     if not jobs:
-        raise BadInputError(
-            f"{path} has no job with a task in it: record one with spark.eventLog.enabled=true"
-        )
+        raise BadInputError(f"{path} has no job with a task: record one with spark.eventLog.enabled=true")
     if reader.report.bad_rows:
         notes["lines of the log that cannot be read"] += reader.report.bad_rows
     notes.update(reader.report.notes)
@@ -183,7 +181,8 @@ def attempts_of(stage: StageRecord) -> list[Attempt]:
 
 
 def read_pools(path: Path) -> dict[str, Pool]:
-    """Pools by name from an allocation file of Spark's fair scheduler. Raises BadInputError if it is none."""
+    """Pools by name from an allocation file of Spark's fair scheduler. Raises BadInputError if it is not
+    such a file."""
     try:
         root = ElementTree.parse(path).getroot()
         return {

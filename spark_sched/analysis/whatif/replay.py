@@ -1,4 +1,4 @@
-"""The answer: a replay of what happened with its error first, then what the other ways would have given."""
+"""The answer: the replay of the recorded run with its error, then the results of the other arms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_sched.sim import JobSpec, Result, simulate
 
 __all__ = ["NEAR", "answer"]
 
-#: A replayed job this near to the real one counts as right.
+#: A replayed job within this share of the recorded time counts as right.
 NEAR = 0.10
 
 #: Told the arm's name and the number of jobs that ended.
@@ -27,11 +27,11 @@ def answer(recorded: Recorded, question: Question, progress: Progress | None = N
     """One application's document: ``replay`` (the error), ``arms`` (jobs and sums each), ``answer`` (words).
 
     ``arms[0]`` is the replay as it ran. ``jct_s`` counts from a job's submission to its end, as
-    ``real_jct_s`` does; jobs that the log shows no end of have none of the latter and are in no mean. Times
-    are seconds since the application's start.
+    ``real_jct_s`` does; jobs without an end in the log have no ``real_jct_s`` and are excluded from means.
+    Times are seconds since the application's start.
 
     Raises:
-        BadInputError: a wrong policy or setting, or a pattern that means no job.
+        BadInputError: a wrong policy or setting, or a pattern that matches no job.
     """
     question.check()
     model = build_model(recorded, one_by_one=question.one_by_one)
@@ -140,7 +140,7 @@ def _row(row: Mapping[str, Any], model: Model, pools: Mapping[str, str]) -> dict
 
 
 def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """How far the replay is from what happened, over jobs that ended in both."""
+    """The error of the replay, over jobs that ended in both."""
     compared = [row for row in rows if row["real_jct_s"] is not None]
     errors = [
         # A job that the replay never ends is as wrong as can be.

@@ -1,4 +1,4 @@
-"""One reproduction from names to files: what ``spark-sched reproduce`` does."""
+"""One reproduction, from names to files: the work of ``spark-sched reproduce``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["Request", "reproduce"]
 
 @dataclass(frozen=True)
 class Request:
-    """What to reproduce, as the command line gives it.
+    """The request, as given on the command line.
 
-    ``out`` is None where nothing is to be written or kept; ``runs`` is the number of seeds, None for the
-    paper's own, from ``first_seed`` on; ``workers`` is the number of processes.
+    ``out`` is None if nothing is written or kept; ``runs`` is the number of seeds from ``first_seed`` on,
+    None for the paper's default; ``workers`` is the number of processes.
     """
 
     paper: str
@@ -40,10 +40,10 @@ class Request:
 
 
 def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
-    """Run what the figures need and return them with their JSON document.
+    """Run the runs that the figures need, and return the figures with their JSON document.
 
-    With ``out``: report.html and results.json there, both whole, after everything is done; finished runs are
-    kept in its folder ``runs`` and taken from there next time. Raises BadInputError for an unknown paper or
+    With ``out``: report.html and results.json are written there at the end; finished runs are kept in its
+    folder ``runs`` and reused. Raises BadInputError for an unknown paper or
     figure and a folder that cannot be written.
     """
     paper = registry.load(request.paper)
@@ -85,10 +85,10 @@ def _check_folder(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInputError(
-            f"--out is {str(out)!r} but that folder cannot be made ({error.strerror}): name another"
+            f"--out is {str(out)!r} but that folder cannot be made ({error.strerror}): name another one"
         ) from None
     if not os.access(out, os.W_OK):
-        raise BadInputError(f"--out is {str(out)!r} but that folder cannot be written: name another")
+        raise BadInputError(f"--out is {str(out)!r} but that folder cannot be written: name another one")
 
 
 def _progress() -> Progress:
@@ -96,7 +96,7 @@ def _progress() -> Progress:
     from rich.text import Text
 
     class Left(ProgressColumn):
-        """The time that is left, from the first finished run on: runs are few and long."""
+        """The remaining time, from the first finished run on: runs are few and long."""
 
         def render(self, task: Task) -> Text:
             if task.finished or not task.completed or not task.elapsed or not task.total:

@@ -1,4 +1,4 @@
-"""What a reproduction is made of: runs, figures, papers, and the JSON document of their results."""
+"""The parts of a reproduction: runs, figures, papers, and the JSON document of their results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Results = Mapping["Run", Any]
 
 @dataclass(frozen=True)
 class Scale:
-    """How much to run: ``seeds`` one after the other, and shorter horizons if ``quick``."""
+    """The size of a reproduction: its ``seeds``, and shorter horizons if ``quick``."""
 
     quick: bool
     seeds: tuple[int, ...]
@@ -30,7 +30,7 @@ class Run:
     Attributes:
         function: ``module:name`` of a function of JSON values that returns a JSON value.
         arguments: its keyword arguments as JSON text, keys sorted, so that equal runs are equal and shared.
-        weight: its cost beside that of others, for the time that is left.
+        weight: its cost relative to others, for the remaining time.
     """
 
     function: str
@@ -60,9 +60,9 @@ class Value:
     Attributes:
         name: what it is, unique in its figure, such as ``jct_reduction_alpha_1_6``.
         unit: such as ``%`` or ``s``; empty for a ratio or a probability.
-        paper: the paper's number or bound; None where its text gives none.
-        ours: ours; None where nothing could be measured.
-        ci95: bounds of ours with 95 % confidence; None where it has no spread or too few runs.
+        paper: the paper's number or bound; None if its text gives none.
+        ours: this project's; None if nothing could be measured.
+        ci95: its 95 % confidence interval; None if it has no spread or too few runs.
         runs: independent runs (seeds) behind it; for a formula's value 1.
     """
 
@@ -92,7 +92,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of ours: ``rows`` are a table (column name to cell), ``notes`` what differs and why."""
+    """A figure of this project: ``rows`` are a table (column name to cell), ``notes`` explain differences."""
 
     id: str
     title: str
@@ -129,7 +129,7 @@ class Paper:
 
 
 def document(paper: str, figures: Sequence[Figure]) -> dict[str, Any]:
-    """The JSON document: names and nesting are fixed, scripts rely on them."""
+    """The JSON document. Its names and nesting are stable, because scripts depend on them."""
     return {
         "paper": paper,
         "figures": [

@@ -1,4 +1,4 @@
-"""Which papers can be reproduced: one line each."""
+"""The papers that can be reproduced, one line each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAPERS: Mapping[str, str] = {
 
 
 def load(name: str) -> Paper:
-    """The paper of that name. Raises BadInputError for a name that is none."""
+    """The paper of that name. Raises BadInputError for an unknown name."""
     if name not in PAPERS:
         raise BadInputError(
             f"PAPER is {name!r}{did_you_mean(name, PAPERS)} but must be one of {', '.join(PAPERS)}"
@@ -34,9 +34,10 @@ def load(name: str) -> Paper:
 
 
 def choose(paper: Paper, names: Sequence[str]) -> list[FigureSpec]:
-    """The figures of those names (``fig10``, also ``10``) in the paper's order; all where none is named.
+    """The figures of those names (``fig10``, also ``10``) in the paper's order; all of them if no name is
+    given.
 
-    Raises BadInputError for a name that is none.
+    Raises BadInputError for an unknown name.
     """
     known = {figure.id: figure for figure in paper.figures}
     wanted = set()

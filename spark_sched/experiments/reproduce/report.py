@@ -1,4 +1,4 @@
-"""Tables for the terminal and an HTML page that needs nothing else."""
+"""Tables for the terminal and a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def number(value: object) -> str:
 
 
 def scale_line(scale: Scale) -> str:
-    """How much was run, in words."""
+    """The size of the reproduction as a sentence."""
     seeds = ", ".join(map(str, scale.seeds))
     size = "Quick: fewer seeds and shorter horizons than the full figures. " if scale.quick else ""
     return f"{size}Seed{'s' * (len(scale.seeds) > 1)} {seeds}."

@@ -1,4 +1,4 @@
-"""Doing the runs: once each, in several processes, with what is done kept for the next time."""
+"""Executes each run once, in several processes, and keeps finished runs for the next time."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Done = Callable[[Run, bool], None]
 
 
 class Store:
-    """Results of runs as files of a folder, each whole or not there, under the code that made them.
+    """Results of runs as files in a folder, written atomically, by the version of the code that made them.
 
-    A result is taken again only by the very same source files of this package, so that a change can never
-    show an old number.
+    A result is reused only if the source files of this package are the same, so a change of the code can
+    never show an old number.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +40,7 @@ class Store:
             ) from None
 
     def get(self, run: Run) -> Any:
-        """The result, or None if it is not there or of no use."""
+        """The result, or None if it is missing or unusable."""
         try:
             entry = json.loads(self._path(run).read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -76,8 +76,8 @@ def execute(
 ) -> Results:
     """The results of ``runs``, each done once however often it is listed.
 
-    With one worker they run in this process, else in as many of their own. A stop (Ctrl-C) ends those; what
-    was done is in the store.
+    With one worker they run in this process, otherwise in that many processes. Ctrl-C ends these; finished
+    runs are in the store.
     """
     results: dict[Run, Any] = {}
     todo: list[Run] = []
@@ -123,5 +123,5 @@ def _at_once(runs: list[Run], workers: int) -> Iterator[tuple[Run, Any]]:
 
 
 def _quiet() -> None:
-    """Ctrl-C reaches every process of the terminal; only the first one shall speak."""
+    """Ctrl-C reaches every process of the terminal; only the first one prints a message."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Experiments: a cluster, a workload, arms (policy and knobs) and seeds, from one TOML file.
+"""Experiments: a cluster, a workload, arms (policy and settings) and seeds, from one TOML file.
 
 Every arm runs the same jobs for a seed, and copies draw the same durations, so that arms can be compared in
 pairs. ``docs/explanation/simulator.md`` lists the keys.
@@ -32,7 +32,7 @@ __all__ = ["Experiment", "SimulatedArm", "read_experiment"]
 
 @dataclass(frozen=True)
 class SimulatedArm:
-    """One way to schedule: what `spark_sched.sim.simulate` needs beside cluster, jobs and seed."""
+    """One way to schedule: the arguments of `spark_sched.sim.simulate` apart from cluster, jobs and seed."""
 
     name: str
     policy: str
@@ -47,9 +47,9 @@ class SimulatedArm:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to run; each (arm, seed) is a run of its own, in any order and anywhere.
+    """The runs of an experiment: one per (arm, seed), in any order and on any machine.
 
-    ``parts`` of the workload are made anew for each seed by `jobs`.
+    `jobs` makes the ``parts`` of the workload for each seed.
     """
 
     name: str
@@ -60,7 +60,8 @@ class Experiment:
     until_ms: int | None
 
     def jobs(self, seed: int, left_out: Counter[str] | None = None) -> list[JobSpec]:
-        """The workload for a seed, in the order of submission; ``left_out`` counts what cannot be run."""
+        """The workload for a seed, in the order of submission; ``left_out`` counts the jobs that cannot be
+        run."""
         counter: Counter[str] = Counter() if left_out is None else left_out
         jobs = [job for number, part in enumerate(self.parts) for job in part.jobs((seed, number), counter)]
         jobs.sort(key=lambda job: (job.submit_ms, job.key))

@@ -1,4 +1,4 @@
-"""Reading an experiment's tables: a wrong key or value is one sentence with file, key, value and remedy."""
+"""Reads an experiment's tables. A wrong key or value gives one sentence with file, key, value and remedy."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 class Fields:
-    """One table of a TOML file. What was not asked for when `done` is called is refused as unknown.
+    """One table of a TOML file. `done` rejects every key that has not been read as unknown.
 
     Args:
-        file: named in every sentence.
+        file: named in every message.
         where: the table's own name, such as ``cluster`` or ``workload[0]``; empty for the file's top.
         table: its entries.
     """
@@ -32,7 +32,7 @@ class Fields:
         return f"{self.where}.{key}" if self.where else key
 
     def wrong(self, key: str, value: object, wanted: str) -> BadInputError:
-        """The sentence for a value that will not do."""
+        """The error for a wrong value."""
         return BadInputError(f"{self.file}: {self.name(key)} is {value!r} but must be {wanted}")
 
     def has(self, key: str) -> bool:
@@ -48,13 +48,13 @@ class Fields:
         if kind is float and type(value) is int:
             value = float(value)
         too_low = least is not None and isinstance(value, int | float) and not value >= least
-        # Exactly this kind: a flag is no number, though Python has it so.
+        # Exactly this type: a boolean is not a number, although Python treats it as one.
         if too_low or type(value) is not kind:
             raise self.wrong(key, value, wanted)
         return value
 
     def need(self, key: str, kind: type[T], wanted: str, *, least: float | None = None) -> T:
-        """As `get`, for a key that must be there."""
+        """As `get`, for a required key."""
         self._asked[key] = None
         if key not in self._table:
             raise BadInputError(f"{self.file}: {self.name(key)} is missing but must be {wanted}")
@@ -73,7 +73,7 @@ class Fields:
         return self.get(key, bool, default, "true or false")
 
     def choice(self, key: str, options: Iterable[str], default: str) -> str:
-        """One of ``options``; a slip gets a hint."""
+        """One of ``options``; a typing error gets a hint."""
         options = tuple(options)
         value = self.text(key, default)
         if value not in options:
@@ -98,7 +98,7 @@ class Fields:
         return value
 
     def table(self, key: str) -> Fields:
-        """A table inside this one; empty if it is not there."""
+        """A table inside this one; empty if it is missing."""
         return Fields(self.file, self.name(key), self.get(key, dict, {}, "a table"))
 
     def tables(self, key: str) -> list[Fields]:
@@ -109,12 +109,12 @@ class Fields:
         return [Fields(self.file, f"{self.name(key)}[{i}]", row) for i, row in enumerate(rows)]
 
     def rest(self) -> dict[str, Any]:
-        """All entries, whatever their keys: for names that are the user's own."""
+        """All entries with any keys, for names that the user chooses."""
         self._asked.update(dict.fromkeys(self._table))
         return dict(self._table)
 
     def done(self) -> None:
-        """Refuse unknown keys."""
+        """Reject unknown keys."""
         for key in self._table:
             if key not in self._asked:
                 hint = did_you_mean(key, self._asked)

@@ -1,4 +1,4 @@
-"""Results as files: Parquet for jobs and tasks, whole or not at all."""
+"""Results as files: Parquet for jobs and tasks, written atomically."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _TEXT = ("job", "name", "user", "class", "outcome", "node")
 
 
 def _typed(columns: Mapping[str, Sequence[Any]]) -> dict[str, pa.Array]:
-    """Columns with their types told, since one of nulls alone has none."""
+    """Columns with explicit types, since a column of nulls has none."""
     typed = {}
     for name, values in columns.items():
         text = name in _TEXT and not (name == "job" and "task" in columns)

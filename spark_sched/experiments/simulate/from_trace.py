@@ -1,4 +1,4 @@
-"""Jobs to simulate from a trace's tables, and what became of jobs that cannot be."""
+"""Jobs to simulate from a trace's tables, and a count of the jobs that cannot be simulated."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Row = dict[str, Any]
 def jobs_of_trace(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> list[JobSpec]:
     """The jobs of a trace in the order of their submission, the first one at 0.
 
-    A task takes what its finished attempt took (its longest one where none finished); tasks that were not
-    measured one by one take their stage's mean, and a job without stages is one stage of its slots for its
-    runtime. Copies are left out: the simulator makes its own. A job without arrival comes when it started,
-    or else at the beginning.
+    A task takes the time of its finished attempt, or of its longest one if none finished. Tasks that were
+    not measured separately take their stage's mean. A job without stages becomes one stage with its slots
+    and runtime. Copies are skipped: the simulator makes its own. A job without an arrival time arrives when
+    it started, or at the beginning if it has no start either.
 
     Args:
         chunks: of the trace (`Trace.chunks`, `TraceReader.chunks`).

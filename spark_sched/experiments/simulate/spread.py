@@ -1,4 +1,5 @@
-"""The runs of an experiment spread over a Spark cluster, a task per arm and seed: the same bytes as here."""
+"""The runs of an experiment spread over a Spark cluster, one task per arm and seed, with the same bytes as
+local runs."""
 
 from __future__ import annotations
 
@@ -42,16 +43,15 @@ class SpreadError(RuntimeError):
 
 
 def check_place(place: str) -> str | None:
-    """The master that ``--on`` means; None: the one that Spark's configuration names.
+    """The master that ``--on`` names; None: the one of Spark's configuration.
 
-    Raises BadInputError if it is none, if no master answers there, or if there is no Spark or Java to reach
-    it with.
+    Raises BadInputError if it is not a master, if no master answers there, or if there is no Spark or Java.
     """
     try:
         import pyspark  # noqa: F401
     except ImportError:
         raise BadInputError(
-            f"--on is {place!r} but pyspark is not installed: run pip install pyspark, or leave --on out"
+            f"--on is {place!r} but pyspark is not installed: run pip install pyspark, or omit --on"
         ) from None
     java_version(find_java())
     if place == CONFIGURED:

@@ -1,4 +1,4 @@
-"""A run in a few numbers: per class of jobs, with those that did not end counted and never dropped."""
+"""Summarizes a run per class of jobs. Jobs that did not end are counted, never dropped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["mean_over_runs", "summarize"]
 def summarize(result: Result) -> list[dict[str, Any]]:
     """One row per class of jobs (``class`` of the job, else its priority), then one for all.
 
-    ``jct_*_s`` and ``wait_mean_s`` are over jobs that ended: next to them stands how many did not.
+    ``jct_*_s`` and ``wait_mean_s`` are over jobs that ended; the number of the others is beside them.
     ``deadlines_missed`` counts jobs with a deadline that ended after it or not at all.
     """
     groups: dict[str, list[int]] = {}

@@ -91,7 +91,7 @@ def _trace(fields: Fields, folder: Path) -> Maker:
     path = folder / fields.need("trace", str, "the path of a trace or event log, in quotes")
     format = fields.text("format", "") or None
     if not path.exists():
-        raise fields.wrong("trace", str(path), "the path of a trace or event log that is there")
+        raise fields.wrong("trace", str(path), "the path of an existing trace or event log")
 
     def make(rng: np.random.Generator, left_out: Counter[str]) -> list[JobSpec]:
         reader = open_trace(path, format)

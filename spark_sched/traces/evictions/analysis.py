@@ -30,7 +30,7 @@ FAILURE_TOLERANCES_S = (0, 15, 30, 45)
 
 @dataclass(slots=True)
 class _Task:
-    """A task that has not left yet. Times in µs."""
+    """A task that has not left yet. Times are in µs."""
 
     priority: int
     submit_us: int
@@ -48,7 +48,7 @@ class _Task:
 
 @dataclass(slots=True)
 class _Waiting:
-    """An eviction that has no evictor yet."""
+    """An eviction whose evictor is not known yet."""
 
     time_us: int
     priority: int
@@ -56,7 +56,7 @@ class _Waiting:
 
 @dataclass(slots=True)
 class ClassTotals:
-    """What table 5.2 needs of one priority. Demands are sums over tasks that came and finished."""
+    """The values of table 5.2 for one priority. Demands are sums over tasks that arrived and finished."""
 
     tasks: int = 0
     evictions: int = 0
@@ -74,7 +74,7 @@ class ClassTotals:
 
 
 class EvictionAnalysis:
-    """Feeds on `Row`s. Memory: tasks that have not left, and evictions younger than the largest tolerance.
+    """Consumes `Row`s. Memory: tasks that have not left, and evictions younger than the largest tolerance.
 
     An eviction at t on machine m of a task of priority p may have several causes:
 
@@ -118,7 +118,7 @@ class EvictionAnalysis:
         self._now_us = -1
 
     def feed(self, rows: Iterable[Row]) -> None:
-        """Take in rows in time order."""
+        """Process rows in time order."""
         for row in rows:
             if row.time_us != self._now_us:
                 self._now_us = row.time_us
@@ -137,7 +137,7 @@ class EvictionAnalysis:
                 self._task_event(row)
 
     def finish(self) -> None:
-        """Count the tasks that are still there when the rows end."""
+        """Count the tasks that have not left when the rows end."""
         for task in self._tasks.values():
             self._left(task, finished=False)
         self._tasks.clear()
@@ -240,7 +240,7 @@ class EvictionAnalysis:
         self.pairs[(evictor, evicted)] += 1
 
     def _finished(self, task: _Task, now_us: int) -> None:
-        """§5.2.3: demands of tasks that came and departed in the window."""
+        """§5.2.3: demands of tasks that arrived and departed in the window."""
         if task.start_us <= 0 or task.submit_us <= 0:
             return
         span_s = (now_us - task.start_us) / 1e6

@@ -11,7 +11,7 @@ __all__ = ["summary"]
 
 
 def summary(found: EvictionAnalysis) -> dict[str, Any]:
-    """One document; shares are fractions of 1, None where the tables cannot say."""
+    """One document; shares are fractions of 1, None if the tables do not contain the value."""
     evicted = sum(totals.evicted_tasks for totals in found.classes.values())
     tasks = sum(totals.tasks for totals in found.classes.values())
     span_s = (found.last_us - found.first_us) / 1e6 if found.first_us is not None else 0.0

@@ -42,7 +42,7 @@ class Row(NamedTuple):
 
 
 class EvictionTables:
-    """A folder with ``task_events`` and, where they are there, ``machine_events`` and ``task_usage``.
+    """A folder with ``task_events`` and optionally ``machine_events`` and ``task_usage``.
 
     Raises:
         BadInputError: there is no ``task_events`` table in the folder.
@@ -54,7 +54,7 @@ class EvictionTables:
         self._progress = progress
         self.parts = {name: _parts(path, name) for name in _TABLES}
         if not self.parts["task_events"]:
-            raise BadInputError(f"{path} has no task_events: give the folder that holds task_events/part-*")
+            raise BadInputError(f"{path} has no task_events: give the folder with task_events/part-*")
         for name, parts in self.parts.items():
             missing = _missing(parts)
             if missing:
@@ -62,11 +62,11 @@ class EvictionTables:
 
     @property
     def size_bytes(self) -> int:
-        """Compressed bytes of all parts, as the progress callback is told them."""
+        """Compressed bytes of all parts: the sum passed to the progress callback."""
         return sum(part.stat().st_size for parts in self.parts.values() for part in parts)
 
     def keep_contiguous(self) -> None:
-        """Leave out what follows the first missing part of ``task_events``, and the usage table."""
+        """Drop the usage table and everything after the first missing part of ``task_events``."""
         parts = self.parts["task_events"]
         while _missing(parts):
             parts = parts[:-1]
@@ -119,7 +119,7 @@ def _parts(path: Path, table: str) -> list[Path]:
 
 
 def _missing(parts: list[Path]) -> int:
-    """Part numbers (``part-00014-of-00500``) that are not there between the smallest and the largest."""
+    """Part numbers (``part-00014-of-00500``) that are missing between the smallest and the largest."""
     numbers = [int(found[1]) for part in parts if (found := re.match(r"part-(\d+)", part.name))]
     return max(numbers) - min(numbers) + 1 - len(set(numbers)) if numbers else 0
 

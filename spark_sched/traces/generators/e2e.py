@@ -15,7 +15,7 @@ from spark_sched.traces.tables import Trace, TraceMeta
 
 SLO, BEST_EFFORT = "slo", "best_effort"
 
-#: How near the work of SLO and of best-effort jobs must come to what the load asks for.
+#: How close the work of SLO and of best-effort jobs must be to the requested load.
 _LOAD_TOLERANCE = 0.01
 _MOST_REFUSED = 100_000
 _BATCH = 512

@@ -2,7 +2,7 @@
 
 Table 4 gives how much mean task times vary over the runs of a program (over time) and how far a sample of 3 %
 of a job's tasks is off (over space); table 5 gives how the load varies; table 8 the widths of 2Sigma's jobs.
-These are built in. What the paper does not say is chosen here and said beside each number.
+These values are built in. Values that the paper does not give are chosen here, with a reason beside each.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Profile:
         c2: squared CoV of the gaps between arrivals.
         storm_share, storms: share of jobs that arrive in a number of storms.
         season: share of the time in which the storms come, one after the other.
-        updated: share of programs that change for good between history and the jobs.
+        updated: share of programs that change permanently between history and the jobs.
         others: ``time_cov`` and ``space_cov`` of every other program; None: the same.
     """
 
@@ -143,8 +143,8 @@ def recurring(
     With ``dag`` a job is a chain of 2 to 5 stages, each of them what a job of its own would be, all of one
     program (§6).
 
-    ``updated`` is the share of programs that change for good between history and the jobs, the profile's
-    unless given (§2.4: in one cluster a fifth of all jobs ran code that changed by a tenth or more within a
+    ``updated`` is the share of programs that change permanently between history and the jobs (default: the
+    profile's) (§2.4: in one cluster a fifth of all jobs ran code that changed by a tenth or more within a
     month); their task times change by a factor whose logarithm has standard deviation ``update_sigma``.
     Table 4, measured over days, does not show such changes.
 

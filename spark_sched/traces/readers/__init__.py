@@ -1,5 +1,5 @@
-"""One reader per format; `open_trace` finds the right one, or says by name what the input looks like
-instead."""
+"""One reader per format. `open_trace` finds the right one; otherwise it names the format that the input
+has."""
 
 from __future__ import annotations
 
@@ -43,16 +43,17 @@ FORMATS: dict[str, type[TraceReader]] = {
 def open_trace(
     path: Path | str, format: str | None = None, *, progress: Progress | None = None, **options: Any
 ) -> TraceReader:
-    """The reader for ``path``; nothing but its beginning is read yet.
+    """The reader for ``path``. Only the beginning of the file is read at this point.
 
     Args:
         path: a file or folder.
         format: one of `FORMATS`; found from the content if not given.
-        progress: told the number of bytes of the input that are done since the last call.
+        progress: called with the number of input bytes read since the last call.
         options: the reader's own (``executors`` for ``tpch_profiles``).
 
     Raises:
-        BadInputError: not there, not readable, of no known format, or of another one than ``format`` says.
+        BadInputError: the input does not exist, cannot be read, or has an unknown format or a format other
+            than ``format``.
     """
     path = Path(path)
     if format is not None and format not in FORMATS:

@@ -73,8 +73,8 @@ class _Columns:
 class Alibaba2018Reader(TraceReader):
     """One stage per row (a *task* of Alibaba's is our stage, its *instances* are our tasks).
 
-    Rows of a job may stand anywhere in the file. A job one of whose rows is bad, or names a parent that is
-    not there, is left out whole: half a DAG is another DAG. ``mean_task_s`` is the mean run time of the
+    Rows of a job may be anywhere in the file. If one of a job's rows is bad or names a missing parent, the
+    whole job is skipped: half a DAG would be a different DAG. ``mean_task_s`` is the mean run time of the
     instances where the file has it (``actual_duration``), else ``duration``, else end minus start (an upper
     bound).
     """
@@ -98,7 +98,7 @@ class Alibaba2018Reader(TraceReader):
     def records(self) -> Iterator[JobRecord]:
         for job, lines in grouped(self._keyed_rows(), self.size_bytes):
             if job in self._broken:
-                self.report.notes["jobs left out because one of their rows is bad"] += 1
+                self.report.notes["jobs skipped because one of their rows is bad"] += 1
                 continue
             try:
                 yield _job(job, [_parse(columns_row.split(b","), self._columns) for _, columns_row in lines])
@@ -124,7 +124,7 @@ class Alibaba2018Reader(TraceReader):
                     raise BadField(f"{len(cells)} columns instead of {self._columns.width}")
                 job = text_of(self._columns.get(cells, "job"), "job")
                 if not job or "\t" in job:
-                    raise BadField(f"job name {job!r} is none")
+                    raise BadField(f"job name {job!r} is empty or missing")
                 _parse(cells, self._columns)
             except BadField as reason:
                 self.report.bad(str(self.path), number, str(reason), line)
@@ -234,7 +234,7 @@ def _topological(job: str, parents: dict[int, tuple[int, ...]]) -> list[int]:
         if not ready:
             key = left[0]
             missing = [p for p in parents[key] if p not in parents]
-            why = f"needs task {missing[0]}, which is not there" if missing else "is part of a cycle"
+            why = f"needs task {missing[0]}, which does not exist" if missing else "is part of a cycle"
             raise BadField(f"task {key} of job {job} {why}")
         order += ready
         placed.update(ready)

@@ -1,4 +1,4 @@
-"""What every reader has: chunks of whole jobs, a report, meta data; and small parsers of fields."""
+"""The base of every reader: chunks of whole jobs, a report, metadata; and small parsers of fields."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class BadField(Exception):
 
 
 class LeftOut(Exception):
-    """A sound row that is no job for a stated reason (the message): counted in the report's notes, not as
-    bad."""
+    """A valid row that is not a job for a stated reason (the message): counted in the report's notes, not
+    as bad."""
 
 
 class TraceReader:
     """Reads one source. Use `chunks` (once) or `read`; `report` and `meta` are complete afterwards.
 
-    A subclass gives `records`. ``size_bytes`` is what the ``progress`` callback will have been told in the
-    end.
+    A subclass implements `records`. ``size_bytes`` is the sum of the bytes passed to the ``progress``
+    callback.
     """
 
     format: ClassVar[str]
@@ -79,7 +79,7 @@ class TraceReader:
         )
 
     def sound(self) -> Iterator[JobRecord]:
-        """The records without those that cannot be jobs, which are counted in the report."""
+        """The valid records; the others are counted in the report."""
         if self.checks_jobs:
             yield from self.records()
             return
@@ -88,10 +88,10 @@ class TraceReader:
             if problem is None:
                 yield record
             else:
-                self.report.bad(str(self.path), 0, f"job {record.source_id} left out: {problem}")
+                self.report.bad(str(self.path), 0, f"job {record.source_id} skipped: {problem}")
 
     def rows(self, path: Path) -> Iterator[tuple[int, bytes]]:
-        """Counted lines of ``path``; stops a file whose rows are all bad early."""
+        """Lines of ``path``, counted in the report. Stops early at a file whose rows are all bad."""
         good_before = self.report.rows - self.report.bad_rows
         for count, (number, line) in enumerate(lines(path, self.report, self.progress), 1):
             self.report.rows += 1

@@ -1,8 +1,8 @@
-"""Jobs put together from Google's event tables: what the 2011 and the 2019 trace have in common.
+"""Assembles jobs from Google's event tables, for the 2011 and the 2019 trace.
 
 Both record submit / schedule / end events of jobs (2019: collections) and of tasks (instances), in time
-order. A job is given out once it and its tasks have ended and nothing was heard of it for a while; memory is
-the jobs alive.
+order. A job is returned when it and its tasks have ended and it has had no event for a while. Memory holds
+the jobs that are alive.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def in_time_order(tables: Iterable[Iterator[ClusterEvent]]) -> Iterator[ClusterE
 
 
 class JobAssembler:
-    """Feeds on `ClusterEvent`s, gives `JobRecord`s.
+    """Turns `ClusterEvent`s into `JobRecord`s.
 
     With ``known_jobs`` (a job table is there) only the job table makes jobs; task events of others are
-    counted, not turned into jobs. Without it a job begins with a SUBMIT of one of its tasks, or an event that
-    says it existed.
+    counted, not turned into jobs. Without it a job begins with a SUBMIT of one of its tasks, or another
+    event that shows that it existed.
     """
 
     def __init__(self, report: ReadReport, *, known_jobs: bool, demand: str = "malleable") -> None:

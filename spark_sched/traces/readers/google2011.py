@@ -222,13 +222,13 @@ class Google2011JobsReader(TraceReader):
                 cells = fields_of(line, b",", 9)
                 job = whole(cells[0], "job id")
                 if job in seen:
-                    raise BadField(f"job {job} was there before")
+                    raise BadField(f"job {job} is a duplicate")
                 submit_s, start_s, end_s = (
                     (not_negative(c, "time") / 1e6 or None) if c else None for c in cells[4:7]
                 )
                 end_event = whole(cells[7], "end event") if cells[7] else None
                 if end_event is not None and EVENTS.get(end_event, (OTHER, ""))[0] != END:
-                    raise BadField(f"end event {end_event} is none")
+                    raise BadField(f"end event {end_event} is unknown")
                 if start_s is not None and end_s is not None and end_s < start_s:
                     raise BadField("ends before it starts")
                 user, name, sched_class, schedules = (text_of(c, "text") for c in (*cells[1:4], cells[8]))

@@ -55,7 +55,7 @@ class Google2019Reader(TraceReader):
     """A folder with ``collection_events*`` and ``instance_events*`` (in time order), or one such file.
 
     JSON lines or CSV with a header, plain, gzip or zstd. Collections of type 1 (alloc sets) are reservations,
-    no jobs, and are left out with their instances, counted. Requests are in normalised compute units.
+    not jobs; they and their instances are skipped and counted. Requests are in normalised compute units.
     """
 
     format = "google2019"
@@ -115,7 +115,7 @@ class Google2019Reader(TraceReader):
                     header = cells
                     self.report.rows -= 1
                     if "collection_id" not in header:
-                        raise BadField("the first line is no header with collection_id")
+                        raise BadField("the first line is not a header with collection_id")
                     continue
                 if len(cells) != len(header):
                     raise BadField(f"{len(cells)} columns instead of {len(header)}")

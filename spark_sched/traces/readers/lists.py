@@ -37,7 +37,7 @@ class _JobPerLine(TraceReader):
                     self.report.rows -= 1  # a comment, no row
                     continue
                 if job.source_id in seen:
-                    raise BadField(f"job {job.source_id} was there before")
+                    raise BadField(f"job {job.source_id} is a duplicate")
                 problem = job.problem()
                 if problem:
                     raise BadField(problem)
@@ -87,7 +87,7 @@ class SwfReader(_JobPerLine):
     unknown.
 
     A job is a gang of ``allocated processors`` (else the requested ones) for ``run time``: one stage, whose
-    tasks were not measured one by one. Jobs without processors or run time are kept out and counted.
+    tasks were not measured one by one. Jobs without processors or run time are skipped and counted.
     """
 
     format = "swf"

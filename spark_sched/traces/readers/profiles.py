@@ -46,7 +46,7 @@ class TpchProfilesReader(TraceReader):
             try:
                 job = self._job(line)
                 if job.source_id in seen:
-                    raise BadField(f"{job.source_id} was there before")
+                    raise BadField(f"{job.source_id} is a duplicate")
                 problem = job.problem()
                 if problem:
                     raise BadField(problem)
@@ -126,7 +126,7 @@ class PolimiStagesReader(TraceReader):
             try:
                 jobs.append(self._run(run, tables))
             except BadField as reason:
-                self.report.bad(f"{self.path}/{run}", 0, f"run left out: {reason}")
+                self.report.bad(f"{self.path}/{run}", 0, f"run skipped: {reason}")
         # Times are epoch milliseconds; the earliest run is the trace's zero.
         zero_s = min((job.submit_s for job in jobs if job.submit_s is not None), default=0.0)
         self.meta = replace(self.meta, origin_epoch_ms=round(zero_s * 1000))

@@ -1,4 +1,4 @@
-"""What a file or folder looks like, so that another format is refused by its name."""
+"""Recognizes the format of a file or folder, so that a wrong format is rejected by name."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def looks_like(path: Path) -> tuple[str | None, str]:
     """``(format name or None, what it looks like in words)``.
 
     Raises:
-        BadInputError: ``path`` is not there, cannot be read, is empty, or is damaged or foreign gzip/zstd
+        BadInputError: ``path`` does not exist, cannot be read, is empty, or is damaged or foreign gzip/zstd
             data.
     """
     if not path.exists():
-        raise BadInputError(f"{path} is not there: check the path")
+        raise BadInputError(f"{path} does not exist: check the path")
     if path.is_dir():
         return _folder(path)
     head = read_head(path, 512)

@@ -219,7 +219,7 @@ class SparkApplication:
         parents = {int(i["Stage ID"]): tuple(int(p) for p in i.get("Parent IDs") or ()) for i in infos}
         spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
         if number in self._spark_jobs:
-            raise ValueError(f"Spark job {number} was started before")
+            raise ValueError(f"Spark job {number} has already started")
         marks = _marks(properties)
         key = _key(marks, properties, number)
         if key in self._closed:

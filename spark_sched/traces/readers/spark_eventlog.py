@@ -25,16 +25,16 @@ _ORIGIN_LINES = 50
 
 
 class SparkEventLogReader(TraceReader):
-    """Jobs, stages and task attempts of Spark applications (written by Spark 3.5 to 4.x; older ones read as
-    well).
+    """Jobs, stages and task attempts of Spark applications (written by Spark 3.5 to 4.x; older ones can
+    also be read).
 
-    A *job* is what the live scheduler calls one, with the same keys: ``mark-…``, ``group-…``, ``sql-…``,
+    A *job* is the same as for the live scheduler, with the same keys: ``mark-…``, ``group-…``, ``sql-…``,
     ``spark-…`` (with the application's id in front if there are several). Only a Spark job's start makes a
     job; a stage is a stage only if it was submitted. Time 0 is the first application's start. ``features``
     has ``app`` and ``app_name``.
 
-    A log without its end (``.inprogress``, a crashed driver) is read as far as it goes: what had not ended is
-    ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
+    A log without its end (``.inprogress``, a crashed driver) is read to its last line; what had not ended
+    is ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
     """
 
     format = "spark_eventlog"
@@ -47,7 +47,7 @@ class SparkEventLogReader(TraceReader):
         self._logs = event_logs(path)
         if not self._logs:
             raise BadInputError(
-                f"{path} holds no Spark event log: give an event log, an eventlog_v2_* directory or a "
+                f"{path} contains no Spark event log: give an event log, an eventlog_v2_* directory or a "
                 "folder of them"
             )
 

@@ -85,7 +85,7 @@ def test_the_command_prints_one_document(tmp_path: Path) -> None:
 def test_bad_traces_are_refused_in_a_sentence(tmp_path: Path) -> None:
     missing = CliRunner().invoke(app, ["predict", "eval", str(tmp_path / "no.csv")])
     assert missing.exit_code == 2
-    assert "is not there" in missing.stderr
+    assert "does not exist" in missing.stderr
     swim = tmp_path / "swim.tsv"
     swim.write_text("".join(f"job{i}\t{i}\t1\t10\t20\t30\n" for i in range(10)))
     timeless = CliRunner().invoke(app, ["predict", "eval", str(swim)])

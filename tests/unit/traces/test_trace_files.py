@@ -104,7 +104,7 @@ def test_a_file_is_written_whole_or_not_at_all(trace, tmp_path):
 def test_other_parquet_files_are_refused_by_name(tmp_path):
     path = tmp_path / "other.parquet"
     pq.write_table(pa.table({"x": [1]}), path)
-    with pytest.raises(BadInputError, match="is Parquet but no trace"):
+    with pytest.raises(BadInputError, match="is Parquet but not a trace"):
         open_trace(path)
 
 

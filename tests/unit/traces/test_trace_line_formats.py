@@ -51,7 +51,7 @@ def test_bad_rows_are_shown_with_file_and_line_and_the_rest_is_read(tmp_path):
     assert [(row.line, row.reason) for row in reader.report.examples] == [
         (5, "column 2 is 'x', not a number"),
         (6, "2 columns instead of 18"),
-        (7, "job 1 was there before"),
+        (7, "job 1 is a duplicate"),
     ]
     assert reader.report.examples[0].file.endswith("file")
 
@@ -146,7 +146,7 @@ def test_the_original_batch_task_table_has_no_header(tmp_path):
     ("row", "reason"),
     [
         pytest.param(
-            "R2_7,a,1,Terminated,1,2,1,1,1", "needs task 7, which is not there", id="a parent is missing"
+            "R2_7,a,1,Terminated,1,2,1,1,1", "needs task 7, which does not exist", id="a parent is missing"
         ),
         pytest.param("M1_2,a,1,Terminated,1,2,1,1,1\nM2_1,a,1,Terminated,1,2,1,1,1", "cycle", id="a cycle"),
         pytest.param("M1,a,1,Terminated,9,2,1,1,1", "before it starts", id="it ends before it starts"),

@@ -70,7 +70,7 @@ def test_what_is_no_trace_is_refused_by_what_it_looks_like(tmp_path, data, words
 
 
 def test_missing_and_empty_files_are_named(tmp_path):
-    with pytest.raises(BadInputError, match="none is not there"):
+    with pytest.raises(BadInputError, match="none does not exist"):
         open_trace(tmp_path / "none")
     (tmp_path / "empty").touch()
     with pytest.raises(BadInputError, match="empty is empty"):

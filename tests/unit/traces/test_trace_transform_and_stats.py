@@ -96,7 +96,7 @@ def test_merged_traces_have_all_jobs_under_ids_of_their_own():
 def test_only_jobs_that_can_run_are_complete_and_the_others_are_counted_in_a_note():
     trace = tf.complete(small())
     assert trace.jobs["source_id"].to_pylist() == ["j1", "j2", "j3"]
-    assert trace.meta.notes == ("2 jobs without arrival, stages or durations left out",)
+    assert trace.meta.notes == ("2 jobs without arrival, stages or durations dropped",)
 
 
 def test_pareto_tasks_keep_every_stages_mean_and_number_of_tasks():

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 TRACES = ("2sigma", "google2011", "google2019")
-#: No program changed for good between history and the jobs: table 4's variation alone.
+#: No program changes permanently between history and the jobs: table 4's variation alone.
 UNCHANGED = Trace("google2011", updated=0.0)
 TITLES = {"2sigma": "2STrace", "google2011": "GTrace11", "google2019": "GTrace19", "mix": "mix"}
 #: Figure 5's schemes, and the Bayesian one of our own.
@@ -95,7 +95,7 @@ def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float
 def beside_paper(
     title: str, x_label: str, y_label: str, values: Sequence[Value], at: Mapping[str, float | str]
 ) -> Chart:
-    """Ours and the paper's of the values named in ``at``, at the place given there: bars over words, lines
+    """This project's and the paper's values named in ``at``, at the place given there: bars over words, lines
     over numbers."""
     known = {value.name: value for value in values}
     kind = "bars" if any(isinstance(place, str) for place in at.values()) else "lines"

@@ -136,7 +136,7 @@ def _build_6(scale: Scale, results: Results) -> Figure:
 def _build_7(scale: Scale, results: Results) -> Figure:
     notes = (
         "The paper's Google workload. Its other two come from traces that are not public (HedgeFund) or not "
-        "at hand (Mustang), and are left out; the paper gives no numbers for this figure in its text."
+        "available (Mustang), and are left out; the paper gives no numbers for this figure in its text."
     )
     return _figure("fig7", FIGURE_7, scale, results, _hours_7(scale), {}, len(METRICS), notes)
 

@@ -43,7 +43,7 @@ _NOTES = (
     "The thesis looks at 7 days from 9 May 2011; here are the first 25 h, less three parts. Memory and disk "
     "excess need task_usage; demand is request × duration without it."
 )
-_MISSING = f"The trace is not there: name the folder of Google's 2011 tables in {priority_runs.SOURCE}."
+_MISSING = f"The trace is missing: name the folder of Google's 2011 tables in {priority_runs.SOURCE}."
 
 
 def _runs(scale: Scale) -> list[Run]:
