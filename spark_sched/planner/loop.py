@@ -23,6 +23,7 @@ from spark_sched.events import (
     decode_batch,
 )
 from spark_sched.planner.log import Throttle
+from spark_sched.planner.pace import Pace
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
 from spark_sched.policies import ChangesWith, Plan, Policy
@@ -102,72 +103,50 @@ class PlannerLoop:
         self._policy = policy
         self._predictor = predictor
         self._rng = rng
-        self._interval_ms = interval_ms
         # Three tries before the rules in force expire.
-        self._refresh_ms = max(interval_ms, validity_ms / 3.0)
-        self._clock_ms = clock_ms
-        self._sleep_ms = sleep_ms
+        self._pace = Pace(interval_ms, max(interval_ms, validity_ms / 3.0), clock_ms, sleep_ms)
         self._log = log
         self._recorder = recorder
         self._answer = answer
         self._close = close
-        self._over = False
-        self._tasks_matter = policy.capabilities.changes_with > ChangesWith.STAGES
         self._throttle = Throttle()
         self._plans = 0
         self._memory: Any = None
         self._in_force: Plan | None = None
-        self._changed = False
-        self._asked = False
-        self._heard_at_ms = clock_ms()
-        self._planned_at_ms = -float("inf")
-        self._sent_at_ms = -float("inf")
-        self._again_at_ms = float("inf")
 
     def run(self) -> None:
         """Turn until the driver stops, and tell it when all is stored.
 
         Raises DriverLostError when the driver is gone before, BadInputError for a bad batch.
         """
-        while not self._over:
-            self.cycle()
+        while self.cycle():
+            pass
         self._close()
         self._driver.stored()
 
-    def cycle(self) -> None:
-        """One turn."""
+    def cycle(self) -> bool:
+        """One turn; false: it was the last one."""
         # 1. Poll, no longer than until the next plan is due.
-        wait_ms = min(float(MAX_POLL_MS), max(0.0, self._due_at_ms() - self._clock_ms()))
+        wait_ms = min(float(MAX_POLL_MS), max(0.0, self._pace.left_ms()))
         text = self._driver.poll(MAX_EVENTS, int(wait_ms))
-        self._heard_at_ms = self._clock_ms()
+        self._pace.heard()
         # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
-        batch = self._take(text)
-        if self._over:
-            return  # nobody follows a plan any more
-        if self._asked:
+        raw = _parsed(text)
+        batch = self._take(raw)
+        if raw.get("stopping") is True:
+            return False  # nobody follows a plan any more
+        if raw.get("asked") is True:
             self._answer_questions()
         # 3. Snapshot, forecast, decide and submit, at most every interval.
-        if self._clock_ms() >= self._due_at_ms():
+        if self._pace.left_ms() <= 0.0:
             self._plan()
         # 4. Let events gather. Without a pause a busy driver would be polled once per event.
-        if (self._changed or batch.events) and len(batch.events) < MAX_EVENTS:
-            left_ms = self._due_at_ms() - self._clock_ms()
-            if left_ms > 0.0:
-                self._sleep_ms(min(left_ms, self._interval_ms / 2.0))
+        if (self._pace.changed or batch.events) and len(batch.events) < MAX_EVENTS:
+            self._pace.let_events_gather()
+        return True
 
-    def _due_at_ms(self) -> float:
-        changed_due = self._planned_at_ms + self._interval_ms
-        refresh_due = min(self._sent_at_ms + self._refresh_ms, self._again_at_ms)
-        return changed_due if self._changed else max(changed_due, refresh_due)
-
-    def _take(self, text: str) -> Batch:
-        try:
-            raw: Any = json.loads(text)
-        except ValueError as error:
-            raise BadInputError(f"the event batch is not JSON: {error}") from None
+    def _take(self, raw: Any) -> Batch:
         batch = decode_batch(raw)
-        self._asked = raw.get("asked") is True
-        self._over = raw.get("stopping") is True
         counters = self.counters
         counters.batches += 1
         counters.events += len(batch.events)
@@ -190,16 +169,17 @@ class PlannerLoop:
                 self._predictor.learn(ended)
         self.state.version = batch.version
         self.state.now_ms = batch.now_ms
-        self._changed = self._changed or batch.reset or any(map(self._matters, batch.events))
+        if batch.reset or any(map(self._matters, batch.events)):
+            self._pace.changed = True
         return batch
 
     def _matters(self, event: Event) -> bool:
         """Whether the policy's plans can depend on it."""
-        return self._tasks_matter or not isinstance(event, _OF_TASKS)
+        return self._policy.capabilities.changes_with > ChangesWith.STAGES or not isinstance(event, _OF_TASKS)
 
     def _now_ms(self) -> int:
         """The driver's clock."""
-        return self.state.now_ms + int(self._clock_ms() - self._heard_at_ms)
+        return self.state.now_ms + self._pace.since_heard_ms()
 
     def _answer_questions(self) -> None:
         snapshot = self.state.snapshot()
@@ -217,8 +197,7 @@ class PlannerLoop:
 
     def _plan(self) -> None:
         now_ms = self._now_ms()
-        self._planned_at_ms = self._clock_ms()
-        self._changed = False
+        self._pace.planned()
         try:
             snapshot = self.state.snapshot()
             known = forecasts(self._predictor, snapshot)
@@ -229,15 +208,15 @@ class PlannerLoop:
             return
         self._memory = memory
         # The policy speaks of the driver's clock.
-        self._again_at_ms = (
-            float("inf") if plan.again_ms is None else self._planned_at_ms + (plan.again_ms - now_ms)
+        self._pace.again_at_ms = (
+            float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)
         )
         if not self._is_news(plan):
             self.counters.plans_unchanged += 1
             return
         self._plans += 1
         answer = self._driver.submit_plan(text)
-        self._sent_at_ms = self._clock_ms()
+        self._pace.sent()
         if answer == "accepted":
             self.counters.plans_accepted += 1
             self._in_force = plan
@@ -249,7 +228,7 @@ class PlannerLoop:
         """Whether the driver needs the plan: its rules are others than those in force, or those expire
         soon."""
         old = self._in_force
-        if old is None or self._clock_ms() >= self._sent_at_ms + self._refresh_ms:
+        if old is None or self._pace.refresh_is_due():
             return True
         return _rules(plan) != _rules(old)
 
@@ -257,17 +236,24 @@ class PlannerLoop:
         code = answer.removeprefix("rejected:").partition(":")[0].strip() or "no_reason"
         self.counters.plans_rejected[code] += 1
         # The next interval tries again even if nothing happens until then.
-        self._changed = True
+        self._pace.changed = True
         if times := self._throttle(f"rejected {code}"):
             self._log.warning("plan %d was not taken: %s (%s: %d times)", self._plans, answer, code, times)
 
     def _fail(self, error: Exception) -> None:
         self.counters.plans_failed += 1
-        self._sent_at_ms = self._clock_ms()
+        self._pace.sent()
         if times := self._throttle(f"failed {type(error).__name__}"):
             self._log.error(
                 "policy %s failed (%d times), no plan this time", self._policy.name, times, exc_info=error
             )
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInputError(f"the event batch is not JSON: {error}") from None
 
 
 def _rules(plan: Plan) -> tuple[object, ...]:
