@@ -1,1 +1,1 @@
-"""What users import: marking a job, asking before one is submitted."""
+"""The functions that users import: mark a job, ask before submitting one."""

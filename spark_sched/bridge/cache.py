@@ -30,8 +30,9 @@ def cache_dir() -> Path:
 def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Path:
     """Path of the bridge's jar for this Spark, compiling it first if no process has done so yet.
 
-    Safe when several processes call it at once: one compiles, the others wait for its jar. A jar in the cache
-    that is not as it was compiled, or that another user could have changed, is compiled anew.
+    Safe when several processes call it at once: one compiles, the others wait for its jar. A jar in the
+    cache that has changed since it was compiled, or that another user could have changed, is compiled
+    again.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Pat
         No Spark, no Java 17, a Spark line without a shim, or a cache directory that cannot be written or that
         others can write.
     BridgeError
-        The compiler refused the sources; the message holds all it said.
+        The compiler rejected the sources; the message contains its output.
     """
     planned = plan_build(spark_home, sources)
     packaged = _PACKAGED / planned.jar_name

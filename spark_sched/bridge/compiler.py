@@ -27,7 +27,7 @@ _OLDEST_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class BridgeError(RuntimeError):
-    """The bridge could not be compiled; the message carries all that the compiler said."""
+    """The bridge could not be compiled; the message contains the compiler's output."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Build:
 
 
 def plan_build(spark_home: Path | None = None, sources: Path | None = None) -> Build:
-    """Which files make the bridge for this Spark. Reads sources; starts nothing.
+    """The files to compile for this Spark. Reads sources; starts no process.
 
     Raises BadInputError if there is no Spark, no source, or no shim for Spark's line.
     """
@@ -86,7 +86,7 @@ def supported_lines(root: Path) -> list[str]:
 
 
 def compile_bridge(build: Build, jar: Path) -> Path:
-    """Compile to ``jar``, which appears whole or not at all; returns it.
+    """Compile to ``jar``, which is written atomically; returns it.
 
     Raises BadInputError if there is no usable Java, BridgeError if the compiler refuses the sources, OSError
     if the jar or its classes cannot be written.

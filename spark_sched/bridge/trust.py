@@ -1,4 +1,5 @@
-"""Whether a compiled bridge in the cache may be loaded: it may do in the driver all that the user may."""
+"""Whether a compiled bridge in the cache may be loaded: its code runs in the driver with all rights of the
+user."""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def private_directory(path: Path, remedy: str, *, ours: bool) -> None:
-    """Make the folder, for its owner alone; one that is there must be the user's or root's.
+    """Make the folder, accessible to its owner alone. An existing one must belong to the user or root.
 
-    Raises BadInputError where others could put a jar of their own there; the sentence ends with ``remedy``.
+    Raises BadInputError if others could put a jar there; the message ends with ``remedy``.
 
     Args:
-        ours: nothing but compiled bridges is there, so that it may be closed to others.
+        ours: it contains only compiled bridges, so access can be taken from others.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.stat()
@@ -47,7 +48,7 @@ def seal(jar: Path) -> None:
 
 
 def is_trusted(jar: Path) -> bool:
-    """Whether only the user or root could write the jar, and it is as it was when it was sealed."""
+    """Whether only the user or root could write the jar, and it has not changed since it was sealed."""
     note = _note(jar)
     return _safe(jar) and _safe(note) and _digest(jar) == note.read_text(encoding="ascii", errors="replace")
 

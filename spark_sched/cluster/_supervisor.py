@@ -1,4 +1,4 @@
-"""Own the JVMs of one local cluster for as long as the process that asked for it lives.
+"""Own the JVMs of one local cluster as long as the process that requested it lives.
 
 Run as a script, never imported: ``python -I _supervisor.py '<json spec>'``. It needs the standard library
 only, so it starts in milliseconds and works from a source tree that is not installed.

@@ -1,4 +1,5 @@
-"""What the driver tells the planner: one frozen class per event type of ``protocol/event-batch.schema.json``.
+"""The events that the driver sends to the planner: one frozen class per event type of
+``protocol/event-batch.schema.json``.
 
 ``time_ms`` is the driver's clock in milliseconds since 1970 (UTC). ``job``, ``stage`` and ``executor`` are
 opaque
@@ -41,7 +42,7 @@ class ExecutorAdded:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorRemoved:
-    """An executor is gone, with all that ran and was held on it."""
+    """An executor is gone, with all tasks that ran and slots that were held on it."""
 
     type: ClassVar[str] = "executor_removed"
     time_ms: int
@@ -51,7 +52,7 @@ class ExecutorRemoved:
 
 @dataclass(frozen=True, slots=True)
 class JobStarted:
-    """A job's first stage is about to start; the fields are what its marks say.
+    """A job's first stage is about to start; the fields are those of its marks.
 
     ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
     for jobs that must never run a task twice. ``begun_ms``: when its first task started, told after a reset
@@ -181,7 +182,7 @@ class SlotHeld:
 
 @dataclass(frozen=True, slots=True)
 class SlotFreed:
-    """One held slot is reserved no more; ``used`` means the job's own task took it."""
+    """One held slot is no longer reserved; ``used`` means the job's own task took it."""
 
     type: ClassVar[str] = "slot_freed"
     time_ms: int

@@ -1,1 +1,1 @@
-"""What earlier runs taught, kept in a database that applications share."""
+"""What was learned from earlier runs, in a database that applications share."""

@@ -35,9 +35,9 @@ _LOCK_S = 5.0
 class Database:
     """Runs transactions, one at a time. Not thread-safe.
 
-    A SQLite file is kept in write-ahead mode: it stays whole through ``kill -9``, and several processes may
-    use it. A new one is its owner's alone. A damaged one is set aside as ``<name>.corrupt-<n>``, never
-    deleted, and a new one is begun.
+    A SQLite file is in write-ahead mode: it survives ``kill -9``, and several processes may use it. A new
+    file is readable by its owner alone. A damaged file is renamed to ``<name>.corrupt-<n>``, never deleted,
+    and a new one is created.
 
     Args:
         where: a path, or ``postgresql://user@host/name``.
@@ -96,7 +96,7 @@ class Database:
             self._engine.dispose()
             self._engine = None
 
-    # -- opening and mending
+    # -- opening and repairing
 
     def _open(self) -> None:
         if self._path is None:
@@ -193,7 +193,7 @@ def _add_missing_columns(connection: Connection, tables: MetaData) -> None:
 
 
 def checked_url(where: str) -> URL:
-    """Where a history is; connects to nothing. Raises BadInputError for a URL that no history can have."""
+    """The parsed URL of a history; connects to nothing. Raises BadInputError for an invalid URL."""
     if "://" not in where:
         return URL.create("sqlite", database=where)
     try:

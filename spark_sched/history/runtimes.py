@@ -1,9 +1,9 @@
 """What 3SigmaPredict has learned, in a database that several applications share.
 
-Every ended job is a row, and the state follows from the rows alone, in their order. Whoever has the state
-up to some row may write it down as it is then (a checkpoint), so that nobody needs the rows before; what
-others write in the meantime is read before one's own next job is learned. So two applications learn from each
-other, and a process that dies loses nothing that it had saved.
+Every ended job is a row, and the state is a function of the rows and their order alone. A process that has
+the state up to some row may save it (a checkpoint), so that no process needs the earlier rows. Before it
+learns its own next job, it reads the rows that others wrote in the meantime. So two applications learn from
+each other, and a process that dies loses nothing that it had saved.
 """
 
 from __future__ import annotations
@@ -90,20 +90,20 @@ class StoredRuntimes:
 
     @property
     def title(self) -> str:
-        """What it is, without a password."""
+        """The database's name for messages, without a password."""
         return self._database.title
 
     def load(self) -> ThreeSigmaPredict:
-        """All that was kept."""
+        """The stored state."""
         predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT)
         self._database.run(lambda db: self._load(db, predictor), None)
         self._maybe_checkpoint(predictor)
         return predictor
 
     def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
-        """Keep lessons, all or none of them, and take them in with those of others, in the order of rows.
+        """Save all of these lessons or none, and learn them with those of others, in the order of rows.
 
-        Where the database cannot be used the lessons are taken in all the same.
+        If the database cannot be used, the lessons are still learned.
         """
         kept = self._database.run(lambda db: self._append(db, ended), False, write=True)
         if self._database.begun_anew != self._begun_anew:
@@ -140,7 +140,7 @@ class StoredRuntimes:
         return self._database.run(lambda db: db.execute(query).first() is not None, False)
 
     def checkpoint(self, predictor: ThreeSigmaPredict) -> None:
-        """Write the state down, unless somebody else has got as far already."""
+        """Save the state, unless another process has already saved one as recent."""
         if self._database.run(lambda db: self._write(db, predictor), False, write=True):
             self._changed.clear()
         self._since_checkpoint = 0
@@ -179,7 +179,7 @@ class StoredRuntimes:
         self._replay(db, predictor)
 
     def _catch_up(self, db: Connection, predictor: ThreeSigmaPredict) -> bool:
-        """Take in all rows that are new."""
+        """Learn all new rows."""
         last = db.execute(select(func.max(_JOBS.c.id))).scalar() or 0
         if last < self._upto:  # another file than before: somebody set a damaged one aside
             self._upto = 0

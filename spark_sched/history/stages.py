@@ -36,7 +36,7 @@ _WARNED_MOST = 1_000
 class StoredRuns:
     """A :class:`~spark_sched.predict.RunStore`: the latest runs of each job name.
 
-    Whatever goes wrong costs a warning and the history, never the planner.
+    Errors cause a warning and lose the history; they never stop the planner.
 
     Args:
         where: path of a SQLite file, or ``postgresql://…``.
@@ -50,8 +50,7 @@ class StoredRuns:
         self._database = Database(where, _TABLES, log, password)
 
     def load(self, name: str, limit: int) -> Sequence[Run]:
-        """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are left
-        out."""
+        """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are skipped."""
         query = (
             select(_RUNS.c.ended_ms, _RUNS.c.stages, _RUNS.c.gap_ms)
             .where(_RUNS.c.name == name)

@@ -1,1 +1,1 @@
-"""Pages, plots and the basis of a measurement: what every report is made of."""
+"""The parts of every report: pages, plots, and the machine and versions of a measurement."""

@@ -1,4 +1,4 @@
-"""Reports as HTML pages that need nothing else: from a template of this package to a whole page."""
+"""Reports as self-contained HTML pages, from templates of this package."""
 
 from __future__ import annotations
 
