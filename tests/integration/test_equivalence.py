@@ -14,6 +14,8 @@ from typing import Any
 import pyspark
 import pytest
 
+from spark_sched.bridge import conf
+from spark_sched.config import format_properties
 from tests.integration.harness import ROOT
 
 pytestmark = pytest.mark.integration
@@ -34,6 +36,16 @@ NEEDS_MORE = {
     # They draw without a seed. K-means then has so few ends that stock's runs may agree by chance.
     "pi.py", "mllib/kmeans.py", "mllib/k_means_example.py",
 }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def conf_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SPARK_CONF_DIR for both: it names the bridge, and the programs name the master."""
+    folder = tmp_path_factory.mktemp("conf")
+    # No program looks at its pages, and 200 tasks for each shuffle of ten rows take minutes.
+    quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
+    (folder / "spark-defaults.conf").write_text(format_properties(conf(STOCK, quick)), encoding="utf-8")
+    return folder
 
 
 def run_all(kind: str, master: str, names: list[str], conf_dir: Path, cwd: Path) -> dict[str, Any]:
@@ -100,17 +112,15 @@ def test_outputs_are_the_same_but_for_last_digits_only() -> None:
 
 
 @pytest.mark.slow
-def test_doctests_of_pyspark_end_as_they_do_on_the_stock_scheduler(
-    attached_conf_dir: Path, tmp_path: Path
-) -> None:
-    stock, ours = run_both("doctests", MODULES, attached_conf_dir, tmp_path)
+def test_doctests_of_pyspark_end_as_they_do_on_the_stock_scheduler(conf_dir: Path, tmp_path: Path) -> None:
+    stock, ours = run_both("doctests", MODULES, conf_dir, tmp_path)
     assert all(stock[module]["attempted"] > 100 for module in MODULES[:1])
     assert ours == stock
 
 
 @pytest.mark.slow
 def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_scheduler(
-    attached_conf_dir: Path, tmp_path: Path
+    conf_dir: Path, tmp_path: Path
 ) -> None:
     names = sorted(
         path.relative_to(PROGRAMS).as_posix()
@@ -120,7 +130,7 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
     names = [name for name in names if name not in NEEDS_MORE]
     if not os.environ.get(ALL_PROGRAMS):
         names = names[::SAMPLE]
-    stock, ours = run_both("examples", names, attached_conf_dir, tmp_path)
+    stock, ours = run_both("examples", names, conf_dir, tmp_path)
     assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
     different = [name for name in names if not same_output(ours[name], stock[name])]
@@ -129,6 +139,6 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
         if not different:
             break
         folder = wheel_like(tmp_path / f"again-{number}")
-        again = run_all("examples", STOCK, different, attached_conf_dir, folder)
+        again = run_all("examples", STOCK, different, conf_dir, folder)
         different = [name for name in different if same_output(again[name], stock[name])]
     assert different == []
