@@ -219,6 +219,15 @@ def test_a_memory_stays_as_it_is(policy: Policy) -> None:
         memory = after
 
 
+@every_policy
+def test_planning_again_for_an_unchanged_snapshot_gives_the_same_plan(policy: Policy) -> None:
+    memory: Any = None
+    for snapshot in stories():
+        first, memory = step(policy, memory, snapshot)
+        again, _ = step(policy, memory, snapshot)
+        assert again == first
+
+
 def run(policy: Policy, story: list[Snapshot]) -> list[str]:
     memory: Any = None
     texts = []

@@ -78,7 +78,7 @@ class ThreeSigmaPolicy:
         rng: np.random.Generator,
         memory: ThreeSigmaMemory | None,
     ) -> tuple[Plan, ThreeSigmaMemory]:
-        past = memory or ThreeSigmaMemory()
+        past = (memory or ThreeSigmaMemory()).as_of(snapshot.version)
         watch = _Watch(self._clock_s)
         # 1. Who runs, who waits.
         present = look(snapshot, forecasts, self.options, past)
@@ -135,7 +135,7 @@ class ThreeSigmaPolicy:
         since = {job.view.job: job.since_ms for job in running if job.view.job not in gone}
         if watch.laps_ms:
             plan = replace(plan, quality=replace(quality, steps_ms=watch.laps_ms))
-        return plan, ThreeSigmaMemory(prices, {**since, **present.idle}, present)
+        return plan, past.next(snapshot.version, prices, {**since, **present.idle}, present)
 
     # ---- 1. jobs ----
 

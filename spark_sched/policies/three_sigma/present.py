@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -85,11 +85,27 @@ class ThreeSigmaMemory:
         prices: of capacity; None: the solver had none.
         running_since_ms: since when jobs run, by key.
         present: what was computed for each job, to be used again where nothing of it changed.
+        version: of the snapshot that was planned for.
+        before: what that cycle went on from. A further one for the same snapshot goes on from it too, so that
+            it gives the same plan.
     """
 
     prices: Prices | None = None
     running_since_ms: Mapping[str, int] = field(default_factory=dict)
     present: Present = field(default_factory=lambda: Present(np.zeros(1)))
+    version: int = -1
+    before: ThreeSigmaMemory | None = None
+
+    def as_of(self, version: int) -> ThreeSigmaMemory:
+        """What a plan for that version goes on from."""
+        return self if self.before is None or version != self.version else self.before
+
+    def next(
+        self, version: int, prices: Prices | None, since_ms: Mapping[str, int], present: Present
+    ) -> ThreeSigmaMemory:
+        """After a plan for that version, which went on from this one."""
+        before = replace(self, present=present, version=-1, before=None)
+        return ThreeSigmaMemory(prices, since_ms, present, version, before)
 
 
 def look(
