@@ -197,7 +197,9 @@ class Walk:
         tasks = self.rng.randint(1, 6)
         slots_per_task = self.rng.choice((1, 1, 1, 1, 1, 2, 3))
         self.stages[name] = _Stage(job, tasks, list(range(tasks)), slots_per_task)
-        wider = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
+        more: dict[str, Any] = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
+        if self.rng.random() < 0.5:
+            more |= self._in_dag()
         self.do(
             "stage_started",
             job=job,
@@ -208,9 +210,15 @@ class Walk:
             last=self.rng.random() < 0.15,
             barrier=self.rng.random() < 0.1,
             now_ms=self.now_ms,
-            **wider,
+            **more,
         )
         self.jobs[job] += 1
+
+    def _in_dag(self) -> dict[str, Any]:
+        """A place in a DAG of few places, so that stages share those that read them."""
+        vertices = self.rng.sample("ABCDE", self.rng.randint(1, 4))
+        readers = [[v, self.rng.randint(1, 6), self.rng.random() < 0.7] for v in vertices[1:]]
+        return {"vertex": vertices[0], "successors": readers}
 
     def end_stage(self) -> None:
         if self.stages and self.rng.random() < 0.2:

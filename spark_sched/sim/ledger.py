@@ -8,8 +8,10 @@ listener calls. This is its front: the books are in ``ledger_books``, the formul
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from spark_sched.sim import ledger_demand
 from spark_sched.sim.barriers import Barriers
 from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
@@ -156,6 +158,7 @@ class Ledger:
             for key in j.stages:
                 self._stages.pop(key, None)
             j.stages.clear()
+            j.successors.clear()
 
     def stage_started(
         self,
@@ -169,6 +172,8 @@ class Ledger:
         now_ms: int,
         slots_per_task: int = 1,
         restartable: bool = True,
+        vertex: str = "",
+        successors: Sequence[tuple[str, int, bool]] = (),
     ) -> None:
         """A stage's tasks are ready to be launched.
 
@@ -183,6 +188,10 @@ class Ledger:
             now_ms: the time.
             slots_per_task: slots that each of the stage's tasks takes.
             restartable: its tasks may get copies at all.
+            vertex: the stage's name in the DAG; empty where that is unknown.
+            successors: of each stage that reads its output its name in the DAG, the slots that it needs, and
+                whether all of its other parents have started or ended. Without any, one stage that nothing
+                else leads to needs ``next_tasks``.
         """
         j = self._jobs.get(job)
         if j is not None:
@@ -191,6 +200,7 @@ class Ledger:
             p = LedgerStage(stage, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
             self._stages[stage] = p
             j.stages[stage] = p
+            ledger_demand.started(j, p, vertex, successors)
             j.overridden = 0  # From here on the stage's own tasks ask.
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
@@ -202,6 +212,7 @@ class Ledger:
             return
         j = p.job
         j.stages.pop(stage, None)
+        ledger_demand.stopped(j, p, now_ms)
         if j.stages:
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
@@ -291,7 +302,7 @@ class Ledger:
             decision = self._on_completion(p, now_ms)
         else:
             decision = _keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
-        wanted = self._slots_to_keep(a, success and not was_done) if decision.keep else 0
+        wanted = self._slots_to_keep(a, success and not was_done, now_ms) if decision.keep else 0
         kept = 0
         while kept < wanted and self._books.hold(j, p, a.executor, now_ms):
             kept += 1
@@ -410,24 +421,22 @@ class Ledger:
             return Decision(False, "no isolation")
         if p.last:  # lines 2-3
             return Decision(False, "last stage")
-        m = p.slots
-        n = p.expected_next()
         self._books.refresh_demand(j, now_ms)
         j.refresh_deadline(now_ms)
-        if n is not None and m > n and len(p.done) * p.slots_per_task <= m - n:  # lines 9-11
+        if ledger_demand.needed_after(p, now_ms) == 0:  # lines 9-11
             return Decision(False, "fewer tasks next")
-        return _room(j, now_ms, "next stage unknown" if n is None else "next stage")  # lines 6-8, 12-15
+        known = p.next_slots() is not None
+        return _room(j, now_ms, "next stage" if known else "next stage unknown")  # lines 6-8, 12-15
 
-    def _slots_to_keep(self, a: LedgerAttempt, completed: bool) -> int:
+    def _slots_to_keep(self, a: LedgerAttempt, completed: bool, now_ms: int) -> int:
         """How many of an ended attempt's slots its job keeps, if it keeps any."""
         if a.slots == 1:
             return 1
         p = a.stage
         most = min(a.slots, p.job.demand - p.job.running - p.job.held)
-        n = p.expected_next() if completed and p.key in self._stages else None
-        if n is not None and n < p.slots:
-            # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
-            most = min(most, len(p.done) * p.slots_per_task - (p.slots - n))
+        # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
+        if completed and p.key in self._stages:
+            most = min(most, ledger_demand.needed_after(p, now_ms))
         return most
 
 

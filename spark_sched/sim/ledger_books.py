@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from spark_sched.sim import ledger_demand
 from spark_sched.sim.fair_shares import PoolUse
 from spark_sched.sim.ledger_pauses import LedgerPauses
 from spark_sched.sim.ledger_state import (
@@ -158,7 +159,7 @@ class LedgerBooks:
 
     def refresh_demand(self, j: LedgerJob, now_ms: int) -> None:
         if j.stages:
-            j.demand = j.widest()
+            ledger_demand.refresh(j, now_ms)
             self.trim(j, now_ms)
 
     def trim(self, j: LedgerJob, now_ms: int) -> None:
@@ -189,7 +190,7 @@ class LedgerBooks:
     def offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
         best: LedgerJob | None = None
         for j in self.jobs.values():
-            if (best is None or j.outranks(best)) and j.wanted(now_ms) > 0:
+            if (best is None or j.outranks(best)) and ledger_demand.wanted(j, now_ms) > 0:
                 best = j
         e = self.executors.get(executor)
         if best is not None and e is not None:
@@ -197,7 +198,7 @@ class LedgerBooks:
 
     def pre_reserve_idle(self, j: LedgerJob, now_ms: int) -> None:
         """Slots that idle unheld when the threshold is crossed are taken at once."""
-        want = j.wanted(now_ms) if j.stages else 0
+        want = ledger_demand.wanted(j, now_ms) if j.stages else 0
         if want > 0:
             for e in self.executors.values():
                 while want > 0 and self._take_idle(j, e, now_ms):

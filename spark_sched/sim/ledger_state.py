@@ -12,6 +12,7 @@ from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.sim.barriers import Barriers, JobBarriers, Prior, StageBarrier
 from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
 from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
+from spark_sched.sim.ledger_demand import Successor
 from spark_sched.sim.rule import Rule
 
 __all__ = [
@@ -89,6 +90,7 @@ class LedgerJob:
         "rule",
         "running",
         "stages",
+        "successors",
     )
 
     def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits, barriers: Barriers) -> None:
@@ -105,6 +107,7 @@ class LedgerJob:
         self.stages: dict[str, LedgerStage] = {}
         # The last demand outlives its stage: between two Spark jobs it is all that is known.
         self.demand = 0
+        self.successors: dict[str, Successor] = {}  # by their place in the DAG
         # Held slots that a higher priority took: the job takes them back as they are released.
         self.overridden = 0
         # No stage is active while more may follow; after an action that is up to the driver's program.
@@ -137,32 +140,10 @@ class LedgerJob:
             return self.rule.priority > other.rule.priority
         return is_before(self, other, less)
 
-    def widest(self) -> int:
-        """Slots that the job may have in all, held and running: no more than the widest of now and next."""
-        now = after = 0
-        for p in self.stages.values():
-            now += p.slots
-            if not p.last:
-                n = p.expected_next()
-                after = max(after, p.same_again() if n is None else n)
-        return max(now, after)
-
     def refresh_deadline(self, now_ms: int) -> None:
         """All holds of a job share one deadline: the latest among its active stages."""
         if self.stages:
             self.deadline_ms = max([p.deadline_ms(now_ms) for p in self.stages.values()])
-
-    def wanted(self, now_ms: int) -> int:
-        """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
-        if not self.may_hold or self.deadline_ms <= now_ms:
-            return 0
-        most = min(self.overridden, self.demand - self.running - self.held)
-        for p in self.stages.values():
-            if not p.last and p.past_threshold():
-                n = p.expected_next()
-                if n is not None:
-                    most = max(most, min(n - self.running - self.held, n - p.slots - p.pre_reserved))
-        return most
 
 
 class LedgerStage:
@@ -232,29 +213,26 @@ class LedgerStage:
     def past_threshold(self) -> bool:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
 
-    def expected_next(self) -> int | None:
-        """n: the slots to hold for what follows this stage; None when nothing is known."""
-        j = self.job
-        known = j.rule.stage_tasks
+    def next_slots(self) -> int | None:
+        """n: the slots that the stage which follows needs; None when nothing is known."""
+        later = self._later()
+        return later[0] if self.dag_next_tasks is None and later else self.dag_next_tasks
+
+    def rest(self) -> tuple[int, bool]:
+        """Slots that a marked job's widest stage from here on needs, and whether that is known: the widest
+        that earlier runs had, else the widest so far."""
+        later = self._later()
+        if later:
+            return max(later), True
+        known = self.dag_next_tasks is not None
+        return (self.job.peak_slots if known else max(self.slots, self.job.peak_slots)), known
+
+    def _later(self) -> list[int]:
+        """Slots of the stages that followed this one in earlier runs; empty where this run is another."""
+        known = self.job.rule.stage_tasks
         in_step = self.index < len(known) and known[self.index] == self.tasks
         # Earlier runs tell tasks: those that follow are taken to need what these need.
-        later = [tasks * self.slots_per_task for tasks in known[self.index + 1 :]] if in_step else []
-        n = self.dag_next_tasks
-        if n is None and later:
-            n = later[0]
-        if not j.rule.whole_job or not j.marked:
-            return n
-        # What a marked job's next action needs is not in any DAG: the widest stage that earlier runs had from
-        # here on, else the widest so far.
-        if later:
-            return max(*later, n or 0)
-        return None if n is None else max(n, j.peak_slots)
-
-    def same_again(self) -> int:
-        """With n unknown the paper expects m again; for a marked job the widest stage so far stands in for
-        it."""
-        j = self.job
-        return max(self.slots, j.peak_slots) if j.rule.whole_job and j.marked else self.slots
+        return [tasks * self.slots_per_task for tasks in known[self.index + 1 :]] if in_step else []
 
     def stragglers(self, now_ms: int) -> list[LedgerAttempt]:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section

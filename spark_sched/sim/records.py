@@ -52,7 +52,8 @@ class StageRun:
     __slots__ = (
         "any_at_ms", "behind", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
         "min_ms", "near", "next_tasks", "originals", "part", "pending", "pilots", "queued", "rack_at_ms",
-        "ran_on", "running", "sort_key", "spec", "start_ms", "sum_log_ms", "view", "waiting",
+        "ran_on", "running", "sort_key", "spec", "start_ms", "successors", "sum_log_ms", "view",
+        "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -72,6 +73,7 @@ class StageRun:
         self.key = key
         self.start_ms = start_ms
         self.next_tasks = next_tasks
+        self.successors: tuple[tuple[str, int, bool], ...] = ()
         self.last = last
         self.part = part  # number of its part in the order of submission
         # From the end, so that the next task is a pop.

@@ -204,4 +204,6 @@ class Reservations:
             stage.spec.gang,
             now_ms,
             restartable=stage.restartable,
+            vertex=str(stage.index),
+            successors=stage.successors,
         )

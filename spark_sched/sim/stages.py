@@ -19,17 +19,11 @@ def new_stage(
     whether it is the last one.
     """
     spec = job.spec.stages[index]
-    next_tasks: int | None = None
-    last = False
-    if job.spec.dag_known:
-        widths = [
-            child.tasks
-            for child in job.spec.stages[index + 1 :]
-            if index in child.parents and child.part == spec.part
-        ]
-        next_tasks = sum(widths) if widths else None
-        last = job.stages_left == 1 and job.spec.end_known
+    successors = _successors(job, index) if job.spec.dag_known else ()
+    next_tasks = sum(tasks for _, tasks, _ in successors) if successors else None
+    last = job.spec.dag_known and job.stages_left == 1 and job.spec.end_known
     stage = StageRun(job, index, spec, key, now_ms, next_tasks, last, part)
+    stage.successors = successors
     if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:
         stage.near = Near(spec, slots.number, now_ms)
     locality = cluster.locality
@@ -42,6 +36,18 @@ def new_stage(
             stage.rack_at_ms = now_ms + locality.wait_ms
             stage.any_at_ms = stage.rack_at_ms + (locality.wait_ms if stage.local_racks else 0)
     return stage
+
+
+def _successors(job: JobRun, index: int) -> tuple[tuple[str, int, bool], ...]:
+    """The stages of the same part that read the output of stage ``index``: name, tasks, and whether all of
+    their other parents have started or ended."""
+    active = {stage.index for stage in job.stages.values()} | {index}
+    found = []
+    for number, child in enumerate(job.spec.stages):
+        if index in child.parents and child.part == job.spec.stages[index].part:
+            ready = job.parents_left[number] == len(active.intersection(child.parents))
+            found.append((str(number), child.tasks, ready))
+    return tuple(found)
 
 
 def fits_whole(stage: StageRun, slots: Slots) -> bool:

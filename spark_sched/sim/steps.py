@@ -41,7 +41,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "stage_started": ("slots_per_task", "restartable"),
+    "stage_started": ("slots_per_task", "restartable", "vertex", "successors"),
     "may_launch": ("slots",),
 }
 

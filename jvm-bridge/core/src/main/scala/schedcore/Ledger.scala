@@ -114,6 +114,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
       j.stages.clear()
+      j.successors.clear()
     }
 
   /**
@@ -124,15 +125,19 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    * @param barrier its tasks run all at once or not at all, so that none gets a copy
    * @param slotsPerTask slots that each of the stage's tasks takes
    * @param restartable its tasks may get copies at all
+   * @param vertex its name in the DAG; empty where that is unknown
+   * @param successors the stages that read its output. Without any, one stage that nothing else leads to needs `nextTasks`
    */
   def stageStarted(
       job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
-      nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true): Unit =
+      nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true, vertex: String = "",
+      successors: Seq[NextStage] = Nil): Unit =
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(stage, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
       stages(stage) = p
       j.stages(stage) = p
+      LedgerDemand.started(j, p, vertex, successors)
       j.overridden = 0 // From here on the stage's own tasks ask.
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
@@ -142,6 +147,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def stageEnded(stage: String, nowMs: Long): Unit = stages.remove(stage).foreach { p =>
     val j = p.job
     j.stages -= stage
+    LedgerDemand.stopped(j, p, nowMs)
     if (j.stages.isEmpty) {
       if (p.last) books.releaseAllOf(j, "released", nowMs)
       else pauses.begin(j, p, nowMs)
@@ -232,7 +238,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         else if (success && !wasDone) onCompletion(p, nowMs)
         else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
         else keepUnlessLast(p, "retry", nowMs)
-      val wanted = if (decision.keep) slotsToKeep(a, success && !wasDone) else 0
+      val wanted = if (decision.keep) slotsToKeep(a, success && !wasDone, nowMs) else 0
       var kept = 0
       while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
@@ -329,15 +335,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   private def onCompletion(p: LedgerStage, nowMs: Long): Decision = {
     val j = p.job
-    val m = p.slots
     if (!j.mayHold) Decision(keep = false, "no isolation")
     else if (p.last) Decision(keep = false, "last stage") // lines 2-3
     else {
-      val n = p.expectedNext
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
-      if (n.exists(next => m > next && p.finished * p.slotsPerTask <= m - next)) Decision(keep = false, "fewer tasks next") // lines 9-11
-      else room(j, nowMs, if (n.isEmpty) "next stage unknown" else "next stage") // lines 6-8, 12-15
+      if (LedgerDemand.neededAfter(p, nowMs) == 0) Decision(keep = false, "fewer tasks next") // lines 9-11
+      else room(j, nowMs, if (p.nextSlots.isEmpty) "next stage unknown" else "next stage") // lines 6-8, 12-15
     }
   }
 
@@ -356,15 +360,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     else Decision(keep = true, why)
 
   /** How many of an ended attempt's slots its job keeps, if it keeps any. */
-  private def slotsToKeep(a: LedgerAttempt, completed: Boolean): Int =
+  private def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long): Int =
     if (a.slots == 1) 1
     else {
       val p = a.stage
       val most = math.min(a.slots, p.job.demand - p.job.running - p.job.held)
       // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
-      if (completed && stages.contains(p.key)) p.expectedNext.filter(_ < p.slots).fold(most) { n =>
-        math.min(most, p.finished * p.slotsPerTask - (p.slots - n))
-      } else most
+      if (completed && stages.contains(p.key)) math.min(most, LedgerDemand.neededAfter(p, nowMs)) else most
     }
 
   private def finishTask(a: LedgerAttempt, nowMs: Long): Unit = {

@@ -130,7 +130,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   def refreshDemand(j: LedgerJob, nowMs: Long): Unit = if (j.stages.nonEmpty) {
-    j.demand = j.widest
+    LedgerDemand.refresh(j, nowMs)
     trim(j, nowMs)
   }
 
@@ -170,14 +170,14 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   def offerToPreReservers(executor: String, nowMs: Long): Unit = {
     var best: LedgerJob = null
     jobs.valuesIterator.foreach { j =>
-      if ((best == null || j.outranks(best)) && j.wanted(nowMs) > 0) best = j
+      if ((best == null || j.outranks(best)) && LedgerDemand.wanted(j, nowMs) > 0) best = j
     }
     if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
   }
 
   /** Slots that idle unheld when the threshold is crossed are taken at once. */
   def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = {
-    var want = if (j.stages.isEmpty) 0 else j.wanted(nowMs)
+    var want = if (j.stages.isEmpty) 0 else LedgerDemand.wanted(j, nowMs)
     if (want > 0) executors.valuesIterator.foreach { e =>
       while (want > 0 && takeIdle(j, e, nowMs)) want -= 1
     }

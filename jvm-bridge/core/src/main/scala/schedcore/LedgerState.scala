@@ -50,6 +50,7 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
   // The last demand outlives its stage: between two Spark jobs it is all that is known.
   var demand = 0
+  val successors = mutable.LinkedHashMap.empty[String, LedgerSuccessor] // by their place in the DAG
   // Held slots that a higher priority took: the job takes them back as they are released.
   var overridden = 0
   // Since when no stage is active while more may follow; negative while one is.
@@ -73,36 +74,12 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   def outranks(other: LedgerJob, less: Int = 0): Boolean =
     if (rule.priority != other.rule.priority) rule.priority > other.rule.priority else FairShares.isBefore(this, other, less)
 
-  /** Slots that the job may have in all, held and running: no more than the widest of now and next. */
-  def widest: Int = {
-    var now = 0
-    var next = 0
-    stages.valuesIterator.foreach { p =>
-      now += p.slots
-      next = math.max(next, if (p.last) 0 else p.expectedNext.getOrElse(p.sameAgain))
-    }
-    math.max(now, next)
-  }
-
   /** All holds of a job share one deadline: the latest among its active stages. */
   def refreshDeadline(nowMs: Long): Unit = if (stages.nonEmpty) {
     var latest = Long.MinValue
     stages.valuesIterator.foreach(p => latest = math.max(latest, p.deadlineMs(nowMs)))
     deadlineMs = latest
   }
-
-  /** How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17). */
-  def wanted(nowMs: Long): Int =
-    if (!mayHold || deadlineMs <= nowMs) 0
-    else {
-      var most = math.min(overridden, demand - running - held)
-      stages.valuesIterator.foreach { p =>
-        if (!p.last && p.pastThreshold) p.expectedNext.foreach { n =>
-          most = math.max(most, math.min(n - running - held, n - p.slots - p.preReserved))
-        }
-      }
-      most
-    }
 }
 
 /** One stage's tasks and what its task times say so far. */
@@ -148,22 +125,28 @@ private[schedcore] final class LedgerStage(
 
   def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
 
-  /** n: the slots to hold for what follows this stage; None when nothing is known. */
-  def expectedNext: Option[Int] = {
+  /** Slots of the tasks that are not done. */
+  def left: Int = (tasks - finished) * slotsPerTask
+
+  /** n: the slots that the stage which follows needs; None when nothing is known. */
+  def nextSlots: Option[Int] = dagNextTasks.orElse(later.headOption)
+
+  /**
+   * Slots that a marked job's widest stage from here on needs, and whether that is known: the widest that earlier runs had,
+   * else the widest so far.
+   */
+  def rest: (Int, Boolean) = later.maxOption match {
+    case Some(widest) => (widest, true)
+    case None => (if (dagNextTasks.isDefined) job.peakSlots else math.max(slots, job.peakSlots), dagNextTasks.isDefined)
+  }
+
+  /** Slots of the stages that followed this one in earlier runs; empty where this run is another. */
+  private def later: IndexedSeq[Int] = {
     val known = job.rule.stageTasks
     val inStep = index < known.size && known(index) == tasks
     // Earlier runs tell tasks: those that follow are taken to need what these need.
-    val later = if (inStep) known.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
-    val next = dagNextTasks.orElse(later.headOption)
-    if (!job.rule.wholeJob || !job.marked) next
-    // What a marked job's next action needs is not in any DAG: the widest stage that earlier runs had from here on,
-    // else the widest so far.
-    else if (later.nonEmpty) Some(math.max(later.max, next.getOrElse(0)))
-    else next.map(math.max(_, job.peakSlots))
+    if (inStep) known.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
   }
-
-  /** With n unknown the paper expects m again; what a marked job's next action needs is its widest stage so far. */
-  def sameAgain: Int = if (job.rule.wholeJob && job.marked) math.max(slots, job.peakSlots) else slots
 
   /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
   def stragglers(nowMs: Long): Seq[LedgerAttempt] =

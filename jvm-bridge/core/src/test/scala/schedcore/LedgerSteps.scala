@@ -39,7 +39,9 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
         ledger.stageStarted(
           text("job"), text("stage"), int("index"), int("tasks"),
           Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
-          step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true))
+          step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true),
+          step.path("vertex").asText(""),
+          step.path("successors").elements().asScala.map(s => NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean)).toSeq)
       case "stage_ended" => ledger.stageEnded(text("stage"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))

@@ -1,21 +1,24 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler._
+import schedcore.NextStage
 import scala.collection.mutable
 
 /**
  * What Spark's DAG says about the stages after one.
  *
  * @param nextTasks tasks of the stages that read this one's output; None where the DAG does not tell
- * @param nextSlots the slots that these tasks take
+ * @param next these stages, with the slots that their tasks take
  * @param finalOfSparkJob nothing of the same Spark job follows
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
  */
 private[sparksched] final case class DagOutlook(
-    nextTasks: Option[Int], nextSlots: Option[Int], finalOfSparkJob: Boolean, mapStageJob: Boolean)
+    nextTasks: Option[Int], next: Seq[NextStage], finalOfSparkJob: Boolean, mapStageJob: Boolean) {
+  def nextSlots: Option[Int] = Option.when(next.nonEmpty)(next.map(_.slots).sum)
+}
 
 private[sparksched] object DagOutlook {
-  private val unknown = DagOutlook(None, None, finalOfSparkJob = false, mapStageJob = false)
+  private val unknown = DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false)
 
   /**
    * Only to be called from the DAGScheduler's event loop, whose structures it reads.
@@ -25,13 +28,24 @@ private[sparksched] object DagOutlook {
   def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, slotsPerTask: Int => Int): DagOutlook =
     (dag.stageIdToStage.get(stageId), dag.jobIdToActiveJob.get(sparkJobId)) match {
       case (Some(stage), Some(job)) if job.finalStage eq stage =>
-        DagOutlook(None, None, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
+        DagOutlook(None, Nil, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
       case (Some(stage), Some(job)) =>
         val readers = readersOf(stage, job.finalStage)
-        def sum(of: Stage => Int) = Option.when(readers.nonEmpty)(readers.map(of).sum)
-        DagOutlook(sum(_.numTasks), sum(s => s.numTasks * slotsPerTask(s.resourceProfileId)), finalOfSparkJob = false, mapStageJob = false)
+        val next = readers.map { s =>
+          NextStage(s.id.toString, s.numTasks * slotsPerTask(s.resourceProfileId), isReady(dag, s, beside = stage))
+        }
+        DagOutlook(
+          Option.when(readers.nonEmpty)(readers.map(_.numTasks).sum), next, finalOfSparkJob = false, mapStageJob = false)
       case _ => unknown
     }
+
+  /** Whether all parents of the stage have ended or run, beside the one that is about to. */
+  private def isReady(dag: DAGScheduler, stage: Stage, beside: Stage): Boolean = stage.parents.forall { parent =>
+    (parent eq beside) || dag.runningStages.contains(parent) || (parent match {
+      case map: ShuffleMapStage => map.isAvailable
+      case _ => false
+    })
+  }
 
   private def readersOf(stage: Stage, last: Stage): Seq[Stage] = {
     val seen = mutable.HashSet.empty[Int]

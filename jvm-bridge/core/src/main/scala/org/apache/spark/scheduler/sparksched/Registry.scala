@@ -129,7 +129,8 @@ private[sparksched] final class Registry(
       Event.StageStarted(nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask)
     job.stages(stage) = started
     ledger.stageStarted(
-      mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again)
+      mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
+      vertex = stageId.toString, successors = outlook.next)
     events.offer(started)
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
   }

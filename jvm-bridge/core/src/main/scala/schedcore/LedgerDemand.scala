@@ -1,0 +1,186 @@
+package schedcore
+
+import scala.collection.mutable
+
+/**
+ * A stage that reads the output of an active one, as the DAG has it.
+ *
+ * @param vertex its name in the DAG
+ * @param slots that its tasks need
+ * @param ready all of its other parents have started or ended
+ */
+final case class NextStage(vertex: String, slots: Int, ready: Boolean)
+
+/** A stage that has not started and reads what active stages write. */
+private[schedcore] final class LedgerSuccessor {
+  var slots = 0
+  var known = true // how many slots it needs
+  var ready = false
+  val parents = mutable.LinkedHashMap.empty[String, LedgerStage] // the active ones
+  val handed = mutable.LinkedHashMap.empty[Int, Int] // slots of parents that ended while it was ready, by their index
+  var orphanMs: Option[Long] = None // since when no parent is active
+}
+
+/**
+ * How many slots a job should hold for the stages that come next, by the edges of its DAG.
+ *
+ * A stage that is ''ready'' starts when its active parents end: all others have ended. What it needs less what its own parents
+ * will hand over must be held by then; what other stages of the job still run on is theirs.
+ *
+ * `spark_sched/sim/ledger_demand.py` has the same.
+ */
+private[schedcore] object LedgerDemand {
+  // What follows a stage of which the DAG does not tell what follows it.
+  private val Unnamed = ">"
+
+  /**
+   * What one successor needs, and which active stages hand their slots over to it.
+   *
+   * @param given slots that parents handed over which ended
+   * @param past it is known, and its parents are past the threshold of pre-reservation
+   */
+  private final case class Edge(need: Int, parents: Seq[LedgerStage], given: Int, past: Boolean)
+
+  /**
+   * The least number of slots that, beside `have` slots of each parent, suffices for all successors.
+   *
+   * A slot goes to one successor, so this is the sum of the needs less the largest flow from parents to successors.
+   *
+   * @param edges of each successor its need and its parents
+   */
+  def lacking[P](edges: IndexedSeq[(Int, Seq[P])])(have: P => Int): Int =
+    if (edges.size == 1) math.max(0, edges.head._1 - edges.head._2.iterator.map(have).sum)
+    else {
+      val left = mutable.HashMap.empty[P, Int]
+      edges.foreach(_._2.foreach(p => left(p) = have(p)))
+      val flow = mutable.HashMap.empty[(Int, P), Int].withDefaultValue(0)
+
+      // Up to `slots` more for one successor, by taking other successors' from a parent that both share and giving them
+      // those of another one.
+      def handOver(to: Int, slots: Int, tried: mutable.Set[P]): Int = {
+        var found = 0
+        val parents = edges(to)._2.iterator
+        while (found == 0 && parents.hasNext) {
+          val p = parents.next()
+          if (tried.add(p)) {
+            found = math.min(slots, left(p))
+            if (found > 0) left(p) -= found
+            else {
+              var other = 0
+              while (found == 0 && other < edges.size) {
+                val taken = flow((other, p))
+                if (other != to && taken > 0) {
+                  found = handOver(other, math.min(slots, taken), tried)
+                  flow((other, p)) -= found
+                }
+                other += 1
+              }
+            }
+            if (found > 0) flow((to, p)) += found
+          }
+        }
+        found
+      }
+
+      edges.indices.iterator.map { to =>
+        var open = edges(to)._1
+        var found = 1
+        while (open > 0 && found > 0) {
+          found = handOver(to, open, mutable.HashSet.empty)
+          open -= found
+        }
+        open
+      }.sum
+    }
+
+  /** A stage started: it waits for nobody any more, and these wait for it. */
+  def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage]): Unit = {
+    // Whoever starts is taken for the stage that follows one of which nobody told what follows it.
+    if (j.successors.remove(vertex).isEmpty)
+      j.successors.find { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.foreach { case (name, _) => j.successors -= name }
+    val next = if (successors.isEmpty && !p.last) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
+    next.foreach { n =>
+      val s = j.successors.getOrElseUpdate(n.vertex, new LedgerSuccessor)
+      s.slots = n.slots
+      s.ready = n.ready
+      s.orphanMs = None
+      s.parents(p.key) = p
+      s.handed -= p.index
+    }
+  }
+
+  /** The stage ended: well, and its successors are about to start, or otherwise. */
+  def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
+    val well = p.finished == p.tasks
+    j.successors.toSeq.foreach { case (name, s) =>
+      if (s.parents.remove(p.key).isDefined) {
+        if (well && s.ready) s.handed(p.index) = p.slots
+        if (s.parents.isEmpty) {
+          s.orphanMs = Some(nowMs)
+          if (!well) j.successors -= name
+        }
+      }
+    }
+  }
+
+  /** Sets what the job may have in all, held and running. */
+  def refresh(j: LedgerJob, nowMs: Long): Unit = {
+    val rest = rests(j).map(_._1).maxOption.getOrElse(0)
+    // Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
+    j.demand = math.max(sum(j)(_.left) + lacking(edges(j, nowMs).map(e => e.need -> e.parents))(_.left), rest)
+  }
+
+  /** Slots that must be held for the stages that read the output of the stage. */
+  def neededAfter(p: LedgerStage, nowMs: Long): Int = {
+    val j = p.job
+    val own = edges(j, nowMs).filter(_.parents.contains(p)).map(e => e.need -> e.parents)
+    val rest = if (goesOn(j)) p.rest._1 - sum(j)(_.left) else 0
+    math.max(0, math.max(if (own.isEmpty) 0 else lacking(own)(_.left), rest))
+  }
+
+  /** How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17). */
+  def wanted(j: LedgerJob, nowMs: Long): Int =
+    if (!j.mayHold || j.deadlineMs <= nowMs) 0
+    else if (j.stages.isEmpty) math.min(j.overridden, j.demand - j.running - j.held)
+    else {
+      var most = j.overridden
+      val reserved = sum(j)(_.preReserved)
+      val all = edges(j, nowMs)
+      if (all.exists(_.past)) {
+        // Before the threshold a successor gets the slots of its parents and no other ones.
+        val needs = all.map(e => if (e.past) e.need else math.min(e.need, e.parents.iterator.map(_.slots).sum + e.given))
+        val now = lacking(needs.zip(all).map { case (n, e) => n -> e.parents })(_.left)
+        val more = lacking(needs.zip(all).map { case (n, e) => math.max(0, n - e.given) -> e.parents })(_.slots)
+        most = math.max(most, math.min(now - j.held, more - reserved))
+      }
+      rests(j).foreach { case (n, known, p) =>
+        if (known && p.pastThreshold) most = math.max(most, math.min(n - sum(j)(_.left) - j.held, n - sum(j)(_.slots) - reserved))
+      }
+      math.min(most, j.demand - j.running - j.held)
+    }
+
+  private def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
+    j.successors.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
+    j.successors.iterator.filter(_._2.ready).map { case (name, s) =>
+      val parents = s.parents.values.toSeq
+      if (isUnnamed(name)) parents.headOption.foreach { p =>
+        // With n unknown the paper expects m again.
+        s.known = p.nextSlots.isDefined
+        s.slots = p.nextSlots.getOrElse(p.slots)
+      }
+      Edge(s.slots, parents, s.handed.valuesIterator.sum, s.known && parents.forall(_.pastThreshold))
+    }.toIndexedSeq
+  }
+
+  private def isUnnamed(name: String): Boolean = name.startsWith(Unnamed)
+
+  /** Whether another action may follow, of which no DAG tells. */
+  private def goesOn(j: LedgerJob): Boolean = j.rule.wholeJob && j.marked
+
+  /** What a marked job's next action needs: by stage, its slots and whether that is known. */
+  private def rests(j: LedgerJob): Seq[(Int, Boolean, LedgerStage)] =
+    if (!goesOn(j)) Nil
+    else j.stages.valuesIterator.filterNot(_.last).map { p => val (n, known) = p.rest; (n, known, p) }.toSeq
+
+  private def sum(j: LedgerJob)(of: LedgerStage => Int): Int = j.stages.valuesIterator.map(of).sum
+}

@@ -1,0 +1,208 @@
+"""How many slots a job should hold for the stages that come next, by the edges of its DAG.
+
+A stage that is *ready* starts when its active parents end: all others have ended. What it needs less what its
+own parents will hand over must be held by then; what other stages of the job still run on is theirs.
+``schedcore.LedgerDemand`` is the twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
+
+__all__ = ["Edge", "Successor", "lacking", "needed_after", "refresh", "started", "stopped", "wanted"]
+
+# What follows a stage of which the DAG does not tell what follows it.
+_UNNAMED = ">"
+
+
+class Successor:
+    """A stage that has not started and reads what active stages write."""
+
+    __slots__ = ("handed", "known", "orphan_ms", "parents", "ready", "slots")
+
+    def __init__(self) -> None:
+        self.slots = 0
+        self.known = True  # how many slots it needs
+        self.ready = False
+        self.parents: dict[str, LedgerStage] = {}  # the active ones
+        self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
+        self.orphan_ms: int | None = None  # since when no parent is active
+
+
+class Edge(NamedTuple):
+    """What one successor needs, and which active stages hand their slots over to it.
+
+    Attributes:
+        need: slots.
+        parents: the active stages.
+        given: slots that parents handed over which ended.
+        past: it is known, and its parents are past the threshold of pre-reservation.
+    """
+
+    need: int
+    parents: tuple[LedgerStage, ...]
+    given: int
+    past: bool
+
+
+def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[LedgerStage], int]) -> int:
+    """The least number of slots that, beside ``have`` slots of each stage, suffices for all successors.
+
+    A slot goes to one successor, so this is the sum of the needs less the largest flow from stages to
+    successors.
+    """
+    if len(edges) == 1:
+        need, parents = edges[0]
+        return max(0, need - sum(map(have, parents)))
+    left: dict[LedgerStage, int] = {p: have(p) for _, parents in edges for p in parents}
+    flow: dict[tuple[int, LedgerStage], int] = {}
+
+    def hand_over(to: int, slots: int, tried: set[LedgerStage]) -> int:
+        """Up to ``slots`` more for one successor, by taking other successors' from a parent that both share
+        and giving them those of another one."""
+        for p in edges[to][1]:
+            if p in tried:
+                continue
+            tried.add(p)
+            found = min(slots, left[p])
+            if found:
+                left[p] -= found
+            else:
+                for other in range(len(edges)):
+                    taken = flow.get((other, p), 0)
+                    if other != to and taken:
+                        found = hand_over(other, min(slots, taken), tried)
+                        if found:
+                            flow[other, p] -= found
+                            break
+            if found:
+                flow[to, p] = flow.get((to, p), 0) + found
+                return found
+        return 0
+
+    short = 0
+    for number, (need, _) in enumerate(edges):
+        open_ = need
+        while open_ and (found := hand_over(number, open_, set())):
+            open_ -= found
+        short += open_
+    return short
+
+
+def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tuple[str, int, bool]]) -> None:
+    """A stage started: it waits for nobody any more, and these wait for it."""
+    if j.successors.pop(vertex, None) is None:
+        # Whoever starts is taken for the stage that follows one of which nobody told what follows it.
+        unnamed = (name for name, s in j.successors.items() if _is_unnamed(name) and not s.parents)
+        j.successors.pop(next(unnamed, ""), None)
+    if not successors and not p.last:
+        successors = ((_UNNAMED + p.key, 0, True),)
+    for name, slots, ready in successors:
+        s = j.successors.get(name)
+        if s is None:
+            s = j.successors[name] = Successor()
+        s.slots, s.ready, s.orphan_ms = slots, ready, None
+        s.parents[p.key] = p
+        s.handed.pop(p.index, None)
+
+
+def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
+    """The stage ended: well, and its successors are about to start, or otherwise."""
+    well = len(p.done) == p.tasks
+    for name, s in list(j.successors.items()):
+        if s.parents.pop(p.key, None) is None:
+            continue
+        if well and s.ready:
+            s.handed[p.index] = p.slots
+        if not s.parents:
+            s.orphan_ms = now_ms
+            if not well:
+                del j.successors[name]
+
+
+def refresh(j: LedgerJob, now_ms: int) -> None:
+    """Sets what the job may have in all, held and running."""
+    left = _sum(j, _left)
+    rest = max((n for n, _, _ in _rests(j)), default=0)
+    # Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
+    j.demand = max(left + lacking([(e.need, e.parents) for e in _edges(j, now_ms)], _left), rest)
+
+
+def needed_after(p: LedgerStage, now_ms: int) -> int:
+    """Slots that must be held for the stages that read the output of ``p``."""
+    j = p.job
+    own = [(e.need, e.parents) for e in _edges(j, now_ms) if p in e.parents]
+    rest = p.rest()[0] - _sum(j, _left) if _goes_on(j) else 0
+    return max(lacking(own, _left) if own else 0, rest, 0)
+
+
+def wanted(j: LedgerJob, now_ms: int) -> int:
+    """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
+    if not j.may_hold or j.deadline_ms <= now_ms:
+        return 0
+    open_ = j.demand - j.running - j.held
+    if not j.stages:
+        return min(j.overridden, open_)
+    most = j.overridden
+    reserved = sum(p.pre_reserved for p in j.stages.values())
+    edges = _edges(j, now_ms)
+    if any(e.past for e in edges):
+        # Before the threshold a successor gets the slots of its parents and no other ones.
+        needs = [e.need if e.past else min(e.need, _slots(e.parents) + e.given) for e in edges]
+        now = [(n, e.parents) for n, e in zip(needs, edges, strict=True)]
+        more = [(max(0, n - e.given), e.parents) for n, e in zip(needs, edges, strict=True)]
+        most = max(most, min(lacking(now, _left) - j.held, lacking(more, _all) - reserved))
+    for n, known, p in _rests(j):
+        if known and p.past_threshold():
+            most = max(most, min(n - _sum(j, _left) - j.held, n - _sum(j, _all) - reserved))
+    return min(most, open_)
+
+
+def _edges(j: LedgerJob, now_ms: int) -> list[Edge]:
+    found = []
+    for name, s in list(j.successors.items()):
+        if s.orphan_ms is not None and s.orphan_ms + j.rule.gap_ms <= now_ms:
+            del j.successors[name]  # nobody started it
+        elif s.ready:
+            parents = tuple(s.parents.values())
+            if _is_unnamed(name) and parents:
+                n = parents[0].next_slots()
+                # With n unknown the paper expects m again.
+                s.slots, s.known = (parents[0].slots, False) if n is None else (n, True)
+            past = s.known and all(p.past_threshold() for p in parents)
+            found.append(Edge(s.slots, parents, sum(s.handed.values()), past))
+    return found
+
+
+def _is_unnamed(name: str) -> bool:
+    return name.startswith(_UNNAMED)
+
+
+def _goes_on(j: LedgerJob) -> bool:
+    """Whether another action may follow, of which no DAG tells."""
+    return j.rule.whole_job and j.marked
+
+
+def _rests(j: LedgerJob) -> list[tuple[int, bool, LedgerStage]]:
+    """What a marked job's next action needs: by stage, its slots and whether that is known."""
+    return [(*p.rest(), p) for p in j.stages.values() if not p.last] if _goes_on(j) else []
+
+
+def _left(p: LedgerStage) -> int:
+    return (p.tasks - len(p.done)) * p.slots_per_task
+
+
+def _all(p: LedgerStage) -> int:
+    return p.slots
+
+
+def _slots(parents: Sequence[LedgerStage]) -> int:
+    return sum(p.slots for p in parents)
+
+
+def _sum(j: LedgerJob, of: Callable[[LedgerStage], int]) -> int:
+    return sum(map(of, j.stages.values()))
