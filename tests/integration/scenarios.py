@@ -196,6 +196,19 @@ def more_next(spark: SparkSession) -> Result:
     return {"total": total, "background_tasks": len(starts), "counters": settled(sc)}
 
 
+def more_next_beside(spark: SparkSession) -> Result:
+    """Two tasks, then four, beside an independent stage of two that runs on; both are read by a last one."""
+    sc = spark.sparkContext
+    warm_up(sc, 6)
+    with background(sc, 24, 0.5) as starts, properties(sc, priority="10"):
+        wait_until(lambda: running_tasks(sc) >= 6, "the background never filled the slots")
+        rows = sc.parallelize(range(2), 2).map(sleeper(lambda p: 0.5 + 4.5 * p)).map(lambda r: (r[0], 1))
+        grown = rows.partitionBy(4).map(lambda r: (0, 1)).reduceByKey(lambda a, b: a + b, 1)
+        aside = sc.parallelize(range(2), 2).map(sleeper(lambda _: 6.0)).map(lambda r: (1, 1))
+        total = sum(n for _, n in grown.union(aside.reduceByKey(lambda a, b: a + b, 1)).collect())
+    return {"total": total, "background_tasks": len(starts), "counters": settled(sc)}
+
+
 def priorities(spark: SparkSession) -> Result:
     """While a job of priority 5 waits for its straggler, equals wait and a higher one takes its slots."""
     sc = spark.sparkContext

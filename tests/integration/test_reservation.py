@@ -63,6 +63,15 @@ def test_with_more_tasks_next_slots_of_others_are_taken_past_the_threshold(scena
     assert 1 <= result["counters"]["prereserved_total"] <= 2
 
 
+@on("spark-sched:local[6]", NO_COPIES, "spark.sched.reservation.preReserveThreshold=0.4")
+def test_an_independent_branch_changes_nothing_of_what_a_stage_takes_for_the_next(scenario: Scenario) -> None:
+    result = scenario("more_next_beside")
+    nothing_leaked(result)
+    assert result["total"] == 4
+    assert result["background_tasks"] == 24
+    assert 1 <= result["counters"]["prereserved_total"] <= 2
+
+
 @on(LOCAL, LONG_PAUSES)
 def test_equal_and_lower_priorities_wait_and_a_higher_one_takes_held_slots(scenario: Scenario) -> None:
     result = scenario("priorities")
