@@ -26,11 +26,11 @@ def descendants_running(pid: int, text: str) -> list[int]:
     found, below = [], [pid]
     while below:
         parent = below.pop()
-        for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            try:
+        try:
+            for children in Path(f"/proc/{parent}/task").glob("*/children"):
                 below += [int(child) for child in children.read_text().split()]
-            except OSError:
-                continue  # ended while being looked at
+        except OSError:
+            pass  # it, or a thread of it, ended while being looked at
         try:
             if text in Path(f"/proc/{parent}/cmdline").read_bytes().decode(errors="replace"):
                 found.append(parent)

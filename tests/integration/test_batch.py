@@ -36,15 +36,20 @@ def learned(history: Path) -> int:
 
 
 def test_the_last_job_before_the_end_is_learned_every_time(tmp_path: Path) -> None:
-    # A relative path is one of the driver's working directory.
-    done = run("stop", "spark.sched.history.path=history.db", runs=10, cwd=tmp_path)
+    # A relative path is one of the driver's working directory. A busy machine may need more than 2 s.
+    settings = ("spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min")
+    done = run("stop", *settings, runs=10, cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
     assert learned(tmp_path / "history.db") == 10
 
 
 def test_the_last_job_before_an_exception_is_learned(tmp_path: Path) -> None:
     # A planner that looks at events every ten seconds has not seen the job when the driver ends.
-    settings = ("spark.sched.history.path=history.db", "spark.sched.planner.interval=10s")
+    settings = (
+        "spark.sched.history.path=history.db",
+        "spark.sched.planner.interval=10s",
+        "spark.sched.planner.drainTimeout=1min",
+    )
     for count in (1, 2, 3):
         done = run("raise", *settings, cwd=tmp_path)
         assert "the application fails here" in done.stderr
