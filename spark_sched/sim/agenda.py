@@ -70,7 +70,7 @@ class LocalityOver(NamedTuple):
 
 
 class WakeUp(NamedTuple):
-    """A hold may expire or a copy be due."""
+    """A hold may expire, a copy be due or a planned start come."""
 
 
 class PlanDue(NamedTuple):

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant
 from spark_sched.sim.durations import Durations
+from spark_sched.sim.enforcement import StartGate, victims
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
-from spark_sched.sim.records import Attempt, StageRun
+from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.reserve import Reservations
 from spark_sched.sim.results import Recorder
 from spark_sched.sim.servers import Servers
@@ -34,7 +35,7 @@ class Attempts:
 
     __slots__ = (
         "_agenda", "_durations", "_follow_outputs", "_gates", "_instant", "_queues", "_recorder",
-        "_reservations", "_slots", "_stage_over", "_story", "launched", "servers",
+        "_reservations", "_slots", "_stage_over", "_starts", "_story", "launched", "servers",
     )  # fmt: skip
 
     def __init__(
@@ -44,6 +45,7 @@ class Attempts:
         slots: Slots,
         queues: QueueTurns,
         gates: Gates,
+        starts: StartGate,
         durations: Durations,
         reservations: Reservations,
         story: Story,
@@ -57,6 +59,7 @@ class Attempts:
         self._slots = slots
         self._queues = queues
         self._gates = gates
+        self._starts = starts
         self._durations = durations
         self._reservations = reservations
         self._story = story
@@ -97,6 +100,8 @@ class Attempts:
                 duration_ms = self._durations.there_ms(stage, node, duration_ms, has_input)
             self._agenda.push(now + duration_ms, a)
         self._story.version += 1
+        if self._starts.active:
+            self._starts.launched(job.key, self._story.version)
         if self._story.listener is not None:
             self._story.launched(a, now, self._slots.names[node])
         if self._reservations.engaged:
@@ -133,11 +138,18 @@ class Attempts:
         if a.twin is None or not a.twin.alive:
             self._gates.again(stage, a.index)
 
-    def evict_all(self, chosen: Callable[[Attempt], bool], outcome: str = "evicted") -> None:
-        """Evict the chosen ones in the order of their launch. Rare enough to look through all events."""
-        for attempt in [a for a in self._agenda.ends() if chosen(a)]:
-            if attempt.alive:
-                self.evict(attempt, outcome)
+    def lose(self, node: int) -> None:
+        """Whatever runs on the node is lost. Rare enough to look through all events."""
+        for attempt in self._agenda.ends():
+            if attempt.node == node and attempt.alive:
+                self.evict(attempt, "lost")
+
+    def evict_job(self, job: JobRun) -> None:
+        """Kill a job's running tasks for others, as live those of restartable stages; they wait again."""
+        running = {a.task: a for a in self._agenda.ends() if a.stage.job is job}
+        for task in victims((task, a.stage.restartable) for task, a in running.items()):
+            if running[task].alive:
+                self.evict(running[task])
 
     def _stop(self, a: Attempt, outcome: str) -> None:
         now, stage = self._instant.now_ms, a.stage
@@ -150,7 +162,7 @@ class Attempts:
         if job.queue is not None:
             self._queues.stopped(job.queue, now - a.start_ms, now)
         self._instant.changed |= planning.TASKS
-        if a.index in stage.pilots and self._gates.ended(a):
+        if stage.gate is not None and self._gates.ended(a):
             self._instant.changed |= planning.GATES
         if self.servers is not None:
             self.servers.stop(a, now)

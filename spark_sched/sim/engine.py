@@ -9,7 +9,7 @@ One turn of the loop is one instant:
 4. Waiting tasks get slots: by priority, by the plan's queues and ranks where it orders, by arrival; then
    what waits behind a gate gets the slots that nobody else can use.
 5. Held slots without a task to wait for run copies of stragglers.
-6. The next wake-up for holds and copies is set.
+6. The next wake-up for holds, copies and planned starts is set.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ from spark_sched.sim.attempts import Attempts
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
+from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
+from spark_sched.sim.idle import FOREVER_MS
 from spark_sched.sim.jobs import ActiveJobs, Newcomers
 from spark_sched.sim.launching import Launcher
 from spark_sched.sim.nodes import Nodes
@@ -100,6 +102,7 @@ class Simulation:
         waiting = WaitingStages()
         gates = Gates(waiting)
         queues = QueueTurns()
+        starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
         newcomers = Newcomers(planning.own_rule(settings), reserve=bool(planner.every_ms))
         active = self._jobs = ActiveJobs(
             instant, agenda, cluster, slots, waiting, gates, story, recorder, newcomers, jobs
@@ -111,6 +114,7 @@ class Simulation:
             slots,
             queues,
             gates,
+            starts,
             Durations(cluster, seed),
             self._reservations,
             story,
@@ -131,6 +135,7 @@ class Simulation:
             waiting,
             gates,
             queues,
+            starts,
             story,
             [0 if node.from_ms else node.slots for node in cluster.nodes],
             enabled=settings[keys.RESERVATION_ENABLED],
@@ -141,6 +146,7 @@ class Simulation:
             gates,
             self._reservations,
             queues,
+            starts,
             launch=attempts.launch,
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
             replan=self._plans.make if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
@@ -193,7 +199,7 @@ class Simulation:
                 if changes & planning.ROUNDS and instant.changed:
                     plans.make()
             # 6. The next wake-up.
-            if slots.holders:
+            if slots.holders or self._starts.active:
                 self._arm()
             if self._check:
                 self._reservations.check(now)
@@ -229,8 +235,9 @@ class Simulation:
     def _arm(self) -> None:
         """A timer that fires too early costs less than moving it each time a deadline moves."""
         now_ms = self._instant.now_ms
-        wake_ms = self._reservations.next_wake_ms(now_ms)
-        if wake_ms is not None and (self._armed_ms is None or wake_ms < self._armed_ms):
+        wakes_ms = (self._reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
+        wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)
+        if wake_ms < (FOREVER_MS if self._armed_ms is None else self._armed_ms):
             self._armed_ms = max(wake_ms, now_ms + 1)
             self._agenda.push(self._armed_ms, WakeUp())
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from operator import attrgetter
 
+from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.records import Attempt, StageRun
 from spark_sched.sim.waiting import WaitingStages
 
-__all__ = ["Gates", "arrival_key"]
-
-#: Of a stage: its job's arrival, then its place in the job.
-arrival_key = attrgetter("job.arrival", "part", "index")
+__all__ = ["Gates"]
 
 
 class Gates:
@@ -35,27 +32,33 @@ class Gates:
     def shut(self, stage: StageRun, pilots: Iterable[int]) -> None:
         """From now on only ``pilots`` of the stage's waiting tasks are in the order.
 
-        Those that are done already are over. Nothing changes for a gang, which starts whole or not at all.
+        Those that are over already are not waited for. Nothing changes for a gang, which starts whole or not
+        at all.
         """
         self.open(stage)
         if stage.spec.gang:
             return
-        asked = set(pilots)
-        first = [index for index in stage.pending if index in asked]
-        runs = {attempt.index for attempt in stage.running.values()}
-        stage.pilots = asked & (runs | set(first))
-        if not stage.pilots:
+        gate = stage.gate
+        if gate is None:
+            runs = {attempt.index for attempt in stage.running.values()}
+            fresh = runs.union(stage.pending).difference(stage.evicted)
+            over = (index for index in range(stage.spec.tasks) if index not in fresh)
+            gate = stage.gate = PilotGate(stage.spec.tasks, over)
+        gate.put(pilots)
+        if not gate.closed:
             return
+        asked = set(gate.waiting)
         stage.behind = [index for index in stage.pending if index not in asked]
-        stage.pending = first
+        stage.pending = [index for index in stage.pending if index in asked]
         if stage.behind:
             self._shut[stage] = None
-        if not first and stage.queued:
+        if not stage.pending and stage.queued:
             self._waiting.remove(stage)
 
     def open(self, stage: StageRun) -> None:
         """All its tasks may start; pilots that still wait go first."""
-        stage.pilots = set()
+        if stage.gate is not None:
+            stage.gate.put(())
         if stage.behind:
             stage.pending = stage.behind + stage.pending
             stage.behind = []
@@ -64,28 +67,26 @@ class Gates:
             self._waiting.add(stage)
 
     def ended(self, attempt: Attempt) -> bool:
-        """A pilot's attempt is over, however, and no more its stage's. Returns whether the gate opens."""
+        """An attempt is over, however. Returns whether the gate of its stage opens."""
         stage = attempt.stage
-        if any(other.index == attempt.index for other in stage.running.values()):
-            return False
-        stage.pilots.discard(attempt.index)
-        if stage.pilots:
+        if stage.gate is None or not stage.gate.ended(attempt.index):
             return False
         self.open(stage)
         return True
 
     def again(self, stage: StageRun, index: int) -> None:
         """A task of the stage must run again: behind the gate, which waits for first attempts alone."""
-        if stage.pilots:
+        stage.evicted.add(index)
+        if stage.pilots_first:
             stage.behind.append(index)
             self._shut[stage] = None
         else:
             stage.pending.append(index)
             self._waiting.add(stage)
 
-    def in_order(self) -> list[StageRun]:
-        """The stages with tasks behind a gate, in the order of their jobs' arrival: who gets idle slots."""
-        return sorted(self._shut, key=arrival_key)
+    def shut_stages(self) -> list[StageRun]:
+        """The stages with tasks behind a gate."""
+        return list(self._shut)
 
     def emptied(self, stage: StageRun) -> None:
         """None of its tasks waits behind the gate any more."""

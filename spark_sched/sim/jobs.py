@@ -33,13 +33,11 @@ class Newcomers:
         own_rule: the rule of its reservations.
         reserve: that rule is in force at once; an ideal planner plans before anything is launched.
         rank: its rank.
-        wait: it waits for the next plan.
     """
 
     own_rule: Callable[[JobSpec], Rule]
     reserve: bool
     rank: int = 0
-    wait: bool = False
 
 
 class _Numbers:
@@ -137,7 +135,6 @@ class ActiveJobs:
         job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
         job.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
-        job.deferred = newcomers.wait
         self.active[spec.key] = job
         self.new[spec.key] = job
         self._instant.changed |= planning.ARRIVALS

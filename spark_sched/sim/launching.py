@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from spark_sched.sim.gates import Gates, arrival_key
+from spark_sched.sim.enforcement import Enforcement, Start, StartGate
+from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import NONE, Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import StageRun
@@ -36,6 +37,7 @@ class Launcher:
         gates: Gates,
         reservations: Reservations,
         queues: QueueTurns,
+        starts: StartGate,
         *,
         launch: _Launch,
         wake: Callable[[int, StageRun], None],
@@ -46,6 +48,8 @@ class Launcher:
         self._gates = gates
         self._reservations = reservations
         self._queues = queues
+        self._starts = starts
+        self._enforcement = Enforcement(starts, queues)
         self._launch = launch
         self._wake = wake
         self._replan = replan
@@ -58,6 +62,7 @@ class Launcher:
     def launch_all(self, now_ms: int) -> None:
         """Launch what the slots that are free at this instant allow."""
         self._waiting.sort()
+        self._enforcement.begin(now_ms)
         slots = self._slots
         if self._queues.weights:
             self._by_queue(now_ms)
@@ -74,10 +79,12 @@ class Launcher:
                 pass  # planned anew
             while (due := self._reservations.due_copy(now_ms)) is not None:
                 self._launch(*due, copy=True)
-        if self._gates:
-            self._idle(now_ms)
-        if slots.open_total > 0:
-            self._spare(now_ms)
+        if slots.open_total > 0 and (self._gates or self._starts.active):
+            self._left_over(now_ms)
+            # A launch may have ended holds that its job had too many of.
+            while slots.holders and self._enforcement.spares_again(slots.open_total, self._waiting.order):
+                if not self._left_over(now_ms):
+                    break
         slots.opened.clear()
 
     def _privileged(self, now_ms: int) -> bool:
@@ -104,41 +111,40 @@ class Launcher:
                     if at[queue] == len(stages):
                         del at[queue]
 
-    def _idle(self, now_ms: int) -> None:
-        """What waits behind a gate starts on slots that nobody else can use, by arrival (§5.1.2, "Work
-        conservation")."""
-        slots = self._slots
-        for stage in self._gates.in_order():
-            behind = stage.behind
-            while behind and slots.open_total > 0 and not stage.job.deferred:
-                node = self._choose(stage, behind, now_ms)
+    def _left_over(self, now_ms: int) -> bool:
+        """What nobody else can use goes to tasks behind a gate (§5.1.2, "Work conservation") and to jobs that
+        the plan has no start for: a job must end. Gangs wait for a start: they would keep their slots from
+        all others. Returns whether anything was launched."""
+        enforcement, slots = self._enforcement, self._slots
+        wanting = [stage for stage in self._waiting.order if self._only_spare(stage) and not stage.spec.gang]
+        gated = [stage for stage in self._gates.shut_stages() if not self._only_spare(stage)]
+        if not wanting and not gated:
+            return False
+        launched = False
+        enforcement.begin_spare(slots.open_total, self._waiting.order)
+        for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.part, s.index)):
+            tasks = stage.pending if self._only_spare(stage) else stage.behind
+            while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
+                node = self._choose(stage, tasks, now_ms, within_share=False)
                 if node == NONE:
                     break
-                self._launch(stage, behind.pop(), node)
-            if not behind:
+                self._launch(stage, tasks.pop(), node)
+                enforcement.launched(stage)
+                launched = True
+            if not tasks and tasks is stage.behind:
                 self._gates.emptied(stage)
-
-    def _spare(self, now_ms: int) -> None:
-        """Jobs that the plan has no start for take slots that nobody with a start waits for, by arrival, as
-        live: a job must end. Gangs wait for a start: they would keep their slots from all others."""
-        order = self._waiting.order
-        wanting = [stage for stage in order if stage.job.spare and not stage.spec.gang]
-        if not wanting:
-            return
-        kept = sum(len(stage.pending) for stage in order if stage.job.keeps)
-        for stage in sorted(wanting, key=arrival_key):
-            while stage.pending and self._slots.open_total > kept:
-                node = self._choose(stage, stage.pending, now_ms)
-                if node == NONE:
-                    break
-                self._launch(stage, stage.pending.pop(), node)
-            if not stage.pending:
+            elif not tasks:
                 self._waiting.remove(stage)
+        enforcement.end_spare()
+        return launched
 
-    def _choose(self, stage: StageRun, pending: list[int], now_ms: int) -> int:
+    def _only_spare(self, stage: StageRun) -> bool:
+        return self._starts.active and self._enforcement.start(stage.job.key) is Start.SPARE
+
+    def _choose(self, stage: StageRun, pending: list[int], now_ms: int, *, within_share: bool = True) -> int:
         """The node for the last one of ``pending``, or NONE."""
         slots, near, share = self._slots, stage.near, stage.job.share
-        if share is not None:
+        if share is not None and within_share:
             node = slots.choose_within(share)
             if node != NONE:
                 share[slots.partition[node]] -= 1
@@ -149,7 +155,7 @@ class Launcher:
         """Slots for as many of the stage's tasks as there are, or for ``most`` of them, but for a gang's all.
         Returns whether the order is another now."""
         slots, pending = self._slots, stage.pending
-        if stage.job.deferred:
+        if self._starts.active and not self._enforcement.planned(stage).may:
             return False
         if stage.waiting and not slots.could_take(stage, slots.opened, now_ms):
             return False

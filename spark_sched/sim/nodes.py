@@ -60,5 +60,5 @@ class Nodes:
             self._reservations.node_leaves(node, now_ms)
             self._slots.leave(node, spec.slots)
             if spec.dies:
-                self._attempts.evict_all(lambda a: a.node == node, "lost")
+                self._attempts.lose(node)
             self._attempts.node_emptied(node)

@@ -227,9 +227,6 @@ def put_in_force(
     """
     for entry in plan.jobs:
         job = jobs[entry.job]
-        job.deferred = entry.deferred
-        job.keeps = not entry.deferred or entry.start_ms is not None
-        job.spare = not job.keeps and not entry.evict
         job.share = None if entry.share is None else dict(entry.share)
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
         wanted = (entry.priority, entry.reservation, entry.pool)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
 from spark_sched.sim.attempts import Attempts
+from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.jobs import ActiveJobs
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
-from spark_sched.sim.records import UNRANKED, JobRun
+from spark_sched.sim.records import UNRANKED
 from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingStages
 
@@ -29,7 +30,7 @@ class Plans:
 
     __slots__ = (
         "_again_ms", "_agenda", "_attempts", "_enabled", "_gates", "_instant", "_jobs", "_plan_at_ms",
-        "_queues", "_slots", "_story", "_waiting", "planner", "totals",
+        "_queues", "_slots", "_starts", "_story", "_waiting", "planner", "totals",
     )  # fmt: skip
 
     def __init__(
@@ -43,6 +44,7 @@ class Plans:
         waiting: WaitingStages,
         gates: Gates,
         queues: QueueTurns,
+        starts: StartGate,
         story: Story,
         totals: list[int],
         *,
@@ -58,6 +60,7 @@ class Plans:
         self._waiting = waiting
         self._gates = gates
         self._queues = queues
+        self._starts = starts
         self._story = story
         self._enabled = enabled
         self._plan_at_ms = -1
@@ -90,7 +93,10 @@ class Plans:
         plan = self.planner.plan(jobs, self._slots, self.totals, self._story.version, now, ended)
         newcomers = self._jobs.newcomers
         newcomers.rank = UNRANKED if plan.ordered and not one_by_one else 0
-        newcomers.wait = plan.new_jobs_wait
+        for key in ended:
+            self._starts.job_ended(key)
+        if not one_by_one:
+            self._starts.put(plan)
         for job in planning.put_in_force(
             plan, jobs, ordered=plan.ordered, by_arrival=one_by_one, enabled=self._enabled
         ):
@@ -99,17 +105,22 @@ class Plans:
         for entry in plan.jobs:
             job = jobs[entry.job]
             if entry.evict:
-                self._evict(job)
+                self._attempts.evict_job(job)
+                self._instant.changed = 0  # the plan knows
             if entry.pilots != job.pilots:
                 job.pilots = entry.pilots
                 for stage in job.stages.values():
                     if entry.pilots is not None and entry.pilots.stage == stage.index:
                         self._gates.shut(stage, entry.pilots.tasks)
-                    elif stage.pilots:
+                    elif stage.pilots_first:
                         self._gates.open(stage)
         self._jobs.new.clear()
         self._queues.put(plan.queue_weights, self._jobs.active.values())
-        self._again(plan.again_ms)
+        again_ms = plan.again_ms
+        if any(entry.evict for entry in plan.jobs):
+            # Whoever was evicted waits for the next plan. Live the ends of its tasks bring that about.
+            again_ms = now + 1 if again_ms is None else min(again_ms, now + 1)
+        self._again(again_ms)
 
     def _again(self, again_ms: int | None) -> None:
         if again_ms is None:
@@ -122,8 +133,3 @@ class Plans:
             if at_ms != self._again_ms:
                 self._again_ms = at_ms
                 self._agenda.push(at_ms, PlanDue(asked=True))
-
-    def _evict(self, job: JobRun) -> None:
-        """Kill a job's running tasks for others, as live those of restartable stages; they wait again."""
-        self._attempts.evict_all(lambda a: a.stage.job is job and a.stage.restartable)
-        self._instant.changed = 0  # the plan knows

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
 from spark_sched.sim.near import Near
+from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
 from spark_sched.state import DurationSummary, JobView, RunningTask, StageView, marks_of
@@ -50,10 +51,10 @@ class StageRun:
     """One active stage: the tasks that wait, those that run, and what the finished ones took."""
 
     __slots__ = (
-        "any_at_ms", "behind", "copied", "finished", "index", "job", "key", "last", "local", "local_racks",
-        "min_ms", "near", "next_tasks", "originals", "part", "pending", "pilots", "queued", "rack_at_ms",
-        "ran_on", "running", "sort_key", "spec", "start_ms", "successors", "sum_log_ms", "view",
-        "waiting",
+        "any_at_ms", "behind", "copied", "evicted", "finished", "gate", "index", "job", "key", "last",
+        "local", "local_racks", "min_ms", "near", "next_tasks", "originals", "part", "pending", "queued",
+        "rack_at_ms", "ran_on", "running", "sort_key", "spec", "start_ms", "successors", "sum_log_ms",
+        "view", "waiting",
     )  # fmt: skip
 
     def __init__(
@@ -79,7 +80,8 @@ class StageRun:
         # From the end, so that the next task is a pop.
         self.pending: list[int] = list(range(spec.tasks - 1, -1, -1))
         self.behind: list[int] = []  # tasks that wait behind a gate, from the end too
-        self.pilots: set[int] = set()  # those that the gate waits for; empty: it is open
+        self.gate: PilotGate | None = None  # once a plan named pilots
+        self.evicted: set[int] = set()  # tasks of which an attempt was lost
         self.running: dict[int, Attempt] = {}
         self.originals: dict[int, Attempt] = {}  # only while copies are possible
         self.copied: set[int] = set()
@@ -107,6 +109,50 @@ class StageRun:
         self.sum_log_ms += math.log(duration_ms)
         if self.min_ms is None or duration_ms < self.min_ms:
             self.min_ms = duration_ms
+
+    # ---- as enforcement sees it ----
+
+    @property
+    def job_key(self) -> str:
+        return self.job.key
+
+    @property
+    def job_priority(self) -> int:
+        return self.job.priority
+
+    @property
+    def job_arrival(self) -> int:
+        return self.job.arrival
+
+    @property
+    def job_rank(self) -> int:
+        return self.job.rank
+
+    @property
+    def job_queue(self) -> int:
+        return -1 if self.job.queue is None else self.job.queue
+
+    @property
+    def pilots_first(self) -> bool:
+        return self.gate is not None and self.gate.closed
+
+    @property
+    def pilots_wait(self) -> bool:
+        return bool(self.pending)
+
+    @property
+    def waiting_slots(self) -> int:
+        return len(self.pending)
+
+    @property
+    def slots_at_once(self) -> int:
+        return len(self.pending) if self.spec.gang else 1
+
+    @property
+    def slots_per_task(self) -> int:
+        return 1
+
+    # ---- as snapshots show it ----
 
     @property
     def restartable(self) -> bool:
@@ -141,11 +187,9 @@ class JobRun:
         "arrival",
         "copies",
         "copies_won",
-        "deferred",
         "evictions",
         "first_launch_ms",
         "held",
-        "keeps",
         "key",
         "nonlocal_tasks",
         "outputs",
@@ -160,7 +204,6 @@ class JobRun:
         "rule",
         "running_slots",
         "share",
-        "spare",
         "spec",
         "stages",
         "stages_left",
@@ -180,9 +223,6 @@ class JobRun:
         self.priority = own_rule.priority
         self.rank = UNRANKED
         self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
-        self.deferred = False  # the plan wants none of its waiting tasks to start
-        self.keeps = True  # slots are kept for them from those that have no start
-        self.spare = False  # they have none, but may take what nobody keeps
         self.pilots: PilotSet | None = None
         self.queue: int | None = None
         self.share: dict[int, int] | None = None  # slots that it may still take, by partition

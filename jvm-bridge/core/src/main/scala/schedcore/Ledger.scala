@@ -76,6 +76,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   def heldOn(executor: String): Int = executors.get(executor).fold(0)(_.held)
 
+  /** Slots of `executor` that the job holds. */
+  def heldOn(executor: String, job: String): Int =
+    (for (e <- executors.get(executor); j <- jobs.get(job); n <- e.heldBy.get(j)) yield n).getOrElse(0)
+
   /** Slots that nothing runs on and nobody holds. */
   def idleOn(executor: String): Int = executors.get(executor).fold(0)(e => math.max(0, e.free - e.held))
 

@@ -1,11 +1,12 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{GangCycle, Ledger, QueueTurn, Start, WaitingGang}
+import schedcore.{Enforcement, GangCycle, Ledger, OfferRank, Start, Verdict, WaitingGang}
 import scala.collection.mutable
 
 /**
- * One round of offers: who may start under the plan in force, in which order, and who takes what is left over.
+ * One round of offers to Spark's task sets. Who may start under the plan in force, in which order, and who takes what is left
+ * over is decided by [[schedcore.Enforcement]]; here Spark's offers and task sets are put into its terms.
  *
  * A round may offer twice: first to those with a start, then what nobody took to those that may only take spare slots.
  * Barrier stages get an offer of their own, in their place in the order, of just the slots that they may have: Spark
@@ -21,12 +22,8 @@ private[sparksched] final class OfferRound(
   import OfferRound._
 
   private val plans = scheduler.plans
+  private val enforcement = new Enforcement(ledger, plans)
   private var nowMs = 0L
-  private var spareWanted = false
-  private var sparing = false
-  private val spareSlots = mutable.HashMap.empty[Int, Int] // by the executors' resource profile
-  private var queueTurns = IndexedSeq.empty[QueueTurn]
-  private var owed: Option[SchedTaskSetManager] = None
   private var offered: Option[TaskSetManager => Boolean] = None
   // Task sets that were refused held slots in this round, with the executor.
   private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
@@ -41,22 +38,21 @@ private[sparksched] final class OfferRound(
   def only: Option[TaskSetManager => Boolean] = offered
 
   /** Whether the present offers are of what was left over. */
-  def givesSpare: Boolean = sparing
+  def givesSpare: Boolean = enforcement.givesSpare
 
   /** @param place Spark's own round of offers; what it has launched is returned whatever happens here */
   def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
     val apart = scheduler.failOpen("offers", false) {
       nowMs = atMs
-      spareWanted = false
-      queueTurns = plans.queueTurns(registry.runningByJob)
-      owed = owedByPools
+      enforcement.begin(registry.runningByJob, nowMs)
+      enforcement.owe(owedByPools)
       refused.clear()
       refusedByPlan.clear()
       // Only what this scheduler refuses can make Spark's own count of slots wrong.
       gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)
     }
     val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
-    if (spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
+    if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
     else first
   }
 
@@ -97,8 +93,7 @@ private[sparksched] final class OfferRound(
   /** The offers without the slots that are held against the gang; none where the plan lets it start nothing. */
   private def openTo(gang: SchedTaskSetManager, offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] =
     offers.map { o =>
-      val open = if (mayStart(gang)) scheduler.slots.free(o) - ledger.refusedOn(o.executorId, gang.job) else 0
-      scheduler.slots.atMost(o, open)
+      scheduler.slots.atMost(o, enforcement.openTo(gang, o.executorId, scheduler.slots.free(o)))
     }
 
   private def leftOf(offers: IndexedSeq[WorkerOffer], taken: Placed): IndexedSeq[WorkerOffer] = {
@@ -107,22 +102,22 @@ private[sparksched] final class OfferRound(
   }
 
   /** Whether a task of the task set may take its slots of the executor, beside `pending` ones that only it knows of. */
-  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean =
-    if (mayStart(manager)) {
-      refusedByPlan -= manager -> executor // The plan lets it have what others left.
-      val may = ledger.mayLaunch(manager.job, executor, pending, manager.slotsPerTask)
-      if (!may) refused += manager -> executor
-      may
-    } else {
-      if (idleSlots.isDefined) refusedByPlan += manager -> executor
-      false
+  def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = {
+    val verdict = enforcement.decide(manager, executor, pending)
+    if (verdict eq Verdict.Held) refused += manager -> executor
+    if (idleSlots.isDefined) {
+      if (verdict.may || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan lets it have what others left.
+      else refusedByPlan += manager -> executor
     }
+    verdict.may
+  }
 
-  /** Whether a slot that was refused in this round, since it was held, is no longer held: it wants to be offered again. */
+  /** Whether a slot that was refused in this round is free for the refused now: it wants to be offered again. */
   def offersAgain: Boolean =
     refused.exists { case (m, executor) =>
-      m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && mayStart(m) && ledger.freeOn(executor) > 0
-    }
+      m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
+        ledger.freeOn(executor) > 0
+    } || enforcement.sparesAgain(registry.idleByProfile, ours)
 
   /** Lets the youngest of those jobs give way that hold slots and wait for each other's. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
@@ -138,23 +133,12 @@ private[sparksched] final class OfferRound(
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
-      spareSlots.clear()
-      left.foreach(o => addSpare(o.resourceProfileId, math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId))))
-      queue().foreach {
-        case m: SchedTaskSetManager if keepsSlots(plans.starts.of(m.job, nowMs)) => addSpare(m.place.executorProfile, -m.waitingSlots)
-        case _ =>
-      }
+      enforcement.beginSpare(
+        left.iterator.map(o => o.resourceProfileId -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId))), ours)
       left
     }
     if (left.isEmpty) Nil
-    else {
-      sparing = true
-      try place(left)
-      finally {
-        sparing = false
-        spareSlots.clear()
-      }
-    }
+    else try place(left) finally enforcement.endSpare()
   }
 
   /**
@@ -190,42 +174,14 @@ private[sparksched] final class OfferRound(
       startable.map(_.waitingSlots).sum, deferred.map(_.waitingSlots).sum)
   }
 
-  private def addSpare(profile: Int, slots: Int): Unit =
-    spareSlots(profile) = spareSlots.getOrElse(profile, 0) + slots
+  def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
 
-  private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
-
-  /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
-  def mayStart(manager: SchedTaskSetManager): Boolean = {
-    val start = if (plans.starts.active) plans.starts.of(manager.job, nowMs) else Start.Now
-    start match {
-      case Start.Spare | Start.Planned if owed.contains(manager) => true
-      case Start.Now if sparing || !manager.pilotsFirst => true
-      case Start.Now =>
-        spareWanted = true
-        manager.idlePilots.nonEmpty
-      case Start.Spare =>
-        spareWanted = true
-        sparing && spareSlots.getOrElse(manager.place.executorProfile, 0) >= (if (manager.waitsAsGang) manager.numTasks else 1)
-      case Start.Planned | Start.Evicted => false
-    }
+  def rank(manager: TaskSetManager): OfferRank = manager match {
+    case ours: SchedTaskSetManager => enforcement.rank(ours)
+    case _ => OfferRank.Nobodys
   }
 
-  def launched(manager: SchedTaskSetManager): Unit =
-    if (sparing && plans.starts.active && plans.starts.of(manager.job, nowMs) == Start.Spare)
-      addSpare(manager.place.executorProfile, -manager.slotsPerTask)
-
-  def rank(manager: TaskSetManager): RankedPool.Rank = manager match {
-    case ours: SchedTaskSetManager =>
-      val priority = -registry.priority(ours.job)
-      // Of what is left over, those that may take nothing else come last, in the order of their arrival.
-      if (sparing) RankedPool.Rank(priority, QueueTurn(if (comesLast(ours)) 1.0 else 0.0, 0, 0), registry.arrival(ours.job))
-      else {
-        val queue = if (queueTurns.isEmpty) None else plans.queue(ours.job).filter(_ < queueTurns.size)
-        RankedPool.Rank(priority, queue.fold(QueueTurn.NoQueue)(queueTurns), plans.rank(ours.job))
-      }
-    case _ => RankedPool.Rank(0, QueueTurn.NoQueue, 0)
-  }
+  private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
 
   /** What the checked round kept from somebody for no reason, in sentences. */
   def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = {
@@ -235,9 +191,6 @@ private[sparksched] final class OfferRound(
     val refused = waiting.filter(m => refusedByPlan.exists { case (who, executor) => (who eq m) && idleOn.contains(executor) })
     idleSlots.toSeq.flatMap(_(idleOn.valuesIterator.sum, refused, waiting, nowMs))
   }
-
-  private def comesLast(manager: SchedTaskSetManager): Boolean =
-    manager.pilotsFirst || (plans.starts.active && plans.starts.of(manager.job, nowMs) == Start.Spare)
 }
 
 private[sparksched] object OfferRound {

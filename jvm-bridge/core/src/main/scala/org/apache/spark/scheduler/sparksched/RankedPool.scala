@@ -2,7 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{Pool, Schedulable, TaskSetManager}
 import org.apache.spark.scheduler.SchedulingMode.SchedulingMode
-import schedcore.QueueTurn
+import schedcore.OfferRank
 import scala.collection.mutable
 import scala.collection.mutable.ArrayBuffer
 
@@ -15,7 +15,7 @@ import scala.collection.mutable.ArrayBuffer
  * @param only the task sets to give at all; None: all
  */
 private[sparksched] final class RankedPool(
-    mode: SchedulingMode, failOpen: FailOpen, rank: TaskSetManager => RankedPool.Rank,
+    mode: SchedulingMode, failOpen: FailOpen, rank: TaskSetManager => OfferRank,
     only: () => Option[TaskSetManager => Boolean])
     extends Pool("", mode, 0, 0) {
 
@@ -37,9 +37,4 @@ private[sparksched] final class RankedPool(
     }
     ranks.sortBy(_._2).map(_._1)
   }
-}
-
-private[sparksched] object RankedPool {
-  /** Lower is first: priority, then whether it is the turn of the job's queue, then the job's place in that. */
-  final case class Rank(priority: Int, turn: QueueTurn, place: Int)
 }

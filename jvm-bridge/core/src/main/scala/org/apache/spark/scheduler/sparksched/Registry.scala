@@ -105,6 +105,9 @@ private[sparksched] final class Registry(
   /** Executors with a resource profile. */
   def executorsWith(profile: Int): Iterator[Event.ExecutorAdded] = executors.valuesIterator.filter(_.profile == profile)
 
+  /** Slots that are free and not held, with the resource profile of their executor. */
+  def idleByProfile: Iterator[(Int, Int)] = executors.valuesIterator.map(e => e.profile -> ledger.idleOn(e.executor))
+
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 
   def stageStarted(

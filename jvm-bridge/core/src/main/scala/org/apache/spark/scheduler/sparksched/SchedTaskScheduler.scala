@@ -199,6 +199,10 @@ private[spark] final class SchedTaskScheduler(
   /** The last pilot of a stage is over: its other tasks may take the idle slots of all executors. */
   def pilotsOver(): Unit = reviveOffers()
 
+  def priority(job: String): Int = registry.priority(job)
+  /** Rank of the job's arrival among all jobs. */
+  def arrival(job: String): Int = registry.arrival(job)
+
   private def isExcluded(o: WorkerOffer): Boolean =
     healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
 
@@ -369,12 +373,14 @@ private[spark] final class SchedTaskScheduler(
    * Tasks of stages that are not restartable stay: without one of a barrier stage, for example, Spark fails the whole
    * stage, and fails the job when that has happened often.
    */
-  private def evict(job: String): Unit = registry.runningTasks(job).filterNot(beingEvicted).foreach { tid =>
-    val mayStop = taskIdToTaskSetManager.get(tid) match {
-      case ours: SchedTaskSetManager => ours.place.restartable
-      case _ => false
+  private def evict(job: String): Unit = {
+    val running = registry.runningTasks(job).filterNot(beingEvicted).map { tid =>
+      tid -> (taskIdToTaskSetManager.get(tid) match {
+        case ours: SchedTaskSetManager => ours.place.restartable
+        case _ => false
+      })
     }
-    if (mayStop) {
+    Enforcement.victims(running).foreach { tid =>
       beingEvicted += tid
       evictions += 1
       killTaskAttempt(tid, interruptThread = true, "evicted by the plan: others are worth more than it loses")

@@ -5,12 +5,12 @@ import org.apache.spark.TaskState.TaskState
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
-import schedcore.PilotGate
+import schedcore.{PilotGate, WaitingSet}
 
 /** One stage as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands. */
 private[sparksched] class SchedTaskSetManager(
     scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
-    extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) {
+    extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) with WaitingSet {
   import SchedTaskSetManager.Dequeued
 
   private def failOpen: FailOpen = scheduler.failOpen
@@ -19,6 +19,9 @@ private[sparksched] class SchedTaskSetManager(
   val place: StagePlace = scheduler.stageStarted(stage, taskSet, isBarrier)
   def job: String = place.job
   def slotsPerTask: Int = place.slotsPerTask
+  def executorProfile: Int = place.executorProfile
+  def jobPriority: Int = scheduler.priority(job)
+  def jobArrival: Int = scheduler.arrival(job)
   // Its tasks must run beside those of other stages, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
@@ -48,9 +51,6 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Pilots that have not been launched. */
   def idlePilots: IndexedSeq[Int] = pilots.waiting.filter(i => !successful(i) && copiesRunning(i) == 0)
-
-  /** Slots that its waiting tasks would take. */
-  def waitingSlots: Int = slotsPerTask * waitingTasks
 
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)

@@ -1,0 +1,192 @@
+package schedcore
+
+import scala.collection.mutable
+
+/** What enforcement has to know of a task set. */
+trait WaitingSet {
+  def job: String
+  def jobPriority: Int
+  /** Place of its job in the order of arrival. */
+  def jobArrival: Int
+  /** Resource profile of the executors that it may use. */
+  def executorProfile: Int
+  def numTasks: Int
+  def slotsPerTask: Int
+  /** Whether all its tasks wait and must start together. */
+  def waitsAsGang: Boolean
+  /** Whether only its pilots may start; the others wait behind them. */
+  def pilotsFirst: Boolean
+  /** Pilots that have not been launched. */
+  def idlePilots: IndexedSeq[Int]
+  /** Tasks that wait for a slot: behind pilots the pilots alone. */
+  def waitingTasks: Int
+
+  /** Slots that its waiting tasks would take. */
+  final def waitingSlots: Int = slotsPerTask * waitingTasks
+  /** Slots without which none of its tasks starts. */
+  final def slotsAtOnce: Int = if (waitsAsGang) slotsPerTask * numTasks else 1
+}
+
+/** What a task set may do with a slot, and why. */
+sealed abstract class Verdict(val may: Boolean, val reason: String)
+
+object Verdict {
+  case object Open extends Verdict(true, "open")
+  case object OwnHold extends Verdict(true, "own hold")
+  case object Overrides extends Verdict(true, "override")
+  case object Pilot extends Verdict(true, "pilot")
+  case object LeftOver extends Verdict(true, "spare")
+  case object Held extends Verdict(false, "held for another job")
+  case object BehindPilots extends Verdict(false, "pilots first")
+  case object NothingSpare extends Verdict(false, "nothing spare")
+  case object StartsLater extends Verdict(false, "its start has not come")
+  case object WasEvicted extends Verdict(false, "evicted")
+}
+
+/** Lower is first: priority, whether it is the turn of the job's queue, then the job's place in that. */
+final case class OfferRank(priority: Int, turn: QueueTurn, place: Int)
+
+object OfferRank {
+  /** Of task sets that are nobody's. */
+  val Nobodys: OfferRank = OfferRank(0, QueueTurn.NoQueue, 0)
+}
+
+/**
+ * Who gets a slot under the plan in force and the ledger, as a state machine without Spark.
+ *
+ * A round of offers is `begin`, then `decide` for each slot that is offered to a task set, then, where `spareWanted`, the
+ * same between `beginSpare` and `endSpare`: what nobody took goes to those that may take nothing else. `rank` is the order
+ * in which task sets are offered slots. `spark_sched.sim.enforcement` is the twin in the simulator, and golden sequences
+ * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
+ */
+final class Enforcement(ledger: Ledger, plans: PlanInForce) {
+  import Enforcement._
+
+  private var nowMs = 0L
+  private var sparing = false
+  private var wanted = false
+  private var turns = IndexedSeq.empty[QueueTurn]
+  private var owed: Option[WaitingSet] = None
+  private val spareSlots = mutable.HashMap.empty[Int, Int] // by the executors' resource profile
+  // Task sets that found no spare slot in this round.
+  private val foundNone = mutable.LinkedHashSet.empty[WaitingSet]
+
+  // ---- a round -----------------------------------------------------------------------------------------------
+
+  /** @param running slots in use, by job */
+  def begin(running: Iterator[(String, Int)], atMs: Long): Unit = {
+    nowMs = atMs
+    sparing = false
+    wanted = false
+    owed = None
+    turns = plans.queueTurns(running)
+    foundNone.clear()
+  }
+
+  /** Whether somebody may take what this round leaves over. */
+  def spareWanted: Boolean = wanted
+
+  /** Whether the present offers are of what was left over. */
+  def givesSpare: Boolean = sparing
+
+  /**
+   * From now on what is left over is given: slots that are neither held nor waited for by those with a start.
+   *
+   * @param open free slots that nobody holds, with the resource profile of their executor
+   */
+  def beginSpare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Unit = {
+    spareSlots.clear()
+    spareSlots ++= spare(open, waiting)
+    sparing = true
+  }
+
+  def endSpare(): Unit = {
+    sparing = false
+    spareSlots.clear()
+  }
+
+  /** Pools owe this task set the next slot though the plan has no start for it. */
+  def owe(set: Option[WaitingSet]): Unit = owed = set
+
+  // ---- decisions ---------------------------------------------------------------------------------------------
+
+  def start(job: String): Start = if (plans.starts.active) plans.starts.of(job, nowMs) else Start.Now
+
+  /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
+  def planned(set: WaitingSet): Verdict = start(set.job) match {
+    case Start.Spare | Start.Planned if owed.contains(set) => Verdict.Open
+    case Start.Now if !set.pilotsFirst => Verdict.Open
+    case Start.Now if sparing => Verdict.LeftOver
+    case Start.Now =>
+      wanted = true
+      if (set.idlePilots.nonEmpty) Verdict.Pilot else Verdict.BehindPilots
+    case Start.Spare =>
+      wanted = true
+      if (sparing && spareSlots.getOrElse(set.executorProfile, 0) >= set.slotsAtOnce) {
+        foundNone -= set
+        Verdict.LeftOver
+      } else {
+        foundNone += set
+        Verdict.NothingSpare
+      }
+    case Start.Planned => Verdict.StartsLater
+    case Start.Evicted => Verdict.WasEvicted
+  }
+
+  /** May a task of the task set take its slots of the executor, beside `pending` ones that only its owner knows of? */
+  def decide(set: WaitingSet, executor: String, pending: => Int = 0): Verdict = {
+    val verdict = planned(set)
+    if (!verdict.may) verdict
+    else if (!ledger.mayLaunch(set.job, executor, pending, set.slotsPerTask)) Verdict.Held
+    else if (verdict ne Verdict.Open) verdict
+    else if (ledger.heldOn(executor, set.job) > 0) Verdict.OwnHold
+    else if (ledger.idleOn(executor) > 0 || ledger.heldOn(executor) == 0) Verdict.Open
+    else Verdict.Overrides
+  }
+
+  /** Slots of an executor that a gang may have, of so many free ones. */
+  def openTo(gang: WaitingSet, executor: String, free: Int): Int =
+    if (planned(gang).may) free - ledger.refusedOn(executor, gang.job) else 0
+
+  /** A task of the task set took its slots. */
+  def launched(set: WaitingSet): Unit =
+    if (sparing && start(set.job) == Start.Spare)
+      spareSlots(set.executorProfile) = spareSlots.getOrElse(set.executorProfile, 0) - set.slotsPerTask
+
+  def rank(set: WaitingSet): OfferRank =
+    // Of what is left over, those that may take nothing else come last, in the order of their arrival.
+    if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival)
+    else {
+      val queue = if (turns.isEmpty) None else plans.queue(set.job).filter(_ < turns.size)
+      OfferRank(-set.jobPriority, queue.fold(QueueTurn.NoQueue)(turns), plans.rank(set.job))
+    }
+
+  private def comesLast(set: WaitingSet): Boolean = start(set.job) == Start.Spare || set.pilotsFirst
+
+  /**
+   * Whether a task set that found no spare slot in this round would find one now: a launch ends holds that its job has too
+   * many of, and nothing else offers the slot again.
+   */
+  def sparesAgain(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Boolean =
+    foundNone.exists(_.waitingTasks > 0) && {
+      val now = spare(open, waiting)
+      foundNone.exists { set =>
+        set.waitingTasks > 0 && start(set.job) == Start.Spare && now.getOrElse(set.executorProfile, 0) >= set.slotsAtOnce
+      }
+    }
+
+  private def spare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): mutable.Map[Int, Int] = {
+    val found = mutable.HashMap.empty[Int, Int]
+    def add(profile: Int, slots: Int): Unit = found(profile) = found.getOrElse(profile, 0) + slots
+    open.foreach { case (profile, slots) => add(profile, slots) }
+    waiting.foreach(set => if (keepsSlots(start(set.job))) add(set.executorProfile, -set.waitingSlots))
+    found
+  }
+}
+
+object Enforcement {
+  private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
+
+  /** Of running tasks of an evicted job, with whether each may run again for our own ends, those to kill. */
+  def victims(running: Seq[(Long, Boolean)]): Seq[Long] = running.collect { case (task, true) => task }
+}

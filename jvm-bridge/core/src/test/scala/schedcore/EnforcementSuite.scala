@@ -1,0 +1,93 @@
+package schedcore
+
+import org.scalatest.funsuite.AnyFunSuite
+
+/** What the generated sequences seldom reach, each by itself. */
+final class EnforcementSuite extends AnyFunSuite {
+
+  private final class Waiting(
+      val job: String, var waitingTasks: Int, val jobArrival: Int = 1, val waitsAsGang: Boolean = false,
+      val slotsPerTask: Int = 1) extends WaitingSet {
+    def jobPriority: Int = 0
+    def executorProfile: Int = 0
+    def numTasks: Int = waitingTasks
+    def pilotsFirst: Boolean = false
+    def idlePilots: IndexedSeq[Int] = IndexedSeq.empty
+  }
+
+  private object Silent extends LedgerListener {
+    def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit = ()
+    def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = ()
+  }
+
+  /** A plan that has a start for `begun` and none for the others. */
+  private def plan(others: String*): Plan = {
+    val begun = JobPlan(0, 0, None, None, None, None, IndexedSeq.empty, copies = true, reserves = false)
+    Plan(1, 0, 1000000, ordered = true, Map("begun" -> begun) ++ others.map(_ -> begun.copy(deferred = true)))
+  }
+
+  private def enforcement(others: String*): (Ledger, Enforcement) = {
+    val ledger = new Ledger(Silent)
+    ledger.executorAdded("e", 4)
+    val plans = new PlanInForce(400)
+    plans.put(Some(plan(others: _*)))
+    (ledger, new Enforcement(ledger, plans))
+  }
+
+  test("a slot that becomes spare after somebody was refused it is offered again") {
+    val (_, round) = enforcement("late")
+    val late = new Waiting("late", 2)
+    round.begin(Iterator.empty, 0)
+    assert(round.planned(late) === Verdict.NothingSpare && round.spareWanted)
+    round.beginSpare(Iterator(0 -> 0), Seq(late))
+    assert(round.planned(late) === Verdict.NothingSpare, "all free slots are held")
+    round.endSpare()
+    assert(!round.sparesAgain(Iterator(0 -> 0), Seq(late)))
+    assert(round.sparesAgain(Iterator(0 -> 1), Seq(late)), "a hold was trimmed within the round")
+    assert(!round.sparesAgain(Iterator(0 -> 1), Seq(late, new Waiting("begun", 1))), "a job with a start waits for it")
+    late.waitingTasks = 0
+    assert(!round.sparesAgain(Iterator(0 -> 1), Seq(late)), "its tasks found slots")
+  }
+
+  test("whoever was offered what is left over asks for no other round, whatever came of it") {
+    val (_, round) = enforcement("late")
+    val late = new Waiting("late", 2)
+    round.begin(Iterator.empty, 0)
+    round.planned(late)
+    round.beginSpare(Iterator(0 -> 1), Seq(late))
+    assert(round.planned(late) === Verdict.LeftOver)
+    round.endSpare()
+    assert(!round.sparesAgain(Iterator(0 -> 1), Seq(late)), "Spark did not want the slot: offering it again would never end")
+  }
+
+  test("a gang of large tasks takes spare slots once there are enough for all of them") {
+    val (_, round) = enforcement("gang")
+    val gang = new Waiting("gang", 2, waitsAsGang = true, slotsPerTask = 2)
+    round.begin(Iterator.empty, 0)
+    round.beginSpare(Iterator(0 -> 3), Seq(gang))
+    assert(round.planned(gang) === Verdict.NothingSpare)
+    round.beginSpare(Iterator(0 -> 4), Seq(gang))
+    assert(round.planned(gang) === Verdict.LeftOver)
+  }
+
+  test("what is left over goes by arrival, after those that may take any slot") {
+    val (_, round) = enforcement("late", "later")
+    val (late, later, begun) = (new Waiting("late", 1, 1), new Waiting("later", 1, 2), new Waiting("begun", 1, 3))
+    round.begin(Iterator.empty, 0)
+    round.beginSpare(Iterator(0 -> 4), Seq(late, later, begun))
+    val order = Seq(later, begun, late).sortBy { set => val r = round.rank(set); (r.priority, r.turn, r.place) }
+    assert(order === Seq(begun, late, later))
+  }
+
+  test("a pool that the plan gives no start gets its slot") {
+    val (_, round) = enforcement("late")
+    val late = new Waiting("late", 1)
+    round.begin(Iterator.empty, 0)
+    round.owe(Some(late))
+    assert(round.decide(late, "e") === Verdict.Open)
+  }
+
+  test("only tasks that may run again are evicted") {
+    assert(Enforcement.victims(Seq(1L -> true, 2L -> false, 3L -> true)) === Seq(1L, 3L))
+  }
+}

@@ -1,0 +1,299 @@
+"""Who may start under the plan in force, in which order, and who takes what is left over.
+
+The twin of ``schedcore.StartGate`` and ``schedcore.Enforcement`` in the JVM bridge: the same questions, the
+same answers. ``protocol/golden/enforcement`` and ``tests/contract/test_enforcement_golden.py`` bind the two;
+change both or none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+from enum import Enum, auto
+from typing import NamedTuple, Protocol
+
+from spark_sched.policies.plan import JobPlan, Plan
+from spark_sched.sim.queues import QueueTurns, Turn
+
+__all__ = ["Enforcement", "OfferRank", "Start", "StartGate", "Verdict", "WaitingSet", "victims"]
+
+
+class Start(Enum):
+    """What a job's waiting tasks may do under the plan in force."""
+
+    NOW = auto()  # take any slot that their place in the order gives them
+    SPARE = auto()  # take slots that nobody with a start waits for
+    PLANNED = auto()  # start nothing yet; slots are kept for them from those that may only take spare ones
+    EVICTED = auto()  # start nothing before the next plan, and nothing is kept for them
+
+
+class Verdict(Enum):
+    """What a task set may do with a slot, in words for people."""
+
+    OPEN = "open"
+    OWN_HOLD = "own hold"
+    OVERRIDES = "override"
+    PILOT = "pilot"
+    LEFT_OVER = "spare"
+    HELD = "held for another job"
+    BEHIND_PILOTS = "pilots first"
+    NOTHING_SPARE = "nothing spare"
+    STARTS_LATER = "its start has not come"
+    WAS_EVICTED = "evicted"
+
+    @property
+    def may(self) -> bool:
+        """Whether it may take the slot."""
+        return self in _MAY
+
+
+_MAY = frozenset({Verdict.OPEN, Verdict.OWN_HOLD, Verdict.OVERRIDES, Verdict.PILOT, Verdict.LEFT_OVER})
+
+
+class WaitingSet(Protocol):
+    """What enforcement has to know of a task set."""
+
+    @property
+    def job_key(self) -> str: ...
+
+    @property
+    def job_priority(self) -> int: ...
+
+    @property
+    def job_arrival(self) -> int:
+        """Place of its job in the order of arrival."""
+        ...
+
+    @property
+    def job_rank(self) -> int:
+        """The job's place under the plan in force."""
+        ...
+
+    @property
+    def job_queue(self) -> int:
+        """The job's queue under the plan in force; -1: none."""
+        ...
+
+    @property
+    def pilots_first(self) -> bool:
+        """Whether only its pilots may start; the others wait behind them."""
+        ...
+
+    @property
+    def pilots_wait(self) -> bool:
+        """Whether a pilot has not been launched."""
+        ...
+
+    @property
+    def waiting_slots(self) -> int:
+        """Slots that its waiting tasks would take: behind pilots the pilots alone."""
+        ...
+
+    @property
+    def slots_at_once(self) -> int:
+        """Slots without which none of its tasks starts."""
+        ...
+
+    @property
+    def slots_per_task(self) -> int: ...
+
+
+class OfferRank(NamedTuple):
+    """Lower is first: priority, whether it is the turn of the job's queue, then the job's place in that."""
+
+    priority: int
+    turn: Turn
+    place: int
+
+
+class StartGate:
+    """Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
+
+    Args:
+        patience_ms: how long a job that no plan knows may be kept waiting.
+
+    Attributes:
+        active: whether any job may be told to wait.
+    """
+
+    __slots__ = (
+        "_jobs", "_launches", "_new_jobs_wait", "_patience_ms", "_start_times_ms", "_unknown_since_ms",
+        "active",
+    )  # fmt: skip
+
+    def __init__(self, patience_ms: int) -> None:
+        self._patience_ms = patience_ms
+        self._jobs: dict[str, JobPlan] = {}
+        self._new_jobs_wait = False
+        self._start_times_ms: list[int] = []  # rising
+        # Slots taken that the plan in force cannot know of, as versions of the event that told of them.
+        self._launches: dict[str, deque[int]] = {}
+        # Jobs that asked while no plan knew them, and when each first asked.
+        self._unknown_since_ms: dict[str, int] = {}
+        self.active = False
+
+    def put(self, plan: Plan | None) -> None:
+        """From now on this plan is in force; None: none is."""
+        self.active = plan is not None and (
+            plan.new_jobs_wait or any(job.deferred or job.evict or job.share is not None for job in plan.jobs)
+        )
+        if plan is None or not self.active:
+            self._jobs = {}
+            self._new_jobs_wait = False
+            self._start_times_ms = []
+            self._launches.clear()
+            self._unknown_since_ms.clear()
+            return
+        self._jobs = {job.job: job for job in plan.jobs}
+        self._new_jobs_wait = plan.new_jobs_wait
+        self._start_times_ms = sorted(
+            job.start_ms for job in plan.jobs if job.deferred and job.start_ms is not None
+        )
+        for job, versions in list(self._launches.items()):
+            while versions and versions[0] <= plan.snapshot:
+                versions.popleft()
+            if not versions:
+                del self._launches[job]
+        for job in [job for job in self._unknown_since_ms if job in self._jobs]:
+            del self._unknown_since_ms[job]
+
+    def job_ended(self, job: str) -> None:
+        """The job is over: nothing of it is remembered."""
+        self._launches.pop(job, None)
+        self._unknown_since_ms.pop(job, None)
+
+    def of(self, job: str, now_ms: int) -> Start:
+        """What the job's waiting tasks may do at this time."""
+        if not self.active:
+            return Start.NOW
+        entry = self._jobs.get(job)
+        if entry is None:
+            if not self._new_jobs_wait:
+                return Start.NOW
+            since_ms = self._unknown_since_ms.setdefault(job, now_ms)
+            return Start.PLANNED if now_ms - since_ms < self._patience_ms else Start.NOW
+        if entry.evict:
+            return Start.EVICTED
+        if entry.deferred:
+            if entry.start_ms is None:
+                return Start.SPARE
+            return Start.NOW if now_ms >= entry.start_ms else Start.PLANNED
+        if entry.share is None or len(self._launches.get(job, ())) < sum(entry.share.values()):
+            return Start.NOW
+        return Start.SPARE
+
+    def next_start_ms(self, now_ms: int) -> int | None:
+        """The next time at which a job that waits may start, for nothing else triggers a round then."""
+        at = bisect_right(self._start_times_ms, now_ms)
+        later = self._start_times_ms[at : at + 1]
+        later += [since + self._patience_ms for since in self._unknown_since_ms.values()]
+        return min((at_ms for at_ms in later if at_ms > now_ms), default=None)
+
+    def launched(self, job: str, version: int, slots: int = 1) -> None:
+        """A task of the job takes slots; ``version`` numbers the event that tells of it."""
+        if self.active:
+            self._launches.setdefault(job, deque()).extend([version] * slots)
+
+
+class Enforcement:
+    """A round of launches under the plan in force, as ``schedcore.Enforcement``.
+
+    A round is `begin`, then `planned` for each task set in the order of its `rank`, then, where
+    `spare_wanted`, the same between `begin_spare` and `end_spare`: what nobody took goes to those that may
+    take nothing else.
+    """
+
+    __slots__ = ("_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted")
+
+    def __init__(self, starts: StartGate, queues: QueueTurns) -> None:
+        self._starts = starts
+        self._turns = queues
+        self._now_ms = 0
+        self._spare = 0
+        # Task sets that found no spare slot in this round.
+        self._found_none: dict[WaitingSet, None] = {}
+        self.gives_spare = False
+        self.spare_wanted = False
+
+    def begin(self, now_ms: int) -> None:
+        """A round begins."""
+        self._now_ms = now_ms
+        self._found_none.clear()
+        self.gives_spare = False
+        self.spare_wanted = False
+
+    def begin_spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> None:
+        """From now on what is left over is given: slots that are neither held nor waited for by those with a
+        start.
+
+        Args:
+            open_slots: free slots that nobody holds.
+            waiting: all task sets.
+        """
+        self._spare = self.spare(open_slots, waiting)
+        self.gives_spare = True
+
+    def end_spare(self) -> None:
+        """Nothing more is given in this round."""
+        self.gives_spare = False
+        self._spare = 0
+
+    def spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> int:
+        """How many of the open slots nobody with a start waits for; negative where they are too few."""
+        return open_slots - sum(
+            each.waiting_slots for each in waiting if self.start(each.job_key) in (Start.NOW, Start.PLANNED)
+        )
+
+    def start(self, job: str) -> Start:
+        """What the job's waiting tasks may do in this round."""
+        return self._starts.of(job, self._now_ms)
+
+    def planned(self, waiting: WaitingSet) -> Verdict:
+        """What the plan says of starts and pilots. Slots that are held for others are another matter."""
+        start = self._starts.of(waiting.job_key, self._now_ms)
+        if start is Start.NOW:
+            if not waiting.pilots_first:
+                return Verdict.OPEN
+            if self.gives_spare:
+                return Verdict.LEFT_OVER
+            self.spare_wanted = True
+            return Verdict.PILOT if waiting.pilots_wait else Verdict.BEHIND_PILOTS
+        if start is Start.SPARE:
+            self.spare_wanted = True
+            if self.gives_spare and self._spare >= waiting.slots_at_once:
+                self._found_none.pop(waiting, None)
+                return Verdict.LEFT_OVER
+            self._found_none[waiting] = None
+            return Verdict.NOTHING_SPARE
+        return Verdict.STARTS_LATER if start is Start.PLANNED else Verdict.WAS_EVICTED
+
+    def launched(self, waiting: WaitingSet) -> None:
+        """A task of the task set took its slots."""
+        if self.gives_spare and self.start(waiting.job_key) is Start.SPARE:
+            self._spare -= waiting.slots_per_task
+
+    def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
+        """Whether a task set that found no spare slot in this round would find one now: a launch ends holds
+        that its job has too many of, and nothing else offers the slot again."""
+        found_none = [each for each in self._found_none if each.waiting_slots > 0]
+        if not found_none:
+            return False
+        spare = self.spare(open_slots, waiting)
+        return any(
+            self.start(each.job_key) is Start.SPARE and spare >= each.slots_at_once for each in found_none
+        )
+
+    def rank(self, waiting: WaitingSet) -> OfferRank:
+        """Its place among the task sets that are offered slots."""
+        if self.gives_spare:
+            # Those that may take nothing else come last, in the order of their arrival.
+            last = waiting.pilots_first or self.start(waiting.job_key) is Start.SPARE
+            return OfferRank(-waiting.job_priority, (float(last), 0, 0), waiting.job_arrival)
+        turn = self._turns.of(waiting.job_queue if self._turns.weights else -1)
+        return OfferRank(-waiting.job_priority, turn, waiting.job_rank)
+
+
+def victims(running: Iterable[tuple[int, bool]]) -> list[int]:
+    """Of running tasks of an evicted job, with whether each may run again, those to kill."""
+    return [task for task, restartable in running if restartable]
