@@ -16,7 +16,7 @@ object Leftovers {
     "ledger.barriers.ratios.", "ledger.barriers.fromOwn.", "ledger.barriers.fromNothing.", // what deadlines learn from, bounded
     "slots.needs", "slots.perTaskOf", // one per resource profile
     "registry.overMarks", // the latest, so many at most
-    "plans.current.queueWeights", "plans.queues", "round.queueTurns") // one number per queue
+    "plans.current.queueWeights", "plans.queues", "round.enforcement.turns") // one number per queue
 
   /** Sentences; empty once the application is as idle as when it began. Waits for that. */
   def afterLifecycles(context: SparkContext, backend: SimulatedBackend, withinMs: Long): Seq[String] = settled(withinMs) {
