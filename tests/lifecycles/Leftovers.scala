@@ -13,7 +13,7 @@ object Leftovers {
   private val MayStay = Seq(
     "registry.executors", "ledger.books.executors", // those that are alive
     "plans.refusals", // one number per reason
-    "ledger.barriers.ratios.", "ledger.barriers.fromOwn.", "ledger.barriers.fromNothing.", // what deadlines learn from, bounded
+    "ledger.barriers.", // what deadlines learn from, bounded
     "slots.needs", "slots.perTaskOf", // one per resource profile
     "registry.overMarks", // the latest, so many at most
     "plans.current.queueWeights", "plans.queues", "round.enforcement.turns") // one number per queue
