@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -24,11 +24,19 @@ CHUNK_TASKS = 100_000
 CHUNK_JOBS = 20_000
 
 
+class Executed(NamedTuple):
+    """How long an attempt executed its task, and the CPU time of the thread that did, in seconds."""
+
+    run_s: float
+    cpu_s: float
+
+
 @dataclass(slots=True)
 class TaskRows:
     """Task attempts of one stage, column by column (one list entry per attempt).
 
-    ``locality`` is the locality of an attempt, in the source's own word; it is not in the tables.
+    ``locality`` is the locality of an attempt, in the source's own word; ``executed`` is its CPU time. Both
+    are not in the tables.
     """
 
     task: list[int] = field(default_factory=list)
@@ -39,6 +47,7 @@ class TaskRows:
     copy: list[bool] = field(default_factory=list)
     host: list[str | None] = field(default_factory=list)
     locality: list[str | None] = field(default_factory=list)
+    executed: list[Executed | None] = field(default_factory=list)
 
     def add(
         self,
@@ -51,6 +60,7 @@ class TaskRows:
         copy: bool = False,
         host: str | None = None,
         locality: str | None = None,
+        executed: Executed | None = None,
     ) -> None:
         self.task.append(task)
         self.attempt.append(attempt)
@@ -60,6 +70,7 @@ class TaskRows:
         self.copy.append(copy)
         self.host.append(host)
         self.locality.append(locality)
+        self.executed.append(executed)
 
     def __len__(self) -> int:
         return len(self.task)
@@ -67,9 +78,11 @@ class TaskRows:
 
 @dataclass(slots=True)
 class StageRecord:
-    """A stage; the fields are the columns of `model.STAGE_COLUMNS`, and ``part``.
+    """A stage; the fields are the columns of `model.STAGE_COLUMNS`, ``part`` and ``outside``.
 
-    ``part`` is the source's own number of its submitter (Spark: the Spark job); it is not in the tables.
+    It is flat, as a row of that table is. ``part`` is the source's own number of its submitter (Spark: the
+    Spark job). ``outside``: its tasks use a processor outside the thread whose CPU time is recorded (a
+    Python worker, a piped command, a GPU). Both are not in the tables.
     """
 
     tasks: int | None
@@ -89,11 +102,15 @@ class StageRecord:
     output_bytes: int | None = None
     rows: TaskRows = field(default_factory=TaskRows)
     part: int | None = None
+    outside: bool = False
 
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job with its stages, parents before children; the fields are the columns of `model.JOB_COLUMNS`."""
+    """A job with its stages, parents before children; the fields are the columns of `model.JOB_COLUMNS`.
+
+    It is flat, as a row of that table is.
+    """
 
     source_id: str
     outcome: str

@@ -9,7 +9,19 @@ from dataclasses import dataclass
 from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction.rules import PRODUCTION
 
-__all__ = ["ClassUsage", "ServerKind", "SlotPlan", "SlotShare", "slot_configuration"]
+__all__ = [
+    "CHEBYSHEV",
+    "SENSITIVITY",
+    "ClassUsage",
+    "ServerKind",
+    "SlotPlan",
+    "SlotShare",
+    "coverage",
+    "occupancies",
+    "slot_configuration",
+    "slots_of",
+    "upper_estimate",
+]
 
 #: §8.1.1.1: slow-down sensitivity δ of production, middle and gratis classes.
 SENSITIVITY = {"production": 1.0, "middle": 0.75, "gratis": 0.5}
@@ -78,16 +90,16 @@ def slot_configuration(
     groups = ([p for p in classes if p in PRODUCTION], [p for p in classes if p not in PRODUCTION])
     if not groups[0] or not groups[1] or not servers:
         raise BadInputError("slots need servers, a production class (9 to 11) and another one: give them")
-    occupied = {p: row.share * row.demand for p, row in classes.items()}  # equation 8.1
+    occupied = dict(zip(classes, occupancies(list(classes.values())), strict=True))
     sums = [sum(occupied[p] for p in group) for group in groups]
-    occupancy = sums[0] / sum(sums)  # equation 8.2
+    occupancy = sums[0]
     estimates = [
         sum(occupied[p] * _estimate(p, classes[p], chebyshev) for p in group) / total
         for group, total in zip(groups, sums, strict=True)
-    ]  # equation 8.3
+    ]
     largest = max(kind.cpu for kind in servers)
     multiple = min(kind.cores for kind in servers)
-    production, other = (_round(largest / estimate, multiple) for estimate in estimates)  # equation 8.4
+    production, other = (slots_of(largest, estimate, multiple) for estimate in estimates)
     shares = []
     left = occupancy * sum(kind.cpu * kind.count for kind in servers)
     for kind in sorted(servers, key=lambda kind: -kind.cpu / kind.cores):
@@ -103,13 +115,35 @@ def slot_configuration(
     return SlotPlan(occupancy, (estimates[0], estimates[1]), (production, other), tuple(shares))
 
 
+def occupancies(classes: Sequence[ClassUsage]) -> list[float]:
+    """Each class' share of the CPU time that all of them occupy; they sum up to 1."""
+    occupied = [row.share * row.demand for row in classes]  # equation 8.1
+    total = sum(occupied)
+    return [one / total for one in occupied]  # equation 8.2
+
+
+def upper_estimate(
+    mean: float, deviation: float, chebyshev: float = CHEBYSHEV, sensitivity: float = 1.0
+) -> float:
+    """Equation 8.3: what at least `coverage` of the values do not exceed, if ``sensitivity`` is 1."""
+    return sensitivity * (mean + chebyshev * deviation)
+
+
+def coverage(chebyshev: float = CHEBYSHEV) -> float:
+    """The least share of values within ``chebyshev`` standard deviations of their mean, for any
+    distribution (Chebyshev's inequality)."""
+    return 1.0 - 1.0 / chebyshev**2
+
+
+def slots_of(cpu: float, estimate: float, multiple: int) -> int:
+    """Equation 8.4: slots of a server with this CPU for tasks that use ``estimate`` of the same unit, rounded
+    to a multiple of ``multiple``, at least one."""
+    return max(multiple, multiple * math.floor(cpu / estimate / multiple + 0.5))
+
+
 def _estimate(priority: int, row: ClassUsage, chebyshev: float) -> float:
     if priority in PRODUCTION:
         group = "production"
     else:
         group = "gratis" if priority <= 1 else "middle"
-    return SENSITIVITY[group] * (row.usage + chebyshev * row.deviation)
-
-
-def _round(slots: float, multiple: int) -> int:
-    return max(multiple, multiple * math.floor(slots / multiple + 0.5))
+    return upper_estimate(row.usage, row.deviation, chebyshev, SENSITIVITY[group])

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from spark_sched.traces.jobs import JobRecord, widest
+from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
+from spark_sched.traces.readers.spark_executors import SparkExecutors
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_moment_ms
@@ -27,6 +28,9 @@ _SQL_START = re.compile(
     rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
 )
 _SQL_END = re.compile(rb'"executionId"\s*:\s*(\d+)')
+
+#: RDDs and plan nodes whose work a Python worker, a piped command or a GPU does. A scope is JSON text.
+_OUTSIDE = re.compile(r"Python|Pandas|InArrow|PipedRDD|\bGpu[A-Z]")
 
 _REASONS = {
     "Success": "finished",
@@ -51,6 +55,53 @@ class _Job:
     pool: str | None = None
 
 
+@dataclass(slots=True)
+class _About:
+    """What the application says of itself."""
+
+    id: str | None = None
+    name: str | None = None
+    user: str | None = None
+
+
+class _SparkJobs:
+    """Spark jobs of jobs that have not left, and the attempts of their stages, as the log numbers them.
+
+    Attributes:
+        by_number: Spark jobs.
+        runs: attempts, by stage and number.
+    """
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, tuple[_Job, SparkJob]] = {}
+        self.runs: dict[tuple[int, int], tuple[_Job, StageAttempt]] = {}
+        self._owners: dict[int, list[int]] = {}  # by stage, the Spark jobs that need it
+
+    def add(self, job: _Job, spark_job: SparkJob) -> None:
+        self.by_number[spark_job.spark_job] = (job, spark_job)
+        for stage in spark_job.parents:
+            self._owners.setdefault(stage, []).append(spark_job.spark_job)
+
+    def owner(self, stage: int) -> tuple[_Job, SparkJob] | None:
+        # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
+        numbers = self._owners.get(stage, [])
+        active = [n for n in numbers if self.by_number[n][1].end_s is None]
+        chosen = min(active, default=max(numbers, default=None))
+        return None if chosen is None else self.by_number[chosen]
+
+    def remove(self, spark_job: SparkJob) -> None:
+        """Its job leaves."""
+        for run in spark_job.runs:
+            self.runs.pop((run.stage, run.attempt), None)
+        self.by_number.pop(spark_job.spark_job, None)
+        for stage in spark_job.parents:
+            owners = self._owners.get(stage, [])
+            if spark_job.spark_job in owners:
+                owners.remove(spark_job.spark_job)
+            if not owners:
+                self._owners.pop(stage, None)
+
+
 class SparkApplication:
     """Feed it events of one application in order (`apply`), then `finish`.
 
@@ -63,30 +114,23 @@ class SparkApplication:
         self._report = report
         self._taken = taken
         self._prefix = ""
-        self._app_id: str | None = None
-        self._app_name: str | None = None
-        self._user: str | None = None
+        self._about = _About()
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
-        self._task_cpus = 1.0  # Spark's own default for spark.task.cpus
+        self._executors = SparkExecutors(self._s)
         self._jobs: dict[str, _Job] = {}
         self._closed: set[str] = set()
-        self._spark_jobs: dict[int, tuple[_Job, SparkJob]] = {}
-        self._owners: dict[int, list[int]] = {}
-        self._runs: dict[tuple[int, int], tuple[_Job, StageAttempt]] = {}
+        self._spark_jobs = _SparkJobs()
         self._sql_names: dict[str, str] = {}
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
-        self._profiles: dict[int, Event] = {}
-        self._executors: dict[str, Machine] = {}
-        self._gone: list[Machine] = []
         self._handlers = {
             "SparkListenerLogStart": self._log_start,
             "SparkListenerApplicationStart": self._app_start,
             "SparkListenerEnvironmentUpdate": self._environment,
-            "SparkListenerResourceProfileAdded": self._profile_added,
+            "SparkListenerResourceProfileAdded": self._executors.profile_added,
             "SparkListenerExecutorAdded": self._executor_added,
-            "SparkListenerExecutorRemoved": self._executor_removed,
+            "SparkListenerExecutorRemoved": self._executors.removed,
             "SparkListenerJobStart": self._job_start,
             "SparkListenerJobEnd": self._job_end,
             "SparkListenerStageSubmitted": self._stage_submitted,
@@ -126,7 +170,7 @@ class SparkApplication:
 
     def machines(self) -> list[Machine]:
         """Executors seen, each over its span of time."""
-        return [*self._gone, *self._executors.values()]
+        return self._executors.machines()
 
     def _leave(self) -> Iterator[JobRecord]:
         self._count += 1
@@ -163,13 +207,11 @@ class SparkApplication:
         self.version = str(event["Spark Version"])
 
     def _app_start(self, event: Event) -> None:
-        self._app_id = event.get("App ID")
-        self._app_name = event.get("App Name")
-        self._user = event.get("User")
+        self._about = _About(event.get("App ID"), event.get("App Name"), event.get("User"))
         self._s(event["Timestamp"])
         if self._taken is not None:
             attempt = event.get("App Attempt ID")
-            label = f"{self._app_id}_{attempt}" if attempt else str(self._app_id)
+            label = f"{self._about.id}_{attempt}" if attempt else str(self._about.id)
             again = 1 + sum(1 for other in self._taken if other.split("#")[0] == label)
             label = label if again == 1 else f"{label}#{again}"
             self._taken.add(label)
@@ -179,38 +221,10 @@ class SparkApplication:
         self.properties = {str(k): str(v) for k, v in event.get("Spark Properties", {}).items()}
         cpus = self.properties.get("spark.task.cpus")
         if cpus is not None:
-            self._task_cpus = float(cpus)
-
-    def _profile_added(self, event: Event) -> None:
-        self._profiles[int(event["Resource Profile Id"])] = dict(event["Task Resource Requests"])
+            self._executors.task_cpus = float(cpus)
 
     def _executor_added(self, event: Event) -> None:
-        executor, info = str(event["Executor ID"]), event["Executor Info"]
-        cores = int(info["Total Cores"])
-        name = f"{self._prefix}{executor}"
-        self._executors[executor] = Machine(
-            name, str(info["Host"]), self._slots(info, cores), cores, added_s=self._s(event["Timestamp"])
-        )
-
-    def _slots(self, info: Event, cores: int) -> int:
-        """Tasks that run at once on an executor: by cores, and by GPUs and the like where tasks ask for
-        them."""
-        requests = self._profiles.get(int(info.get("Resource Profile Id", 0)), {})
-        cpus = float(requests["cpus"]["Amount"]) if "cpus" in requests else self._task_cpus
-        slots = int(cores // cpus)
-        for name, resource in (info.get("Resources") or {}).items():
-            amount = float(requests[name]["Amount"]) if name in requests else 0.0
-            if amount > 0.0:
-                # A task asks for whole units or for a part of one (ResourceUtils).
-                count = len(resource["addresses"])
-                slots = min(slots, count * int(1.0 / amount) if amount <= 1.0 else int(count // amount))
-        return slots
-
-    def _executor_removed(self, event: Event) -> None:
-        machine = self._executors.pop(str(event["Executor ID"]), None)
-        if machine is not None:
-            removed_s = self._s(event["Timestamp"])
-            self._gone.append(Machine(**{**_asdict(machine), "removed_s": removed_s}))
+        self._executors.added(event, self._prefix)
 
     def _job_start(self, event: Event) -> None:
         number = int(event["Job ID"])
@@ -218,7 +232,7 @@ class SparkApplication:
         infos = event.get("Stage Infos") or []
         parents = {int(i["Stage ID"]): tuple(int(p) for p in i.get("Parent IDs") or ()) for i in infos}
         spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
-        if number in self._spark_jobs:
+        if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
         marks = _marks(properties)
         key = _key(marks, properties, number)
@@ -234,17 +248,15 @@ class SparkApplication:
                 or properties.get("spark.jobGroup.id")
             )
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
-            job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._user)
+            job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         job.spark_jobs.append(spark_job)
         job.open_jobs += 1
-        self._spark_jobs[number] = (job, spark_job)
-        for stage in parents:
-            self._owners.setdefault(stage, []).append(number)
+        self._spark_jobs.add(job, spark_job)
 
     def _job_end(self, event: Event) -> None:
-        found = self._spark_jobs.get(int(event["Job ID"]))
+        found = self._spark_jobs.by_number.get(int(event["Job ID"]))
         if found is None:
             self._report.notes["ends of Spark jobs whose start is not in the log"] += 1
             return
@@ -261,8 +273,8 @@ class SparkApplication:
     def _stage_submitted(self, event: Event) -> None:
         info = event["Stage Info"]
         stage, attempt = int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))
-        owner = self._owner(stage)
-        if owner is None or (stage, attempt) in self._runs:
+        owner = self._spark_jobs.owner(stage)
+        if owner is None or (stage, attempt) in self._spark_jobs.runs:
             self._report.notes["stages of Spark jobs whose start is not in the log"] += 1
             return
         tasks = int(info["Number of Tasks"])
@@ -278,21 +290,17 @@ class SparkApplication:
             tasks,
             None if submit is None else self._s(submit),
             barrier=barrier,
-            cpus=self._task_cpus,
+            cpus=self._executors.task_cpus,
+            outside=any(
+                _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
+            ),
         )
         spark_job.runs.append(run)
-        self._runs[stage, attempt] = (job, run)
-
-    def _owner(self, stage: int) -> tuple[_Job, SparkJob] | None:
-        # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
-        numbers = self._owners.get(stage, [])
-        active = [n for n in numbers if self._spark_jobs[n][1].end_s is None]
-        chosen = min(active, default=max(numbers, default=None))
-        return None if chosen is None else self._spark_jobs[chosen]
+        self._spark_jobs.runs[stage, attempt] = (job, run)
 
     def _stage_completed(self, event: Event) -> None:
         info = event["Stage Info"]
-        found = self._runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
+        found = self._spark_jobs.runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
         if found is None:
             return
         _, run = found
@@ -303,7 +311,7 @@ class SparkApplication:
         run.failed = info.get("Failure Reason") is not None
 
     def _task_end(self, event: Event) -> None:
-        found = self._runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
+        found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
         if found is None:
             self._report.notes["task ends of stages whose start is not in the log"] += 1
             return
@@ -324,6 +332,7 @@ class SparkApplication:
             copy=bool(info.get("Speculative", False)),
             host=str(info["Executor ID"]),
             locality=str(info.get("Locality", "")),
+            executed=_executed(event.get("Task Metrics")),
         )
 
     def _close(self, key: str) -> JobRecord:
@@ -331,15 +340,7 @@ class SparkApplication:
         self._closed.add(key)
         stages = stages_of(job.spark_jobs)
         for spark_job in job.spark_jobs:
-            for run in spark_job.runs:
-                self._runs.pop((run.stage, run.attempt), None)
-            self._spark_jobs.pop(spark_job.spark_job, None)
-            for stage in spark_job.parents:
-                owners = self._owners.get(stage, [])
-                if spark_job.spark_job in owners:
-                    owners.remove(spark_job.spark_job)
-                if not owners:
-                    self._owners.pop(stage, None)
+            self._spark_jobs.remove(spark_job)
         submit_s = min(s.submit_s for s in job.spark_jobs)
         ends = [s.end_s for s in job.spark_jobs if s.end_s is not None]
         over = len(ends) == len(job.spark_jobs)
@@ -349,8 +350,8 @@ class SparkApplication:
         end_s = max(ends) if over else None
         priority, isolation, deadline = (job.marks.get(m) for m in ("priority", "isolation", "deadline"))
         features = {
-            "app": self._app_id,
-            "app_name": self._app_name,
+            "app": self._about.id,
+            "app_name": self._about.name,
             "spark_jobs": str(len(job.spark_jobs)),
             "pool": job.pool,
             "copies": job.marks.get("copies"),
@@ -377,8 +378,14 @@ class SparkApplication:
         )
 
 
-def _asdict(machine: Machine) -> dict[str, Any]:
-    return {name: getattr(machine, name) for name in machine.__dataclass_fields__}
+def _executed(metrics: Any) -> Executed | None:
+    """Run and CPU time out of a task's metrics; None where they are not recorded."""
+    if not isinstance(metrics, dict):
+        return None
+    run_ms, cpu_ns = metrics.get("Executor Run Time"), metrics.get("Executor CPU Time")
+    if not isinstance(run_ms, int) or not isinstance(cpu_ns, int) or run_ms < 0 or cpu_ns < 0:
+        return None
+    return Executed(run_ms / 1e3, cpu_ns / 1e9)
 
 
 def _marks(properties: dict[str, Any]) -> dict[str, str]:

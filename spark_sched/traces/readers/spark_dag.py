@@ -20,6 +20,7 @@ class StageAttempt:
     failed: bool = False
     barrier: bool | None = None
     cpus: float | None = None
+    outside: bool = False
     rows: TaskRows = field(default_factory=TaskRows)
 
 
@@ -82,6 +83,7 @@ def stages_of(jobs: list[SparkJob]) -> list[StageRecord]:
                     cpus=run.cpus,
                     rows=run.rows,
                     part=job.spark_job,
+                    outside=run.outside,
                 )
             )
             index_of[run.stage] = index
