@@ -1,0 +1,22 @@
+"""Who used the executors' slot time, and for what (``spark-sched usage``)."""
+
+from spark_sched.analysis.usage.account import KINDS, GroupBy, Row, Statement, account
+from spark_sched.analysis.usage.event_log import usage_of_event_log
+from spark_sched.analysis.usage.recorded import is_recorded, usage_of_recorded
+from spark_sched.analysis.usage.records import Attempt, Hold, Owner, Presence, Usage
+
+__all__ = [
+    "KINDS",
+    "Attempt",
+    "GroupBy",
+    "Hold",
+    "Owner",
+    "Presence",
+    "Row",
+    "Statement",
+    "Usage",
+    "account",
+    "is_recorded",
+    "usage_of_event_log",
+    "usage_of_recorded",
+]

@@ -1,0 +1,188 @@
+"""Usage from the file that ``spark.sched.events.path`` names: the only source that has holds."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spark_sched import events
+from spark_sched.analysis.usage.records import Attempt, Hold, Owner, Presence, Usage
+from spark_sched.errors import BadInputError
+from spark_sched.events.codec import EVENT_TYPES, decode_event
+
+__all__ = ["is_recorded", "usage_of_recorded"]
+
+_RESET = "reset"
+
+
+def is_recorded(path: Path) -> bool:
+    """Whether the first line of the file is an event that the planner recorded."""
+    try:
+        with path.open("rb") as lines:
+            first = json.loads(lines.readline(1 << 20))
+    except (OSError, ValueError):
+        return False
+    return isinstance(first, dict) and (first.get("type") == _RESET or first.get("type") in EVENT_TYPES)
+
+
+def usage_of_recorded(path: Path, progress: Callable[[int], None] = lambda read: None) -> Usage:
+    """The usage of one application; ``progress`` gets the bytes of every line.
+
+    Raises:
+        BadInputError: the file cannot be read, or a line is no event. A last line that is cut off is left
+            out: the planner may have been killed while it wrote.
+    """
+    fold = _Fold()
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                progress(len(line))
+                if line.endswith(b"\n"):
+                    fold.apply(_parsed(path, number, line))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
+    return fold.finish()
+
+
+def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadInputError(f"{path}, line {number}: not an event that the planner recorded")
+    return found
+
+
+class _Fold:
+    """Events in, intervals out."""
+
+    def __init__(self) -> None:
+        self._usage = Usage(holds=[])
+        self._holds: list[Hold] = []
+        self._now_ms = 0
+        self._present: dict[str, events.ExecutorAdded] = {}
+        self._running: dict[int, Attempt] = {}
+        #: Attempts from before a reset that nobody has mentioned since, and when that was.
+        self._doubtful: dict[int, tuple[Attempt, int]] = {}
+        self._held: dict[tuple[str, str], deque[int]] = defaultdict(deque)
+        self._slots_per_task: dict[str, int] = {}
+
+    def apply(self, line: dict[str, Any]) -> None:
+        if line.get("type") == _RESET:
+            self._reset(int(line["time_ms"]))
+            return
+        event = decode_event(line)
+        if event is None:
+            return  # of a later version
+        self._now_ms = max(self._now_ms, event.time_ms)
+        match event:
+            case events.ExecutorAdded():
+                self._present.setdefault(event.executor, event)
+            case events.ExecutorRemoved():
+                self._executor_left(event.executor, event.time_ms)
+            case events.JobStarted():
+                self._usage.owners[event.job] = Owner(event.name, event.user or "", event.job_class or "")
+            case events.StageStarted():
+                self._slots_per_task[event.stage] = event.slots_per_task
+            case events.StageEnded():
+                self._slots_per_task.pop(event.stage, None)
+            case events.TaskLaunched():
+                self._launched(event)
+            case events.TaskEnded():
+                self._ended(event)
+            case events.ShortTasks():
+                slots = self._slots_per_task.get(event.stage, 1)
+                for index, duration_ms in zip(event.indices, event.durations_ms, strict=True):
+                    start_ms = event.time_ms - duration_ms
+                    self._add(
+                        event.job,
+                        event.stage,
+                        index,
+                        event.executor,
+                        start_ms,
+                        event.time_ms,
+                        "success",
+                        slots,
+                    )
+            case events.SlotHeld():
+                self._held[event.job, event.executor].append(event.time_ms)
+            case events.SlotFreed():
+                self._freed(event.job, event.executor, event.time_ms)
+
+    def finish(self) -> Usage:
+        """Everything that is still open ends with the last event."""
+        self._reset(self._now_ms)
+        for attempt, at_ms in self._doubtful.values():
+            self._usage.attempts.append(_until(attempt, at_ms, "unknown"))
+        for executor in list(self._present):
+            self._executor_left(executor, self._now_ms)
+        self._usage.holds = self._holds
+        return self._usage
+
+    def _reset(self, at_ms: int) -> None:
+        # The events that follow tell again what runs and what is held.
+        self._now_ms = max(self._now_ms, at_ms)
+        for attempt, since_ms in self._doubtful.values():
+            self._usage.attempts.append(_until(attempt, since_ms, "unknown"))
+        self._doubtful = {task: (attempt, at_ms) for task, attempt in self._running.items()}
+        self._running.clear()
+        for job, executor in list(self._held):
+            while self._held[job, executor]:
+                self._freed(job, executor, at_ms)
+        self._held.clear()
+
+    def _launched(self, event: events.TaskLaunched) -> None:
+        known = self._doubtful.pop(event.task, None)
+        slots = self._slots_per_task.get(event.stage, 1)
+        self._running[event.task] = (
+            known[0]
+            if known is not None
+            else Attempt(
+                event.job,
+                event.stage,
+                event.index,
+                event.executor,
+                event.time_ms,
+                event.time_ms,
+                "unknown",
+                slots,
+            )
+        )
+
+    def _ended(self, event: events.TaskEnded) -> None:
+        known = self._running.pop(event.task, None)
+        if known is None and event.task in self._doubtful:
+            known = self._doubtful.pop(event.task)[0]
+        if known is not None:
+            self._usage.attempts.append(_until(known, event.time_ms, event.outcome))
+            return
+        slots = self._slots_per_task.get(event.stage, 1)
+        start_ms = event.time_ms - event.duration_ms
+        self._add(
+            event.job, event.stage, event.index, event.executor, start_ms, event.time_ms, event.outcome, slots
+        )
+
+    def _add(self, job: str, stage: str, index: int, executor: str, start_ms: int, end_ms: int, outcome: str,
+             slots: int) -> None:  # fmt: skip
+        self._usage.attempts.append(Attempt(job, stage, index, executor, start_ms, end_ms, outcome, slots))
+
+    def _freed(self, job: str, executor: str, at_ms: int) -> None:
+        since = self._held[job, executor]
+        if since:
+            self._holds.append(Hold(job, executor, since.popleft(), at_ms))
+
+    def _executor_left(self, executor: str, at_ms: int) -> None:
+        added = self._present.pop(executor, None)
+        if added is not None:
+            self._usage.executors.append(Presence(executor, added.slots, added.time_ms, at_ms))
+
+
+def _until(attempt: Attempt, end_ms: int, outcome: str) -> Attempt:
+    return Attempt(
+        attempt.job, attempt.stage, attempt.index, attempt.executor, attempt.start_ms,
+        max(attempt.start_ms, end_ms), outcome, attempt.slots,
+    )  # fmt: skip

@@ -1,0 +1,60 @@
+"""What the accounting reads: executors, attempts and holds of one application, in its own clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+__all__ = ["Attempt", "Hold", "Owner", "Presence", "Usage"]
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """One executor with ``slots`` slots from ``start_ms`` to ``end_ms``."""
+
+    executor: str
+    slots: int
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The job that slot time is charged to."""
+
+    name: str
+    user: str
+    job_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a task. ``outcome`` is ``success``, ``failed``, ``killed``, ``lost`` or ``unknown``."""
+
+    job: str
+    stage: str
+    index: int
+    executor: str
+    start_ms: int
+    end_ms: int
+    outcome: str
+    slots: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One slot that was reserved for a job and idle."""
+
+    job: str
+    executor: str
+    start_ms: int
+    end_ms: int
+
+
+@dataclass(slots=True)
+class Usage:
+    """All of one application; ``holds`` is None where the source does not record them."""
+
+    executors: list[Presence] = field(default_factory=list)
+    owners: dict[str, Owner] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    holds: list[Hold] | None = None

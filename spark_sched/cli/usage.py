@@ -1,0 +1,186 @@
+"""``spark-sched usage``: who used the executors' slot time, and for what."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.trace_input import each_log
+from spark_sched.errors import BadInputError, did_you_mean
+
+if TYPE_CHECKING:
+    from spark_sched.analysis.usage import GroupBy, Statement, Usage
+
+_GROUPS = ("user", "class", "name")
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
+
+
+@click.command("usage")
+@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--by", "by_text", default="name", show_default=True, metavar="user,class,name", help="One row for each."
+)
+@click.option("--rate", metavar="PRICE", help="Price of a slot-hour with its currency, such as 0.04EUR.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Also write the rows to FILE.csv or FILE.parquet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def command(logs: tuple[Path, ...], by_text: str, rate: str | None, out: Path | None, as_json: bool) -> None:
+    """Charge the executors' slot time to users, classes or jobs.
+
+    A LOG is the file that spark.sched.events.path named, or a Spark event log (a file, a rolling directory or
+    a folder). Only the former records which idle slots were held. The rows and the idle time add up to what
+    the executors offered. docs/how-to/charge-slot-time.md explains the columns.
+
+    \b
+    Examples:
+      spark-sched usage events.jsonl
+      spark-sched usage events.jsonl --by user,class --rate 0.04EUR
+      spark-sched usage event-logs/ --by user --out usage.csv --json
+    """
+    by = groups_of(by_text)
+    price, currency = _price(rate)
+    if out is not None and out.suffix not in (".csv", ".parquet"):
+        raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
+    with needing("usage"):
+        from spark_sched.analysis.usage import account
+    statement = account((usage for path in logs for usage in _read(path)), by)
+    document = _document(statement, price, currency)
+    if out is not None:
+        _write(out, document["rows"])
+    if as_json:
+        echo_json(document)
+    else:
+        _print(statement, document)
+
+
+def groups_of(text: str) -> tuple[GroupBy, ...]:
+    """The groups that ``--by`` names."""
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in _GROUPS:
+            raise BadInputError(
+                f"--by is {text!r}{did_you_mean(name, _GROUPS)} but must name some of {', '.join(_GROUPS)}"
+            )
+    if len(set(names)) < len(names):
+        raise BadInputError(f"--by is {text!r} but must name each group once")
+    return tuple(names)  # type: ignore[arg-type]
+
+
+def _price(text: str | None) -> tuple[float | None, str]:
+    if text is None:
+        return None, ""
+    match = _RATE.fullmatch(text.strip())
+    if match is None:
+        raise BadInputError(f"--rate is {text!r} but must be a number and a currency, such as 0.04EUR")
+    return float(match[1]), match[2]
+
+
+def _read(path: Path) -> list[Usage]:
+    from spark_sched.analysis.usage import is_recorded, usage_of_event_log, usage_of_recorded
+    from spark_sched.traces import read_trace
+
+    def usage(log: Path, progress: Callable[[int], None]) -> Usage:
+        if log.is_file() and is_recorded(log):
+            return usage_of_recorded(log, progress)
+        return usage_of_event_log(read_trace(log, "spark_eventlog", progress=progress))
+
+    return each_log(path, usage)
+
+
+def _document(statement: Statement, price: float | None, currency: str) -> dict[str, Any]:
+    from spark_sched.analysis.usage import KINDS
+
+    def columns(slot_ms: dict[str, int]) -> dict[str, Any]:
+        found: dict[str, Any] = {f"{kind}_slot_s": slot_ms[kind] / 1000 for kind in KINDS}
+        found["total_slot_s"] = sum(slot_ms.values()) / 1000
+        if price is not None:
+            found["cost"] = round(price * found["total_slot_s"] / 3600, 6)
+        return found
+
+    rows = [
+        {**dict(zip(statement.by, row.group, strict=True)), "jobs": len(row.jobs), **columns(row.slot_ms)}
+        for row in statement.rows
+    ]
+    return {
+        "schema": 1,
+        "by": list(statement.by),
+        "capacity_slot_s": statement.capacity_ms / 1000,
+        "idle_slot_s": statement.idle_ms / 1000,
+        "excess_slot_s": statement.excess_ms / 1000,
+        "held_is_recorded": statement.has_holds,
+        "rate_per_slot_hour": price,
+        "currency": currency or None,
+        "total": columns({kind: statement.total_ms(kind) for kind in KINDS}),
+        "rows": rows,
+    }
+
+
+def _write(out: Path, rows: list[dict[str, Any]]) -> None:
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    table = pa.Table.from_pylist(rows)
+    temporary = out.with_name(f".{out.name}.part")
+    try:
+        if out.suffix == ".csv":
+            csv.write_csv(table, temporary)
+        else:
+            parquet.write_table(table, temporary)
+        temporary.replace(out)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise BadInputError(f"{str(out)!r} cannot be written ({error.strerror}): check the folder") from None
+
+
+def _print(statement: Statement, document: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from spark_sched.analysis.usage import KINDS
+
+    console = Console()
+    offered = document["capacity_slot_s"]
+    run, held = (document["total"][f"{kind}_slot_s"] for kind in ("run", "held"))
+    if offered == 0:
+        console.print("no executor offered any slot")
+        return
+    wasted = document["total"]["total_slot_s"] - run - held
+    console.print(
+        f"{run / offered:.1%} of {offered:,.0f} slot-seconds ran tasks to their end, "
+        + (f"{held / offered:.1%} were held idle, " if document["held_is_recorded"] else "")
+        + f"{wasted / offered:.1%} were lost to copies, evictions, failures and cancelled work.",
+        highlight=False,
+    )
+    shown = [kind for kind in KINDS if statement.total_ms(kind)]
+    table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
+    for name in (*statement.by, "jobs", *shown, "total", "share"):
+        table.add_column(name, justify="left" if name in statement.by else "right", overflow="fold")
+    if document["rate_per_slot_hour"] is not None:
+        table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
+    for row in document["rows"]:
+        cells = [str(row[name]) or "-" for name in statement.by]
+        cells += [f"{row['jobs']:,}", *(f"{row[f'{kind}_slot_s']:,.1f}" for kind in shown)]
+        cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / offered:.1%}"]
+        table.add_row(*cells, *([f"{row['cost']:,.2f}"] if "cost" in row else []))
+    blank = [""] * (len(statement.by) - 1 + 1 + len(shown))
+    idle = document["idle_slot_s"]
+    table.add_row("(idle)", *blank, f"{idle:,.1f}", f"{idle / offered:.1%}", style="dim")
+    console.print(table)
+    if not document["held_is_recorded"]:
+        console.print(
+            "note: a Spark event log does not record held slots: they count as idle", highlight=False
+        )
+    if document["excess_slot_s"]:
+        excess = document["excess_slot_s"] / offered
+        console.print(
+            f"note: attempts overlap by {excess:.2%} of what their executors offered", highlight=False
+        )

@@ -1,0 +1,248 @@
+"""``spark-sched usage``: every slot-millisecond is charged once, to the right job and kind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+from click.testing import CliRunner, Result
+
+from spark_sched.analysis.usage import (
+    KINDS,
+    Attempt,
+    Hold,
+    Owner,
+    Presence,
+    Usage,
+    account,
+    usage_of_event_log,
+    usage_of_recorded,
+)
+from spark_sched.cli.app import app
+from spark_sched.errors import BadInputError
+from spark_sched.events import encode_event
+from spark_sched.policies import ReservationRule
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched.state import JobView
+from spark_sched.traces import read_trace
+from tests.unit.sim.scripted import Scripted
+
+SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"
+
+
+def attempt(start_ms: int, end_ms: int, outcome: str = "success", **changed: Any) -> Attempt:
+    known = {"job": "a", "stage": "a.0", "index": 0, "executor": "1"} | changed
+    return Attempt(start_ms=start_ms, end_ms=end_ms, outcome=outcome, **known)
+
+
+def charged(*attempts: Attempt, holds: list[Hold] | None = None, slots: int = 1) -> dict[str, int]:
+    usage = Usage([Presence("1", slots, 0, 10_000)], {"a": Owner("a", "u", "c")}, list(attempts), holds)
+    found = account([usage])
+    return {kind: found.total_ms(kind) for kind in KINDS if found.total_ms(kind)}
+
+
+def test_an_attempt_that_is_killed_and_runs_again_was_evicted():
+    assert charged(attempt(0, 1_000, "killed"), attempt(3_000, 5_000)) == {"run": 2_000, "evicted": 1_000}
+
+
+def test_an_attempt_that_is_killed_and_never_runs_again_was_cancelled():
+    assert charged(attempt(0, 1_000, "killed")) == {"cancelled": 1_000}
+
+
+@pytest.mark.parametrize("logged_ms", [2_999, 3_000, 3_007])
+def test_the_twin_that_lost_is_a_copys_cost_whichever_end_is_logged_first(logged_ms):
+    loser = attempt(500, logged_ms, "killed")
+    assert charged(attempt(0, 3_000), loser, slots=2) == {"run": 3_000, "copies": logged_ms - 500}
+
+
+def test_of_two_twins_that_both_succeed_the_later_one_is_the_copys_cost():
+    assert charged(attempt(0, 3_000), attempt(500, 3_200), slots=2) == {"run": 3_000, "copies": 2_700}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "lost"])
+def test_what_failed_or_was_lost_is_charged_though_it_ran_again(outcome):
+    assert charged(attempt(0, 1_000, outcome), attempt(1_000, 2_000)) == {"run": 1_000, "failed": 1_000}
+
+
+def test_slots_per_task_and_holds_count():
+    held = [Hold("a", "1", 2_000, 3_500)]
+    assert charged(attempt(0, 2_000, slots=2), holds=held, slots=2) == {"run": 4_000, "held": 1_500}
+
+
+def test_nothing_is_charged_outside_an_executors_presence():
+    assert charged(attempt(-500, 500), attempt(9_000, 12_000, index=1)) == {"run": 1_500}
+
+
+def test_the_statement_adds_up_and_says_what_overlaps():
+    usage = Usage([Presence("1", 1, 0, 1_000), Presence("2", 1, 0, 1_000)], {}, [], [])
+    usage.attempts = [attempt(0, 700), attempt(600, 1_000, index=1), attempt(0, 300, index=2, executor="2")]
+    found = account([usage])
+    assert (found.capacity_ms, found.idle_ms, found.excess_ms) == (2_000, 700, 100)
+    assert found.rows[0].total_ms + found.idle_ms - found.excess_ms == found.capacity_ms
+
+
+def test_groups_are_sums_over_jobs_and_logs():
+    owners = {"a": Owner("daily", "ann", "slo"), "b": Owner("once", "ann", "")}
+    one = Usage(
+        [Presence("1", 2, 0, 5_000)], owners, [attempt(0, 1_000), attempt(0, 500, job="b", stage="b.0")]
+    )
+    found = account([one, one], ("user", "class"))
+    assert [(row.group, len(row.jobs), row.total_ms) for row in found.rows] == [
+        (("ann", "slo"), 2, 2_000),
+        (("ann", ""), 2, 1_000),
+    ]
+    assert not found.has_holds
+
+
+def recorded(tmp_path: Path, *lines: dict[str, Any]) -> Path:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> tuple[Path, dict[str, float]]:
+    """What the planner would have recorded of a simulated run with holds and an eviction, and its totals."""
+    lines: list[dict[str, Any]] = []
+    jobs = [
+        JobSpec(
+            "wide",
+            0,
+            (StageSpec([2_000, 7_000]), StageSpec([1_000] * 2, parents=(0,))),
+            priority=2,
+            name="wide",
+        ),
+        JobSpec("thin", 500, (StageSpec([3_000] * 6),), name="thin"),
+    ]
+    rule = ReservationRule(1.0, None, None, 0.5, (), copies=False)
+
+    def say(job: JobView, now_ms: int) -> dict[str, Any]:
+        if job.job == "wide":
+            return {"reservation": rule, "priority": 2}
+        return {"evict": True, "deferred": True} if 4_000 <= now_ms < 6_000 else {}
+
+    policy = Scripted(say, again_ms=lambda now: 4_000 if now < 4_000 else 6_000 if now < 6_000 else None)
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 2)),
+        jobs,
+        policy,
+        observer=lambda event: lines.append(encode_event(event)),
+    )
+    assert not result.unfinished
+    return recorded(tmp_path, *lines), result.totals
+
+
+def test_a_recorded_run_is_charged_as_its_ledger_counted(simulated):
+    path, totals = simulated
+    found = account([usage_of_recorded(path)])
+    assert found.excess_ms == 0
+    assert found.has_holds
+    assert found.total_ms("held") == totals["held_idle_slot_ms"] > 0
+    assert found.total_ms("run") == 2_000 + 7_000 + 2 * 1_000 + 6 * 3_000
+    assert found.total_ms("evicted") > 0
+    assert sum(row.total_ms for row in found.rows) + found.idle_ms == found.capacity_ms
+
+
+def test_a_reset_neither_loses_nor_doubles_what_runs_and_is_held(simulated, tmp_path):
+    path, _ = simulated
+    before = account([usage_of_recorded(path)])
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    middle = next(n for n, line in enumerate(lines) if line["time_ms"] >= 2_500)
+    at_ms = lines[middle]["time_ms"]
+    past = lines[:middle]
+    ended = {line["task"] for line in past if line["type"] == "task_ended"}
+    running = [x for x in past if x["type"] == "task_launched" and x["task"] not in ended]
+    held: list[dict[str, Any]] = []
+    for line in past:
+        if line["type"] == "slot_held":
+            held.append(line)
+        elif line["type"] == "slot_freed":
+            held.remove(next(h for h in held if (h["job"], h["executor"]) == (line["job"], line["executor"])))
+    assert running
+    assert held
+    again = [{"type": "reset", "time_ms": at_ms, "version": 1, "dropped": 0}]
+    again += [{**line, "time_ms": at_ms} for line in past if line["type"] == "executor_added"]
+    again += [{**line, "time_ms": at_ms} for line in (*running, *held)]
+    after = account([usage_of_recorded(recorded(tmp_path, *past, *again, *lines[middle:]))])
+    assert after == before
+
+
+def test_a_line_cut_off_by_a_kill_is_left_out_and_a_wrong_one_is_named(simulated):
+    path, _ = simulated
+    whole = account([usage_of_recorded(path)])
+    with path.open("a") as file:
+        file.write('{"type": "task_en')
+    assert account([usage_of_recorded(path)]) == whole
+    with path.open("a") as file:
+        file.write("\n")
+    lines = len(path.read_text().splitlines())
+    with pytest.raises(BadInputError, match=f"line {lines}: not an event"):
+        usage_of_recorded(path)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared event logs are absent")
+def test_recorded_applications_conserve_slot_time():
+    logs = sorted(path for path in SHARED.rglob("*") if path.is_file() and path.name != "SOURCE.txt")[:10]
+    checked = 0
+    for log in logs:
+        try:
+            usage = usage_of_event_log(read_trace(log, "spark_eventlog"))
+        except BadInputError:
+            continue
+        found = account([usage])
+        total_ms = sum(row.total_ms for row in found.rows)
+        assert total_ms + found.idle_ms - found.excess_ms == found.capacity_ms
+        assert found.excess_ms <= 0.001 * found.capacity_ms
+        checked += bool(found.capacity_ms)
+    assert checked >= 5
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["usage", *map(str, arguments)])
+
+
+def test_the_document_has_costs_and_the_files_have_its_rows(simulated, tmp_path):
+    path, _ = simulated
+    for name in ("usage.csv", "usage.parquet"):
+        result = call(path, "--by", "name,user", "--rate", "3.6 EUR", "--out", tmp_path / name, "--json")
+        assert result.exit_code == 0, result.output
+    document = json.loads(result.stdout)
+    total = document["total"]
+    assert total["cost"] == pytest.approx(total["total_slot_s"] / 1_000)
+    assert document["currency"] == "EUR"
+    read = pyarrow.parquet.read_table(tmp_path / "usage.parquet").to_pylist()
+    assert read == document["rows"]
+    assert pyarrow.csv.read_csv(tmp_path / "usage.csv").num_rows == len(document["rows"]) == 2
+
+
+def test_the_table_begins_with_the_answer_in_a_sentence(simulated):
+    first = call(simulated[0]).stdout.splitlines()[0]
+    assert "slot-seconds ran tasks to their end" in first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--by", "usr"), "did you mean 'user'"),
+        (("--by", "user,user"), "each group once"),
+        (("--rate", "cheap"), "--rate is 'cheap' but must be a number and a currency"),
+        (("--out", "rows.txt"), "must end with .csv or .parquet"),
+    ],
+)
+def test_bad_options_are_refused_in_one_sentence(simulated, arguments, says):
+    result = call(simulated[0], *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_missing_log_and_a_file_that_is_none_are_refused(tmp_path):
+    assert "does not exist" in call(tmp_path / "none").stderr
+    (tmp_path / "text").write_text("hello\n")
+    result = call(tmp_path / "text")
+    assert result.exit_code == 2
+    assert len(result.stderr.splitlines()) == 1
