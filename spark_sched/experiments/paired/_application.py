@@ -8,10 +8,13 @@ whatever it is doing, and its driver JVM with it: an experiment that is killed l
 Commands::
 
     {"command": "start", "properties": {...}}
-    {"command": "run", "workload": "kmeans", "size": {...}, "mark": {...} | null, "pool": str | null,
+    {"command": "run", "workload": "kmeans", "parameters": {...}, "seed": int, "mark": {...} | null,
+     "pool": str | null,
      "background": {"jobs": [[arrival_s, [ms, …]], …]} | null}
     {"command": "stages", "jobs": [{"pool": str | null, "mark": {...} | null, "delay_s": float,
      "sql_rows": int, "stages": [[[first attempts' ms], [copies' ms]], …]}, …]}
+    {"command": "suite", "in_sequence": bool, "jobs": [{"workload": str, "parameters": {...}, "seed": int,
+     "arrival_s": float, "mark": {...} | null, "pool": str | null}, …]}
     {"command": "empty_tasks", "tasks": int, "mark": {...} | null, "pilots": int}
     {"command": "stop"}
 
@@ -32,9 +35,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from spark_sched.policies import JobPlan, PilotSet, Plan
 from spark_sched.workloads.background import BackgroundJob
-from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
-from spark_sched.workloads.storage import SlowStorage
-from spark_sched.workloads.submit import BackgroundRun
+from spark_sched.workloads.programs import PROGRAMS
+from spark_sched.workloads.submit import BackgroundRun, SuiteRun
 from spark_sched.workloads.synthetic import run_empty_tasks, run_query, run_stages
 
 if TYPE_CHECKING:
@@ -123,6 +125,7 @@ class _Arm:
             started_ms=int(started_s * 1000),
             ended_ms=int(time.time() * 1000),
             background_makespan_s=makespan_s,
+            background_jct_s=background.mean_jct_s if background is not None else None,
             background_jobs_done_at_foreground_end=done_at_end,
             counters=counters,
         )
@@ -164,6 +167,14 @@ class _Arm:
         counters = {k: v - before.get(k, 0) for k, v in _counters(spark).items()}
         self.report("result", jct_s=times_s, started_ms=int(started_s * 1000), counters=counters)
 
+    def suite(self, command: dict[str, Any]) -> None:
+        assert self._spark is not None
+        run = SuiteRun(self._spark, command["jobs"], in_sequence=command["in_sequence"])
+        run.start()
+        while not run.wait(_PROGRESS_EVERY_S):
+            self.report("progress", done=run.done, jobs=len(command["jobs"]), foreground=False)
+        self.report("result", jobs=run.results)
+
     def empty_tasks(self, command: dict[str, Any]) -> None:
         spark = self._spark
         assert spark is not None
@@ -196,12 +207,7 @@ class _Arm:
     ) -> threading.Thread:
         from pyspark import InheritableThread
 
-        function = WORKLOADS[command["workload"]]
-        size = ForegroundSize(
-            storage=SlowStorage(**{k: command["size"][k] for k in _STORAGE}),
-            passes=command["size"]["passes"],
-            rows=command["size"]["rows"],
-        )
+        program = PROGRAMS[command["workload"]]
         sc = spark.sparkContext
 
         def work() -> None:
@@ -210,7 +216,7 @@ class _Arm:
             begin_s = time.monotonic()
             try:
                 with _mark(spark, command):
-                    outcome["values"] = function(sc, size)
+                    outcome["values"] = program.run(spark, command["parameters"], command["seed"])
                 outcome["jct_s"] = time.monotonic() - begin_s
             except Exception as error:
                 outcome["error"] = f"foreground {command['workload']}: {str(error).splitlines()[0]}"
@@ -218,9 +224,6 @@ class _Arm:
         thread: threading.Thread = InheritableThread(work)
         thread.daemon = True
         return thread
-
-
-_STORAGE = ("partitions", "min_read_s", "max_read_s", "seed")
 
 
 def _mark(spark: SparkSession, command: dict[str, Any]) -> contextlib.AbstractContextManager[Any]:
@@ -312,6 +315,8 @@ def _main() -> None:
                 arm.stages(command)
             elif command["command"] == "empty_tasks":
                 arm.empty_tasks(command)
+            elif command["command"] == "suite":
+                arm.suite(command)
             else:
                 arm.stop()
                 os._exit(0)

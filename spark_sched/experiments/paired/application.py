@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -41,8 +41,9 @@ class Mark:
 class RunResult:
     """What one run of a foreground job (with or without background) gave.
 
-    Times are seconds, ``started_ms`` and ``ended_ms`` epoch milliseconds; ``counters`` are the scheduler's
-    counters' growth over the foreground's life, empty under the stock scheduler.
+    Times are seconds, ``background_jct_s`` a mean over its jobs; ``started_ms`` and ``ended_ms`` epoch
+    milliseconds; ``counters`` are the scheduler's counters' growth over the foreground's life, empty under
+    the stock scheduler.
     """
 
     jct_s: float
@@ -52,6 +53,7 @@ class RunResult:
     background_makespan_s: float | None
     background_jobs_done_at_foreground_end: int
     counters: dict[str, float]
+    background_jct_s: float | None = None
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class ArmApplication:
                     "PYTHONPATH": path,
                     "PYSPARK_PYTHON": sys.executable,
                     "PYSPARK_DRIVER_PYTHON": sys.executable,
-                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_LOCAL_IP": self._properties.get("spark.driver.host", "127.0.0.1"),
                 },
             )
         # The executors' Python workers unpickle functions of this package.
@@ -144,11 +146,40 @@ class ArmApplication:
         progress: Progress | None = None,
     ) -> RunResult:
         """One foreground run, with a batch of background jobs run to its end if given. Raises ArmError."""
+        parameters = {
+            **asdict(size.storage),
+            "maxiterations": size.passes,
+            "rows": size.rows,
+            "k": size.clusters,
+        }
+        return self.run_program(
+            workload,
+            parameters,
+            size.storage.seed,
+            mark=mark,
+            pool=pool,
+            background=background,
+            progress=progress,
+        )
+
+    def run_program(
+        self,
+        workload: str,
+        parameters: Mapping[str, Any],
+        seed: int,
+        *,
+        mark: Mark | None = None,
+        pool: str | None = None,
+        background: list[BackgroundJob] | None = None,
+        progress: Progress | None = None,
+    ) -> RunResult:
+        """As `run`, for any of `PROGRAMS` with its parameters. Raises ArmError."""
         self._send(
             {
                 "command": "run",
                 "workload": workload,
-                "size": {**asdict(size.storage), "passes": size.passes, "rows": size.rows},
+                "parameters": dict(parameters),
+                "seed": seed,
                 "mark": asdict(mark) if mark else None,
                 "pool": pool,
                 "background": None
@@ -165,6 +196,18 @@ class ArmApplication:
         self._send({"command": "stages", "jobs": [asdict(job) for job in jobs]})
         report = self._receive("result", None)
         return StagesResult(tuple(report["jct_s"]), report["started_ms"], report["counters"])
+
+    def suite(
+        self, jobs: list[dict[str, Any]], *, in_sequence: bool, progress: Progress | None = None
+    ) -> list[dict[str, Any]]:
+        """Run a suite's jobs, in sequence or each at its time of arrival. Raises ArmError.
+
+        Returns for each job ``began_s`` (from the suite's start), ``jct_s``, its ``values``, and as ``error``
+        the first line of what it failed with, else an empty text.
+        """
+        self._send({"command": "suite", "in_sequence": in_sequence, "jobs": jobs})
+        found: list[dict[str, Any]] = self._receive("result", progress)["jobs"]
+        return found
 
     def empty_tasks(self, tasks: int, mark: Mark | None = None, pilots: int = 0) -> EmptyTasksResult:
         """One Spark job of ``tasks`` empty JVM tasks. Raises ArmError.

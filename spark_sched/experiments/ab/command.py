@@ -1,0 +1,76 @@
+"""The commands ``ab run`` and ``ab report``: run what is missing, then write and return the document."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from spark_sched.experiments.ab.analysis import build_document
+from spark_sched.experiments.ab.cost import cost_of
+from spark_sched.experiments.ab.page import render_report
+from spark_sched.experiments.ab.run import Runner, run_blocks
+from spark_sched.experiments.ab.store import open_store, read_results
+from spark_sched.experiments.ab.suite import Suite
+from spark_sched.files import write_whole
+from spark_sched.reports.machine import basis
+from spark_sched.terminal import counting_bar
+
+__all__ = ["STANDALONE", "report", "run_test"]
+
+#: Where runs took place on a cluster that ran already.
+STANDALONE = "a standalone cluster"
+
+
+def run_test(
+    suite: Suite, out: Path, *, simulate: bool, note: Callable[[str], None], master_url: str | None = None
+) -> dict[str, Any]:
+    """Run the suite's missing runs and write ``report.html`` and ``results.json`` into ``out``.
+
+    ``master_url``: of a standalone cluster that runs already; None: one of this machine.
+    Interrupted or killed at any time, the same call continues. Raises BadInputError for inputs that are the
+    user's to fix, ArmError and ClusterError where Spark fails.
+    """
+    real = "a cluster on this machine" if master_url is None else STANDALONE
+    where = {"on": "the simulator" if simulate else real, **basis()}
+    with contextlib.ExitStack() as stack:
+        store = stack.enter_context(open_store(out, suite, where))
+        bar = stack.enter_context(counting_bar("runs"))
+        task = bar.add_task("", total=None)
+
+        def start() -> Runner:
+            if simulate:
+                from spark_sched.experiments.ab.simulated import SimulatedRunner
+
+                return SimulatedRunner(suite)
+            from spark_sched.experiments.ab.live import live_runner
+
+            return stack.enter_context(live_runner(suite, note, master_url))
+
+        if simulate:
+            start()  # refuses what it cannot run, also where nothing is left to run
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.update(task, description=what, completed=done, total=total)
+
+        if store.records:
+            note(f"{len(store.records)} runs are there already")
+        blocks = run_blocks(suite, store, start, show)
+    return report(out, blocks)
+
+
+def report(out: Path, blocks: int | None = None) -> dict[str, Any]:
+    """Write ``report.html`` and ``results.json`` from the runs of a folder and return the JSON document.
+
+    ``blocks``: how many count; None: all that are whole. Raises BadInputError if the folder has no runs.
+    """
+    suite, where, records = read_results(out)
+    document = build_document(suite, records, where, blocks)
+    cost = cost_of(out, records)
+    if cost is not None:
+        document["cost"] = cost
+    write_whole(out / "results.json", json.dumps(document, indent=1) + "\n")
+    write_whole(out / "report.html", render_report(document))
+    return document

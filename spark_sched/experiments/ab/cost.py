@@ -1,0 +1,74 @@
+"""What the runs of an A/B test cost on a rented cluster: hours × price, per arm and in all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.schedule import RunKey
+from spark_sched.experiments.ab.store import Record
+from spark_sched.files import write_whole
+
+__all__ = ["add_command", "cost_of"]
+
+_FILE = "cost.json"
+
+
+def add_command(out: Path, dollars_per_hour: float, seconds: float, nodes: Mapping[str, Any]) -> None:
+    """Note that a command used the cluster for so long, also if it failed."""
+    row = {"seconds": round(seconds, 1), "dollars_per_hour": dollars_per_hour, "nodes": dict(nodes)}
+    write_whole(out / _FILE, json.dumps([*_commands(out), row], indent=1) + "\n")
+
+
+def cost_of(out: Path, records: Mapping[RunKey, Record]) -> dict[str, Any] | None:
+    """Dollars of a folder's test; None if it did not run on a rented cluster.
+
+    An arm's dollars are those of its runs on the whole cluster. What no arm's run used (start, warm-up, gaps)
+    is ``other_dollars``. Runs of several commands at different prices are charged the mean price.
+    """
+    commands = _commands(out)
+    if not commands:
+        return None
+    seconds = sum(row["seconds"] for row in commands)
+    dollars = sum(row["seconds"] / 3600 * row["dollars_per_hour"] for row in commands)
+    per_hour = dollars / seconds * 3600 if seconds else commands[-1]["dollars_per_hour"]
+    arms: dict[str, dict[str, float]] = {}
+    for name, used_s in _seconds_per_arm(records.values()).items():
+        arms[name] = {
+            "hours": round(used_s / 3600, 6),
+            "dollars": round(used_s / 3600 * per_hour, 6),
+        }
+    return {
+        "dollars_per_hour": round(per_hour, 6),
+        "nodes": commands[-1]["nodes"],
+        "hours": round(seconds / 3600, 6),
+        "dollars": round(dollars, 6),
+        "arms": arms,
+        "other_dollars": round(dollars - sum(row["dollars"] for row in arms.values()), 6),
+        "without": "disks, data transfer, S3, and the cluster's hours outside of these commands",
+    }
+
+
+def _seconds_per_arm(records: Iterable[Record]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for run in records:
+        # A run ends with its background.
+        used_s = max(run.jct_s, run.background_makespan_s or 0.0)
+        found[run.setting] = found.get(run.setting, 0.0) + used_s
+    return found
+
+
+def _commands(out: Path) -> list[dict[str, Any]]:
+    path = out / _FILE
+    if not path.exists():
+        return []
+    try:
+        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        raise BadInputError(
+            f"{str(path)!r} is no JSON document: remove it; it has the costs so far"
+        ) from None
+    return rows

@@ -1,0 +1,60 @@
+"""Runs an A/B test: block by block, until the intervals are narrow enough or all blocks are done.
+
+Steps of each block:
+
+1. take its runs in their random order;
+2. skip those that an earlier process finished;
+3. run the others, and store each when it has ended;
+4. after a block at which the suite looks, stop if all intervals are narrow enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from spark_sched.experiments.ab.analysis import narrow_enough
+from spark_sched.experiments.ab.schedule import RunKey, block_runs
+from spark_sched.experiments.ab.statistics import look_blocks
+from spark_sched.experiments.ab.store import Record, RunStore
+from spark_sched.experiments.ab.suite import Suite
+
+__all__ = ["Progress", "Runner", "looks_of", "run_blocks"]
+
+#: Told what runs next, how many runs are done, and how many there are at most.
+Progress = Callable[[str, int, int], None]
+
+
+class Runner(Protocol):
+    """Where the runs take place: a cluster or the simulator."""
+
+    def run(self, key: RunKey) -> Record: ...
+
+
+def looks_of(suite: Suite) -> tuple[int, ...]:
+    """After how many blocks the suite looks at its results."""
+    runs = suite.runs
+    return look_blocks(runs.first_look, runs.blocks, runs.looks)
+
+
+def run_blocks(suite: Suite, store: RunStore, start: Callable[[], Runner], progress: Progress) -> int:
+    """Run what is missing; returns the number of blocks at which the test ended.
+
+    ``start`` makes the runner before the first run; it is not called if nothing is missing.
+    """
+    looks = looks_of(suite)
+    per_block = len(suite.workloads) * len(suite.settings)
+    total = suite.runs.blocks * per_block
+    runner: Runner | None = None
+    for block in range(suite.runs.blocks):
+        for nth, key in enumerate(block_runs(suite, block)):
+            if key in store.records:
+                continue
+            progress(f"block {block + 1}: {key.workload}, {key.setting}", block * per_block + nth, total)
+            if runner is None:
+                runner = start()
+            store.append(runner.run(key))
+        done = block + 1
+        if done in looks and done < suite.runs.blocks and narrow_enough(suite, store.records, done):
+            return done
+    return suite.runs.blocks

@@ -1,0 +1,139 @@
+"""Runs of an A/B test in the simulator: the same suite, inputs and background on a virtual clock.
+
+Only workloads whose tasks' durations are known can run here. Spark's FAIR mode, whose foreground pool has a
+minimum share of all slots, is the policy ``priority`` without reservations; FIFO is ``fifo``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from spark_sched.config import keys
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.background import background_jobs
+from spark_sched.experiments.ab.schedule import RunKey, run_seed
+from spark_sched.experiments.ab.store import Record
+from spark_sched.experiments.ab.suite import ALONE, Suite
+from spark_sched.experiments.paired.arms import Arm
+from spark_sched.sim.cluster import ClusterSpec, NodeSpec
+from spark_sched.sim.results import Result
+from spark_sched.sim.run import simulate
+from spark_sched.sim.workload import JobSpec, StageSpec
+
+__all__ = ["SimulatedRunner"]
+
+_FOREGROUND = "foreground"
+#: The background arrives when the foreground's first stage runs.
+_BACKGROUND_AFTER_MS = 100
+#: From one action of a program to the next: what Spark's driver needs.
+_BETWEEN_ACTIONS_MS = 100
+_STOCK = {"fair": "priority", "fifo": "fifo"}
+_UNTIL_MS = 24 * 3_600_000
+
+
+class SimulatedRunner:
+    """Raises BadInputError for a workload whose durations nobody knows before it runs."""
+
+    def __init__(self, suite: Suite) -> None:
+        unknown = next(
+            (job for job in suite.workloads if job.program.stages(job.parameters, 0) is None), None
+        )
+        if unknown is not None:
+            raise BadInputError(
+                f"the workload {unknown.label!r} cannot be simulated, since its tasks' durations are not "
+                "known: remove it, or run the suite without --simulate"
+            )
+        self._suite = suite
+        size = suite.cluster
+        self._cluster = ClusterSpec(tuple(NodeSpec(f"n{n}", size.slots) for n in range(size.workers)))
+        self._workloads = {job.label: job for job in suite.workloads}
+
+    def run(self, key: RunKey) -> Record:
+        """One run on a virtual clock."""
+        arm, seed = self._suite.arm(key.setting), run_seed(self._suite, key)
+        alone = key.setting == ALONE
+        jobs = [self._foreground(key, arm, seed)]
+        if not alone and self._suite.background is not None:
+            jobs += _background(background_jobs(self._suite, seed))
+        result = simulate(
+            self._cluster,
+            jobs,
+            _STOCK[arm.scheduler] if arm.stock else arm.policy,
+            settings=_settings(arm),
+            # The baseline's second run differs in what chance decides: which slot, which task first.
+            seed=seed + (key.setting == self._suite.null),
+            keep_tasks=False,
+            until_ms=_UNTIL_MS,
+        )
+        return _record(key, seed, result)
+
+    def _foreground(self, key: RunKey, arm: Arm, seed: int) -> JobSpec:
+        job = self._workloads[key.workload]
+        stages = job.program.stages(job.parameters, seed)
+        assert stages is not None
+        specs = tuple(
+            StageSpec(
+                times_ms,
+                parents=(number - 1,) if number else (),
+                delay_ms=_BETWEEN_ACTIONS_MS if number else 0,
+                name=f"stage {number}",
+                part=number,
+            )
+            for number, times_ms in enumerate(stages)
+        )
+        return JobSpec(
+            _FOREGROUND,
+            0,
+            specs,
+            name=key.workload,
+            priority=arm.priority,
+            deadline_ms=None if arm.deadline_s is None else round(1000 * arm.deadline_s),
+            isolation=None if arm.stock else arm.isolation,
+            copies=arm.copies == "auto" and not arm.stock,
+            marked=True,
+            dag_known=False,
+            end_known=False,
+        )
+
+
+def _settings(arm: Arm) -> dict[str, str]:
+    if arm.stock:
+        return {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
+    return {name: text for name, text in arm.properties if name.startswith("spark.sched.")}
+
+
+def _background(jobs: Iterable[tuple[float, tuple[int, ...]]]) -> list[JobSpec]:
+    return [
+        JobSpec(
+            f"background-{number}",
+            _BACKGROUND_AFTER_MS + round(1000 * arrival_s),
+            (StageSpec(list(times_ms), name="sleep"),),
+        )
+        for number, (arrival_s, times_ms) in enumerate(jobs)
+    ]
+
+
+def _record(key: RunKey, seed: int, result: Result) -> Record:
+    rows = list(result.rows())
+    foreground = next(row for row in rows if row["job"] == _FOREGROUND)
+    others = [row for row in rows if row is not foreground]
+    if foreground["jct_ms"] is None or any(row["jct_ms"] is None for row in others):
+        raise BadInputError(f"{key.workload} does not end within 24 simulated hours under {key.setting}")
+    return Record(
+        key.block,
+        key.workload,
+        key.setting,
+        seed,
+        jct_s=foreground["jct_ms"] / 1000,
+        held_idle_slot_s=result.totals.get("held_idle_slot_ms", 0.0) / 1000,
+        holds_expired=int(result.totals.get("holds_expired", 0)),
+        copies_launched=foreground["copies"],
+        copies_won=foreground["copies_won"],
+        copies_wasted_s=foreground["wasted_ms"] / 1000,
+        background_jct_s=float(np.mean([row["jct_ms"] for row in others])) / 1000 if others else None,
+        background_makespan_s=max(row["end_ms"] for row in others) / 1000 - _BACKGROUND_AFTER_MS / 1000
+        if others
+        else None,
+    )

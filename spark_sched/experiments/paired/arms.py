@@ -1,0 +1,232 @@
+"""Arms: one way to schedule each, from a table of a suite file.
+
+An arm marks the foreground job (isolation, copies, priority, deadline) and sets its application's properties.
+Arms with the same properties share one application, so that levels of P differ in nothing but the mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from spark_sched.config import JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, validate
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.policies import available, check_settings
+
+__all__ = ["DEFAULT_PRIORITY", "Arm", "ClusterSize", "read_arms", "read_cluster", "read_settings"]
+
+DEFAULT_PRIORITY = 10
+SCHEDULERS = ("spark_sched", "fair", "fifo")
+#: Spark properties that the runs themselves need; an arm cannot set them.
+_RESERVED = (
+    "spark.master",
+    "spark.app.name",
+    "spark.cores.max",
+    "spark.executor.cores",
+    "spark.scheduler.mode",
+    "spark.scheduler.allocation.file",
+)
+#: Keys of an arm and the settings that say the same.
+_SAME = {
+    "isolation": (keys.RESERVATION_ISOLATION.name, keys.JOB_ISOLATION.name),
+    "copies": (keys.COPIES_ENABLED.name, keys.JOB_COPIES.name),
+    "hold": (keys.RESERVATION_DEADLINE.name, keys.RESERVATION_MAX_HOLD.name),
+    "pre_reserve": (keys.RESERVATION_PRE_RESERVE_THRESHOLD.name,),
+    "policy": (keys.PLANNER_POLICY.name,),
+}
+
+
+@dataclass(frozen=True)
+class ClusterSize:
+    """Workers on this machine, and slots of each for every application."""
+
+    workers: int
+    slots: int
+
+    @property
+    def all_slots(self) -> int:
+        return self.workers * self.slots
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way to schedule.
+
+    Attributes:
+        name: unique in its suite.
+        scheduler: spark_sched, or one of Spark's own modes.
+        isolation, copies, priority, deadline_s: marks of the foreground job; its deadline counts from its
+            submission.
+        properties: of the application, sorted.
+    """
+
+    name: str
+    scheduler: Literal["spark_sched", "fair", "fifo"]
+    isolation: float = 1.0
+    copies: Literal["auto", "never"] = "auto"
+    priority: int = DEFAULT_PRIORITY
+    deadline_s: float | None = None
+    properties: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def stock(self) -> bool:
+        """Whether Spark's own scheduler runs it."""
+        return self.scheduler != "spark_sched"
+
+    @property
+    def application(self) -> tuple[object, ...]:
+        """Equal for arms that can share an application."""
+        return (self.scheduler, self.properties)
+
+    @property
+    def policy(self) -> str:
+        """The policy that makes its plans; empty for Spark's own scheduler."""
+        return "" if self.stock else validate(dict(self.properties))[keys.PLANNER_POLICY]
+
+    def as_json(self) -> dict[str, Any]:
+        """What it sets, for a JSON document."""
+        if self.stock:
+            return {"arm": self.name, "scheduler": self.scheduler, "settings": dict(self.properties)}
+        return {
+            "arm": self.name,
+            "scheduler": self.scheduler,
+            "isolation": self.isolation,
+            "copies": self.copies,
+            "priority": self.priority,
+            "deadline_s": self.deadline_s,
+            "settings": dict(self.properties),
+        }
+
+
+def read_cluster(fields: Fields) -> ClusterSize:
+    """The table of a cluster. Raises BadInputError for a wrong key or value."""
+    size = ClusterSize(fields.whole("workers", 2, least=1), fields.whole("slots", 8, least=1))
+    fields.done()
+    return size
+
+
+def read_arms(tables: list[Fields], shared: Mapping[str, str]) -> tuple[Arm, ...]:
+    """The arms of a suite; ``shared`` settings hold for those under spark_sched that set nothing else.
+
+    Raises BadInputError for arms of one name, arms that are the same, and everything wrong in one of them.
+    """
+    arms: list[Arm] = []
+    for fields in tables:
+        arm = _read_arm(fields, shared)
+        for other in arms:
+            if other.name == arm.name:
+                raise BadInputError(f"{fields.file}: two arms have the name {arm.name!r}: rename one")
+            if (other.as_json() | {"arm": ""}) == (arm.as_json() | {"arm": ""}):
+                raise BadInputError(
+                    f"{fields.file}: the arms {other.name!r} and {arm.name!r} set the same: remove one (the "
+                    "baseline's second run is added by itself)"
+                )
+        arms.append(arm)
+    return tuple(arms)
+
+
+def _read_arm(fields: Fields, shared: Mapping[str, str]) -> Arm:
+    name = fields.need("name", str, "text in quotes")
+    scheduler = fields.choice("scheduler", SCHEDULERS, "spark_sched")
+    own = read_settings(fields.table("settings"))
+    given = fields.rest()
+    if scheduler != "spark_sched":
+        _check_stock(fields, scheduler, given, own)
+        return Arm(name, scheduler, properties=tuple(sorted(own.items())))  # type: ignore[arg-type]
+    for key, same in _SAME.items():
+        twice = next((setting for setting in same if setting in own), None)
+        if key in given and twice is not None:
+            raise BadInputError(
+                f"{fields.file}: {fields.where} ({name}) sets the same thing twice, {key} and {twice}: keep "
+                "one of them"
+            )
+    settings = {**shared, **own}
+    table = Fields(fields.file, fields.where, {k: v for k, v in given.items() if k != "settings"})
+    arm = _marked(table, name, settings)
+    _check_read(fields, arm)
+    return arm
+
+
+def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
+    """Reads the arm's own keys; those that are no marks become settings."""
+    for key in ("name", "scheduler"):
+        table.has(key)
+    if table.has("hold"):
+        hold_ms = table.length_ms("hold", 0)
+        settings |= {keys.RESERVATION_DEADLINE.name: "fixed", keys.RESERVATION_MAX_HOLD.name: f"{hold_ms}ms"}
+    if table.has("pre_reserve"):
+        share = table.need("pre_reserve", float, "a number from 0 to 1", least=0.0)
+        settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{share:g}"
+    if table.has("policy"):
+        settings[keys.PLANNER_POLICY.name] = table.choice("policy", available(), "")
+    isolation = _number(settings.pop(keys.RESERVATION_ISOLATION.name, None), 1.0)
+    copies = settings.pop(keys.COPIES_ENABLED.name, "true") == "true"
+    isolation = table.number("isolation", isolation)
+    if isolation > 1.0:
+        raise table.wrong("isolation", isolation, "a number from 0 to 1")
+    chosen = table.choice("copies", ("auto", "never"), "auto" if copies else "never")
+    deadline_ms = table.time_ms("deadline", None)
+    arm = Arm(
+        name,
+        "spark_sched",
+        isolation,
+        chosen,  # type: ignore[arg-type]
+        table.get("priority", int, DEFAULT_PRIORITY, "a whole number"),
+        None if deadline_ms is None else deadline_ms / 1000,
+        tuple(sorted(settings.items())),
+    )
+    table.done()
+    return arm
+
+
+def _number(text: str | None, default: float) -> float:
+    return default if text is None else float(text)
+
+
+def read_settings(table: Fields) -> dict[str, str]:
+    """Checked settings: of spark_sched, and Spark properties that the runs do not need themselves."""
+    found: dict[str, str] = {}
+    for name, value in table.rest().items():
+        if isinstance(value, dict | list):
+            raise table.wrong(name, value, 'one value; write the whole name in quotes: "spark.sched.…" = …')
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        where = f"{table.file}: {table.where}"
+        if name.startswith(JOB_PREFIX):
+            raise BadInputError(
+                f"{where}: {name} marks a job, and no policy reads it here: use the arm's keys"
+            )
+        if name in _RESERVED:
+            raise BadInputError(f"{where}: {name} is set by the runs themselves: remove it")
+        if not name.startswith("spark."):
+            raise BadInputError(f"{where}: unknown setting {name}: names begin with {PREFIX} or spark.")
+        try:
+            check_settings(validate({name: text}))
+        except BadInputError as error:
+            raise BadInputError(f"{where}: {error}") from None
+        found[name] = text
+    return found
+
+
+def _check_stock(
+    fields: Fields, scheduler: str, given: Mapping[str, Any], settings: Mapping[str, str]
+) -> None:
+    ours = [key for key in given if key not in ("name", "scheduler", "settings")]
+    ours += [name for name in settings if name.startswith(PREFIX)]
+    if ours:
+        raise BadInputError(
+            f"{fields.file}: {fields.where} sets {ours[0]}, which Spark's own {scheduler.upper()} scheduler "
+            'does not read: remove it or use scheduler = "spark_sched"'
+        )
+
+
+def _check_read(fields: Fields, arm: Arm) -> None:
+    """Refuse options of policies that the arm does not run."""
+    for name, _ in arm.properties:
+        policy = name.removeprefix(POLICY_PREFIX).rpartition(".")[0]
+        if name.startswith(POLICY_PREFIX) and policy != arm.policy:
+            raise BadInputError(
+                f"{fields.file}: {fields.where} ({arm.name}) sets {name}, but its policy is {arm.policy!r}, "
+                f"which does not read it: set policy = {policy!r} or remove it"
+            )

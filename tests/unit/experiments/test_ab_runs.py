@@ -1,0 +1,209 @@
+"""A/B tests without Spark: which runs there are, how they are stored, and how a test continues."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.run import run_blocks
+from spark_sched.experiments.ab.schedule import RunKey, block_runs, run_seed
+from spark_sched.experiments.ab.simulated import SimulatedRunner
+from spark_sched.experiments.ab.store import RUNS_FILE, Record, open_store, read_results
+from spark_sched.experiments.ab.suite import parse_suite
+from tests.integration.processes import until
+
+TEXT = """
+name = "small"
+seed = 5
+baseline = "stock"
+[cluster]
+workers = 1
+slots = 4
+[runs]
+blocks = 4
+looks = 1
+[background]
+source = "sleep"
+jobs = 3
+[[workload]]
+name = "sleep"
+sleepms = 100
+stages = 2
+tasks = 3
+[[workload]]
+name = "kmeans"
+[[arm]]
+name = "stock"
+scheduler = "fair"
+[[arm]]
+name = "P = 1"
+isolation = 1
+"""
+HERE = {"on": "a test"}
+#: Runs the suite with runs that take a moment: alone in a process, which is then killed.
+SLOW_RUNS = """
+import sys, time
+from pathlib import Path
+from tests.unit.experiments.test_ab_runs import HERE, TEXT, Counting
+from spark_sched.experiments.ab.run import run_blocks
+from spark_sched.experiments.ab.store import open_store
+from spark_sched.experiments.ab.suite import parse_suite
+
+class Slow(Counting):
+    def run(self, key):
+        time.sleep(0.1)
+        return super().run(key)
+
+suite = parse_suite(TEXT, "suite.toml")
+with open_store(Path(sys.argv[1]), suite, HERE) as store:
+    run_blocks(suite, store, Slow, lambda *_: None)
+"""
+
+
+class Counting:
+    """A runner that remembers what it ran; ``limit`` runs at most, then it is interrupted."""
+
+    def __init__(self, limit=1_000):
+        self.ran = []
+        self._limit = limit
+
+    def run(self, key):
+        if len(self.ran) == self._limit:
+            raise KeyboardInterrupt
+        self.ran.append(key)
+        return Record(key.block, key.workload, key.setting, 0, jct_s=1.0 + len(key.setting), values=(1.0,))
+
+
+def suite(text=TEXT):
+    return parse_suite(text, "suite.toml")
+
+
+def quiet(*_):
+    pass
+
+
+def all_keys():
+    return [key for block in range(4) for key in block_runs(suite(), block)]
+
+
+def test_a_block_has_every_workload_and_setting_once_in_random_order():
+    small = suite()
+    blocks = [block_runs(small, block) for block in range(20)]
+    assert small.settings == ("alone", "stock", "P = 1", "stock (again)")
+    for number, keys in enumerate(blocks):
+        assert len(keys) == len(set(keys)) == 8
+        assert {key.block for key in keys} == {number}
+    orders = {tuple((key.workload, key.setting) for key in keys) for keys in blocks}
+    assert len(orders) > 15
+    assert blocks[7] == block_runs(small, 7)  # a restart finds the same order
+    first = [keys[0].setting for keys in blocks]
+    assert set(first) == set(small.settings)
+
+
+def test_all_settings_of_a_block_and_workload_share_their_input_and_no_others():
+    small = suite()
+    seeds = {}
+    for key in all_keys():
+        seeds.setdefault((key.block, key.workload), set()).add(run_seed(small, key))
+    assert all(len(found) == 1 for found in seeds.values())
+    assert len({seed for found in seeds.values() for seed in found}) == len(seeds)
+
+
+def test_an_interrupted_test_continues_without_loss_or_repetition(tmp_path):
+    first, second, third = Counting(limit=11), Counting(), Counting()
+    with pytest.raises(KeyboardInterrupt), open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: first, quiet)
+    with open_store(tmp_path, suite(), HERE) as store:
+        assert run_blocks(suite(), store, lambda: second, quiet) == 4
+    assert first.ran + second.ran == all_keys()
+    with open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: pytest.fail("nothing is missing"), quiet)
+    assert third.ran == []
+
+
+def test_a_killed_test_continues_without_loss_or_repetition(tmp_path):
+    runs = tmp_path / "out" / RUNS_FILE
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW_RUNS, str(tmp_path / "out")], cwd=Path(__file__).parents[3]
+    )
+    try:
+        assert until(lambda: runs.exists() and runs.read_bytes().count(b"\n") >= 3)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    before = runs.read_bytes()
+    done = before.count(b"\n")
+    assert 3 <= done < 32
+    rest = Counting()
+    with open_store(tmp_path / "out", suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: rest, quiet)
+    assert runs.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
+    assert rest.ran == all_keys()[done:]
+    rows = [json.loads(line) for line in runs.read_text().splitlines()]
+    assert [RunKey(row["block"], row["workload"], row["setting"]) for row in rows] == all_keys()
+
+
+@pytest.mark.parametrize("torn", [b'{"block": 0, "wor', b"{", b"\xff\x00"], ids=["half", "a byte", "rubbish"])
+def test_a_torn_last_line_is_cut_off_and_its_run_repeated(tmp_path, torn):
+    with pytest.raises(KeyboardInterrupt), open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: Counting(limit=5), quiet)
+    with (tmp_path / RUNS_FILE).open("ab") as file:
+        file.write(torn)
+    assert len(read_results(tmp_path)[2]) == 5  # a report may look at any time
+    rest = Counting()
+    with open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: rest, quiet)
+    assert rest.ran == all_keys()[5:]
+    assert len((tmp_path / RUNS_FILE).read_text().splitlines()) == 32
+
+
+def test_a_wrong_line_in_the_middle_is_named(tmp_path):
+    with pytest.raises(KeyboardInterrupt), open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: Counting(limit=3), quiet)
+    lines = (tmp_path / RUNS_FILE).read_text().splitlines()
+    (tmp_path / RUNS_FILE).write_text("\n".join([lines[0], "{}", lines[2]]) + "\n")
+    with pytest.raises(BadInputError, match="line 2 of .*runs.jsonl"), open_store(tmp_path, suite(), HERE):
+        pass
+
+
+def test_a_folder_of_another_suite_or_another_place_is_refused(tmp_path):
+    with open_store(tmp_path, suite(), HERE):
+        pass
+    other = suite(TEXT.replace("seed = 5", "seed = 6"))
+    with pytest.raises(BadInputError, match="another suite"), open_store(tmp_path, other, HERE):
+        pass
+    place = {"on": "a cluster"}
+    with pytest.raises(BadInputError, match="on a test, not on a"), open_store(tmp_path, suite(), place):
+        pass
+
+
+def test_a_folder_that_another_process_uses_is_refused(tmp_path):
+    with (
+        open_store(tmp_path, suite(), HERE),
+        pytest.raises(BadInputError, match="another run uses"),
+        open_store(tmp_path, suite(), HERE),
+    ):
+        pass
+
+
+def test_a_folder_without_a_test_is_refused(tmp_path):
+    with pytest.raises(BadInputError, match=r"has no suite\.toml"):
+        read_results(tmp_path)
+
+
+def test_the_simulator_gives_every_setting_the_same_work_and_isolation_its_effect():
+    small = suite()
+    runner = SimulatedRunner(small)
+    done = {key: runner.run(key) for key in block_runs(small, 0)}
+    for workload in ("sleep", "kmeans"):
+        alone, stock, ours, again = (done[RunKey(0, workload, name)] for name in small.settings)
+        assert alone.jct_s <= ours.jct_s < stock.jct_s
+        assert again.jct_s == pytest.approx(stock.jct_s, rel=0.2)
+        assert alone.background_jct_s is None
+        assert ours.held_idle_slot_s > stock.held_idle_slot_s == 0.0
+        assert runner.run(ours.key) == ours
