@@ -9,17 +9,18 @@ Each function returns numbers that depend on the seed only, never on scheduling,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spark_sched.workloads.storage import SlowStorage
+from spark_sched.workloads.storage import SlowStorage, slow_storage
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
 FEATURES = 8
 CLUSTERS = 4
@@ -39,11 +40,14 @@ class ForegroundSize:
         stages.
     rows
         Points (KMeans, SVM) or pages (PageRank) per partition.
+    clusters
+        KMeans' k, at most the rows of a partition.
     """
 
     storage: SlowStorage
     passes: int
     rows: int = 100
+    clusters: int = CLUSTERS
 
 
 Foreground = Callable[["SparkContext", ForegroundSize], tuple[float, ...]]
@@ -58,13 +62,14 @@ def kmeans(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
     def read(partition: int, _: Iterable[int]) -> Iterator[np.ndarray]:
         yield from _points(storage.rng(partition), rows)
 
-    centres = list(_points(storage.data_rng(0), rows)[:CLUSTERS])
+    centres = list(_points(storage.data_rng(0), rows)[: size.clusters])
     points = sc.parallelize(range(storage.partitions), storage.partitions).mapPartitionsWithIndex(read)
     for _ in range(size.passes):
         # MLlib's KMeans persists its input for the length of one `train`, whatever the caller asks: with all
         # iterations in one call only the first would read. So each call does one iteration from the centres
         # of the last, and drops what it persisted: one real pass over storage per iteration.
-        model = KMeans.train(points, CLUSTERS, maxIterations=1, initialModel=KMeansModel(centres))
+        start = KMeansModel(centres)
+        model = KMeans.train(points, size.clusters, maxIterations=1, initialModel=start)
         centres = [np.asarray(centre) for centre in model.clusterCenters]
     return tuple(float(x) for centre in centres for x in centre)
 
@@ -125,6 +130,30 @@ def pagerank(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
         ranks = ranks.mapPartitionsWithIndex(share).reduceByKey(add, partitions, partition_of)
     sums = ranks.mapPartitions(lambda pairs: [sum(rank for _, rank in sorted(pairs))]).collect()
     return tuple(float(s) for s in sums)
+
+
+def run_kmeans(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """`kmeans` for a suite."""
+    return kmeans(spark.sparkContext, _size(parameters, seed))
+
+
+def run_svm(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """`svm` for a suite."""
+    return svm(spark.sparkContext, _size(parameters, seed))
+
+
+def run_pagerank(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """`pagerank` for a suite."""
+    return pagerank(spark.sparkContext, _size(parameters, seed))
+
+
+def _size(parameters: Mapping[str, Any], seed: int) -> ForegroundSize:
+    return ForegroundSize(
+        storage=slow_storage(parameters, seed),
+        passes=int(parameters["maxiterations"]),
+        rows=int(parameters["rows"]),
+        clusters=int(parameters.get("k", CLUSTERS)),
+    )
 
 
 def same_results(first: Iterable[float], second: Iterable[float]) -> bool:

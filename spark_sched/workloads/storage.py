@@ -8,7 +8,9 @@ read of a partition takes that partition's own time, every time it is read.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -46,3 +48,14 @@ class SlowStorage:
     def data_rng(self, partition: int) -> np.random.Generator:
         """The partition's generator without the wait: for the driver's own needs and for tests."""
         return np.random.default_rng([self.seed, 2, partition])
+
+
+def slow_storage(parameters: Mapping[str, Any], seed: int) -> SlowStorage:
+    """The storage of a workload's parameters; a ``seed`` among them replaces the run's own."""
+    own = parameters.get("seed")
+    return SlowStorage(
+        int(parameters["partitions"]),
+        float(parameters["min_read_s"]),
+        float(parameters["max_read_s"]),
+        seed if own is None else int(own),
+    )

@@ -1,4 +1,4 @@
-"""Run background jobs inside an application, each from its own thread at its time of arrival.
+"""Run jobs inside an application, each from its own thread at its time of arrival: a background, or a suite.
 
 A background task costs no processor time: it sleeps inside the JVM, called from SQL, so that neither a Python
 worker nor a shuffle is involved.
@@ -6,10 +6,11 @@ worker nor a shuffle is involved.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_sched.workloads.background import BackgroundJob
 
@@ -47,6 +48,7 @@ class BackgroundRun:
         self._threads: list[threading.Thread] = []
         self._started_s = 0.0
         self._ended_s: list[float] = []
+        self._jcts_s: list[float] = []
         self.failures: list[str] = []
 
     def start(self) -> None:
@@ -61,6 +63,12 @@ class BackgroundRun:
         """Jobs that ended so far."""
         with self._lock:
             return len(self._ended_s)
+
+    @property
+    def mean_jct_s(self) -> float | None:
+        """Mean time from a job's arrival to its end, over those that ended; None if none did."""
+        with self._lock:
+            return sum(self._jcts_s) / len(self._jcts_s) if self._jcts_s else None
 
     def wait(self) -> float:
         """Wait for every job; returns the makespan in seconds, from `start` to the last job's end."""
@@ -97,10 +105,96 @@ class BackgroundRun:
                 self.failures.append(f"job {job.number}: {str(error).splitlines()[0]}")
         finally:
             with self._lock:
-                self._ended_s.append(self._clock())
+                ended_s = self._clock()
+                self._ended_s.append(ended_s)
+                self._jcts_s.append(ended_s - self._started_s - job.arrival_s)
 
     def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
         # pyspark's own thread keeps a JVM thread of its own, so local properties do not leak between jobs.
+        from pyspark import InheritableThread
+
+        thread = InheritableThread(target, args=args)
+        thread.daemon = True
+        return thread
+
+
+class SuiteRun:
+    """The jobs of a suite on their way: in sequence, or each from its own thread at its time of arrival.
+
+    Each job is a dict with ``workload`` (one of `PROGRAMS`), ``parameters``, ``seed``, ``arrival_s``,
+    ``mark`` (arguments of `spark_sched.job`, or None) and ``pool``. ``results`` has a dict for each job, in
+    the order of the jobs; one that fails has its error there and does not stop the others.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        jobs: list[dict[str, Any]],
+        *,
+        in_sequence: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._spark = spark
+        self._jobs = jobs
+        self._in_sequence = in_sequence
+        self._clock = clock
+        self._started_s = 0.0
+        self._ended = threading.Event()
+        self.results: list[dict[str, Any]] = [{} for _ in jobs]
+
+    @property
+    def done(self) -> int:
+        """Jobs that ended so far."""
+        return sum(bool(result) for result in self.results)
+
+    def start(self) -> None:
+        """Submit the jobs as they arrive; returns at once."""
+        self._started_s = self._clock()
+        self._thread(self._dispatch).start()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether all jobs have ended within that time."""
+        return self._ended.wait(timeout_s)
+
+    def _dispatch(self) -> None:
+        try:
+            threads = []
+            for number, job in enumerate(self._jobs):
+                if not self._in_sequence:
+                    time.sleep(max(0.0, self._started_s + job["arrival_s"] - self._clock()))
+                thread = self._thread(self._run, number)
+                thread.start()
+                if self._in_sequence:
+                    thread.join()
+                threads.append(thread)
+            for thread in threads:
+                thread.join()
+        finally:
+            self._ended.set()
+
+    def _run(self, number: int) -> None:
+        import spark_sched
+        from spark_sched.workloads.programs import PROGRAMS
+
+        job, sc = self._jobs[number], self._spark.sparkContext
+        sc.setLocalProperty("spark.scheduler.pool", job["pool"])
+        sc.setJobGroup(f"suite-{number}", f"{job['workload']}, job {number}")
+        mark = spark_sched.job(self._spark, **job["mark"]) if job["mark"] else contextlib.nullcontext()
+        began_s, error = self._clock(), ""
+        values: tuple[float, ...] = ()
+        try:
+            with mark:
+                values = PROGRAMS[job["workload"]].run(self._spark, job["parameters"], job["seed"])
+        except Exception as problem:
+            error = (str(problem).splitlines() or [type(problem).__name__])[0]
+        self.results[number] = {
+            "began_s": began_s - self._started_s,
+            "jct_s": self._clock() - began_s,
+            "values": list(values),
+            "error": error,
+        }
+
+    def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
         from pyspark import InheritableThread
 
         thread = InheritableThread(target, args=args)

@@ -1,0 +1,113 @@
+"""``spark-sched bench``: suites of SparkBench's workloads."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spark_sched.cli.app import Failure
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
+
+
+@click.command("bench")
+@click.argument("suite", type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="File for the results as a JSON document.",
+)
+@click.option(
+    "--simulate", is_flag=True, help="Run in the simulator instead of on a cluster of this machine."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the results as one JSON document.")
+@click.pass_context
+def command(context: click.Context, suite: Path, out: Path | None, simulate: bool, as_json: bool) -> None:
+    """Run the suites of a TOML file: workloads with SparkBench's names and parameters.
+
+    SparkBench's own files (HOCON, ending in .conf or .hocon) run as well; what is not known here is named and
+    left out.
+
+    A list of values makes one job for each. Suites run one after the other; the jobs of one run in sequence,
+    side by side, or arrive as a Poisson process. docs/how-to/run-a-suite.md explains the file; conf/bench has
+    examples.
+
+    \b
+    Examples:
+      spark-sched bench conf/bench/users.toml
+      spark-sched bench conf/bench/users.toml --simulate --json
+    """
+    with needing("bench"):
+        from spark_sched.experiments.bench.run import bench_document, run_live, run_simulated
+        from spark_sched.experiments.bench.suite import read_bench
+        from spark_sched.files import write_whole
+        from spark_sched.reports.machine import basis
+    from spark_sched.cluster import ClusterError
+    from spark_sched.experiments.paired.application import ArmError
+
+    left_out: list[str] = []
+    if suite.suffix in (".conf", ".hocon"):
+        with needing("a HOCON file"):
+            from spark_sched.experiments.bench.hocon import read_hocon
+
+            plan, left_out = read_hocon(suite)
+        for what in left_out:
+            click.echo(f"left out: {what}", err=True)
+    else:
+        plan = read_bench(suite)
+    try:
+        with counting_bar("jobs") as bar:
+            task = bar.add_task("", total=None)
+
+            def progress(what: str, done: int, total: int) -> None:
+                bar.update(task, description=what, completed=done, total=total)
+
+            if simulate:
+                done = run_simulated(plan, progress)
+            else:
+                done = run_live(plan, lambda text: click.echo(text, err=True), progress)
+    except KeyboardInterrupt:
+        click.echo("interrupted: all jobs are stopped, nothing was written", err=True)
+        context.exit(EXIT_INTERRUPTED)
+    except (ArmError, ClusterError) as error:
+        raise Failure(str(error)) from None
+    place = "the simulator" if simulate else "a cluster on this machine"
+    document = bench_document(plan, done, {"on": place, "left_out": left_out, **basis()})
+    if out is not None:
+        write_whole(out, json.dumps(document, indent=1) + "\n")
+    if as_json:
+        echo_json(document)
+    else:
+        _print(document)
+    if document["failures"]:
+        first = next(job for found in document["suites"] for job in found["jobs"] if job["error"])
+        what = f"{first['workload']}: {first['error']}"
+        raise Failure(f"failed jobs: {document['failures']}; the first, {what}")
+
+
+def _print(document: dict[str, Any]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    # A pipe has no width, so use one that fits every column.
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    for suite in document["suites"]:
+        users = [row for row in suite["users"] if row["user"]]
+        title = f"{suite['description']}: {len(suite['jobs'])} jobs in {suite['makespan_s']:.1f} s"
+        shown = Table(title=title, box=box.SIMPLE, pad_edge=False)
+        shown.add_column("workload or user")
+        for heading in ("jobs", "failed", "JCT mean (s)", "p50", "p95"):
+            shown.add_column(heading, justify="right")
+        for key, rows in (("workload", suite["workloads"]), ("user", users)):
+            for row in rows:
+                times = (row[name] for name in ("jct_mean_s", "jct_p50_s", "jct_p95_s"))
+                cells = ("–" if value is None else f"{value:.2f}" for value in times)
+                shown.add_row(row[key], str(row["jobs"]), str(row["failed"]), *cells)
+            shown.add_section()
+        console.print(shown)

@@ -1,0 +1,89 @@
+"""Workload tables of suite files: one table with lists is a matrix of jobs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.workloads.programs import PROGRAMS, Parameter, Program
+
+__all__ = ["WorkloadJob", "read_workload"]
+
+_KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
+
+
+@dataclass(frozen=True)
+class WorkloadJob:
+    """One job of a suite.
+
+    Attributes:
+        label: the workload's name, with the parameters that distinguish it from others of its table.
+        program: its entry among `PROGRAMS`.
+        parameters: every parameter of the program, by name; None if it is absent.
+        marks: what the table says about the job besides (user, priority, …).
+    """
+
+    label: str
+    program: Program
+    parameters: Mapping[str, Any]
+    marks: Mapping[str, Any]
+
+
+def read_workload(fields: Fields, marks: tuple[Parameter, ...] = ()) -> list[WorkloadJob]:
+    """The jobs of one table, in the order of its lists, the last list fastest.
+
+    Parameters' names are compared without case, as SparkBench does. ``marks`` are further keys that a table
+    may have. Raises BadInputError for an unknown workload, an unknown parameter or a wrong value.
+    """
+    raw = {key if key in ("name", "label") else key.casefold(): v for key, v in fields.rest().items()}
+    if len(raw) < len(fields.rest()):
+        raise BadInputError(f"{fields.file}: {fields.where} sets a parameter twice, in other case: keep one")
+    table = Fields(fields.file, fields.where, raw)
+    program = _program(table)
+    label = table.text("label", raw["name"])
+    lists = {key: value for key, value in raw.items() if isinstance(value, list)}
+    for key, values in lists.items():
+        if not values:
+            raise table.wrong(key, values, "a value or a list of at least one")
+    jobs = []
+    for picked in itertools.product(*lists.values()):
+        chosen = dict(zip(lists, picked, strict=True))
+        row = Fields(fields.file, fields.where, {**raw, **chosen})
+        for key in ("name", "label"):
+            row.has(key)
+        parameters = {p.name: _value(row, p) for p in program.parameters}
+        marked = {p.name: _value(row, p) for p in marks}
+        row.done()
+        problem = program.problem(parameters)
+        if problem is not None:
+            raise BadInputError(f"{fields.file}: {fields.where} ({program.name}): {problem}")
+        names = [label, *(f"{key}={value}" for key, value in chosen.items() if len(lists[key]) > 1)]
+        jobs.append(WorkloadJob(" ".join(names), program, parameters, marked))
+    return jobs
+
+
+def _program(table: Fields) -> Program:
+    name = table.need("name", str, f"one of {', '.join(PROGRAMS)}")
+    if name not in PROGRAMS:
+        raise BadInputError(
+            f"{table.file}: {table.name('name')}: unknown workload {name!r}{did_you_mean(name, PROGRAMS)}: "
+            f"use one of {', '.join(PROGRAMS)}"
+        )
+    return PROGRAMS[name]
+
+
+def _value(table: Fields, parameter: Parameter) -> Any:
+    wanted = _KINDS[parameter.kind]
+    if parameter.least is not None:
+        wanted += f" from {parameter.least:g}"
+    if not table.has(parameter.name):
+        if parameter.required:
+            table.need(parameter.name, parameter.kind, f"{wanted}: {parameter.doc}")
+        return parameter.default
+    if parameter.options:
+        return table.choice(parameter.name, parameter.options, "")
+    return table.need(parameter.name, parameter.kind, wanted, least=parameter.least)

@@ -1,0 +1,161 @@
+"""Suites of workloads from TOML files: what `spark-sched bench` runs. ``conf/bench`` has examples.
+
+A file has a cluster, how jobs are scheduled, and suites, which run one after the other. The workloads of a
+suite run in sequence or side by side, or arrive as a Poisson process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from spark_sched.errors import BadInputError
+from spark_sched.experiments.bench.jobs import WorkloadJob, read_workload
+from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, read_cluster
+from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
+from spark_sched.workloads.programs import Parameter
+
+__all__ = ["BenchFile", "BenchSuite", "PlannedJob", "bench_of", "parse_bench", "plan_jobs", "read_bench"]
+
+#: What a table says about its jobs besides their parameters.
+_MARKS = (
+    Parameter("user", str, "", "owner of the job"),
+    Parameter("priority", int, None, "instead of the scheduler's"),
+    Parameter("isolation", float, None, "instead of the scheduler's", least=0.0),
+)
+
+
+@dataclass(frozen=True)
+class BenchSuite:
+    """One suite: its jobs ``repeat`` times, in ``mode``; ``gap_ms`` is the mean gap of Poisson arrivals."""
+
+    description: str
+    repeat: int
+    mode: Literal["sequence", "parallel", "poisson"]
+    gap_ms: int
+    jobs: tuple[WorkloadJob, ...]
+
+
+@dataclass(frozen=True)
+class BenchFile:
+    """A whole file; ``scheduler`` is read as an arm of an A/B test."""
+
+    name: str
+    seed: int
+    cluster: ClusterSize
+    scheduler: Arm
+    suites: tuple[BenchSuite, ...]
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """One job of a suite: when it arrives after the suite's start, and the seed of its data."""
+
+    job: WorkloadJob
+    repetition: int
+    arrival_s: float
+    seed: int
+
+
+def read_bench(path: Path) -> BenchFile:
+    """The suites of a TOML file. Raises BadInputError naming file, key, value and remedy."""
+    if path.is_dir():
+        raise BadInputError(f"{path} is a folder but must be a suite's TOML file: conf/bench has examples")
+    return parse_bench(read_text(path), str(path), path.stem)
+
+
+def parse_bench(text: str, file: str, stem: str = "bench") -> BenchFile:
+    """The suites of a TOML text; ``file`` is named in messages."""
+    return bench_of(parse_toml(text, file), stem)
+
+
+def bench_of(top: Fields, stem: str) -> BenchFile:
+    """The suites of a file's top table; ``stem`` names them if the file does not."""
+    file = top.file
+    scheduler = {"name": "scheduler", **top.table("scheduler").rest()}
+    (arm,) = read_arms([Fields(file, "scheduler", scheduler)], {})
+    found = BenchFile(
+        name=top.text("name", stem),
+        seed=top.whole("seed", 0),
+        cluster=read_cluster(top.table("cluster")),
+        scheduler=arm,
+        suites=tuple(_suite(fields) for fields in top.tables("suite")),
+    )
+    top.done()
+    if not found.suites:
+        raise BadInputError(
+            f"{file}: suite is missing but must be one or more tables: begin one by [[suite]]"
+        )
+    for suite in found.suites:
+        _check_marks(file, arm, suite)
+    return found
+
+
+def _suite(fields: Fields) -> BenchSuite:
+    mode = fields.choice("mode", ("sequence", "parallel", "poisson"), "sequence")
+    if fields.has("gap") and mode != "poisson":
+        raise BadInputError(
+            f'{fields.file}: {fields.name("gap")} is read only with mode = "poisson": remove it'
+        )
+    suite = BenchSuite(
+        description=fields.text("description", fields.where),
+        repeat=fields.get("repeat", int, 1, "a whole number from 1", least=1),
+        mode=mode,  # type: ignore[arg-type]
+        gap_ms=fields.length_ms("gap", 1_000),
+        jobs=tuple(job for table in fields.tables("workload") for job in read_workload(table, _MARKS)),
+    )
+    fields.done()
+    if not suite.jobs:
+        raise BadInputError(f"{fields.file}: {fields.where} has no workload: begin one by [[suite.workload]]")
+    return suite
+
+
+def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
+    for job in suite.jobs:
+        isolation = job.marks["isolation"]
+        if isolation is not None and isolation > 1.0:
+            raise BadInputError(
+                f"{file}: isolation of {job.label!r} is {isolation:g} but must be from 0 to 1"
+            )
+        for name in ("priority", "isolation"):
+            if arm.stock and job.marks[name] is not None:
+                raise BadInputError(
+                    f"{file}: {job.label!r} sets {name}, which Spark's own {arm.scheduler.upper()} scheduler "
+                    "does not read: remove it"
+                )
+
+
+def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:
+    """The jobs of suite ``number`` in the order of their arrival (for a sequence, of their runs)."""
+    suite = found.suites[number]
+    rng = np.random.default_rng([found.seed, number, 6])
+    planned, arrival_s = [], 0.0
+    for repetition in range(suite.repeat):
+        for place, job in enumerate(suite.jobs):
+            seed = int(np.random.SeedSequence([found.seed, number, repetition, place]).generate_state(1)[0])
+            planned.append(PlannedJob(job, repetition, round(arrival_s, 3), seed))
+            if suite.mode == "poisson":
+                arrival_s += float(rng.exponential(suite.gap_ms / 1000))
+    return planned
+
+
+def mark_of(arm: Arm, job: WorkloadJob, repetition: int) -> Mapping[str, Any] | None:
+    """Arguments of `spark_sched.job`, None under Spark's own scheduler.
+
+    Jobs of one label share a name, so that what one teaches helps the next.
+    """
+    if arm.stock:
+        return None
+    priority, isolation = job.marks["priority"], job.marks["isolation"]
+    return {
+        "name": job.label,
+        "priority": arm.priority if priority is None else priority,
+        "isolation": arm.isolation if isolation is None else isolation,
+        "copies": arm.copies,
+        "deadline": arm.deadline_s,
+        "user": job.marks["user"] or None,
+    }

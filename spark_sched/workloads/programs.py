@@ -1,0 +1,263 @@
+"""Workloads by name: parameters, what runs them, and how long their tasks take where that is known.
+
+Names and parameters are SparkBench's; those that are not are marked "not SparkBench's" in their docs. A new
+workload is one entry here and one function of a module of this package.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from spark_sched.workloads.sleeping import DISTRIBUTIONS, sleep_problem, sleep_stages
+from spark_sched.workloads.storage import slow_storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["PROGRAMS", "Parameter", "Parameters", "Program"]
+
+Parameters = Mapping[str, Any]
+#: Tasks' durations in ms per stage; one stage follows the other.
+Stages = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter: its type is that of ``kind``; ``default`` None means that it may be absent."""
+
+    name: str
+    kind: type
+    default: Any
+    doc: str
+    least: float | None = None
+    required: bool = False
+    options: tuple[str, ...] = ()
+
+
+def _no_problem(parameters: Parameters) -> str | None:
+    """Most parameters can be judged one by one."""
+    return None
+
+
+def _unknown(parameters: Parameters, seed: int) -> Stages | None:
+    """Only running it shows how long its tasks take."""
+    return None
+
+
+@dataclass(frozen=True)
+class Program:
+    """One workload.
+
+    Attributes:
+        name: as in suite files.
+        doc: one sentence.
+        parameters: all that it reads.
+        function: ``module:function``, called with (session, parameters, seed); it returns numbers that depend
+            on these alone.
+        stages: (parameters, seed) to its tasks' durations; None where they are not known before it runs.
+        aliases: further names of SparkBench for it.
+        problem: a clause that says what is wrong with the parameters together, or None.
+    """
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    function: str
+    stages: Callable[[Parameters, int], Stages | None] = _unknown
+    problem: Callable[[Parameters], str | None] = _no_problem
+    aliases: tuple[str, ...] = ()
+
+    def run(self, spark: SparkSession, parameters: Parameters, seed: int) -> tuple[float, ...]:
+        """Run it in this thread's job. Its module is imported only here."""
+        module, _, function = self.function.partition(":")
+        found: Callable[..., tuple[float, ...]] = getattr(importlib.import_module(module), function)
+        return found(spark, parameters, seed)
+
+
+_SLOW = (
+    Parameter("partitions", int, 8, "partitions of the input: the job's parallelism", least=1),
+    Parameter("min_read_s", float, 0.8, "shortest time to read a partition (not SparkBench's)", least=0.0),
+    Parameter("max_read_s", float, 1.2, "longest time to read a partition (not SparkBench's)", least=0.0),
+    Parameter("rows", int, 100, "rows per partition", least=1),
+)
+
+
+def _read_times(parameters: Parameters, seed: int) -> Stages | None:
+    if parameters.get("input") is not None:
+        return None
+    storage = slow_storage(parameters, seed)
+    times_ms = [max(1, round(1000 * float(s))) for s in storage.read_times_s()]
+    return [times_ms] * int(parameters["maxiterations"])
+
+
+def _read_problem(parameters: Parameters) -> str | None:
+    if parameters["max_read_s"] < parameters["min_read_s"]:
+        return "max_read_s is below min_read_s"
+    return None
+
+
+def _slow(name: str, doc: str, module: str, *more: Parameter) -> Program:
+    iterations = Parameter("maxiterations", int, 6, "passes over the input", least=2)
+    seed = Parameter("seed", int, None, "makes the data, instead of the run's own seed", least=0)
+    return Program(
+        name,
+        f"{doc} Without `input` it reads slow storage anew in each iteration.",
+        (iterations, seed, *_SLOW, *more),
+        f"spark_sched.workloads.{module}:run_{name}",
+        _read_times,
+        _read_problem,
+    )
+
+
+_SLEEP = Program(
+    "sleep",
+    "Tasks that sleep inside the JVM, for a fixed or a random time each.",
+    (
+        Parameter("sleepms", int, None, "how long each task sleeps, in ms", least=1),
+        Parameter("distribution", str, None, "draws each task's time instead", options=DISTRIBUTIONS),
+        Parameter("min", float, 0.0, "uniform: least ms; pareto: scale in ms", least=0.0),
+        Parameter("max", float, None, "uniform: most ms; others: longer times are cut here", least=1.0),
+        Parameter("mean", float, None, "gaussian, poisson, exponential: mean in ms", least=0.0),
+        Parameter("std", float, None, "gaussian: standard deviation in ms", least=0.0),
+        Parameter("alpha", float, 1.6, "pareto: shape (not SparkBench's)", least=1.01),
+        Parameter("stages", int, 1, "stages, one after the other (not SparkBench's)", least=1),
+        Parameter("tasks", int, 1, "tasks of each stage (not SparkBench's)", least=1),
+    ),
+    "spark_sched.workloads.sleeping:run_sleep",
+    sleep_stages,
+    sleep_problem,
+)
+
+_INPUT = Parameter("input", str, None, "data set, Parquet or CSV", required=True)
+_OWN_INPUT = Parameter("input", str, None, "data set instead of slow storage")
+_OUTPUT = Parameter("output", str, None, "data set to write, Parquet or CSV", required=True)
+_SAVE = Parameter(
+    "save-mode",
+    str,
+    "errorifexists",
+    "what to do where the output exists",
+    options=("errorifexists", "ignore", "overwrite"),
+)
+_ROWS = Parameter("rows", int, None, "rows", least=1, required=True)
+_COLS = Parameter("cols", int, None, "columns", least=1, required=True)
+_CODE = "spark_sched.workloads.sparkbench:run_"
+
+_PROGRAMS = (
+    _slow("kmeans", "MLlib's KMeans.", "sparkbench", Parameter("k", int, 4, "clusters", least=1), _OWN_INPUT),
+    _slow("svm", "MLlib's linear SVM by gradient descent.", "foreground"),
+    _slow("pagerank", "PageRank over RDDs.", "sparkbench", _OWN_INPUT),
+    _SLEEP,
+    Program(
+        "logistic-regression",
+        "MLlib's logistic regression of the column `label`.",
+        (
+            _INPUT,
+            Parameter("testfile", str, None, "data set of the test", required=True),
+            Parameter("numpartitions", int, 32, "partitions", least=1),
+            Parameter("cacheenabled", bool, False, "cache both data sets"),
+            Parameter("maxiterations", int, 100, "iterations (not SparkBench's)", least=1),
+        ),
+        _CODE + "logistic_regression",
+        aliases=("lr-bml",),
+    ),
+    Program(
+        "sql",
+        "A query over the table `input`.",
+        (
+            _INPUT,
+            Parameter("query", str, None, "SQL over the table `input`", required=True),
+            Parameter("output", str, None, "where its rows go"),
+            _SAVE,
+            Parameter("cache", bool, False, "cache the input"),
+        ),
+        _CODE + "sql",
+    ),
+    Program(
+        "sparkpi",
+        "π from random points.",
+        (Parameter("slices", int, 2, "tasks", least=1),),
+        _CODE + "sparkpi",
+    ),
+    Program(
+        "cachetest",
+        "Counts its input without and with a cache.",
+        (_INPUT, Parameter("sleepms", int, 0, "pause between counts, in ms", least=0)),
+        _CODE + "cachetest",
+    ),
+    Program(
+        "terasort",
+        "Sorts random keys with 90 bytes each (not SparkBench's).",
+        (_ROWS, Parameter("partitions", int, 8, "partitions", least=1)),
+        _CODE + "sort",
+    ),
+    Program(
+        "data-generation-kmeans",
+        "Writes points around random centres.",
+        (
+            _ROWS,
+            _COLS,
+            _OUTPUT,
+            _SAVE,
+            Parameter("k", int, 2, "centres", least=1),
+            Parameter("scaling", float, 0.6, "standard deviation around a centre", least=1e-6),
+            Parameter("partitions", int, 2, "partitions", least=1),
+        ),
+        _CODE + "generate_kmeans",
+    ),
+    Program(
+        "data-generation-lr",
+        "Writes rows with a label that depends linearly on them.",
+        (
+            _ROWS,
+            _COLS,
+            _OUTPUT,
+            _SAVE,
+            Parameter("eps", float, 2.0, "weight of the noise", least=0.0),
+            Parameter("intercepts", float, 0.1, "intercept"),
+            Parameter("partitions", int, 10, "partitions", least=1),
+        ),
+        _CODE + "generate_lr",
+    ),
+    Program(
+        "graph-data-generator",
+        "Writes a graph with log-normal out-degrees, a line per edge.",
+        (
+            Parameter("vertices", int, None, "vertices", least=1, required=True),
+            Parameter("output", str, None, "text file to write", required=True),
+            _SAVE,
+            Parameter("mu", float, 4.0, "mean of the logarithm of out-degrees"),
+            Parameter("sigma", float, 1.3, "its standard deviation", least=0.0),
+            Parameter("seed", int, None, "makes the graph, instead of the run's own seed", least=-1),
+            Parameter("partitions", int, 0, "partitions; 0: as many as slots", least=0),
+        ),
+        _CODE + "generate_graph",
+    ),
+    Program(
+        "data-generation-tpch",
+        "Writes the tables of TPC-H by tpchgen-cli (not SparkBench's).",
+        (
+            Parameter("scale", float, 0.1, "scale factor: GB of raw data", least=0.001),
+            Parameter("output", str, None, "folder on this machine", required=True),
+            _SAVE,
+        ),
+        "spark_sched.workloads.tpch:run_generate_tpch",
+    ),
+    Program(
+        "tpch",
+        "A query of TPC-H (not SparkBench's).",
+        (
+            Parameter("input", str, None, "folder of the tables", required=True),
+            Parameter("query", int, None, "number of the query, 1 to 22", least=1, required=True),
+        ),
+        "spark_sched.workloads.tpch:run_tpch",
+        problem=lambda given: (
+            None if given["query"] <= 22 else f"query is {given['query']} but must be 1 to 22"
+        ),
+    ),
+)
+PROGRAMS: dict[str, Program] = {
+    name: program for program in _PROGRAMS for name in (program.name, *program.aliases)
+}

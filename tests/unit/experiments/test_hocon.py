@@ -1,0 +1,101 @@
+"""SparkBench's own configuration files."""
+
+import pytest
+from click.testing import CliRunner
+
+from spark_sched.cli.app import app
+from spark_sched.errors import BadInputError
+
+pytest.importorskip("pyhocon")
+
+CONFIG = """
+spark-bench = {
+  spark-submit-parallel = false
+  spark-submit-config = [{
+    spark-args = { master = "yarn" }
+    conf = { "spark.shuffle.service.enabled" = "true" }
+    suites-parallel = false
+    workload-suites = [
+      {
+        descr = "Sleeps" // a comment
+        parallel = true
+        repeat = 2
+        benchmark-output = "console"
+        workloads = [
+          { name = "sleep", sleepMS = [100, 200], colour = "red" },
+          { name = ["sleep", "custom"], distribution = "uniform", max = 300, class = "com.example.Mine" }
+        ]
+      },
+      { descr = "Nothing known", workloads = [{ name = "hello" }] }
+    ]
+  }]
+}
+"""
+
+
+def read(path, text):
+    from spark_sched.experiments.bench.hocon import read_hocon
+
+    path.write_text(text)
+    return read_hocon(path)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "suite.conf"
+
+
+def test_known_workloads_become_suites_and_the_rest_is_named(path):
+    found, left_out = read(path, CONFIG)
+    (suite,) = found.suites
+    assert (suite.description, suite.mode, suite.repeat) == ("Sleeps", "parallel", 2)
+    assert [(job.label, job.parameters["sleepms"], job.parameters["max"]) for job in suite.jobs] == [
+        ("sleep sleepms=100", 100, None),
+        ("sleep sleepms=200", 200, None),
+        ("sleep", None, 300.0),
+    ]
+    assert left_out == [
+        "spark-args: the application is this machine's",
+        "conf: the application is this machine's",
+        "benchmark-output of 'Sleeps'",
+        "parameter 'colour' of 'sleep' in 'Sleeps'",
+        "parameter 'class' of 'sleep' in 'Sleeps'",
+        "workload 'custom' of 'Sleeps'",
+        "workload 'hello' of 'Nothing known'",
+    ]
+
+
+def test_substitutions_and_the_older_name_of_suites_are_read(path):
+    text = """
+    pause = 70
+    spark-bench.spark-submit-config = [{
+      suites = [{ workloads = [{ name = "sleep", sleepms = ${pause} }] }]
+    }]
+    """
+    found, left_out = read(path, text)
+    assert found.suites[0].jobs[0].parameters["sleepms"] == 70
+    assert left_out == []
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param("spark-bench = [", "is not a HOCON file", id="no HOCON"),
+        pytest.param("other = 1", "has no spark-bench.spark-submit-config", id="another file"),
+        pytest.param(CONFIG.replace("sleep", "nap"), "no workload that is known here", id="nothing known"),
+        pytest.param(CONFIG.replace("repeat = 2", "repeat = 0"), r"repeat is 0 but must be", id="no runs"),
+        pytest.param(CONFIG.replace("max = 300", "max = -1"), r"max is -1.0 but must be", id="a wrong value"),
+    ],
+)
+def test_a_bad_file_is_refused_by_name(path, text, sentence):
+    with pytest.raises(BadInputError, match=sentence) as refused:
+        read(path, text)
+    assert str(path) in str(refused.value)
+
+
+def test_the_command_runs_such_a_file_and_names_what_it_leaves_out(path):
+    path.write_text(CONFIG)
+    done = CliRunner().invoke(app, ["bench", str(path), "--simulate"], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "left out: workload 'custom' of 'Sleeps'" in done.stderr
+    assert "Sleeps: 6 jobs" in done.stdout
