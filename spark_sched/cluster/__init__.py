@@ -1,5 +1,6 @@
-"""A real standalone Spark cluster on this machine, for the demo, the benchmarks and the tests."""
+"""Real standalone Spark clusters: on this machine for demo, benchmarks and tests, elsewhere, and on EC2."""
 
 from spark_sched.cluster.local import ClusterError, LocalCluster, Worker
+from spark_sched.cluster.standalone import StandaloneCluster
 
-__all__ = ["ClusterError", "LocalCluster", "Worker"]
+__all__ = ["ClusterError", "LocalCluster", "StandaloneCluster", "Worker"]
