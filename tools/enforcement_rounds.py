@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan, ReservationRule
-from spark_sched.sim.enforcement import Enforcement, StartGate, Verdict, victims
+from spark_sched.sim.enforcement import (
+    Enforcement,
+    RunningAttempt,
+    StartGate,
+    Verdict,
+    preempted,
+    victims,
+)
 from spark_sched.sim.ledger import Ledger, Rule
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.planning import planned_rule
@@ -35,26 +42,6 @@ class TaskSet:
         self.done: set[int] = set()
         self.running = 0
         self.gate = PilotGate(self.tasks)
-
-    @property
-    def job_key(self) -> str:
-        return self.job.key
-
-    @property
-    def job_priority(self) -> int:
-        return self.job.rule.priority
-
-    @property
-    def job_arrival(self) -> int:
-        return self.job.arrival
-
-    @property
-    def job_rank(self) -> int:
-        return self.job.rank
-
-    @property
-    def job_queue(self) -> int:
-        return -1 if self.job.queue is None else self.job.queue
 
     @property
     def pilots_first(self) -> bool:
@@ -91,6 +78,10 @@ class _Job:
     rank: int = 0
     queue: int | None = None
     running_slots: int = 0
+
+    @property
+    def priority(self) -> int:
+        return self.rule.priority
 
 
 @dataclass
@@ -173,6 +164,20 @@ class Rounds:
                 for task in victims((t.number, t.set.restartable) for t in theirs):
                     self.told.append(["evict", task])
                     self._over(task, False, step["now_ms"])
+
+        for entry in sorted(self._entries(), key=lambda entry: entry.rank):
+            if entry.victims:
+                theirs = [each for each in self.sets.values() if each.job.key == entry.job]
+                waiting_slots = sum(each.waiting_slots for each in theirs)
+                for task in preempted(entry.victims, entry.priority, waiting_slots, self._attempt):
+                    self.told.append(["evict", task])
+                    self._over(task, False, step["now_ms"])
+
+    def _attempt(self, number: int) -> RunningAttempt | None:
+        task = self.running.get(number)
+        if task is None:
+            return None
+        return RunningAttempt(task.set.job.priority, task.set.restartable, task.set.slots_per_task)
 
     def _end(self, step: Mapping[str, Any]) -> None:
         self._over(step["task"], step["success"], step["now_ms"])
@@ -347,4 +352,5 @@ def _job_of(data: Mapping[str, Any]) -> JobPlan:
         evict=data.get("evict", False),
         pilots=None if pilots is None else PilotSet(pilots["stage"], tuple(pilots["tasks"])),
         queue=data.get("queue"),
+        victims=tuple(data.get("victims", ())),
     )

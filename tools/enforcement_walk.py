@@ -105,7 +105,9 @@ class Walk:
     def plan(self) -> None:
         rng, rounds = self.rng, self.rounds
         self.plans += 1
-        kind = rng.choice(("ranks", "ranks", "starts", "starts", "starts", "queues", "queues", "none"))
+        kind = rng.choice(
+            ("ranks", "ranks", "starts", "starts", "starts", "queues", "queues", "victims", "victims", "none")
+        )
         if kind == "none":
             self.do("plan", plan=None, now_ms=self.now_ms)
             return
@@ -118,6 +120,9 @@ class Walk:
                 entry["reservation"] = {"isolation": 1.0, "prereserve_threshold": 0.5}
             if kind == "starts":
                 entry.update(dict(self._start()))
+            if kind == "victims" and rounds.tasks and rng.random() < 0.5:
+                entry["priority"] = 3
+                entry["victims"] = self._victims()
             if kind == "queues":
                 entry["queue"] = rng.randint(0, 2)
             if kind != "ranks" and rng.random() < 0.4:
@@ -138,6 +143,15 @@ class Walk:
         if kind == "queues":
             plan["queue_weights"] = [1.0, rng.choice((0.5, 0.1)), rng.choice((0.2, 0.004))]
         self.do("plan", plan=plan, now_ms=self.now_ms)
+
+    def _victims(self) -> list[int]:
+        """Attempts that run, and now and then one that is over."""
+        found = [task for task in self.rounds.running if self.rng.random() < 0.7]
+        if not found or self.rng.random() < 0.2:
+            found.append(self.rng.randint(1, self.rounds.tasks))
+        found = sorted(set(found))
+        self.rng.shuffle(found)
+        return found
 
     def _start(self) -> Iterator[tuple[str, Any]]:
         rng = self.rng

@@ -141,7 +141,13 @@ class Walk:
     def end(self) -> None:
         """All there is to compare once more, then the end of time: nothing may stay held."""
         counters = asdict(self.runner.ledger.counters)
-        expect = {"held_idle_ms": self.runner.ledger.held_idle_ms(self.now_ms), "counters": counters}
+        ledger = self.runner.ledger
+        expect = {
+            "held_idle_ms": ledger.held_idle_ms(self.now_ms),
+            "job_held_idle_ms": {job: ledger.held_idle_ms(self.now_ms, job) for job in self.jobs},
+            "job_predicted_idle_ms": {job: ledger.predicted_idle_ms(job) for job in self.jobs},
+            "counters": counters,
+        }
         self.steps.append({"op": "look", "now_ms": self.now_ms, "expect": expect})
         self.now_ms += 10**9
         self.do("expire", now_ms=self.now_ms)
@@ -200,6 +206,8 @@ class Walk:
         more: dict[str, Any] = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
         if self.rng.random() < 0.5:
             more |= self._in_dag()
+        elif self.rng.random() < 0.5:
+            more["next_at_most"] = self.rng.randint(1, 9)
         self.do(
             "stage_started",
             job=job,
@@ -219,6 +227,17 @@ class Walk:
         vertices = self.rng.sample("ABCDE", self.rng.randint(1, 4))
         readers = [[v, self.rng.randint(1, 6), self.rng.random() < 0.7] for v in vertices[1:]]
         return {"vertex": vertices[0], "successors": readers}
+
+    def learn(self) -> None:
+        if self.stages:
+            stage = self._one(self.stages)
+            if self.rng.random() < 0.2:
+                self.do("last_learned", stage=stage, last=self.rng.random() < 0.6, now_ms=self.now_ms)
+            else:
+                found = {"vertex": self.rng.choice("XYZ"), "slots": self.rng.randint(1, 9)}
+                self.do(
+                    "next_learned", stage=stage, **found, ready=self.rng.random() < 0.8, now_ms=self.now_ms
+                )
 
     def end_stage(self) -> None:
         if self.stages and self.rng.random() < 0.2:
@@ -336,6 +355,7 @@ _ACTIONS = (
     *[Walk.start_stage] * 3,
     *[Walk.launch_copy] * 3,
     *[Walk.ask] * 1,
+    *[Walk.learn] * 2,
     Walk.expire,
     Walk.observe,
     Walk.start_job,

@@ -20,7 +20,7 @@ _KWH_J = 3.6e6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Totals:
-    """The totals of a run: the rows of tables 4.2 and 4.3.
+    """The totals of a run: the rows of tables 4.2 and 4.3. Flat like these: each figure is a row of its own.
 
     Attributes:
         server_kwh, network_kwh: energy of all servers and all switches, sleeping ones included.
@@ -61,8 +61,10 @@ class Totals:
         return self.server_kwh + self.network_kwh
 
 
-class Meter:
-    """Sums up power over time; ``sleeps``: nodes without tasks sleep, else they idle."""
+class _Powers:
+    """What nodes draw in each state, in watts: servers as arrays by server, switches by layer."""
+
+    __slots__ = ("cpu_w", "idle_w", "memory_w", "peak_w", "rest_w", "switches_w")
 
     def __init__(self, centre: DataCentre, sleeps: bool) -> None:
         t = centre.topology
@@ -72,19 +74,54 @@ class Meter:
             found: Floats = np.array([getattr(kind, name) for kind in t.types])[kinds]
             return found
 
+        self.idle_w, self.peak_w = by_server("idle_w"), by_server("peak_w")
+        self.rest_w = by_server("sleep_w") if sleeps else self.idle_w
+        self.cpu_w, self.memory_w = by_server("cpu_w"), by_server("memory_w")
+        #: In use, without a flow, and without a flow if no node ever slept.
+        self.switches_w = [
+            (kind.on_w, kind.sleep_w if sleeps else kind.idle_w, kind.idle_w) for kind in t.switches
+        ]
+
+
+class _Use:
+    """Nodes that are on, and what of the servers is asked for, summed up over time.
+
+    Attributes:
+        on_s, switches_s: node-seconds of servers and of switches.
+        most_on, most_switches: most of them at once.
+        cpu_s, memory_s: of server-seconds, the shares asked for.
+        series: from which second on how many servers are on.
+    """
+
+    __slots__ = ("cpu_s", "memory_s", "most_on", "most_switches", "on_s", "series", "switches_s")
+
+    def __init__(self) -> None:
+        self.cpu_s = self.memory_s = self.on_s = self.switches_s = 0.0
+        self.most_on = self.most_switches = 0
+        self.series: list[tuple[int, int]] = []
+
+    def add(self, at_s: int, passed: int, on: int, switches: int, cpu: float, memory: float) -> None:
+        """For ``passed`` seconds from ``at_s`` on it was so."""
+        self.on_s += passed * on
+        self.switches_s += passed * switches
+        self.cpu_s += passed * cpu
+        self.memory_s += passed * memory
+        self.most_on = max(self.most_on, on)
+        self.most_switches = max(self.most_switches, switches)
+        self.series.append((at_s, on))
+
+
+class Meter:
+    """Sums up power over time; ``sleeps``: nodes without tasks sleep, else they idle."""
+
+    def __init__(self, centre: DataCentre, sleeps: bool) -> None:
         self._centre = centre
-        self._idle_w, self._peak_w = by_server("idle_w"), by_server("peak_w")
-        self._rest_w = by_server("sleep_w") if sleeps else self._idle_w
-        self._cpu_w, self._memory_w = by_server("cpu_w"), by_server("memory_w")
-        self._switch_w = [(kind.on_w, kind.sleep_w if sleeps else kind.idle_w) for kind in t.switches]
-        self._switch_idle_w = [kind.idle_w for kind in t.switches]
+        self._powers = _Powers(centre, sleeps)
+        self._use = _Use()
         self._began_s = self._now_s = 0
         self._server_j = self._network_j = self._always_j = 0.0
-        self._cpu_s = self._memory_s = self._on_s = self._switches_s = 0.0
-        self._most_on = self._most_switches = 0
         self._waits = self._responses = 0.0
         self._tasks = self._wakes = 0
-        self._series: list[tuple[int, int]] = []
 
     def begin(self, now_s: int) -> None:
         self._began_s = self._now_s = now_s
@@ -94,31 +131,26 @@ class Meter:
         passed = now_s - self._now_s
         if passed <= 0:
             return
-        c = self._centre
+        c, p = self._centre, self._powers
         busy = c.tasks > 0
         waking = busy & (wake_at_s > self._now_s)
         on = busy & ~waking
         cpu, memory = 1.0 - c.cpu / c.cpu_size, 1.0 - c.memory / c.memory_size
-        on_w = self._idle_w + self._cpu_w * cpu + self._memory_w * memory  # equation 4.1
-        power = np.where(on, on_w, np.where(waking, self._peak_w, self._rest_w))
+        on_w = p.idle_w + p.cpu_w * cpu + p.memory_w * memory  # equation 4.1
+        power = np.where(on, on_w, np.where(waking, p.peak_w, p.rest_w))
         self._server_j += passed * float(power.sum())
         network = rested = 0.0
         switches = 0
-        for (on_w_, rest_w), idle_w, flows in zip(self._switch_w, self._switch_idle_w, c.flows, strict=True):
+        for (on_w_, rest_w, idle_w), flows in zip(p.switches_w, c.flows, strict=True):
             used = int(np.count_nonzero(flows))
             switches += used
             network += used * on_w_ + (len(flows) - used) * rest_w
             rested += used * on_w_ + (len(flows) - used) * idle_w
         self._network_j += passed * network
-        self._always_j += passed * (float(np.where(busy, on_w, self._idle_w).sum()) + rested)
-        count = int(on.sum())
-        self._on_s += passed * count
-        self._switches_s += passed * switches
-        self._cpu_s += passed * float(cpu[on].sum())
-        self._memory_s += passed * float(memory[on].sum())
-        self._most_on = max(self._most_on, count)
-        self._most_switches = max(self._most_switches, switches)
-        self._series.append((self._now_s, count))
+        self._always_j += passed * (float(np.where(busy, on_w, p.idle_w).sum()) + rested)
+        self._use.add(
+            self._now_s, passed, int(on.sum()), switches, float(cpu[on].sum()), float(memory[on].sum())
+        )
         self._now_s = now_s
 
     def activate(self, server_j: float, switch_j: float, servers: int) -> None:
@@ -138,8 +170,9 @@ class Meter:
 
     def totals(self, *, queue: int, unconnected: int) -> Totals:
         span = self._now_s - self._began_s
-        series = np.array(self._series, dtype=np.int64).reshape(-1, 2)
-        on_s, tasks, over = max(self._on_s, 1e-9), max(self._tasks, 1), max(span, 1)
+        use = self._use
+        series = np.array(use.series, dtype=np.int64).reshape(-1, 2)
+        on_s, tasks, over = max(use.on_s, 1e-9), max(self._tasks, 1), max(span, 1)
         return Totals(
             server_kwh=self._server_j / _KWH_J,
             network_kwh=self._network_j / _KWH_J,
@@ -147,12 +180,12 @@ class Meter:
             tasks=self._tasks,
             wait_s=self._waits / tasks,
             response_s=self._responses / tasks,
-            cpu_use=self._cpu_s / on_s,
-            memory_use=self._memory_s / on_s,
-            on_servers=self._on_s / over,
-            most_on_servers=self._most_on,
-            on_switches=self._switches_s / over,
-            most_on_switches=self._most_switches,
+            cpu_use=use.cpu_s / on_s,
+            memory_use=use.memory_s / on_s,
+            on_servers=use.on_s / over,
+            most_on_servers=use.most_on,
+            on_switches=use.switches_s / over,
+            most_on_switches=use.most_switches,
             always_on_kwh=self._always_j / _KWH_J,
             wakes=self._wakes,
             queued=queue,

@@ -149,18 +149,8 @@ def by_type(
         alike.setdefault(demand, []).append(i)
     groups = list(alike.items())
     on = np.flatnonzero(centre.tasks > 0).tolist()
-    kinds = np.array(centre.topology.servers)
     wake_j = costs.idle_j + costs.activation_j
-    sleeping: list[list[int]] = []
-    for kind in range(len(centre.topology.types)):
-        members = np.flatnonzero((kinds == kind) & (centre.tasks == 0)).tolist()
-        if members:
-            most = min(
-                len(demands),
-                len(members),
-                int(ceiling_j / wake_j[members[0]]) if ceiling_j < inf else len(members),
-            )
-            sleeping.append(members[:most])
+    sleeping = _sleeping(centre, wake_j, len(demands), ceiling_j)
     servers = [*on, *(s for members in sleeping for s in members)]
     w = {s: rows.column(float(wake_j[s])) for members in sleeping for s in members}
     z: dict[tuple[int, int], int] = {}
@@ -196,19 +186,27 @@ def by_type(
     def read(solution: Floats) -> Chosen:
         place = [-1] * len(demands)
         for (g, s), column in z.items():
-            for _ in range(round(solution[column])):
-                free = [i for i in groups[g][1] if place[i] < 0]
-                if free:
-                    place[free[0]] = s
-        layers = []
-        for layer in range(3):
-            off = (centre.flows[layer] == 0).astype(float)
-            if y is not None:
-                off = np.where(solution[y[layer]] > 0.5, 0.0, off)
-            layers.append(off)
-        return place, (layers[0], layers[1], layers[2])
+            free = [i for i in groups[g][1] if place[i] < 0]
+            for i in free[: round(solution[column])]:
+                place[i] = s
+        off = [(flows == 0).astype(float) for flows in centre.flows]
+        if y is not None:
+            off = [np.where(solution[on] > 0.5, 0.0, was) for on, was in zip(y, off, strict=True)]
+        return place, (off[0], off[1], off[2])
 
     return rows.program(), read
+
+
+def _sleeping(centre: DataCentre, wake_j: Floats, tasks: int, ceiling_j: float) -> list[list[int]]:
+    """Of each type as many sleeping servers as a plan of so many tasks below ``ceiling_j`` can wake up."""
+    kinds = np.array(centre.topology.servers)
+    found = []
+    for kind in range(len(centre.topology.types)):
+        members = np.flatnonzero((kinds == kind) & (centre.tasks == 0)).tolist()
+        if members:
+            affordable = int(ceiling_j / wake_j[members[0]]) if ceiling_j < np.inf else len(members)
+            found.append(members[: min(tasks, len(members), affordable)])
+    return found
 
 
 def _network(rows: _Rows, centre: DataCentre, costs: SlotCosts, gbps: float) -> list[NDArray[np.int64]]:

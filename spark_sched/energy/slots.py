@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spark_sched.energy.centre import DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
@@ -61,28 +63,14 @@ def simulate_slots(
             upcoming += 1
         # 3. Those that wait get a path, if there is any.
         if waiting and (ended or upcoming > first):
-            asleep = centre.tasks == 0
-            switches_asleep = [flows == 0 for flows in centre.flows]
+            asleep, switches_asleep = centre.tasks == 0, [flows == 0 for flows in centre.flows]
             paths = scheduler.place(centre, costs, [demands[task] for task in waiting])
-            left = []
             for task, found in zip(waiting, paths, strict=True):
-                if found is None:
-                    left.append(task)
-                    continue
-                heapq.heappush(running, (now + int(lasts[task]), task, found))
-                meter.wait(now * slot_s - int(tasks.arrival_s[task]))
-            waiting = left
-            woken = asleep & (centre.tasks > 0)
-            meter.activate(
-                float(costs.activation_j[woken].sum()),
-                sum(
-                    joules * int((before & (flows > 0)).sum())
-                    for joules, before, flows in zip(
-                        costs.switch_activation_j, switches_asleep, centre.flows, strict=True
-                    )
-                ),
-                int(woken.sum()),
-            )
+                if found is not None:
+                    heapq.heappush(running, (now + int(lasts[task]), task, found))
+                    meter.wait(now * slot_s - int(tasks.arrival_s[task]))
+            waiting = [task for task, found in zip(waiting, paths, strict=True) if found is None]
+            _count_woken(meter, centre, costs, asleep, switches_asleep)
         # 4. On to the next slot in which something happens.
         following = [int(running[0][0])] if running else []
         if upcoming < len(arrives):
@@ -90,3 +78,21 @@ def simulate_slots(
         now = min([slots, *following])
         meter.until(now * slot_s, on_at_once)
     return meter.totals(queue=len(waiting), unconnected=0)
+
+
+def _count_woken(
+    meter: Meter,
+    centre: DataCentre,
+    costs: SlotCosts,
+    asleep: NDArray[np.bool_],
+    switches_asleep: Sequence[NDArray[np.bool_]],
+) -> None:
+    """The energy of waking what slept before tasks were placed."""
+    woken = asleep & (centre.tasks > 0)
+    switches_j = sum(
+        joules * int((before & (flows > 0)).sum())
+        for joules, before, flows in zip(
+            costs.switch_activation_j, switches_asleep, centre.flows, strict=True
+        )
+    )
+    meter.activate(float(costs.activation_j[woken].sum()), switches_j, int(woken.sum()))

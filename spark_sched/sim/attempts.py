@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant
 from spark_sched.sim.durations import Durations
-from spark_sched.sim.enforcement import StartGate, victims
+from spark_sched.sim.enforcement import RunningAttempt, StartGate, preempted, victims
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
@@ -80,15 +80,16 @@ class Attempts:
         job.running_slots += 1
         if job.queue is not None:
             self._queues.started(job.queue)
-        job.starts += 1
-        if job.first_launch_ms < 0:
-            job.first_launch_ms = now
+        sums = job.sums
+        sums.starts += 1
+        if sums.first_launch_ms < 0:
+            sums.first_launch_ms = now
         self._instant.changed |= planning.TASKS
         if copy:
             duration_ms = self._durations.copy_ms(stage, index)
-            original = stage.originals[index]
+            original = stage.reruns.originals[index]
             a.twin, original.twin = original, a
-            job.copies += 1
+            sums.copies += 1
         else:
             duration_ms = stage.spec.durations_ms[index]
         if self.servers is not None:
@@ -107,34 +108,41 @@ class Attempts:
         if self._reservations.engaged:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
-                stage.originals[index] = a
+                stage.reruns.originals[index] = a
 
     def succeeded(self, a: Attempt) -> None:
         """The attempt did its task; its twin is killed."""
         stage, now = a.stage, self._instant.now_ms
         self._stop(a, "success")
         duration_ms = now - a.start_ms
-        stage.add_duration(max(1, duration_ms))
-        stage.job.work_ms += duration_ms
+        durations, sums = stage.durations, stage.job.sums
+        durations.add(max(1, duration_ms))
+        sums.work_ms += duration_ms
         if self._follow_outputs:
-            stage.ran_on[a.node] = None
+            stage.places.ran_on[a.node] = None
         if a.reserves:
-            stage.originals.pop(a.index, None)
+            stage.reruns.originals.pop(a.index, None)
         twin = a.twin
         if twin is not None:
-            stage.job.copies_won += a.copy
+            sums.copies_won += a.copy
             if twin.alive:
-                stage.job.wasted_ms += now - twin.start_ms
+                sums.wasted_ms += now - twin.start_ms
                 self._stop(twin, "killed")
-        if stage.finished == stage.spec.tasks:
+        if durations.finished == stage.spec.tasks:
             self._stage_over(stage)
 
-    def evict(self, a: Attempt, outcome: str = "evicted") -> None:
-        """Its work is lost and its task waits again; the job's place in the order is as before."""
-        stage, job = a.stage, a.stage.job
-        self._stop(a, outcome)
-        job.evictions += outcome == "evicted"
-        job.wasted_ms += self._instant.now_ms - a.start_ms
+    def evict(self, a: Attempt, outcome: str = "evicted", beneficiary: str | None = None) -> None:
+        """Its work is lost and its task waits again; the job's place in the order is as before.
+
+        ``beneficiary``: the job that gets its slot, if it is killed for that.
+        """
+        stage, sums = a.stage, a.stage.job.sums
+        self._stop(a, outcome, beneficiary)
+        if outcome == "evicted":
+            sums.evictions += 1
+            evictions = stage.reruns.evictions
+            evictions[a.index] = evictions.get(a.index, 0) + 1
+        sums.wasted_ms += self._instant.now_ms - a.start_ms
         if a.twin is None or not a.twin.alive:
             self._gates.again(stage, a.index)
 
@@ -151,7 +159,26 @@ class Attempts:
             if running[task].alive:
                 self.evict(running[task])
 
-    def _stop(self, a: Attempt, outcome: str) -> None:
+    def preempt(self, job: JobRun, named: Sequence[int], jobs: Iterable[JobRun]) -> None:
+        """Kill those of the named running attempts whose slots the job's waiting tasks need."""
+        wanted = set(named)
+        found = {
+            task: a
+            for each in jobs
+            for stage in each.stages.values()
+            for task, a in stage.running.items()
+            if task in wanted
+        }
+
+        def running(task: int) -> RunningAttempt | None:
+            a = found.get(task)
+            return None if a is None else RunningAttempt(a.stage.job.priority, a.stage.restartable, 1)
+
+        waiting_slots = sum(stage.waiting_slots for stage in job.stages.values())
+        for task in preempted(named, job.priority, waiting_slots, running):
+            self.evict(found[task], beneficiary=job.key)
+
+    def _stop(self, a: Attempt, outcome: str, beneficiary: str | None = None) -> None:
         now, stage = self._instant.now_ms, a.stage
         a.alive = False
         self._slots.give(a.node)
@@ -170,7 +197,7 @@ class Attempts:
             self._recorder.attempt(a, now, outcome)
         self._story.version += 1
         if self._story.listener is not None:
-            self._story.ended(a, outcome, now, self._slots.names[a.node])
+            self._story.ended(a, outcome, now, self._slots.names[a.node], beneficiary)
         if self._slots.left:
             self.node_emptied(a.node)
         if self._reservations.engaged:

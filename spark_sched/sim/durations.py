@@ -37,10 +37,10 @@ class Durations:
         nodes, locality, job = self._cluster.nodes, self._cluster.locality, stage.job
         factor = 1.0 / nodes[node].speed
         if locality is not None and not has_input:
-            same_rack = nodes[node].rack in stage.local_racks
+            same_rack = nodes[node].rack in stage.places.local_racks
             on_rack = locality.rack_slowdown if same_rack else None
             factor *= locality.slowdown if on_rack is None else on_rack
-            job.nonlocal_tasks += 1
+            job.sums.nonlocal_tasks += 1
         preferred = job.spec.preferred
         if preferred is not None and nodes[node].partition not in preferred:
             factor *= job.spec.elsewhere_factor

@@ -9,14 +9,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.sim.queues import QueueTurns, Turn
 
-__all__ = ["Enforcement", "OfferRank", "Start", "StartGate", "Verdict", "WaitingSet", "victims"]
+__all__ = [
+    "Enforcement",
+    "OfferRank",
+    "RunningAttempt",
+    "Start",
+    "StartGate",
+    "Verdict",
+    "WaitingJob",
+    "WaitingSet",
+    "preempted",
+    "victims",
+]
 
 
 class Start(Enum):
@@ -51,29 +62,36 @@ class Verdict(Enum):
 _MAY = frozenset({Verdict.OPEN, Verdict.OWN_HOLD, Verdict.OVERRIDES, Verdict.PILOT, Verdict.LEFT_OVER})
 
 
+class WaitingJob(Protocol):
+    """What enforcement has to know of a job."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def priority(self) -> int: ...
+
+    @property
+    def arrival(self) -> int:
+        """Its place in the order of arrival."""
+        ...
+
+    @property
+    def rank(self) -> int:
+        """Its place under the plan in force."""
+        ...
+
+    @property
+    def queue(self) -> int | None:
+        """Its queue under the plan in force."""
+        ...
+
+
 class WaitingSet(Protocol):
     """What enforcement has to know of a task set."""
 
     @property
-    def job_key(self) -> str: ...
-
-    @property
-    def job_priority(self) -> int: ...
-
-    @property
-    def job_arrival(self) -> int:
-        """Place of its job in the order of arrival."""
-        ...
-
-    @property
-    def job_rank(self) -> int:
-        """The job's place under the plan in force."""
-        ...
-
-    @property
-    def job_queue(self) -> int:
-        """The job's queue under the plan in force; -1: none."""
-        ...
+    def job(self) -> WaitingJob: ...
 
     @property
     def pilots_first(self) -> bool:
@@ -242,7 +260,7 @@ class Enforcement:
     def spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> int:
         """How many of the open slots nobody with a start waits for; negative where they are too few."""
         return open_slots - sum(
-            each.waiting_slots for each in waiting if self.start(each.job_key) in (Start.NOW, Start.PLANNED)
+            each.waiting_slots for each in waiting if self.start(each.job.key) in (Start.NOW, Start.PLANNED)
         )
 
     def start(self, job: str) -> Start:
@@ -251,7 +269,7 @@ class Enforcement:
 
     def planned(self, waiting: WaitingSet) -> Verdict:
         """What the plan says of starts and pilots. Slots that are held for others are another matter."""
-        start = self._starts.of(waiting.job_key, self._now_ms)
+        start = self._starts.of(waiting.job.key, self._now_ms)
         if start is Start.NOW:
             if not waiting.pilots_first:
                 return Verdict.OPEN
@@ -270,7 +288,7 @@ class Enforcement:
 
     def launched(self, waiting: WaitingSet) -> None:
         """A task of the task set took its slots."""
-        if self.gives_spare and self.start(waiting.job_key) is Start.SPARE:
+        if self.gives_spare and self.start(waiting.job.key) is Start.SPARE:
             self._spare -= waiting.slots_per_task
 
     def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
@@ -281,19 +299,51 @@ class Enforcement:
             return False
         spare = self.spare(open_slots, waiting)
         return any(
-            self.start(each.job_key) is Start.SPARE and spare >= each.slots_at_once for each in found_none
+            self.start(each.job.key) is Start.SPARE and spare >= each.slots_at_once for each in found_none
         )
 
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""
         if self.gives_spare:
             # Those that may take nothing else come last, in the order of their arrival.
-            last = waiting.pilots_first or self.start(waiting.job_key) is Start.SPARE
-            return OfferRank(-waiting.job_priority, (float(last), 0, 0), waiting.job_arrival)
-        turn = self._turns.of(waiting.job_queue if self._turns.weights else -1)
-        return OfferRank(-waiting.job_priority, turn, waiting.job_rank)
+            last = waiting.pilots_first or self.start(waiting.job.key) is Start.SPARE
+            return OfferRank(-waiting.job.priority, (float(last), 0, 0), waiting.job.arrival)
+        queue = waiting.job.queue
+        turn = self._turns.of(queue if queue is not None and self._turns.weights else -1)
+        return OfferRank(-waiting.job.priority, turn, waiting.job.rank)
 
 
 def victims(running: Iterable[tuple[int, bool]]) -> list[int]:
     """Of running tasks of an evicted job, with whether each may run again, those to kill."""
     return [task for task, restartable in running if restartable]
+
+
+class RunningAttempt(NamedTuple):
+    """What enforcement has to know of a running attempt that a plan names as a victim."""
+
+    priority: int
+    restartable: bool
+    slots: int
+
+
+def preempted(
+    named: Iterable[int], priority: int, waiting_slots: int, running: Callable[[int], RunningAttempt | None]
+) -> list[int]:
+    """Of the attempts that a plan names as victims for a job, those to kill now.
+
+    Args:
+        named: attempts by number, in the order in which they go.
+        priority: of the job in force; only attempts of lower priority go.
+        waiting_slots: slots that its tasks wait for; not one more is taken than they need. In the JVM bridge
+            this is by resource profile, of which the simulator has one.
+        running: finds an attempt; None: it does not run any more.
+    """
+    chosen: list[int] = []
+    for task in named:
+        attempt = running(task)
+        if attempt is None or task in chosen or not attempt.restartable or attempt.priority >= priority:
+            continue
+        if waiting_slots > 0:
+            waiting_slots -= attempt.slots
+            chosen.append(task)
+    return chosen

@@ -108,49 +108,26 @@ class Simulation:
             instant, agenda, cluster, slots, waiting, gates, story, recorder, newcomers, jobs
         )
         self._reservations = active.reservations
+        durations = Durations(cluster, seed)
         attempts = self._attempts = Attempts(
-            instant,
-            agenda,
-            slots,
-            queues,
-            gates,
-            starts,
-            Durations(cluster, seed),
-            self._reservations,
-            story,
-            recorder if keep_tasks else None,
-            follow_outputs=cluster.locality is not None,
+            instant, agenda, slots, queues, gates, starts, durations, self._reservations, story,
+            recorder if keep_tasks else None, follow_outputs=cluster.locality is not None,
             stage_over=active.end_stage,
-        )
+        )  # fmt: skip
         self._servers: Servers | None = None
         if cluster.model == "sharing":
             self._servers = attempts.servers = Servers(cluster, slots, rng, agenda.push, attempts.evict)
+        at_first = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._plans = Plans(
-            planner,
-            instant,
-            agenda,
-            active,
-            attempts,
-            slots,
-            waiting,
-            gates,
-            queues,
-            starts,
-            story,
-            [0 if node.from_ms else node.slots for node in cluster.nodes],
-            enabled=settings[keys.RESERVATION_ENABLED],
-        )
+            planner, instant, agenda, active, attempts, slots, waiting, gates, queues, starts, story,
+            at_first, enabled=settings[keys.RESERVATION_ENABLED],
+        )  # fmt: skip
         self._launcher = Launcher(
-            slots,
-            waiting,
-            gates,
-            self._reservations,
-            queues,
-            starts,
+            slots, waiting, gates, self._reservations, queues, starts,
             launch=attempts.launch,
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
             replan=self._plans.make if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
-        )
+        )  # fmt: skip
         self._nodes = Nodes(cluster.nodes, instant, slots, self._reservations, story, attempts, self._plans)
         self._armed_ms: int | None = None
         self._nodes.schedule(agenda)
@@ -188,8 +165,8 @@ class Simulation:
                 else:
                     self._happened(item, now)
             # 2. What expires now.
-            if slots.holders:
-                self._reservations.expire(now)
+            if slots.holders and self._reservations.expire(now):
+                instant.changed |= planning.EXPIRED
             # 3. The plan.
             if instant.changed & changes:
                 plans.make()
@@ -223,7 +200,7 @@ class Simulation:
             case NodeChange(node, joins):
                 self._nodes.changed(node, joins)
             case LocalityOver(stage):
-                stage.waiting = False
+                stage.places.refused = False
             case WakeUp():
                 if self._armed_ms == now_ms:
                     self._armed_ms = None
@@ -242,9 +219,10 @@ class Simulation:
             self._agenda.push(self._armed_ms, WakeUp())
 
     def _finish(self) -> Result:
-        for job in self._jobs.active.values():
-            self._recorder.unfinished(job)
         now_ms = self._instant.now_ms
+        for job in self._jobs.active.values():
+            self._reservations.settle(job, now_ms)
+            self._recorder.unfinished(job)
         totals: dict[str, float] = {
             "end_ms": now_ms,
             "tasks_launched": self._attempts.launched,

@@ -23,11 +23,12 @@ class Gates:
 
     def __init__(self, waiting: WaitingStages) -> None:
         self._waiting = waiting
-        self._shut: dict[StageRun, None] = {}
+        # Tasks that wait behind a gate, from the end as those in the order.
+        self._behind: dict[StageRun, list[int]] = {}
 
     def __bool__(self) -> bool:
         """Whether any task waits behind a gate."""
-        return bool(self._shut)
+        return bool(self._behind)
 
     def shut(self, stage: StageRun, pilots: Iterable[int]) -> None:
         """From now on only ``pilots`` of the stage's waiting tasks are in the order.
@@ -41,17 +42,17 @@ class Gates:
         gate = stage.gate
         if gate is None:
             runs = {attempt.index for attempt in stage.running.values()}
-            fresh = runs.union(stage.pending).difference(stage.evicted)
+            fresh = runs.union(stage.pending).difference(stage.reruns.lost)
             over = (index for index in range(stage.spec.tasks) if index not in fresh)
             gate = stage.gate = PilotGate(stage.spec.tasks, over)
         gate.put(pilots)
         if not gate.closed:
             return
         asked = set(gate.waiting)
-        stage.behind = [index for index in stage.pending if index not in asked]
+        behind = [index for index in stage.pending if index not in asked]
         stage.pending = [index for index in stage.pending if index in asked]
-        if stage.behind:
-            self._shut[stage] = None
+        if behind:
+            self._behind[stage] = behind
         if not stage.pending and stage.queued:
             self._waiting.remove(stage)
 
@@ -59,10 +60,9 @@ class Gates:
         """All its tasks may start; pilots that still wait go first."""
         if stage.gate is not None:
             stage.gate.put(())
-        if stage.behind:
-            stage.pending = stage.behind + stage.pending
-            stage.behind = []
-        self._shut.pop(stage, None)
+        behind = self._behind.pop(stage, None)
+        if behind:
+            stage.pending = behind + stage.pending
         if stage.pending:
             self._waiting.add(stage)
 
@@ -76,18 +76,21 @@ class Gates:
 
     def again(self, stage: StageRun, index: int) -> None:
         """A task of the stage must run again: behind the gate, which waits for first attempts alone."""
-        stage.evicted.add(index)
+        stage.reruns.lost.add(index)
         if stage.pilots_first:
-            stage.behind.append(index)
-            self._shut[stage] = None
+            self._behind.setdefault(stage, []).append(index)
         else:
             stage.pending.append(index)
             self._waiting.add(stage)
 
     def shut_stages(self) -> list[StageRun]:
         """The stages with tasks behind a gate."""
-        return list(self._shut)
+        return list(self._behind)
+
+    def behind(self, stage: StageRun) -> list[int]:
+        """Its tasks behind a gate, the next one last. Whoever takes the last one calls `emptied`."""
+        return self._behind.get(stage, [])
 
     def emptied(self, stage: StageRun) -> None:
         """None of its tasks waits behind the gate any more."""
-        self._shut.pop(stage, None)
+        self._behind.pop(stage, None)

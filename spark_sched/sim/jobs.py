@@ -133,7 +133,7 @@ class ActiveJobs:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
         now_ms, newcomers = self._instant.now_ms, self.newcomers
         job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
-        job.parts[spec.stages[0].part] = next(self._numbers.part)
+        job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
         self.active[spec.key] = job
         self.new[spec.key] = job
@@ -157,40 +157,42 @@ class ActiveJobs:
     def start_stage(self, job: JobRun, index: int) -> None:
         """The tasks of a stage are ready to be launched."""
         part, now_ms = job.spec.stages[index].part, self._instant.now_ms
-        if part not in job.parts:
-            job.parts[part] = next(self._numbers.part)
+        parts = job.progress.parts
+        if part not in parts:
+            parts[part] = next(self._numbers.part)
         key = f"{next(self._numbers.stage)}.0"
-        stage = new_stage(job, index, key, now_ms, self._cluster, self._slots, job.parts[part])
+        stage = new_stage(job, index, key, now_ms, self._cluster, self._slots, parts[part])
         job.stages[stage.key] = stage
         job.view = None
-        for at_ms in sorted({stage.rack_at_ms, stage.any_at_ms}):
+        for at_ms in sorted({stage.places.rack_at_ms, stage.places.any_at_ms}):
             if at_ms > now_ms:
                 self._agenda.push(at_ms, LocalityOver(stage))
         self._instant.changed |= planning.STAGES
         self._story.stage_started(stage, now_ms)
         self._reservations.stage_started(stage, now_ms)
         self._waiting.add(stage)
-        if job.pilots is not None and job.pilots.stage == index:
-            self._gates.shut(stage, job.pilots.tasks)
+        pilots = job.terms.pilots
+        if pilots is not None and pilots.stage == index:
+            self._gates.shut(stage, pilots.tasks)
 
     def end_stage(self, stage: StageRun) -> None:
         """All tasks of the stage are done."""
-        job, now_ms = stage.job, self._instant.now_ms
+        job, progress, now_ms = stage.job, stage.job.progress, self._instant.now_ms
         del job.stages[stage.key]
         job.view = None
-        job.stages_left -= 1
+        progress.stages_left -= 1
         if self._cluster.locality is not None:
-            job.outputs[stage.index] = stage.ran_on
+            progress.outputs[stage.index] = stage.places.ran_on
         self._instant.changed |= planning.STAGES
         self._story.stage_ended(stage, now_ms)
         self._reservations.stage_ended(stage, now_ms)
-        if job.stages_left == 0:
+        if progress.stages_left == 0:
             self._end(job)
             return
         for index, child in enumerate(job.spec.stages):
             if stage.index in child.parents:
-                job.parents_left[index] -= 1
-                if job.parents_left[index] == 0:
+                progress.parents_left[index] -= 1
+                if progress.parents_left[index] == 0:
                     self._ready(job, index)
 
     def _end(self, job: JobRun) -> None:
@@ -198,7 +200,7 @@ class ActiveJobs:
         self._reservations.job_ended(job, now_ms)
         del self.active[job.key]
         self.new.pop(job.key, None)
-        self.ended[job.key] = EndedJob(now_ms, job.work_ms + job.wasted_ms)
+        self.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
         self._instant.changed |= planning.JOBS
         self._story.job_ended(job, now_ms)
         self._recorder.job(job, now_ms)

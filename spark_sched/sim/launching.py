@@ -7,7 +7,8 @@ from typing import Protocol
 
 from spark_sched.sim.enforcement import Enforcement, Start, StartGate
 from spark_sched.sim.gates import Gates
-from spark_sched.sim.placement import NONE, Slots
+from spark_sched.sim.open_nodes import NONE
+from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import StageRun
 from spark_sched.sim.reserve import Reservations
@@ -103,10 +104,10 @@ class Launcher:
                 queue = min(at, key=turn)
                 stages = level[queue]
                 stage = stages[at[queue]]
-                before = stage.job.starts
+                before = stage.job.sums.starts
                 if stage.pending:
                     self._fill(stage, now_ms, 1)
-                if not stage.pending or stage.job.starts == before:
+                if not stage.pending or stage.job.sums.starts == before:
                     at[queue] += 1
                     if at[queue] == len(stages):
                         del at[queue]
@@ -122,8 +123,9 @@ class Launcher:
             return False
         launched = False
         enforcement.begin_spare(slots.open_total, self._waiting.order)
-        for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.part, s.index)):
-            tasks = stage.pending if self._only_spare(stage) else stage.behind
+        for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.edges.part, s.index)):
+            behind = not self._only_spare(stage)
+            tasks = self._gates.behind(stage) if behind else stage.pending
             while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
                 node = self._choose(stage, tasks, now_ms, within_share=False)
                 if node == NONE:
@@ -131,7 +133,7 @@ class Launcher:
                 self._launch(stage, tasks.pop(), node)
                 enforcement.launched(stage)
                 launched = True
-            if not tasks and tasks is stage.behind:
+            if not tasks and behind:
                 self._gates.emptied(stage)
             elif not tasks:
                 self._waiting.remove(stage)
@@ -143,7 +145,7 @@ class Launcher:
 
     def _choose(self, stage: StageRun, pending: list[int], now_ms: int, *, within_share: bool = True) -> int:
         """The node for the last one of ``pending``, or NONE."""
-        slots, near, share = self._slots, stage.near, stage.job.share
+        slots, near, share = self._slots, stage.places.near, stage.job.terms.share
         if share is not None and within_share:
             node = slots.choose_within(share)
             if node != NONE:
@@ -154,14 +156,14 @@ class Launcher:
     def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
         """Slots for as many of the stage's tasks as there are, or for ``most`` of them, but for a gang's all.
         Returns whether the order is another now."""
-        slots, pending = self._slots, stage.pending
+        slots, pending, places = self._slots, stage.pending, stage.places
         if self._starts.active and not self._enforcement.planned(stage).may:
             return False
-        if stage.waiting and not slots.could_take(stage, slots.opened, now_ms):
+        if places.refused and not slots.could_take(stage, slots.opened, now_ms):
             return False
         if stage.spec.gang and not fits_whole(stage, slots):
             return False
-        near = stage.near
+        near = places.near
         while pending:
             node = self._choose(stage, pending, now_ms)
             if node == NONE:
@@ -169,7 +171,7 @@ class Launcher:
                     near.refused = True
                     if near.any_at_ms > now_ms:
                         self._wake(near.any_at_ms, stage)
-                stage.waiting = stage.local is not None
+                places.refused = places.local is not None
                 return False
             self._launch(stage, pending.pop(), node)
             if stage.spec.gang:

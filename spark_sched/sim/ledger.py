@@ -1,32 +1,25 @@
 """Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" step by step.
 
 The twin of ``schedcore.Ledger`` in the JVM bridge: the same operations, the same decisions, the same order of
-listener calls. This is its front: the books are in ``ledger_books``, the formulas of a stage and a job in
-``ledger_state``, the time between actions in ``ledger_pauses``. ``protocol/golden`` and
-``tests/contract/test_ledger_golden.py`` bind the two; change both or none.
+listener calls. This is its front: the books are in ``ledger_books``, the decisions on a freed slot in
+``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between actions in
+``ledger_pauses``. ``protocol/golden`` and its contract test bind the two; change both or none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from spark_sched.sim import ledger_demand
+from spark_sched.sim import ledger_decisions, ledger_demand
 from spark_sched.sim.barriers import Barriers
 from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
+from spark_sched.sim.ledger_decisions import Decision
 from spark_sched.sim.ledger_pauses import LedgerPauses
 from spark_sched.sim.ledger_state import LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched.sim.rule import Rule
 
 __all__ = ["UNBOUNDED", "Decision", "IdleLimits", "Ledger", "LedgerListener", "Rule"]
-
-
-class Decision(NamedTuple):
-    """What happened to a freed slot, and why, in words for people."""
-
-    keep: bool
-    reason: str
 
 
 class Ledger:
@@ -174,6 +167,7 @@ class Ledger:
         restartable: bool = True,
         vertex: str = "",
         successors: Sequence[tuple[str, int, bool]] = (),
+        next_at_most: int | None = None,
     ) -> None:
         """A stage's tasks are ready to be launched.
 
@@ -192,18 +186,44 @@ class Ledger:
             successors: of each stage that reads its output its name in the DAG, the slots that it needs, and
                 whether all of its other parents have started or ended. Without any, one stage that nothing
                 else leads to needs ``next_tasks``.
+            next_at_most: slots that the stage which follows needs at most, where something decides that while
+                this one runs.
         """
         j = self._jobs.get(job)
         if j is not None:
             self._pauses.end(j, now_ms)
             runs_again = restartable and not barrier
-            p = LedgerStage(stage, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task)
+            p = LedgerStage(
+                stage, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task, next_at_most
+            )
             self._stages[stage] = p
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors)
             j.overridden = 0  # From here on the stage's own tasks ask.
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
+
+    def next_learned(
+        self, stage: str, vertex: str, slots: int, ready: bool, now_ms: int, inputs: Sequence[str] = ()
+    ) -> None:
+        """What reads the output of an active stage became known while it runs, such as by the sizes of its
+        first outputs: its name, the slots that it needs, whether all of its other parents have started or
+        ended, and the keys of those that are known."""
+        p = self._stages.get(stage)
+        if p is not None:
+            ledger_demand.learned(p, vertex, slots, ready, inputs)
+            self._learned(p.job, now_ms)
+
+    def last_learned(self, stage: str, last: bool, now_ms: int) -> None:
+        """It became known whether the job ends with an active stage."""
+        p = self._stages.get(stage)
+        if p is not None:
+            p.last = last
+            self._learned(p.job, now_ms)
+
+    def _learned(self, j: LedgerJob, now_ms: int) -> None:
+        self._books.refresh_demand(j, now_ms)
+        self._books.pre_reserve_idle(j, now_ms)
 
     def stage_ended(self, stage: str, now_ms: int) -> None:
         """The stage ended, by its last task or otherwise; ending it twice is harmless."""
@@ -216,7 +236,7 @@ class Ledger:
         if j.stages:
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
-        elif p.last:
+        elif p.is_last():
             self._books.release_all_of(j, "released", now_ms)
         else:
             self._pauses.begin(j, p, now_ms)
@@ -297,12 +317,13 @@ class Ledger:
                 self.counters.copies_won += 1
         # 2. Keep them or let them go.
         if p.key not in self._stages:
-            decision = _after_stage(p, now_ms)
+            decision = ledger_decisions.after_stage(p, now_ms)
         elif success and not was_done:
             decision = self._on_completion(p, now_ms)
         else:
-            decision = _keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
-        wanted = self._slots_to_keep(a, success and not was_done, now_ms) if decision.keep else 0
+            decision = ledger_decisions.keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
+        completed = success and not was_done and p.key in self._stages
+        wanted = ledger_decisions.slots_to_keep(a, completed, now_ms) if decision.keep else 0
         kept = 0
         while kept < wanted and self._books.hold(j, p, a.executor, now_ms):
             kept += 1
@@ -311,7 +332,7 @@ class Ledger:
             self._books.offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
             if p.key in self._stages:  # and not the loser of a race with a copy
-                p.fell(now_ms)
+                self._books.barrier_fell(p, now_ms)
             self.stage_ended(p.key, now_ms)
         self._books.pre_reserve_idle(j, now_ms)
         return Decision(False, "executor gone") if decision.keep and not kept else decision
@@ -398,9 +419,18 @@ class Ledger:
         j = self._jobs.get(job)
         return 0 if j is None else j.held
 
-    def held_idle_ms(self, now_ms: int) -> int:
-        """Idle-held slot time so far, in slot-milliseconds."""
-        return self._books.held_idle_ms(now_ms)
+    def held_idle_ms(self, now_ms: int, job: str | None = None) -> int:
+        """Slot time that a job, or all that ever were, held idle so far; 0 where the job is unknown."""
+        if job is None:
+            return self._books.held_idle_ms(now_ms)
+        j = self._jobs.get(job)
+        return 0 if j is None else j.held_idle_ms + j.held * (now_ms - j.held_since_ms)
+
+    def predicted_idle_ms(self, job: str) -> int:
+        """What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is
+        unknown. Of all jobs that ever were the counters have the sum."""
+        j = self._jobs.get(job)
+        return 0 if j is None else j.predicted_idle_ms
 
     def idle_cost_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""
@@ -413,52 +443,8 @@ class Ledger:
         """Sentences about what must never be; empty when all is well."""
         return self._books.violations()
 
-    # ---- Algorithm 1 ----
-
     def _on_completion(self, p: LedgerStage, now_ms: int) -> Decision:
-        j = p.job
-        if not j.may_hold:
-            return Decision(False, "no isolation")
-        if p.last:  # lines 2-3
-            return Decision(False, "last stage")
-        self._books.refresh_demand(j, now_ms)
-        j.refresh_deadline(now_ms)
-        if ledger_demand.needed_after(p, now_ms) == 0:  # lines 9-11
-            return Decision(False, "fewer tasks next")
-        known = p.next_slots() is not None
-        return _room(j, now_ms, "next stage" if known else "next stage unknown")  # lines 6-8, 12-15
-
-    def _slots_to_keep(self, a: LedgerAttempt, completed: bool, now_ms: int) -> int:
-        """How many of an ended attempt's slots its job keeps, if it keeps any."""
-        if a.slots == 1:
-            return 1
-        p = a.stage
-        most = min(a.slots, p.job.demand - p.job.running - p.job.held)
-        # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
-        if completed and p.key in self._stages:
-            most = min(most, ledger_demand.needed_after(p, now_ms))
-        return most
-
-
-def _keep_unless_last(p: LedgerStage, why: str, now_ms: int) -> Decision:
-    if not p.job.may_hold:
-        return Decision(False, "no isolation")
-    if p.last:
-        return Decision(False, "last stage")
-    return _room(p.job, now_ms, why)
-
-
-def _after_stage(p: LedgerStage, now_ms: int) -> Decision:
-    """A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap
-    ends."""
-    if p.last or not p.job.may_hold:
-        return Decision(False, "stage over")
-    return _room(p.job, now_ms, "copy returned")
-
-
-def _room(j: LedgerJob, now_ms: int, why: str) -> Decision:
-    if j.deadline_ms <= now_ms:
-        return Decision(False, "deadline passed")
-    if j.running + j.held >= j.demand:
-        return Decision(False, "enough held")
-    return Decision(True, why)
+        if p.job.may_hold and not p.is_last():
+            self._books.refresh_demand(p.job, now_ms)
+            p.job.refresh_deadline(now_ms)
+        return ledger_decisions.on_completion(p, now_ms)

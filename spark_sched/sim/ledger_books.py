@@ -53,6 +53,13 @@ class LedgerBooks:
         """Idle-held slot time so far, in slot-milliseconds."""
         return self.counters.held_idle_slot_ms + self.held_now * (now_ms - self._held_since_ms)
 
+    def barrier_fell(self, p: LedgerStage, now_ms: int) -> None:
+        """All tasks of the stage are done."""
+        p.fell(now_ms)
+        predicted_ms = p.predicted_idle_ms()
+        p.job.predicted_idle_ms += predicted_ms
+        self.counters.predicted_idle_slot_ms += predicted_ms
+
     def new_executor(self, executor: str, slots: int) -> LedgerExecutor:
         self.pauses.capacity.add(slots)
         e = self.executors[executor] = LedgerExecutor(executor, slots)
@@ -93,7 +100,7 @@ class LedgerBooks:
         e = self.executors.get(executor)
         if e is None or e.draining or e.free <= e.held:
             return False
-        self._integrate(now_ms)
+        self._integrate(j, now_ms)
         self.pauses.changing(j, now_ms)
         e.held += 1
         e.held_by[j] = e.held_by.get(j, 0) + 1
@@ -107,7 +114,7 @@ class LedgerBooks:
         return True
 
     def unhold(self, e: LedgerExecutor, j: LedgerJob, reason: str, now_ms: int) -> None:
-        self._integrate(now_ms)
+        self._integrate(j, now_ms)
         self.pauses.changing(j, now_ms)
         left = e.held_by[j] - 1
         if left == 0:
@@ -122,7 +129,8 @@ class LedgerBooks:
         self.pauses.changed(j, -1, now_ms)
         self._listener.slot_freed(j.key, e.id, reason, now_ms)
 
-    def _integrate(self, now_ms: int) -> None:
+    def _integrate(self, j: LedgerJob, now_ms: int) -> None:
+        j.settle_held(now_ms)
         self.counters.held_idle_slot_ms += self.held_now * (now_ms - self._held_since_ms)
         self._held_since_ms = now_ms
 
@@ -206,7 +214,7 @@ class LedgerBooks:
 
     def _take_idle(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> bool:
         stages = j.stages.values()
-        p = next((p for p in stages if not p.last and p.past_threshold()), next(iter(stages), None))
+        p = next((p for p in stages if not p.is_last() and p.past_threshold()), next(iter(stages), None))
         if not self.hold(j, p, e.id, now_ms):
             return False
         # What was lost comes first; only slots beyond it count against n - m.

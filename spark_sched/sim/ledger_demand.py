@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
 
-__all__ = ["Edge", "Successor", "lacking", "needed_after", "refresh", "started", "stopped", "wanted"]
+__all__ = [
+    "Edge",
+    "Successor",
+    "lacking",
+    "learned",
+    "needed_after",
+    "refresh",
+    "started",
+    "stopped",
+    "wanted",
+]
 
 # What follows a stage of which the DAG does not tell what follows it.
 _UNNAMED = ">"
@@ -99,7 +109,7 @@ def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tupl
         # Whoever starts is taken for the stage that follows one of which nobody told what follows it.
         unnamed = (name for name, s in j.successors.items() if _is_unnamed(name) and not s.parents)
         j.successors.pop(next(unnamed, ""), None)
-    if not successors and not p.last:
+    if not successors:
         successors = ((_UNNAMED + p.key, 0, True),)
     for name, slots, ready in successors:
         s = j.successors.get(name)
@@ -120,8 +130,31 @@ def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
             s.handed[p.index] = p.slots
         if not s.parents:
             s.orphan_ms = now_ms
-            if not well:
+            if not well or (_is_unnamed(name) and p.is_last()):
                 del j.successors[name]
+
+
+def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequence[str]) -> None:
+    """What reads the stage's output and that of ``inputs``, as became known while it runs: no DAG names it
+    before it starts."""
+    j = p.job
+    name = _UNNAMED + vertex
+    for at, other in list(j.successors.items()):
+        if at != name and other.parents.pop(p.key, None) is not None and not other.parents:
+            del j.successors[at]
+    s = j.successors.setdefault(name, Successor())
+    s.ready, s.orphan_ms = ready, None
+    s.parents[p.key] = p
+    # What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
+    for at in (_UNNAMED + key for key in inputs):
+        if at != name and at in j.successors:
+            own = j.successors.pop(at)
+            s.parents.update(own.parents)
+            s.handed.update(own.handed)
+    for parent in s.parents.values():
+        parent.learned_next = slots
+    # What was taken for a larger n and goes again does not count against n - m.
+    p.pre_reserved = min(p.pre_reserved, max(0, slots - p.slots))
 
 
 def refresh(j: LedgerJob, now_ms: int) -> None:
@@ -167,15 +200,21 @@ def _edges(j: LedgerJob, now_ms: int) -> list[Edge]:
     for name, s in list(j.successors.items()):
         if s.orphan_ms is not None and s.orphan_ms + j.rule.gap_ms <= now_ms:
             del j.successors[name]  # nobody started it
-        elif s.ready:
+        elif s.ready and not _ends_at(name, s):
             parents = tuple(s.parents.values())
             if _is_unnamed(name) and parents:
-                n = parents[0].next_slots()
+                told = [n for p in parents if (n := p.next_slots()) is not None]
+                s.known = bool(told)
                 # With n unknown the paper expects m again.
-                s.slots, s.known = (parents[0].slots, False) if n is None else (n, True)
+                s.slots = max(told or [p.slots for p in parents])
             past = s.known and all(p.past_threshold() for p in parents)
             found.append(Edge(s.slots, parents, sum(s.handed.values()), past))
     return found
+
+
+def _ends_at(name: str, s: Successor) -> bool:
+    """Whether nothing follows the stages that nobody told what follows them."""
+    return _is_unnamed(name) and bool(s.parents) and all(p.is_last() for p in s.parents.values())
 
 
 def _is_unnamed(name: str) -> bool:
@@ -189,7 +228,7 @@ def _goes_on(j: LedgerJob) -> bool:
 
 def _rests(j: LedgerJob) -> list[tuple[int, bool, LedgerStage]]:
     """What a marked job's next action needs: by stage, its slots and whether that is known."""
-    return [(*p.rest(), p) for p in j.stages.values() if not p.last] if _goes_on(j) else []
+    return [(*p.rest(), p) for p in j.stages.values() if not p.is_last()] if _goes_on(j) else []
 
 
 def _left(p: LedgerStage) -> int:

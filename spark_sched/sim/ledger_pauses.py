@@ -26,7 +26,7 @@ class LedgerPauses:
         self._settle(j, now_ms)
         j.idle = True
         j.idle_since_ms = now_ms
-        j.after_action = after.dag_next_tasks is None
+        j.after_action = not after.followed
         self.held += j.held
         self.plan(j, now_ms)
 

@@ -23,6 +23,7 @@ __all__ = [
     "LedgerStage",
     "deadline_ms",
     "round_half_up",
+    "utilization",
 ]
 
 
@@ -40,6 +41,7 @@ class LedgerCounters:
     copies_won: int = 0
     copies_wasted_ms: int = 0
     held_idle_slot_ms: int = 0
+    predicted_idle_slot_ms: int = 0
 
 
 class LedgerExecutor:
@@ -78,6 +80,8 @@ class LedgerJob:
         "ended",
         "gaps",
         "held",
+        "held_idle_ms",
+        "held_since_ms",
         "idle",
         "idle_end_ms",
         "idle_since_ms",
@@ -87,6 +91,7 @@ class LedgerJob:
         "own_barriers",
         "peak_slots",
         "pool",
+        "predicted_idle_ms",
         "rule",
         "running",
         "stages",
@@ -98,6 +103,9 @@ class LedgerJob:
         self.marked = marked
         self.rule = rule
         self.held = 0
+        self.held_idle_ms = 0  # slot time until `held_since_ms`, since when it holds `held` slots
+        self.held_since_ms = 0
+        self.predicted_idle_ms = 0  # see `LedgerStage.predicted_idle_ms`
         self.running = 0  # slots of distinct tasks: a copy beside its original is not counted
         self.busy = 0  # slots of all its attempts
         self.pool: PoolUse | None = None
@@ -119,6 +127,11 @@ class LedgerJob:
         self.budget = IdleBudget(limits.job_share, limits.burst_ms)
         self.barriers = barriers  # of all jobs
         self.own_barriers = JobBarriers()
+
+    def settle_held(self, now_ms: int) -> None:
+        """To be called before the number of held slots changes."""
+        self.held_idle_ms += self.held * (now_ms - self.held_since_ms)
+        self.held_since_ms = now_ms
 
     @property
     def may_hold(self) -> bool:
@@ -151,8 +164,8 @@ class LedgerStage:
 
     __slots__ = (
         "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
-        "last_launch_ms", "open_tasks", "pre_reserved", "restartable", "scale_ms", "slots", "slots_per_task",
-        "sum_log_ms", "tasks", "timed",
+        "last_launch_ms", "learned_next", "next_at_most", "open_tasks", "pre_reserved",
+        "restartable", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks", "timed",
     )  # fmt: skip
 
     def __init__(
@@ -166,6 +179,7 @@ class LedgerStage:
         restartable: bool,
         start_ms: int,
         slots_per_task: int,
+        next_at_most: int | None,
     ) -> None:
         self.key = key
         self.job = job
@@ -174,6 +188,9 @@ class LedgerStage:
         self.slots_per_task = slots_per_task
         self.slots = tasks * slots_per_task
         self.dag_next_tasks = dag_next_tasks
+        self.next_at_most = next_at_most
+        # Slots of the stage that follows, as became known while this one runs.
+        self.learned_next: int | None = None
         self.last = last
         self.restartable = restartable
         self.done: set[int] = set()
@@ -214,9 +231,30 @@ class LedgerStage:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
 
     def next_slots(self) -> int | None:
-        """n: the slots that the stage which follows needs; None when nothing is known."""
+        """n: the slots that the stage which follows needs; None when nothing is known.
+
+        What this run tells goes before what earlier ones had, and a bound is taken for n where nothing else
+        tells.
+        """
+        if self.dag_next_tasks is not None:
+            return self.dag_next_tasks
+        if self.learned_next is not None:
+            return self.learned_next
         later = self._later()
-        return later[0] if self.dag_next_tasks is None and later else self.dag_next_tasks
+        told = (later[0] if later else None, self.next_at_most)
+        return min((n for n in told if n is not None), default=None)
+
+    @property
+    def followed(self) -> bool:
+        """Whether something that is not the driver's program decides what follows."""
+        told = (self.dag_next_tasks, self.next_at_most, self.learned_next)
+        return any(n is not None for n in told)
+
+    def is_last(self) -> bool:
+        """Whether the job ends with this stage, as its DAG says or as earlier runs did."""
+        if self.last:
+            return True
+        return self.index == len(self.job.rule.stage_tasks) - 1 and self._in_step() and not self.followed
 
     def rest(self) -> tuple[int, bool]:
         """Slots that a marked job's widest stage from here on needs, and whether that is known: the widest
@@ -229,10 +267,14 @@ class LedgerStage:
 
     def _later(self) -> list[int]:
         """Slots of the stages that followed this one in earlier runs; empty where this run is another."""
-        known = self.job.rule.stage_tasks
-        in_step = self.index < len(known) and known[self.index] == self.tasks
+        if not self._in_step():
+            return []
         # Earlier runs tell tasks: those that follow are taken to need what these need.
-        return [tasks * self.slots_per_task for tasks in known[self.index + 1 :]] if in_step else []
+        return [tasks * self.slots_per_task for tasks in self.job.rule.stage_tasks[self.index + 1 :]]
+
+    def _in_step(self) -> bool:
+        known = self.job.rule.stage_tasks
+        return self.index < len(known) and known[self.index] == self.tasks
 
     def stragglers(self, now_ms: int) -> list[LedgerAttempt]:
         """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
@@ -287,6 +329,25 @@ class LedgerStage:
         return self.last_launch_ms + (
             rule.max_hold_ms if hold_ms >= rule.max_hold_ms else round_half_up(hold_ms)
         )
+
+    def predicted_idle_ms(self) -> int:
+        """What holding its slots is expected to cost at most, in slot-ms (section IV-B3): the paper's bound
+        on the utilization takes every slot for held until the deadline. 0 where nothing is held at the
+        barrier.
+
+        The stage is over, so that its own task times give t_m and alpha.
+        """
+        rule = self.job.rule
+        if self.is_last() or not self.job.may_hold or not self.timed:
+            return 0
+        t_m = self.scale_ms
+        alpha = shape_from_sums(
+            self.timed, self.sum_log_ms - self.timed * math.log(t_m), rule.shape, rule.shape_weight
+        )
+        hold_ms = min(float(rule.max_hold_ms), deadline_ms(rule.isolation, t_m, alpha, self.tasks))
+        if hold_ms <= t_m:
+            return 0
+        return round_half_up(self.slots * hold_ms * (1.0 - utilization(t_m / hold_ms, alpha)))
 
     def _prior(self) -> Prior:
         return Prior(self.job.rule.shape, self.job.rule.shape_weight)
@@ -344,6 +405,11 @@ def deadline_ms(isolation: float, t_m_ms: float, alpha: float, n_tasks: int) -> 
         return math.inf
     # 1 - P^(1/N) by expm1, since P^(1/N) is within rounding of 1 for large N.
     return t_m_ms * math.pow(-math.expm1(math.log(isolation) / n_tasks), -1.0 / alpha)
+
+
+def utilization(t_m_share: float, alpha: float) -> float:
+    """Equation 3: the lower bound of the utilization of slots that are held for ``t_m / t_m_share``."""
+    return (alpha * t_m_share - math.pow(t_m_share, alpha)) / (alpha - 1.0)
 
 
 def round_half_up(value: float) -> int:

@@ -29,8 +29,9 @@ class Near:
 
     def __init__(self, spec: StageSpec, numbers: Mapping[str, int], now_ms: int) -> None:
         names = spec.near if spec.near_wait_ms else ()
-        sets = {nodes: frozenset(numbers[name] for name in nodes) for nodes in set(names)}
-        self._nodes = [sets[nodes] for nodes in names] or [frozenset()] * spec.tasks
+        # In the order of their numbers: a set of names has another order in every process.
+        known = {nodes: tuple(sorted(numbers[name] for name in nodes)) for nodes in set(names)}
+        self._nodes: list[tuple[int, ...]] = [known[nodes] for nodes in names] or [()] * spec.tasks
         self._seen = [numbers[name] for name in spec.seen_on]
         self._wait_ms = spec.near_wait_ms
         self.any_at_ms = now_ms + spec.near_wait_ms
@@ -38,7 +39,7 @@ class Near:
 
     def choose(self, stage: StageRun, pending: list[int], slots: Slots, now_ms: int) -> int:
         """The node for the one of ``pending`` that launches next, which is moved to its end; or NONE."""
-        tried: set[frozenset[int]] = set()
+        tried: set[tuple[int, ...]] = set()
         free_place = -1
         # As Spark, which asks per slot: a task that prefers its node goes before those that prefer none.
         for place in range(len(pending) - 1, -1, -1):

@@ -21,6 +21,7 @@ from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
 __all__ = [
     "ARRIVALS",
+    "EXPIRED",
     "GATES",
     "JOBS",
     "LAUNCHES",
@@ -35,19 +36,19 @@ __all__ = [
 ]
 
 # What changed since the last plan, as bits. JOBS: one came or ended. NODES: one joined or left. GATES: the
-# last pilot of a stage ended or was lost.
-ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES = 1, 2, 4, 8, 16, 32, 64, 128
+# last pilot of a stage ended or was lost. EXPIRED: a slot is no longer held, though no task did anything.
+ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES, EXPIRED = 1, 2, 4, 8, 16, 32, 64, 128, 256
 
 #: By what a policy's plans depend on. Arrivals: it is shown each job once, so that a plan costs the same
-#: however many jobs are there. Rounds: it also sees what was launched before the clock goes on; launches: it
-#: decides anew after every launch.
+#: however many jobs are there. Rounds: it also sees what was launched before the clock goes on, and which
+#: holds expired; launches: it decides anew after every launch.
 _MASKS = {
     ChangesWith.ARRIVALS: ARRIVALS,
     ChangesWith.JOBS: ARRIVALS | JOBS | NODES,
     ChangesWith.STAGES: ARRIVALS | JOBS | STAGES | NODES,
     ChangesWith.GATES: ARRIVALS | JOBS | STAGES | GATES | NODES,
     ChangesWith.TASKS: ARRIVALS | JOBS | STAGES | TASKS | NODES,
-    ChangesWith.ROUNDS: ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES,
+    ChangesWith.ROUNDS: ARRIVALS | JOBS | STAGES | TASKS | ROUNDS | NODES | EXPIRED,
     ChangesWith.LAUNCHES: ARRIVALS | JOBS | STAGES | TASKS | LAUNCHES | NODES,
 }
 
@@ -227,16 +228,17 @@ def put_in_force(
     """
     for entry in plan.jobs:
         job = jobs[entry.job]
-        job.share = None if entry.share is None else dict(entry.share)
+        terms = job.terms
+        terms.share = None if entry.share is None else dict(entry.share)
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
         wanted = (entry.priority, entry.reservation, entry.pool)
         if (job.rank, job.priority, job.queue) != (
             rank,
             entry.priority,
             entry.queue,
-        ) or job.planned != wanted:
+        ) or terms.planned != wanted:
             job.rank, job.priority, job.queue = rank, entry.priority, entry.queue
-            if job.planned != wanted:
-                job.planned = wanted
-                job.rule = planned_rule(job.own_rule, *wanted, enabled=enabled)
+            if terms.planned != wanted:
+                terms.planned = wanted
+                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled)
             yield job

@@ -107,13 +107,15 @@ class Plans:
             if entry.evict:
                 self._attempts.evict_job(job)
                 self._instant.changed = 0  # the plan knows
-            if entry.pilots != job.pilots:
-                job.pilots = entry.pilots
+            if entry.pilots != job.terms.pilots:
+                job.terms.pilots = entry.pilots
                 for stage in job.stages.values():
                     if entry.pilots is not None and entry.pilots.stage == stage.index:
                         self._gates.shut(stage, entry.pilots.tasks)
                     elif stage.pilots_first:
                         self._gates.open(stage)
+        for entry in sorted((each for each in plan.jobs if each.victims), key=lambda each: each.rank):
+            self._attempts.preempt(jobs[entry.job], entry.victims, self._jobs.active.values())
         self._jobs.new.clear()
         self._queues.put(plan.queue_weights, self._jobs.active.values())
         again_ms = plan.again_ms

@@ -14,7 +14,7 @@ from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
 from spark_sched.state import DurationSummary, JobView, RunningTask, StageView, marks_of
 
-__all__ = ["UNRANKED", "Attempt", "JobRun", "StageRun"]
+__all__ = ["UNRANKED", "Attempt", "JobRun", "StageEdges", "StageRun"]
 
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
@@ -43,94 +43,130 @@ class Attempt:
         """As the snapshot shows it; made once, when a policy first looks."""
         view = self.view
         if view is None:
-            view = self.view = RunningTask(self.task, self.index, names[self.node], self.start_ms, self.copy)
+            evictions = self.stage.reruns.evictions.get(self.index, 0)
+            view = self.view = RunningTask(
+                self.task, self.index, names[self.node], self.start_ms, self.copy, evictions
+            )
         return view
 
 
+class StageEdges:
+    """Where a stage stands in its job's DAG, as far as the scheduler knows when the stage starts.
+
+    Attributes:
+        part: number of its part in the order of submission.
+        next_tasks: tasks of all stages that read its output; None where that is unknown.
+        last: it is the last one of its job.
+        successors: the stages that read its output: name, tasks, whether they only wait for active stages.
+    """
+
+    __slots__ = ("last", "next_tasks", "part", "successors")
+
+    def __init__(
+        self, part: int, next_tasks: int | None, last: bool, successors: tuple[tuple[str, int, bool], ...]
+    ) -> None:
+        self.part = part
+        self.next_tasks = next_tasks
+        self.last = last
+        self.successors = successors
+
+
+class StagePlaces:
+    """Where the input of a stage is, how long its tasks wait to get there, and where they ran.
+
+    Attributes:
+        local: nodes that have its input; None: any node is as good.
+        local_racks: the racks of those.
+        rack_at_ms: from then on its tasks accept these racks.
+        any_at_ms: from then on they accept any node.
+        near: the same task by task; None: its tasks prefer no nodes of their own.
+        refused: no free slot would do so far; it looks again when one opens, or when it accepts more.
+        ran_on: nodes where its tasks ended, in that order; empty where nobody asks.
+    """
+
+    __slots__ = ("any_at_ms", "local", "local_racks", "near", "rack_at_ms", "ran_on", "refused")
+
+    def __init__(self, now_ms: int) -> None:
+        self.local: dict[int, None] | None = None
+        self.local_racks: frozenset[int] = frozenset()
+        self.rack_at_ms = now_ms
+        self.any_at_ms = now_ms
+        self.near: Near | None = None
+        self.refused = False
+        self.ran_on: dict[int, None] = {}
+
+
+class StageDurations:
+    """What the finished tasks of a stage took."""
+
+    __slots__ = ("finished", "min_ms", "sum_log_ms")
+
+    def __init__(self) -> None:
+        self.finished = 0
+        self.min_ms: int | None = None
+        self.sum_log_ms = 0.0
+
+    def add(self, duration_ms: int) -> None:
+        self.finished += 1
+        self.sum_log_ms += math.log(duration_ms)
+        if self.min_ms is None or duration_ms < self.min_ms:
+            self.min_ms = duration_ms
+
+    def summary(self) -> DurationSummary:
+        return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
+
+
+class StageReruns:
+    """Tasks of a stage that may run, or did run, more than once.
+
+    Attributes:
+        originals: running attempts that may get a copy, by index of the task; only while copies are possible.
+        lost: tasks of which an attempt was evicted or lost.
+        evictions: how often a task gave its slot to others, by index.
+    """
+
+    __slots__ = ("evictions", "lost", "originals")
+
+    def __init__(self) -> None:
+        self.originals: dict[int, Attempt] = {}
+        self.lost: set[int] = set()
+        self.evictions: dict[int, int] = {}
+
+
 class StageRun:
-    """One active stage: the tasks that wait, those that run, and what the finished ones took."""
+    """One active stage: the tasks that wait, those that run, and what is known of the stage."""
 
     __slots__ = (
-        "any_at_ms", "behind", "copied", "evicted", "finished", "gate", "index", "job", "key", "last",
-        "local", "local_racks", "min_ms", "near", "next_tasks", "originals", "part", "pending", "queued",
-        "rack_at_ms", "ran_on", "running", "sort_key", "spec", "start_ms", "successors", "sum_log_ms",
-        "view", "waiting",
+        "durations", "edges", "gate", "index", "job", "key", "pending", "places", "queued", "reruns",
+        "running", "sort_key", "spec", "start_ms", "view",
     )  # fmt: skip
 
     def __init__(
-        self,
-        job: JobRun,
-        index: int,
-        spec: StageSpec,
-        key: str,
-        start_ms: int,
-        next_tasks: int | None,
-        last: bool,
-        part: int,
+        self, job: JobRun, index: int, spec: StageSpec, key: str, start_ms: int, edges: StageEdges
     ) -> None:
         self.job = job
         self.index = index
         self.spec = spec
         self.key = key
         self.start_ms = start_ms
-        self.next_tasks = next_tasks
-        self.successors: tuple[tuple[str, int, bool], ...] = ()
-        self.last = last
-        self.part = part  # number of its part in the order of submission
+        self.edges = edges
+        self.places = StagePlaces(start_ms)
+        self.durations = StageDurations()
+        self.reruns = StageReruns()
         # From the end, so that the next task is a pop.
         self.pending: list[int] = list(range(spec.tasks - 1, -1, -1))
-        self.behind: list[int] = []  # tasks that wait behind a gate, from the end too
         self.gate: PilotGate | None = None  # once a plan named pilots
-        self.evicted: set[int] = set()  # tasks of which an attempt was lost
         self.running: dict[int, Attempt] = {}
-        self.originals: dict[int, Attempt] = {}  # only while copies are possible
-        self.copied: set[int] = set()
-        self.finished = 0
-        self.min_ms: int | None = None
-        self.sum_log_ms = 0.0
-        self.local: dict[int, None] | None = None
-        self.local_racks: frozenset[int] = frozenset()
-        self.rack_at_ms = start_ms
-        self.any_at_ms = start_ms
-        self.near: Near | None = None
-        self.waiting = False
         self.queued = False
-        self.ran_on: dict[int, None] = {}
         self.sort_key: SortKey = (0, 0, 0, 0, 0)
         self.view: StageView | None = None
 
     def refresh_key(self) -> None:
         job = self.job
         queue = -1 if job.queue is None else job.queue
-        self.sort_key = (-job.priority, queue, job.rank, self.part, self.index)
-
-    def add_duration(self, duration_ms: int) -> None:
-        self.finished += 1
-        self.sum_log_ms += math.log(duration_ms)
-        if self.min_ms is None or duration_ms < self.min_ms:
-            self.min_ms = duration_ms
+        self.sort_key = (-job.priority, queue, job.rank, self.edges.part, self.index)
 
     # ---- as enforcement sees it ----
-
-    @property
-    def job_key(self) -> str:
-        return self.job.key
-
-    @property
-    def job_priority(self) -> int:
-        return self.job.priority
-
-    @property
-    def job_arrival(self) -> int:
-        return self.job.arrival
-
-    @property
-    def job_rank(self) -> int:
-        return self.job.rank
-
-    @property
-    def job_queue(self) -> int:
-        return -1 if self.job.queue is None else self.job.queue
 
     @property
     def pilots_first(self) -> bool:
@@ -158,9 +194,6 @@ class StageRun:
     def restartable(self) -> bool:
         return self.spec.restartable and self.job.spec.copies
 
-    def durations(self) -> DurationSummary:
-        return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
-
     def stage_view(self, names: Sequence[str]) -> StageView:
         if self.view is None:
             self.view = StageView(
@@ -168,72 +201,66 @@ class StageRun:
                 name=self.spec.name,
                 index=self.index,
                 tasks=self.spec.tasks,
-                next_tasks=self.next_tasks,
-                last=self.last,
+                next_tasks=self.edges.next_tasks,
+                last=self.edges.last,
                 barrier=self.spec.gang,
                 started_ms=self.start_ms,
-                finished=self.finished,
-                durations=self.durations(),
+                finished=self.durations.finished,
+                durations=self.durations.summary(),
                 running=tuple([attempt.running_task(names) for attempt in self.running.values()]),
                 restartable=self.restartable,
             )
         return self.view
 
 
-class JobRun:
-    """One active job with the rules in force for it and its sums so far."""
+class JobTerms:
+    """What holds for a job beside its place in the order: its own rule, and what the plan in force says.
+
+    Attributes:
+        own_rule: of its reservations, by its marks and the configuration.
+        planned: what the plan lays over that: priority, reservation, pool; None: no plan knows the job.
+        pilots: tasks of one of its stages that run before the others.
+        share: slots that it may still take, by partition; None: any.
+    """
+
+    __slots__ = ("own_rule", "pilots", "planned", "share")
+
+    def __init__(self, own_rule: Rule) -> None:
+        self.own_rule = own_rule
+        self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
+        self.pilots: PilotSet | None = None
+        self.share: dict[int, int] | None = None
+
+
+class JobProgress:
+    """How far a job is through the DAG of its stages.
+
+    Attributes:
+        parts: number, in the order of submission, of each part that has begun.
+        stages_left: stages that have not ended.
+        parents_left: for each stage how many of its parents have not ended.
+        outputs: nodes with the output of stages that ended; only where distance matters.
+    """
+
+    __slots__ = ("outputs", "parents_left", "parts", "stages_left")
+
+    def __init__(self, stages: Sequence[StageSpec]) -> None:
+        self.parts: dict[int, int] = {}
+        self.stages_left = len(stages)
+        self.parents_left = [len(set(stage.parents)) for stage in stages]
+        self.outputs: dict[int, dict[int, None]] = {}
+
+
+class JobSums:
+    """A job's sums so far, as its row of the results shows them; -1 as first launch: none yet."""
 
     __slots__ = (
-        "arrival",
-        "copies",
-        "copies_won",
-        "evictions",
-        "first_launch_ms",
-        "held",
-        "key",
-        "nonlocal_tasks",
-        "outputs",
-        "own_rule",
-        "parents_left",
-        "parts",
-        "pilots",
-        "planned",
-        "priority",
-        "queue",
-        "rank",
-        "rule",
-        "running_slots",
-        "share",
-        "spec",
-        "stages",
-        "stages_left",
-        "start_ms",
-        "starts",
-        "view",
-        "wasted_ms",
+        "copies", "copies_won", "evictions", "first_launch_ms", "held_idle_ms", "nonlocal_tasks",
+        "predicted_idle_ms", "starts", "wasted_ms",
         "work_ms",
     )  # fmt: skip
 
-    def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
-        self.spec = spec
-        self.key = spec.key
-        self.arrival = arrival
-        self.own_rule = own_rule
-        self.rule = own_rule
-        self.priority = own_rule.priority
-        self.rank = UNRANKED
-        self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
-        self.pilots: PilotSet | None = None
-        self.queue: int | None = None
-        self.share: dict[int, int] | None = None  # slots that it may still take, by partition
-        self.start_ms = now_ms
-        self.parts: dict[int, int] = {}
-        self.stages: dict[str, StageRun] = {}
-        self.stages_left = len(spec.stages)
-        self.parents_left = [len(set(stage.parents)) for stage in spec.stages]
-        self.held: dict[str, int] = {}
-        self.outputs: dict[int, dict[int, None]] = {}  # nodes with the output of stages that ended
-        self.running_slots = 0
+    def __init__(self) -> None:
         self.first_launch_ms = -1
         self.starts = 0
         self.copies = 0
@@ -242,6 +269,33 @@ class JobRun:
         self.nonlocal_tasks = 0
         self.work_ms = 0
         self.wasted_ms = 0
+        self.held_idle_ms = 0  # as of its end
+        self.predicted_idle_ms = 0
+
+
+class JobRun:
+    """One active job: its place in the order, what holds for it, its stages and its slots."""
+
+    __slots__ = (
+        "arrival", "held", "key", "priority", "progress", "queue", "rank", "rule", "running_slots", "spec",
+        "stages", "start_ms", "sums", "terms", "view",
+    )  # fmt: skip
+
+    def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
+        self.spec = spec
+        self.key = spec.key
+        self.arrival = arrival
+        self.start_ms = now_ms
+        self.terms = JobTerms(own_rule)
+        self.rule = own_rule  # in force
+        self.priority = own_rule.priority
+        self.rank = UNRANKED
+        self.queue: int | None = None
+        self.progress = JobProgress(spec.stages)
+        self.sums = JobSums()
+        self.stages: dict[str, StageRun] = {}
+        self.held: dict[str, int] = {}
+        self.running_slots = 0
         self.view: JobView | None = None
 
     def job_view(self, names: Sequence[str]) -> JobView:

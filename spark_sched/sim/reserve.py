@@ -80,8 +80,15 @@ class Reservations:
 
     def job_ended(self, job: JobRun, now_ms: int) -> None:
         if self._ledger is not None and job.key in self._known:
+            self.settle(job, now_ms)
             self._ledger.job_ended(job.key, now_ms)
             self._known.discard(job.key)
+
+    def settle(self, job: JobRun, now_ms: int) -> None:
+        """Note what the job's holds have cost so far."""
+        if self._ledger is not None and job.key in self._known:
+            job.sums.held_idle_ms = self._ledger.held_idle_ms(now_ms, job.key)
+            job.sums.predicted_idle_ms = self._ledger.predicted_idle_ms(job.key)
 
     def launched(self, attempt: Attempt, now_ms: int) -> None:
         ledger = self._ledger
@@ -112,9 +119,11 @@ class Reservations:
 
     # ---- what the engine asks ----
 
-    def expire(self, now_ms: int) -> None:
-        if self._ledger is not None and self._ledger.held_slots:
-            self._ledger.expire(now_ms)
+    def expire(self, now_ms: int) -> bool:
+        """Free what has expired. Returns whether anything had."""
+        if self._ledger is None or not self._ledger.held_slots:
+            return False
+        return self._ledger.expire(now_ms)
 
     def next_wake_ms(self, now_ms: int) -> int | None:
         return self._ledger.next_wake_ms(now_ms) if self._ledger is not None else None
@@ -144,6 +153,7 @@ class Reservations:
             "holds_overridden": c.holds_overridden,
             "prereserved_total": c.pre_reserved,
             "held_idle_slot_ms": ledger.held_idle_ms(now_ms),
+            "predicted_idle_slot_ms": c.predicted_idle_slot_ms,
             "copies_launched": c.copies_launched,
             "copies_won": c.copies_won,
             "copies_wasted_ms": c.copies_wasted_ms,
@@ -199,11 +209,11 @@ class Reservations:
             stage.key,
             stage.index,
             stage.spec.tasks,
-            stage.next_tasks,
-            stage.last,
+            stage.edges.next_tasks,
+            stage.edges.last,
             stage.spec.gang,
             now_ms,
             restartable=stage.restartable,
             vertex=str(stage.index),
-            successors=stage.successors,
+            successors=stage.edges.successors,
         )

@@ -16,6 +16,7 @@ _TEXT = ("job", "name", "user", "class")
 _JOB_NUMBERS = (
     "number", "priority", "submit_ms", "first_launch_ms", "end_ms", "deadline_ms", "stages", "tasks",
     "work_ms", "attempts", "copies", "copies_won", "evictions", "nonlocal_tasks", "wasted_ms",
+    "held_idle_ms", "predicted_idle_ms",
 )  # fmt: skip
 _TASK_NUMBERS = ("job", "stage", "task", "attempt", "node", "start_ms", "end_ms", "outcome", "copy")
 _OUTCOMES = ("success", "killed", "evicted", "lost")
@@ -27,7 +28,8 @@ class Result:
 
     Attributes:
         jobs: columns by name, one entry per submitted job in the order of their ends; those that did not end
-            come last and have null in ``end_ms`` and ``jct_ms``.
+            come last and have null in ``end_ms`` and ``jct_ms``. ``held_idle_ms`` is slot time that the job
+            held idle, ``predicted_idle_ms`` what equation 4 expected of that at most.
         tasks: columns by name, one entry per ended attempt; empty where they were not kept. ``job`` is the
             job's ``number``, ``node`` an entry of ``nodes``.
         totals: sums over the run: the clock at its end, plans, holds and copies, energy.
@@ -83,25 +85,27 @@ class Recorder:
         self._add(job, -1)
 
     def _add(self, job: JobRun, end_ms: int) -> None:
-        s = job.spec
+        s, sums = job.spec, job.sums
         for name, text in zip(_TEXT, (s.key, s.name or None, s.user, s.job_class), strict=True):
             self._text[name].append(text)
         values = (
             job.arrival,
             s.priority,
             s.submit_ms,
-            job.first_launch_ms,
+            sums.first_launch_ms,
             end_ms,
             -1 if s.deadline_ms is None else s.deadline_ms,
             len(s.stages),
             sum(stage.tasks for stage in s.stages),
-            job.work_ms,
-            job.starts,
-            job.copies,
-            job.copies_won,
-            job.evictions,
-            job.nonlocal_tasks,
-            job.wasted_ms,
+            sums.work_ms,
+            sums.starts,
+            sums.copies,
+            sums.copies_won,
+            sums.evictions,
+            sums.nonlocal_tasks,
+            sums.wasted_ms,
+            sums.held_idle_ms,
+            sums.predicted_idle_ms,
         )
         for name, value in zip(_JOB_NUMBERS, values, strict=True):
             self._numbers[name].append(value)

@@ -18,6 +18,8 @@ DeadlineRule = Literal["calibrated", "pareto", "fixed"]
 class Rule:
     """Rule of one job, as ``schedcore.Rule``: defaults, overlaid by the job's marks, then by the newest plan.
 
+    It is flat, as that one and the rules of the golden files are: marks and plans replace single figures.
+
     Attributes:
         priority: higher wins; a reservation refuses tasks of lower and of equal priority.
         isolation: P in [0, 1], the probability that a stage ends before its reservations expire; 0 holds

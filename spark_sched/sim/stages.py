@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.near import Near
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.records import JobRun, StageRun
+from spark_sched.sim.records import JobRun, StageEdges, StageRun
 
 __all__ = ["fits_whole", "new_stage"]
 
@@ -21,20 +21,20 @@ def new_stage(
     spec = job.spec.stages[index]
     successors = _successors(job, index) if job.spec.dag_known else ()
     next_tasks = sum(tasks for _, tasks, _ in successors) if successors else None
-    last = job.spec.dag_known and job.stages_left == 1 and job.spec.end_known
-    stage = StageRun(job, index, spec, key, now_ms, next_tasks, last, part)
-    stage.successors = successors
+    last = job.spec.dag_known and job.progress.stages_left == 1 and job.spec.end_known
+    stage = StageRun(job, index, spec, key, now_ms, StageEdges(part, next_tasks, last, successors))
+    places = stage.places
     if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:
-        stage.near = Near(spec, slots.number, now_ms)
+        places.near = Near(spec, slots.number, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:
-        stage.local = {}
+        places.local = {}
         for parent in spec.parents:
-            stage.local.update(job.outputs[parent])
-        stage.local_racks = frozenset(slots.racks[node] for node in stage.local) - {-1}
+            places.local.update(job.progress.outputs[parent])
+        places.local_racks = frozenset(slots.racks[node] for node in places.local) - {-1}
         if not spec.gang:
-            stage.rack_at_ms = now_ms + locality.wait_ms
-            stage.any_at_ms = stage.rack_at_ms + (locality.wait_ms if stage.local_racks else 0)
+            places.rack_at_ms = now_ms + locality.wait_ms
+            places.any_at_ms = places.rack_at_ms + (locality.wait_ms if places.local_racks else 0)
     return stage
 
 
@@ -45,7 +45,7 @@ def _successors(job: JobRun, index: int) -> tuple[tuple[str, int, bool], ...]:
     found = []
     for number, child in enumerate(job.spec.stages):
         if index in child.parents and child.part == job.spec.stages[index].part:
-            ready = job.parents_left[number] == len(active.intersection(child.parents))
+            ready = job.progress.parents_left[number] == len(active.intersection(child.parents))
             found.append((str(number), child.tasks, ready))
     return tuple(found)
 
@@ -53,7 +53,7 @@ def _successors(job: JobRun, index: int) -> tuple[tuple[str, int, bool], ...]:
 def fits_whole(stage: StageRun, slots: Slots) -> bool:
     """Whether a gang's tasks can all start now: on open and own held slots, or on open ones within the share
     that the plan gives its job; it takes nobody else's holds."""
-    share = stage.job.share
+    share = stage.job.terms.share
     if share is not None:
         open_ = sum(min(count, slots.open_on(partition)) for partition, count in share.items())
         return open_ >= len(stage.pending)

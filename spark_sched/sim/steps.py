@@ -26,6 +26,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "rule_changed": ("job", "rule", "now_ms"),
     "job_ended": ("job", "now_ms"),
     "stage_started": ("job", "stage", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),
+    "next_learned": ("stage", "vertex", "slots", "ready", "now_ms"),
+    "last_learned": ("stage", "last", "now_ms"),
     "stage_ended": ("stage", "now_ms"),
     "may_launch": ("job", "executor", "already_taken"),
     "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),
@@ -41,8 +43,9 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "stage_started": ("slots_per_task", "restartable", "vertex", "successors"),
+    "stage_started": ("slots_per_task", "restartable", "vertex", "successors", "next_at_most"),
     "may_launch": ("slots",),
+    "next_learned": ("inputs",),
 }
 
 

@@ -104,8 +104,8 @@ class Story:
                     name=stage.spec.name,
                     index=stage.index,
                     tasks=stage.spec.tasks,
-                    next_tasks=stage.next_tasks,
-                    last=stage.last,
+                    next_tasks=stage.edges.next_tasks,
+                    last=stage.edges.last,
                     barrier=stage.spec.gang,
                     restartable=stage.restartable,
                 )
@@ -126,7 +126,7 @@ class Story:
                     tasks=stage.spec.tasks,
                     completed=True,
                     ended_ms=now_ms,
-                    durations=stage.durations(),
+                    durations=stage.durations.summary(),
                 )
             )
 
@@ -134,9 +134,14 @@ class Story:
         """The caller has raised ``version``: it does so for every attempt and calls only for a listener."""
         if self.listener is not None:
             stage = a.stage
-            self.listener(TaskLaunched(now_ms, stage.job.key, stage.key, a.task, a.index, executor, a.copy))
+            evictions = stage.reruns.evictions.get(a.index, 0)
+            self.listener(
+                TaskLaunched(now_ms, stage.job.key, stage.key, a.task, a.index, executor, a.copy, evictions)
+            )
 
-    def ended(self, a: Attempt, outcome: str, now_ms: int, executor: str) -> None:
+    def ended(
+        self, a: Attempt, outcome: str, now_ms: int, executor: str, beneficiary: str | None = None
+    ) -> None:
         """As `launched`."""
         if self.listener is not None:
             stage = a.stage
@@ -151,5 +156,6 @@ class Story:
                     duration_ms=now_ms - a.start_ms,
                     outcome=_OUTCOMES[outcome],
                     copy=a.copy,
+                    evicted_for=beneficiary,
                 )
             )

@@ -65,6 +65,8 @@ class StageSpec:
 class JobSpec:
     """One job: when it comes, whose it is, what it asks for, and its stages.
 
+    It is flat, since users write it by hand; all fields but the first three have a default.
+
     Attributes:
         key: unique in the workload.
         deadline_ms: when it must have ended (a time, not a span); None for a best-effort job.

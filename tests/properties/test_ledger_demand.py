@@ -9,9 +9,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_walk import rules
 
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.ledger_demand import lacking
+from spark_sched.sim.steps import StepRunner
 
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
 
@@ -96,6 +98,39 @@ def test_where_parents_hand_over_enough_background_changes_nothing(rng: random.R
     # Each of its tasks is longer than any of the job's, so that a lost slot would be missed.
     background = JobSpec("background", 0, (StageSpec([3_000] * 60),))
     assert _end_ms(job, background) == _end_ms(job)
+
+
+@given(rng=st.randoms(use_true_random=False))
+def test_all_inputs_of_a_reader_share_its_need_whichever_end_before_it_is_known(rng: random.Random) -> None:
+    tasks = [rng.randint(1, 4) for _ in range(rng.randint(1, 4))]
+    done = [rng.randint(0, m) for m in tasks]
+    done[-1] = min(done[-1], tasks[-1] - 1)
+    need = rng.randint(1, 8)
+    runner = StepRunner(rules())
+    runner.run({"op": "executor_added", "executor": "e", "slots": 40})
+    runner.run({"op": "job_started", "job": "j", "marked": False, "rule": "no_copies"})
+    started = {
+        "op": "stage_started", "job": "j", "next_tasks": None, "next_at_most": need, "last": False,
+        "barrier": False, "now_ms": 0,
+    }  # fmt: skip
+    launched = {"op": "task_launched", "executor": "e", "copy": False, "now_ms": 0}
+    for number, m in enumerate(tasks):
+        runner.run({**started, "stage": f"{number}.0", "index": number, "tasks": m})
+        for index in range(m):
+            task = 10 * number + index
+            runner.run({**launched, "task": task, "stage": f"{number}.0", "index": index})
+    for number, (m, ended) in enumerate(zip(tasks, done, strict=True)):
+        for index in range(ended):
+            runner.run({"op": "task_ended", "task": 10 * number + index, "success": True, "now_ms": 1_000})
+        if ended == m:
+            runner.run({"op": "stage_ended", "stage": f"{number}.0", "now_ms": 1_000})
+    active = [number for number, (m, ended) in enumerate(zip(tasks, done, strict=True)) if ended < m]
+    runner.run({
+        "op": "next_learned", "stage": f"{rng.choice(active)}.0", "vertex": "q", "slots": need, "ready": True,
+        "inputs": [f"{number}.0" for number in range(len(tasks))], "now_ms": 1_100,
+    })  # fmt: skip
+    left = sum(tasks) - sum(done)
+    assert min(need, sum(tasks)) - left <= runner.ledger.held_slots <= max(0, need - left)
 
 
 def test_a_stage_that_grows_reserves_the_same_beside_an_independent_branch() -> None:

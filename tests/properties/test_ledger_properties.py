@@ -77,6 +77,21 @@ def test_the_idle_held_time_is_the_sum_over_the_holds(rng: random.Random, action
 
 
 @given(rng=SOURCES, actions=ACTIONS)
+def test_the_idle_held_time_of_all_jobs_is_the_sum_over_the_jobs(rng: random.Random, actions: int) -> None:
+    walk = _walk(rng, actions)
+    # Plays the walk again to see what each job had when it ended.
+    runner = StepRunner(rules())
+    ledger = runner.ledger
+    ended_ms = 0
+    for step in walk.steps:
+        if step["op"] == "job_ended":
+            ended_ms += ledger.held_idle_ms(step["now_ms"], step["job"])
+        runner.run(step)
+    by_job = [ledger.held_idle_ms(walk.now_ms, job) for job in walk.jobs]
+    assert ended_ms + sum(by_job) == ledger.held_idle_ms(walk.now_ms)
+
+
+@given(rng=SOURCES, actions=ACTIONS)
 def test_holds_and_their_ends_balance_for_every_reason(rng: random.Random, actions: int) -> None:
     walk = _walk(rng, actions)
     walk.end()
@@ -160,6 +175,8 @@ ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
     "task": st.integers(0, 5),
     "copy": st.booleans(),
     "success": st.booleans(),
+    "vertex": KEYS,
+    "ready": st.booleans(),
 }
 
 

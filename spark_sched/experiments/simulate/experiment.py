@@ -6,7 +6,6 @@ pairs. ``docs/explanation/simulator.md`` lists the keys.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,18 +13,13 @@ from pathlib import Path
 
 from spark_sched.config import POLICY_PREFIX, validate
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.experiments.simulate.workloads import Part, read_part
 from spark_sched.policies import Policy, PolicySettings, available, check_options, create
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
 from spark_sched.sim.workload import JobSpec
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 __all__ = ["Experiment", "SimulatedArm", "read_experiment"]
 
@@ -102,13 +96,7 @@ def read_experiment(path: Path) -> Experiment:
             f"{path} is a folder but must be an experiment's TOML file: `spark-sched whatif` replays a "
             "log, `spark-sched trace stats` reads a trace, and an experiment's workload may name either"
         )
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
-    top = Fields(str(path), "", raw)
+    top = parse_toml(read_text(path), str(path))
     seeds = top.get("seeds", list, [0], "a list of whole numbers, such as [1, 2, 3]")
     if not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise top.wrong("seeds", seeds, "a list of whole numbers from 0, such as [1, 2, 3]")

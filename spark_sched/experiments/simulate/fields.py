@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.units import TIME_EXAMPLES, parse_time_ms
 
-__all__ = ["Fields"]
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+__all__ = ["Fields", "parse_toml", "read_text"]
 
 T = TypeVar("T")
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises BadInputError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
+
+
+def parse_toml(text: str, name: str) -> Fields:
+    """The top table of a TOML text from the file ``name``. Raises BadInputError if it is not TOML."""
+    try:
+        return Fields(name, "", tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInputError(f"{name} is not a TOML file ({error}): fix that line") from None
 
 
 class Fields:

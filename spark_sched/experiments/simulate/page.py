@@ -35,6 +35,8 @@ _COLUMNS = (
     ("evictions", "evictions"),
     ("nonlocal_tasks", "tasks away from input"),
     ("wasted_slot_s", "wasted slot-s"),
+    ("held_idle_slot_s", "held idle slot-s"),
+    ("predicted_idle_slot_s", "held idle slot-s by equation 4, at most"),
 )
 
 

@@ -48,6 +48,8 @@ def _row(name: str, jobs: Mapping[str, Sequence[Any]], members: Iterable[int]) -
         "evictions": sum(jobs["evictions"][i] for i in rows),
         "nonlocal_tasks": sum(jobs["nonlocal_tasks"][i] for i in rows),
         "wasted_slot_s": sum(jobs["wasted_ms"][i] for i in rows) / 1000.0,
+        "held_idle_slot_s": sum(jobs["held_idle_ms"][i] for i in rows) / 1000.0,
+        "predicted_idle_slot_s": sum(jobs["predicted_idle_ms"][i] for i in rows) / 1000.0,
     }
 
 

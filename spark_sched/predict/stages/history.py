@@ -49,7 +49,7 @@ class _Active:
     name: str
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
     ended: dict[int, StageRun | None] = field(default_factory=dict)  # None: its last attempt did not complete
-    running: dict[str, bool] = field(default_factory=dict)  # by key: does the DAG know what follows?
+    running: dict[str, bool] = field(default_factory=dict)  # by key: does Spark itself start what follows?
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
 
@@ -58,7 +58,7 @@ class _Active:
             # 0 stands for no pause at all.
             self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
         self.paused_ms = None
-        self.running[event.stage] = event.next_tasks is not None
+        self.running[event.stage] = event.next_tasks is not None or event.next_at_most is not None
         if event.index < MAX_STAGES:
             # A retry runs only the tasks whose results were lost: the first attempt tells the width.
             self.started.setdefault(event.index, event.tasks)

@@ -5,33 +5,40 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 from spark_sched.errors import BadInputError
-from spark_sched.sim.priority.servers import Server
+from spark_sched.sim.priority.servers import Server, ServerMemory
+from spark_sched.sim.priority.states import TaskStates
 
 __all__ = ["Memory"]
 
 _ROUNDING = 1e-12
 
 
-class _Owner(Protocol):
-    attempt: list[int]
-    priority: list[int]
-    server_of: list[int]
-    servers: list[Server]
-
-    def evict_for_memory(self, task: int) -> None: ...
-
-
 class Memory:
     """A task starts whatever memory is left. If that is less than its average, it needs the rest at a random
-    point of its least execution time, on the fastest core; then it gets it, or somebody is evicted."""
+    point of its least execution time, on the fastest core; then it gets it, or somebody is evicted.
 
-    def __init__(self, owner: _Owner, largest_core: float, policy: str, rng: random.Random) -> None:
+    Args:
+        policy: who is evicted, ``LSF`` or ``LPF``.
+        evict: evicts a task for memory.
+    """
+
+    def __init__(
+        self,
+        tasks: TaskStates,
+        servers: Sequence[Server],
+        largest_core: float,
+        policy: str,
+        rng: random.Random,
+        evict: Callable[[int], None],
+    ) -> None:
         if policy not in ("LSF", "LPF"):
             raise BadInputError(f"memory_eviction is {policy!r} but must be LSF or LPF")
-        self._owner = owner
+        self._tasks = tasks
+        self._servers = servers
+        self._evict = evict
         self._largest_core = largest_core
         self._by_priority = policy == "LPF"
         self._rng = rng
@@ -39,22 +46,23 @@ class Memory:
 
     def allocate(self, server: Server, task: int, need: float, demand: float) -> None:
         """A task starts. Its server's wake-up is over before its checkpoint comes."""
-        missing = 0.0
-        if server.has_memory:
-            missing = max(0.0, need - max(0.0, server.memory - server.used))
-        server.tasks[task] = need - missing
-        server.used += need - missing
+        missing, memory = 0.0, server.memory
+        if memory.size > 0.0:
+            missing = max(0.0, need - max(0.0, memory.size - memory.used))
+        memory.tasks[task] = need - missing
+        memory.used += need - missing
         if missing > _ROUNDING:
-            server.short[task] = missing
+            memory.short[task] = missing
             after_s = self._rng.random() * demand / self._largest_core
             at_s = max(server.last_s, server.wake_s) + math.ceil(after_s)
-            heapq.heappush(self._checkpoints, (at_s, task, self._owner.attempt[task]))
+            heapq.heappush(self._checkpoints, (at_s, task, self._tasks.attempt[task]))
 
     def release(self, server: Server, task: int) -> None:
         """A task's attempt ended."""
-        server.used = max(0.0, server.used - server.tasks.pop(task)) if len(server.tasks) > 1 else 0.0
-        server.tasks.pop(task, None)
-        server.short.pop(task, None)
+        memory = server.memory
+        memory.used = max(0.0, memory.used - memory.tasks.pop(task)) if len(memory.tasks) > 1 else 0.0
+        memory.tasks.pop(task, None)
+        memory.short.pop(task, None)
 
     def next_s(self) -> float:
         """The second of the next checkpoint."""
@@ -62,25 +70,26 @@ class Memory:
 
     def check(self, now_s: int) -> None:
         """The checkpoints of this second."""
-        owner, checkpoints = self._owner, self._checkpoints
+        tasks, checkpoints = self._tasks, self._checkpoints
         while checkpoints and checkpoints[0][0] <= now_s:
             _, task, attempt = heapq.heappop(checkpoints)
-            while owner.attempt[task] == attempt:
-                server = owner.servers[owner.server_of[task]]
-                missing = server.short[task]
-                if server.memory - server.used < missing - _ROUNDING:
-                    owner.evict_for_memory(self._victim(server))
+            while tasks.attempt[task] == attempt:
+                server = self._servers[tasks.server_of[task]]
+                memory = server.memory
+                missing = memory.short[task]
+                if memory.size - memory.used < missing - _ROUNDING:
+                    self._evict(self._victim(memory))
                     continue
                 server.advance(now_s)
-                del server.short[task]
-                server.tasks[task] += missing
-                server.used += missing
+                del memory.short[task]
+                memory.tasks[task] += missing
+                memory.used += missing
                 break
 
-    def _victim(self, server: Server) -> int:
+    def _victim(self, memory: ServerMemory) -> int:
         if not self._by_priority:
-            return next(reversed(server.short))  # LSF: the last started whose need is not met
+            return next(reversed(memory.short))  # LSF: the last started whose need is not met
         # LPF: the lowest priority; tasks stand in the order of their starts, the latest goes.
-        priority = self._owner.priority
-        lowest = min(priority[task] for task in server.tasks)
-        return next(task for task in reversed(server.tasks) if priority[task] == lowest)
+        priority = self._tasks.priority
+        lowest = min(priority[task] for task in memory.tasks)
+        return next(task for task in reversed(memory.tasks) if priority[task] == lowest)

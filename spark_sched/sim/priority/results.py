@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from spark_sched.sim.priority.workload import TaskTable
 
-__all__ = ["WEIGHT_OFFSET", "PriorityResult"]
+__all__ = ["WEIGHT_OFFSET", "Observations", "PriorityResult"]
 
 #: Equation 6.5, w = K + a: the thesis says a > 2 and no more.
 WEIGHT_OFFSET = 3.0
+
+
+@dataclass(slots=True)
+class Observations:
+    """What a run notes as it goes on; as in `PriorityResult`."""
+
+    energy_j: float = 0.0
+    samples: list[tuple[int, int, int, int, float, float]] = field(default_factory=list)
+    states: list[tuple[int, int, bool]] = field(default_factory=list)
+    refused: int = 0
 
 
 @dataclass(frozen=True)

@@ -82,13 +82,32 @@ def with_levels(types: Sequence[ServerType]) -> tuple[ServerType, ...]:
     return tuple(replace(kind, level=shares.index(kind.cpu / kind.slots)) for kind in types)
 
 
+class ServerMemory:
+    """Memory of one server.
+
+    Attributes:
+        size: 0: not modelled.
+        used: what its tasks have.
+        tasks: what each of them has.
+        short: what some miss, in the order of their starts.
+    """
+
+    __slots__ = ("short", "size", "tasks", "used")
+
+    def __init__(self, size: float) -> None:
+        self.size = size
+        self.used = 0.0
+        self.tasks: dict[int, float] = {}
+        self.short: dict[int, float] = {}
+
+
 class Server:
     """One server. Each of its tasks has received the same CPU time since it came, so that one sum stands for
     all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s."""
 
     __slots__ = (
-        "asleep", "core_rate", "cores", "dirty", "energy_j", "generation", "has_memory", "heap", "last_s",
-        "level", "memory", "number", "power", "running", "served", "short", "tasks", "used", "wake_s",
+        "asleep", "core_rate", "cores", "dirty", "energy_j", "generation", "heap", "last_s", "level",
+        "memory", "number", "power", "running", "served", "wake_s",
     )  # fmt: skip
 
     def __init__(self, number: int, kind: ServerType, asleep: bool) -> None:
@@ -96,8 +115,7 @@ class Server:
         self.level = kind.level
         self.cores = kind.cores
         self.core_rate = kind.cpu / kind.cores
-        self.memory = kind.memory
-        self.has_memory = kind.memory > 0.0
+        self.memory = ServerMemory(kind.memory)
         self.power = kind.power
         self.asleep = asleep
         self.running = 0
@@ -105,10 +123,7 @@ class Server:
         self.last_s = 0
         self.wake_s = 0
         self.energy_j = 0.0
-        self.used = 0.0
         self.heap: list[tuple[float, int, int]] = []  # (sum at which it is done, task, attempt)
-        self.tasks: dict[int, float] = {}  # task -> memory it has
-        self.short: dict[int, float] = {}  # task -> memory that it misses, in the order of starts
         self.generation = 0
         self.dirty = False
 
@@ -125,8 +140,9 @@ class Server:
             self.energy_j += power.peak_w * waking
             span -= waking
             watts = power.idle_w + power.cpu_w * (1.0 if running >= self.cores else running / self.cores)
-            if self.has_memory:
-                watts += power.memory_w * self.used / self.memory  # equation 6.3
+            memory = self.memory
+            if memory.size > 0.0:
+                watts += power.memory_w * memory.used / memory.size  # equation 6.3
             self.energy_j += watts * span
             self.served += self.rate() * span
         self.last_s = now_s

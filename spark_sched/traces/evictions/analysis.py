@@ -75,6 +75,7 @@ class ClassTotals:
 
 class EvictionAnalysis:
     """Consumes `Row`s. Memory: tasks that have not left, and evictions younger than the largest tolerance.
+    Its counts are flat: each is a figure of tables 5.1 and 5.2.
 
     An eviction at t on machine m of a task of priority p may have several causes:
 

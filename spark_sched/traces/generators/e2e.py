@@ -53,15 +53,7 @@ def e2e(
     Raises:
         BadInputError: a parameter out of its range, or classes that have no job that fits the cluster.
     """
-    check_positive("hours", hours)
-    check_positive("load", load)
-    check_positive("elsewhere_factor", elsewhere_factor)
-    check_fraction("slo_share", slo_share)
-    check_fraction("preferred_share", preferred_share)
-    if nodes < 1 or partitions < 1:
-        raise BadInputError(f"nodes is {nodes}, partitions is {partitions}: give at least 1 of each")
-    if not slacks or min(slacks) < 0:
-        raise BadInputError(f"slacks are {list(slacks)}: give at least one, none below 0")
+    _check(nodes, hours, load, slo_share, slacks, partitions, preferred_share, elsewhere_factor)
     table = tuple(classes) if classes is not None else google_classes()
     horizon_s = hours * 3600.0
     capacity = nodes * horizon_s
@@ -90,12 +82,10 @@ def e2e(
             slots=slots,
         )
         if is_slo:
-            slack = float(slacks[int(rng.integers(len(slacks)))])
-            job.deadline_s = float(at_s) + runtime_s * (1 + slack)
+            job.deadline_s = float(at_s) + runtime_s * (1 + _slack(rng, job, slacks))
             places = rng.choice(partitions, preferred_count, replace=False)
             job.preferred = tuple(sorted(int(p) for p in places))
             job.elsewhere_factor = elsewhere_factor
-            job.features = {"slack": f"{slack:g}"}
         records.append(job)
     meta = TraceMeta(
         "e2e",
@@ -115,6 +105,33 @@ def e2e(
         },
     )
     return Trace.from_chunks(chunked(records), meta)
+
+
+def _check(
+    nodes: int,
+    hours: float,
+    load: float,
+    slo_share: float,
+    slacks: Sequence[float],
+    partitions: int,
+    preferred_share: float,
+    elsewhere_factor: float,
+) -> None:
+    check_positive("hours", hours)
+    check_positive("load", load)
+    check_positive("elsewhere_factor", elsewhere_factor)
+    check_fraction("slo_share", slo_share)
+    check_fraction("preferred_share", preferred_share)
+    if nodes < 1 or partitions < 1:
+        raise BadInputError(f"nodes is {nodes}, partitions is {partitions}: give at least 1 of each")
+    if not slacks or min(slacks) < 0:
+        raise BadInputError(f"slacks are {list(slacks)}: give at least one, none below 0")
+
+
+def _slack(rng: np.random.Generator, job: JobRecord, slacks: Sequence[float]) -> float:
+    slack = float(slacks[int(rng.integers(len(slacks)))])
+    job.features = {"slack": f"{slack:g}"}
+    return slack
 
 
 def _until(

@@ -7,7 +7,7 @@ These values are built in. Values that the paper does not give are chosen here, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -151,16 +151,7 @@ def recurring(
     Raises:
         BadInputError: a parameter out of its range.
     """
-    profile = PROFILES.get(like)
-    if profile is None:
-        raise BadInputError(
-            f"like is {like!r}{did_you_mean(like, PROFILES)} but must be one of {', '.join(PROFILES)}"
-        )
-    if jobs < 1 or history < 0 or programs < 1 or slots < 1:
-        raise BadInputError(
-            f"jobs is {jobs}, history is {history}, programs is {programs}, slots is {slots}: give at least "
-            "1 job, program and slot"
-        )
+    profile = _profile(like, jobs, history, slots, programs)
     updated = profile.updated if updated is None else updated
     check_fraction("updated", updated)
     check_fraction("stretches", stretches)
@@ -169,49 +160,16 @@ def recurring(
     which = rng.choice(programs, size=history + jobs, p=popularity / popularity.sum())
     chain = rng.integers(2, 6, size=history + jobs) if dag else np.ones(history + jobs, dtype=np.int64)
     factors = _run_factors(rng, table, np.repeat(which, chain), stretches)
-    records, work = [], np.empty(history + jobs)
+    records, work_s = [], np.empty(history + jobs)
     at = 0
     for number, kind in enumerate(which.tolist()):
-        program = table[kind]
-        stages, total_s = [], 0.0
-        for index in range(int(chain[number])):
-            mean_s = program.task_s * float(factors[at]) * (program.updated if number >= history else 1.0)
-            durations = _task_times(rng, program, mean_s)
-            at += 1
-            total_s += float(durations.sum())
-            stage = StageRecord(
-                tasks=program.width,
-                parents=(index - 1,) if index else (),
-                name=f"{program.name}-{index}",
-                cpus=float(program.cpus),
-            )
-            for task, seconds in enumerate(durations.tolist()):
-                stage.rows.add(task, seconds)
-            stages.append(stage)
-        work[number] = total_s
-        records.append(
-            JobRecord(
-                f"{like}-{number}",
-                "finished",
-                "malleable",
-                stages,
-                name=program.name,
-                user=program.user,
-                runtime_s=total_s / program.width,
-                slots=program.width,
-                features={"app_name": program.application, "half": "2" if number >= history else "1"},
-            )
-        )
-    begin_s = 0.0
-    for first, last in ((0, history), (history, history + jobs)):
-        if first == last:
-            continue
-        horizon_s = float(work[first:last].sum()) / slots / profile.load
-        for record, submit_s in zip(
-            records[first:last], _arrivals(rng, profile, last - first, horizon_s), strict=True
-        ):
-            record.submit_s = begin_s + float(submit_s)
-        begin_s += horizon_s
+        last = at + int(chain[number])
+        run = factors[at:last]
+        record, work_s[number] = _record(rng, f"{like}-{number}", table[kind], run, number >= history)
+        records.append(record)
+        at = last
+    begin_s = _submit(rng, profile, records[:history], work_s[:history], slots, 0.0)
+    _submit(rng, profile, records[history:], work_s[history:], slots, begin_s)
     meta = TraceMeta(
         f"recurring-{like}",
         "SLearn §4.2, §4.3" + (", §6" if dag else ""),
@@ -229,6 +187,70 @@ def recurring(
         },
     )
     return Trace.from_chunks(chunked(records), meta)
+
+
+def _profile(like: str, jobs: int, history: int, slots: int, programs: int) -> Profile:
+    profile = PROFILES.get(like)
+    if profile is None:
+        raise BadInputError(
+            f"like is {like!r}{did_you_mean(like, PROFILES)} but must be one of {', '.join(PROFILES)}"
+        )
+    if jobs < 1 or history < 0 or programs < 1 or slots < 1:
+        raise BadInputError(
+            f"jobs is {jobs}, history is {history}, programs is {programs}, slots is {slots}: give at least "
+            "1 job, program and slot"
+        )
+    return profile
+
+
+def _record(
+    rng: np.random.Generator, job: str, program: _Program, factors: Floats, is_later: bool
+) -> tuple[JobRecord, float]:
+    """One run of a program and its work in seconds; ``factors``, shape (stages,), are of its task time."""
+    stages = []
+    total_s = 0.0
+    for index, factor in enumerate(factors.tolist()):
+        mean_s = program.task_s * factor * (program.updated if is_later else 1.0)
+        durations = _task_times(rng, program, mean_s)
+        total_s += float(durations.sum())
+        stage = StageRecord(
+            tasks=program.width,
+            parents=(index - 1,) if index else (),
+            name=f"{program.name}-{index}",
+            cpus=float(program.cpus),
+        )
+        for task, seconds in enumerate(durations.tolist()):
+            stage.rows.add(task, seconds)
+        stages.append(stage)
+    record = JobRecord(
+        job,
+        "finished",
+        "malleable",
+        stages,
+        name=program.name,
+        user=program.user,
+        runtime_s=total_s / program.width,
+        slots=program.width,
+        features={"app_name": program.application, "half": "2" if is_later else "1"},
+    )
+    return record, total_s
+
+
+def _submit(
+    rng: np.random.Generator,
+    profile: Profile,
+    records: Sequence[JobRecord],
+    work_s: Floats,
+    slots: int,
+    begin_s: float,
+) -> float:
+    """Give the jobs times of submission that offer the profile's load; returns when they are over, in s."""
+    if not records:
+        return begin_s
+    horizon_s = float(work_s.sum()) / slots / profile.load
+    for record, submit_s in zip(records, _arrivals(rng, profile, len(records), horizon_s), strict=True):
+        record.submit_s = begin_s + float(submit_s)
+    return begin_s + horizon_s
 
 
 def _scores(rng: np.random.Generator, count: int) -> Floats:

@@ -57,6 +57,8 @@ class _Task:
 
 @dataclass(slots=True)
 class _Job:
+    """A job so far: flat, as the `JobRecord` that it becomes."""
+
     source_id: str
     by_event: bool = False
     user: str | None = None

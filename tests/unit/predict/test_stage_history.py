@@ -226,12 +226,27 @@ def test_asking_changes_nothing(driver: Driver) -> None:
     assert driver.ask(job) == driver.ask(job)
 
 
-def paused(driver: Driver, *gaps_ms: int, next_tasks: int | None = None) -> str:
+def paused(
+    driver: Driver, *gaps_ms: int, next_tasks: int | None = None, next_at_most: int | None = None
+) -> str:
     """A run of one-stage actions with these pauses between them."""
     job, now_ms = driver.start(), 0
     for index, gap_ms in enumerate((0, *gaps_ms)):
         now_ms += gap_ms
-        driver.say(StageStarted(now_ms, job, f"{index}.0", f"p{index}", index, 4, next_tasks, False, False))
+        driver.say(
+            StageStarted(
+                now_ms,
+                job,
+                f"{index}.0",
+                f"p{index}",
+                index,
+                4,
+                next_tasks,
+                False,
+                False,
+                next_at_most=next_at_most,
+            )
+        )
         now_ms += 1_000
         driver.say(StageEnded(now_ms, job, f"{index}.0", True))
     return job
@@ -250,6 +265,11 @@ def test_runs_without_a_pause_say_so_and_the_middle_run_decides(driver: Driver) 
 
 def test_what_the_dag_knows_to_follow_is_no_pause(driver: Driver) -> None:
     driver.end(paused(driver, 200, 200, next_tasks=4))
+    assert driver.ask(driver.start()).gap_ms == 0
+
+
+def test_what_adaptive_execution_plans_after_a_shuffle_is_no_pause(driver: Driver) -> None:
+    driver.end(paused(driver, 20, 20, next_at_most=200))
     assert driver.ask(driver.start()).gap_ms == 0
 
 

@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 
-from spark_sched.policies import Capabilities, ChangesWith, JobPlan, Plan
-from spark_sched.predict import Forecast
+from spark_sched.policies import ChangesWith, JobPlan, Plan
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
-from spark_sched.sim.enforcement import Enforcement, StartGate, Verdict
+from spark_sched.sim.enforcement import Enforcement, RunningAttempt, StartGate, Verdict, preempted
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.queues import QueueTurns
-from spark_sched.state import Snapshot
+from tests.unit.sim.scripted import Scripted
 
 Say = Callable[[str, int], Mapping[str, Any]]
 
 
-class Scripted:
-    """Plans what a function of (job, now) says, when a job comes and every ten seconds."""
-
-    name = "scripted"
-    capabilities = Capabilities(ChangesWith.JOBS)
-
-    def __init__(self, say: Say) -> None:
-        self._say = say
-
-    def decide(
-        self,
-        snapshot: Snapshot,
-        forecasts: Mapping[str, Forecast],
-        now_ms: int,
-        rng: np.random.Generator,
-        memory: None,
-    ) -> tuple[Plan, None]:
-        entries = tuple(
-            replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(key, now_ms))
-            for rank, key in enumerate(snapshot.jobs)
-        )
-        again_ms = now_ms + 10_000 if entries else None
-        return Plan(snapshot.version, now_ms, 60_000, self.name, True, entries, again_ms=again_ms), None
+def scripted(say: Say) -> Scripted:
+    """Plans when a job comes and every ten seconds while there are any."""
+    return Scripted(
+        lambda job, now: say(job.job, now),
+        ChangesWith.JOBS,
+        again_ms=lambda now: now + 10_000,
+        new_jobs_wait=lambda now: False,
+        valid_for_ms=60_000,
+    )
 
 
 def job(key: str, *durations: int, at: int = 0, **marks: Any) -> JobSpec:
@@ -50,7 +34,7 @@ def job(key: str, *durations: int, at: int = 0, **marks: Any) -> JobSpec:
 
 
 def starts(jobs: list[JobSpec], say: Say, slots: int) -> dict[str, list[int]]:
-    result = simulate(ClusterSpec(uniform_nodes(1, slots)), jobs, Scripted(say), check=True)
+    result = simulate(ClusterSpec(uniform_nodes(1, slots)), jobs, scripted(say), check=True)
     names = dict(zip(result.jobs["number"], result.jobs["job"], strict=True))
     found: dict[str, list[int]] = {}
     for number, start_ms in zip(result.tasks["job"], result.tasks["start_ms"], strict=True):
@@ -93,7 +77,7 @@ def test_what_is_left_over_goes_by_priority_before_arrival() -> None:
 class _Set:
     """A task set of one slot per task."""
 
-    job_key, job_priority, job_arrival, job_rank, job_queue = "late", 0, 1, 0, -1
+    job = SimpleNamespace(key="late", priority=0, arrival=1, rank=0, queue=None)
     pilots_first = pilots_wait = False
     slots_at_once = slots_per_task = 1
     waiting_slots = 2
@@ -145,3 +129,42 @@ def test_only_first_attempts_of_pilots_keep_the_gate_shut() -> None:
     assert gate.waiting == [3], "a new plan does not ask for the same pilot again"
     assert gate.ended(3)
     assert not gate.ended(3)
+
+
+# ---- victims by number ----
+
+RUNNING = {
+    1: RunningAttempt(priority=0, restartable=True, slots=1),
+    2: RunningAttempt(priority=0, restartable=False, slots=1),
+    3: RunningAttempt(priority=5, restartable=True, slots=1),
+    4: RunningAttempt(priority=0, restartable=True, slots=2),
+    5: RunningAttempt(priority=4, restartable=True, slots=1),
+}
+
+
+@pytest.mark.parametrize(
+    ("named", "waiting_slots", "killed"),
+    [
+        pytest.param([5, 1], 2, [5, 1], id="in the order given"),
+        pytest.param([5, 1], 1, [5], id="no more than wait"),
+        pytest.param([4, 1], 1, [4], id="a wide one for a narrow one"),
+        pytest.param([1, 4, 5], 2, [1, 4], id="until there are slots enough"),
+        pytest.param([1], 0, [], id="nobody waits"),
+        pytest.param([2, 3, 9, 1], 4, [1], id="not restartable, of equal priority, gone"),
+        pytest.param([1, 1, 5], 2, [1, 5], id="once"),
+    ],
+)
+def test_victims_go_as_long_as_slots_are_wanted(
+    named: list[int], waiting_slots: int, killed: list[int]
+) -> None:
+    assert preempted(named, 5, waiting_slots, RUNNING.get) == killed
+
+
+def test_named_tasks_give_their_slots_at_once_and_run_again_from_the_beginning() -> None:
+    def say(key: str, now_ms: int) -> Mapping[str, Any]:
+        if key == "high":
+            return {"priority": 7, "victims": (2, 1) if now_ms == 1_000 else ()}
+        return {}
+
+    found = starts([job("low", 15_000, 15_000), job("high", 4_000, at=1_000)], say, 2)
+    assert found == {"low": [0, 0, 5_000], "high": [1_000]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event
 from spark_sched.policies import Capabilities, ChangesWith, Plan, PolicySettings, available, create
+from spark_sched.policies.reservation import reservation_deadline_s, utilization_lower_bound
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, Locality, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.planning import Planner
@@ -140,6 +142,22 @@ def test_priority_alone_loses_slots_at_the_barrier_and_a_reservation_keeps_them(
     assert ends(alone.jobs)["front"] == 5_000
     assert ends(held.jobs)["front"] == 4_000
     assert held.totals["held_idle_slot_ms"] == 2_000
+    # One slot waits for the job's own straggler, and that is the job's to answer for.
+    idle_ms = dict(zip(held.jobs["job"], held.jobs["held_idle_ms"], strict=True))
+    assert idle_ms == {"front": 2_000, "back": 0}
+
+
+def test_a_jobs_predicted_idle_time_is_equation_4s_bound_at_the_deadline() -> None:
+    # Half of the tasks take t_m = 1 s and half of them 2 s; no prior of the shape counts.
+    times = [1_000] * 10 + [2_000] * 10
+    jobs = [job("front", times, [100] * 20, priority=10, isolation=0.5)]
+    settings = {"spark.sched.copies.enabled": "false", "spark.sched.reservation.alphaWeight": "0"}
+    found = simulate(ClusterSpec(uniform_nodes(20, 1)), jobs, "reservation", settings=settings)
+    alpha = 20 / (10 * math.log(2))
+    deadline_s = reservation_deadline_s(0.5, 1.0, alpha, 20)
+    lost = 1.0 - utilization_lower_bound(0.5, alpha, 20)
+    assert found.jobs["predicted_idle_ms"] == [pytest.approx(1000 * 20 * deadline_s * lost, abs=0.6)]
+    assert found.totals["predicted_idle_slot_ms"] == found.jobs["predicted_idle_ms"][0]
 
 
 @pytest.mark.parametrize(("priority", "start_ms"), [(10, 4_000), (11, 1_500)])

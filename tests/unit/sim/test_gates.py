@@ -3,46 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from spark_sched.policies import Capabilities, ChangesWith, JobPlan, PilotSet, Plan
-from spark_sched.predict import Forecast
+from spark_sched.policies import ChangesWith, PilotSet
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
-from spark_sched.state import JobView, Snapshot
+from spark_sched.state import JobView
+from tests.unit.sim.scripted import Say, Scripted
 
 
-class Scripted:
-    """Plans what a function of (job, now) says."""
-
-    name = "scripted"
-    capabilities = Capabilities(ChangesWith.GATES)
-
-    def __init__(
-        self, say: Callable[[JobView, int], Mapping[str, Any]], weights: tuple[float, ...] = ()
-    ) -> None:
-        self._say = say
-        self._weights = weights
-
-    def decide(
-        self,
-        snapshot: Snapshot,
-        forecasts: Mapping[str, Forecast],
-        now_ms: int,
-        rng: np.random.Generator,
-        memory: None,
-    ) -> tuple[Plan, None]:
-        entries = tuple(
-            replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(job, now_ms))
-            for rank, (key, job) in enumerate(snapshot.jobs.items())
-        )
-        plan = Plan(
-            snapshot.version, now_ms, 10_000, self.name, True, entries, new_jobs_wait=True,
-            queue_weights=self._weights,
-        )  # fmt: skip
-        return plan, None
+def scripted(say: Say, queue_weights: tuple[float, ...] = ()) -> Scripted:
+    return Scripted(say, ChangesWith.GATES, queue_weights=queue_weights)
 
 
 def starts(result, job: int = 0) -> dict[int, list[int]]:
@@ -66,14 +36,14 @@ def job(key: str, *durations: int, at: int = 0, **marks: Any) -> JobSpec:
 def test_pilots_run_first_and_the_last_one_to_end_opens_the_gate_at_that_moment():
     other = job("b", *[10_000] * 4)
     result = simulate(
-        ClusterSpec(uniform_nodes(2, 1)), [job("a", *[1_000] * 4), other], Scripted(pilots_of("a", 1, 3))
+        ClusterSpec(uniform_nodes(2, 1)), [job("a", *[1_000] * 4), other], scripted(pilots_of("a", 1, 3))
     )
     assert starts(result) == {1: [0], 3: [0], 0: [1_000], 2: [1_000]}
 
 
 def test_a_gate_lets_others_have_the_slots_that_its_stage_may_not_take():
     jobs = [job("a", 1_000, 1_000, 5_000), job("b", 1_000, 1_000)]
-    result = simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, Scripted(pilots_of("a", 2)))
+    result = simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, scripted(pilots_of("a", 2)))
     assert starts(result) == {2: [0], 0: [2_000], 1: [3_000]}, "after b, by work conservation"
     assert starts(result, 1) == {0: [0], 1: [1_000]}
 
@@ -81,7 +51,7 @@ def test_a_gate_lets_others_have_the_slots_that_its_stage_may_not_take():
 def test_slots_that_nobody_else_can_use_go_to_gated_tasks_in_the_order_of_arrival():
     jobs = [job("a", *[1_000] * 3), job("b", *[1_000] * 3)]
     say = lambda view, now: {"pilots": PilotSet(0, (0,))}  # noqa: E731
-    result = simulate(ClusterSpec(uniform_nodes(5, 1)), jobs, Scripted(say))
+    result = simulate(ClusterSpec(uniform_nodes(5, 1)), jobs, scripted(say))
     assert starts(result, 0) == {0: [0], 1: [0], 2: [0]}
     assert sorted(at for times in starts(result, 1).values() for at in times) == [0, 0, 1_000]
 
@@ -93,9 +63,9 @@ def test_a_later_plan_without_pilots_opens_the_gate():
         return {"pilots": PilotSet(0, (0,))} if view.job == "a" and now < 3_000 else {}
 
     cluster = ClusterSpec(uniform_nodes(2, 1))
-    assert starts(simulate(cluster, jobs, Scripted(say)))[1] == [9_000]
+    assert starts(simulate(cluster, jobs, scripted(say)))[1] == [9_000]
     free = ClusterSpec((*uniform_nodes(2, 1), NodeSpec("late", 1, from_ms=3_500)))
-    assert starts(simulate(free, jobs, Scripted(say)))[1] == [3_500]
+    assert starts(simulate(free, jobs, scripted(say)))[1] == [3_500]
 
 
 def test_a_pilot_lost_with_its_node_opens_the_gate_and_runs_again():
@@ -105,7 +75,7 @@ def test_a_pilot_lost_with_its_node_opens_the_gate_and_runs_again():
     def say(view: JobView, now: int) -> Mapping[str, Any]:
         return {"pilots": PilotSet(0, (0,))} if view.job == "a" else {}
 
-    result = simulate(ClusterSpec(nodes), jobs, Scripted(say), seed=0)
+    result = simulate(ClusterSpec(nodes), jobs, scripted(say), seed=0)
     lost = [row for row in zip(*result.tasks.values(), strict=True) if "lost" in row]
     assert len(lost) == 1
     assert result.unfinished == 0
@@ -116,20 +86,20 @@ def test_pilots_that_ended_before_the_plan_came_are_over():
         return {"pilots": PilotSet(0, (0,))} if view.job == "a" and now >= 2_000 else {}
 
     jobs = [job("a", 1_000, 1_000, 1_000, 1_000), job("tick", 100, at=2_000)]
-    result = simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, Scripted(say))
+    result = simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, scripted(say))
     assert starts(result) == {0: [0], 1: [1_000], 2: [2_000], 3: [3_000]}
 
 
 def test_a_gang_has_no_gate():
     gang = JobSpec("a", 0, (StageSpec([1_000] * 3, gang=True),))
-    result = simulate(ClusterSpec(uniform_nodes(3, 1)), [gang], Scripted(pilots_of("a", 1)))
+    result = simulate(ClusterSpec(uniform_nodes(3, 1)), [gang], scripted(pilots_of("a", 1)))
     assert set(map(tuple, starts(result).values())) == {(0,)}
 
 
 def test_a_gate_for_a_later_stage_shuts_when_that_starts():
     chain = JobSpec("a", 0, (StageSpec([1_000]), StageSpec([1_000] * 3, (0,))))
     result = simulate(
-        ClusterSpec(uniform_nodes(2, 1)), [chain, job("b", *[500] * 20)], Scripted(pilots_of("a", 2, stage=1))
+        ClusterSpec(uniform_nodes(2, 1)), [chain, job("b", *[500] * 20)], scripted(pilots_of("a", 2, stage=1))
     )
     columns = (result.tasks[name] for name in ("job", "stage", "task", "start_ms"))
     second = sorted(
@@ -142,7 +112,7 @@ def test_a_gate_for_a_later_stage_shuts_when_that_starts():
 def test_slots_are_shared_between_queues_by_weight():
     jobs = [job("a", *[10_000] * 30), job("b", *[10_000] * 30)]
     say = lambda view, now: {"queue": int(view.job == "b")}  # noqa: E731
-    result = simulate(ClusterSpec(uniform_nodes(11, 1)), jobs, Scripted(say, (1.0, 0.1)))
+    result = simulate(ClusterSpec(uniform_nodes(11, 1)), jobs, scripted(say, (1.0, 0.1)))
     at_first = [sum(times[0] == 0 for times in starts(result, n).values()) for n in (0, 1)]
     assert at_first == [10, 1]
 
@@ -151,14 +121,14 @@ def test_a_queue_with_a_job_that_waits_always_gets_a_slot():
     jobs = [job("a", *[10_000] * 300), job("b", *[1_000] * 3)]
     say = lambda view, now: {"queue": 9 * (view.job == "b")}  # noqa: E731
     weights = tuple(10.0**-q for q in range(10))
-    result = simulate(ClusterSpec(uniform_nodes(4, 1)), jobs, Scripted(say, weights))
+    result = simulate(ClusterSpec(uniform_nodes(4, 1)), jobs, scripted(say, weights))
     assert starts(result, 1) == {0: [0], 1: [1_000], 2: [2_000]}
 
 
 def test_within_a_queue_it_is_by_rank():
     jobs = [job("a", *[1_000] * 3), job("b", *[1_000] * 3)]
     result = simulate(
-        ClusterSpec(uniform_nodes(3, 1)), jobs, Scripted(lambda view, now: {"queue": 0}, (1.0,))
+        ClusterSpec(uniform_nodes(3, 1)), jobs, scripted(lambda view, now: {"queue": 0}, (1.0,))
     )
     assert set(map(tuple, starts(result, 0).values())) == {(0,)}
     assert set(map(tuple, starts(result, 1).values())) == {(1_000,)}

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from spark_sched.config import validate
-from spark_sched.policies import Capabilities, ChangesWith, JobPlan, Plan, PolicySettings, create
-from spark_sched.predict import Forecast
+from spark_sched.policies import Plan, PolicySettings, create
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
-from spark_sched.state import Snapshot
+from tests.unit.sim.scripted import Scripted
 
 SETTINGS = PolicySettings.from_config(validate({}))
 
 
 def gang(key: str, slots: int, runtime_ms: int, at: int = 0, **marks: object) -> JobSpec:
     return JobSpec(key, at, (StageSpec([runtime_ms] * slots, gang=True),), **marks)  # type: ignore[arg-type]
-
-
-class Scripted:
-    """Plans what a function of (job, now) says; another function of now tells whether unknown jobs wait."""
-
-    name = "scripted"
-    capabilities = Capabilities(ChangesWith.STAGES)
-
-    def __init__(self, say, again_ms=None, new_jobs_wait=lambda now: True) -> None:
-        self._say = say
-        self._new_jobs_wait = new_jobs_wait
-        self._again_ms = again_ms
-        self.planned_at: list[int] = []
-
-    def decide(
-        self,
-        snapshot: Snapshot,
-        forecasts: Mapping[str, Forecast],
-        now_ms: int,
-        rng: np.random.Generator,
-        memory: None,
-    ) -> tuple[Plan, None]:
-        self.planned_at.append(now_ms)
-        entries = tuple(
-            replace(JobPlan(key, rank, 0, None, "scripted"), **self._say(job, now_ms))
-            for rank, (key, job) in enumerate(snapshot.jobs.items())
-        )
-        again = None if self._again_ms is None else self._again_ms(now_ms)
-        plan = Plan(
-            snapshot.version, now_ms, 10_000, self.name, True, entries, again_ms=again,
-            new_jobs_wait=self._new_jobs_wait(now_ms),
-        )  # fmt: skip
-        return plan, None
 
 
 def rows(result) -> dict[str, dict]:

@@ -3,6 +3,10 @@ followers."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from spark_sched.analysis.whatif.policies import StockFifo
@@ -124,3 +128,27 @@ def test_followers_come_after_their_pause_and_their_wait_counts_from_then() -> N
     assert result.jobs["jct_ms"] == [10, 20, 7]
     cut = simulate(ClusterSpec((NodeSpec("a", 1),)), [first], until_ms=14)
     assert (cut.unfinished, cut.totals["jobs_not_submitted"]) == (0, 2)
+
+
+def test_a_run_is_the_same_in_every_process():
+    program = """
+from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
+
+names = [f"node-{n}" for n in range(40)]
+nodes = tuple(NodeSpec(name, 2) for name in names)
+near = [frozenset(names[n % 8 :: 8]) for n in range(24)]
+jobs = [JobSpec(f"j{n}", 20 * n, (StageSpec([30 + n] * 24, near=near, near_wait_ms=200),)) for n in range(6)]
+result = simulate(ClusterSpec(nodes), jobs, seed=3)
+print(result.tasks)
+"""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "123"
+    }
+    assert len(printed) == 1

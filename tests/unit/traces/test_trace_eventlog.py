@@ -362,7 +362,8 @@ def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
         list(app.apply(kind, event) if app.reads(kind) else app.other(kind, line))
     kept = {
         name: len(value)
-        for name, value in vars(app).items()
+        for part in (app, app._spark_jobs)
+        for name, value in vars(part).items()
         if isinstance(value, dict) and name != "_handlers"
     }
     assert max(kept.values()) <= 33  # jobs of the last 2,000 events

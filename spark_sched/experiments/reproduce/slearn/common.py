@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Scale, Value, run_of
 from spark_sched.experiments.reproduce.slearn import arm_runs
 from spark_sched.experiments.reproduce.slearn.workload import Trace
@@ -25,7 +24,6 @@ __all__ = [
     "by_trace",
     "jct_run",
     "jct_runs",
-    "mean_value",
     "rows_of",
     "speedups",
 ]
@@ -76,20 +74,6 @@ def speedups(
         means.append(float(other.mean() / ours.mean()))
         medians.append(float(np.median(other / ours)))
     return means, medians
-
-
-def mean_value(name: str, unit: str, paper: float | None, values: Sequence[float | None]) -> Value:
-    """The mean over seeds with its 95 % interval."""
-    known = [value for value in values if value is not None]
-    if not known:
-        return Value(name, unit, paper, None, None, 0)
-    estimate = spread(known, np.random.default_rng(0))
-    ci = (
-        None
-        if estimate.low is None or estimate.high is None
-        else (round(estimate.low, 3), round(estimate.high, 3))
-    )
-    return Value(name, unit, paper, round(estimate.mean, 3), ci, estimate.runs)
 
 
 def beside_paper(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.slearn.arm_runs import WINDOWS_DAYS
 from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
@@ -14,7 +15,6 @@ from spark_sched.experiments.reproduce.slearn.common import (
     Trace,
     accuracy_run,
     by_trace,
-    mean_value,
     rows_of,
 )
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.slearn.arm_runs import RATIOS
 from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
@@ -18,7 +19,6 @@ from spark_sched.experiments.reproduce.slearn.common import (
     by_trace,
     jct_run,
     jct_runs,
-    mean_value,
     rows_of,
     speedups,
 )

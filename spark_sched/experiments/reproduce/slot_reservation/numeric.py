@@ -67,23 +67,7 @@ def _build_8(scale: Scale, results: Results) -> Figure:
     charts = []
     for n, run in zip(_WIDTHS, _runs_8(scale), strict=True):
         checked = results[run]
-        grid = np.linspace(0.0, 1.0, 101)
-        charts.append(
-            Chart(
-                f"N = {n}: utilization against isolation",
-                "isolation P",
-                "lower bound of E[U]",
-                {
-                    f"α = {alpha:g}": [
-                        (float(p), float(u))
-                        for p, u in zip(
-                            grid, np.asarray(utilization_lower_bound(grid, alpha, n)), strict=True
-                        )
-                    ]
-                    for alpha in _TAILS_8
-                },
-            )
-        )
+        charts.append(_chart_8(n))
         for level in _LEVELS:
             row: dict[str, Any] = {"N": n, "P": level}
             for alpha in _TAILS_8:
@@ -97,26 +81,12 @@ def _build_8(scale: Scale, results: Results) -> Figure:
             for p in (0.4, 0.9)
         ]
         stages = 2_000 if scale.quick else 20_000
-        values.append(
-            Value(
-                f"effective_reservations_p_0_9_alpha_1_6_n_{n}",
-                "",
-                None,
-                checked["effective"],
-                _share_interval(checked["effective"], stages),
-                stages,
-            )
-        )
-        values.append(
-            Value(
-                f"utilization_measured_p_0_9_alpha_1_6_n_{n}",
-                "",
-                None,
-                checked["busy"],
-                None,
-                stages,
-            )
-        )
+        share, held = checked["effective"], checked["busy"]
+        interval = _share_interval(share, stages)
+        values += [
+            Value(f"effective_reservations_p_0_9_alpha_1_6_n_{n}", "", None, share, interval, stages),
+            Value(f"utilization_measured_p_0_9_alpha_1_6_n_{n}", "", None, held, None, stages),
+        ]
         promised = isolation_probability(reservation_deadline_s(0.9, 1.0, 1.6, n), 1.0, 1.6, n)
         values.append(Value(f"effective_reservations_formula_p_0_9_alpha_1_6_n_{n}", "", None, promised))
     values += [
@@ -134,6 +104,18 @@ def _build_8(scale: Scale, results: Results) -> Figure:
         "expected min(t, D) / D, which the drawn stages confirm."
     )
     return Figure("fig8", FIGURE_8.title, rows, values, notes, charts)
+
+
+def _chart_8(n: int) -> Chart:
+    grid = np.linspace(0.0, 1.0, 101)
+    curves = {
+        f"α = {alpha:g}": [
+            (float(p), float(u))
+            for p, u in zip(grid, np.asarray(utilization_lower_bound(grid, alpha, n)), strict=True)
+        ]
+        for alpha in _TAILS_8
+    }
+    return Chart(f"N = {n}: utilization against isolation", "isolation P", "lower bound of E[U]", curves)
 
 
 def _equation_3_integral(deadline: float, alpha: float) -> float:

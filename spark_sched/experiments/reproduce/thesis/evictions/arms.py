@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, run_of
-from spark_sched.experiments.reproduce.slearn.common import mean_value
+from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = [

@@ -1,0 +1,59 @@
+"""When tasks of servers are done next."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+
+from spark_sched.sim.priority.servers import Server
+
+__all__ = ["NextEnds"]
+
+
+class NextEnds:
+    """The second of each server's next end, in a heap.
+
+    A server whose tasks changed gets a new entry at the end of the second; its old one is void, as the
+    server's ``generation`` says.
+    """
+
+    __slots__ = ("_changed", "_heap", "_servers")
+
+    def __init__(self, servers: Sequence[Server]) -> None:
+        self._servers = servers
+        self._heap: list[tuple[int, int, int]] = []  # (second, server, generation)
+        self._changed: list[Server] = []
+
+    def next_s(self) -> float:
+        """The second of the first entry."""
+        return self._heap[0][0] if self._heap else math.inf
+
+    def due(self, now_s: int) -> Iterator[Server]:
+        """The servers with a task that is done by now; each is to be `changed`."""
+        heap = self._heap
+        while heap and heap[0][0] <= now_s:
+            _, number, generation = heapq.heappop(heap)
+            server = self._servers[number]
+            if generation == server.generation:
+                yield server
+
+    def changed(self, server: Server) -> None:
+        """A task of this server started or ended."""
+        if not server.dirty:
+            server.dirty = True
+            self._changed.append(server)
+
+    def schedule(self, attempts: Sequence[int], now_s: int) -> None:
+        """New entries for the servers that changed; those without tasks sleep."""
+        for server in self._changed:
+            server.dirty = False
+            server.generation += 1
+            if not server.running:
+                server.asleep = True
+                server.wake_s = 0
+                continue
+            at_s = server.next_end_s(attempts, now_s)
+            if at_s is not None:
+                heapq.heappush(self._heap, (at_s, server.number, server.generation))
+        self._changed.clear()

@@ -1,0 +1,65 @@
+"""What a run of the priority engine keeps of each task, and its counts of running tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from spark_sched.sim.priority.workload import TaskTable
+
+__all__ = ["RunningCounts", "TaskStates"]
+
+
+class TaskStates:
+    """The tasks by their numbers: one list per column, as plain numbers are faster here than arrays.
+
+    Attributes:
+        table: the columns as they were given.
+        left: demand that is left when the task starts.
+        attempt: number of the running attempt; changes when it ends, so that what stands in heaps is void.
+        server_of: number of the server where the task runs; -1: it does not.
+        begun: the server's sum when the attempt began.
+        sticky: whether it has a sticky slot.
+        evictions: how often it was evicted for priority; ``memory_evictions``: for memory.
+        wasted: CPU time that its evictions lost.
+        end_s: when it was done; NaN: not yet, or dropped.
+    """
+
+    __slots__ = (
+        "arrival_s", "attempt", "begun", "demand", "end_s", "evictions", "left", "memory",
+        "memory_evictions", "priority", "server_of", "sticky", "table", "wasted",
+    )  # fmt: skip
+
+    def __init__(self, table: TaskTable) -> None:
+        count = len(table)
+        self.table = table
+        self.arrival_s: list[float] = table.arrival_s.tolist()
+        self.priority: list[int] = table.priority.tolist()
+        self.demand: list[float] = table.demand.tolist()
+        self.memory: list[float] = table.memory.tolist()
+        self.left = list(self.demand)
+        self.attempt = [0] * count
+        self.server_of = [-1] * count
+        self.begun = [0.0] * count
+        self.sticky = bytearray(count)
+        self.evictions = [0] * count
+        self.memory_evictions = [0] * count
+        self.wasted = [0.0] * count
+        self.end_s = [math.nan] * count
+
+
+class RunningCounts:
+    """Running tasks, counted.
+
+    Attributes:
+        all: of all slots.
+        sticky: of sticky slots.
+        by_priority: those that were never evicted for priority, and those that were.
+    """
+
+    __slots__ = ("all", "by_priority", "sticky")
+
+    def __init__(self, priorities: Iterable[int]) -> None:
+        self.all = 0
+        self.sticky = 0
+        self.by_priority = {p: [0, 0] for p in set(priorities)}
