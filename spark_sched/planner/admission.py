@@ -96,17 +96,18 @@ def answer(
     question = _Question(policy, snapshot, forecasts, forecast, runtime, asked, now_ms, memory)
     before = question.plan_without()
     wait_s, plan = question.start_s(asked.deadline_ms)
+    # Without history the policy plans with a runtime that fits every job: no figure for people.
+    known = forecast.runtime is not None
     probability = None
-    if asked.deadline_ms is not None:
+    if known and asked.deadline_ms is not None:
         probability = 0.0 if wait_s is None else _chance(runtime, asked.deadline_ms / 1000.0 - wait_s)
-    quantiles = np.atleast_1d(runtime.quantile([0.5, CONFIDENCE])).tolist()
     return {
         "probability": probability,
         "start_s": wait_s,
-        "earliest_deadline_s": question.earliest_s(),
+        "earliest_deadline_s": question.earliest_s() if known else None,
         "confidence": CONFIDENCE,
-        "runtime_s": quantiles,
-        "runtime_source": forecast.runtime_source if forecast.runtime is not None else "no job has ended yet",
+        "runtime_s": np.atleast_1d(runtime.quantile([0.5, CONFIDENCE])).tolist() if known else None,
+        "runtime_source": forecast.runtime_source if known else "no history",
         "delays": _delays(snapshot, before, plan),
     }
 

@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from spark_sched.events import (
     decode_batch,
 )
 from spark_sched.planner.log import Throttle
+from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.pace import Pace
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
@@ -110,6 +111,7 @@ class PlannerLoop:
         self._answer = answer
         self._close = close
         self._throttle = Throttle()
+        self._outlook = Outlook(clock_ms)
         self._plans = 0
         self._memory: Any = None
         self._in_force: Plan | None = None
@@ -162,6 +164,7 @@ class PlannerLoop:
             counters.resets += 1
             self.state.clear()
             self._predictor.reset()
+            self._outlook.clear()
         for event in batch.events:
             ended = self.state.apply(event)
             self._predictor.observe(event)
@@ -202,7 +205,8 @@ class PlannerLoop:
             snapshot = self.state.snapshot()
             known = forecasts(self._predictor, snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._memory)
-            text = plan.numbered(self._plans + 1).to_text()
+            self._outlook.see(snapshot)
+            text = self._told(plan, snapshot, known, now_ms) if self._is_news(plan) else None
         except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
             self._fail(error)
             return
@@ -211,7 +215,7 @@ class PlannerLoop:
         self._pace.again_at_ms = (
             float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)
         )
-        if not self._is_news(plan):
+        if text is None:
             self.counters.plans_unchanged += 1
             return
         self._plans += 1
@@ -223,6 +227,16 @@ class PlannerLoop:
         else:
             self._in_force = None
             self._refused(answer)
+
+    def _told(self, plan: Plan, snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int) -> str:
+        """The plan's text, with what it says to people only."""
+        told = replace(
+            plan,
+            number=self._plans + 1,
+            solve_ms=self._pace.since_planned_ms(),
+            forecasts=self._outlook.ends(snapshot, known, plan, now_ms),
+        )
+        return told.to_text()
 
     def _is_news(self, plan: Plan) -> bool:
         """Whether the driver needs the plan: its rules are others than those in force, or those expire

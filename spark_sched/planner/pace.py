@@ -55,6 +55,10 @@ class Pace:
         """A plan is being made, of all that happened so far."""
         self.planned_at_ms, self.changed = self.clock_ms(), False
 
+    def since_planned_ms(self) -> float:
+        """How long the present plan has been in the making."""
+        return self.clock_ms() - self.planned_at_ms
+
     def sent(self) -> None:
         self.sent_at_ms = self.clock_ms()
 

@@ -40,7 +40,7 @@ class ChangesWith(IntEnum):
         STAGES: how stages begin and end.
         GATES: when the last pilot of a stage ended or was lost.
         TASKS: what single tasks do.
-        ROUNDS: what was launched, seen before the clock goes on (simulator).
+        ROUNDS: what was launched, seen before the clock goes on, and which holds expired (simulator).
         LAUNCHES: every single launch; live, plans are made as for ``TASKS``.
     """
 
@@ -69,6 +69,7 @@ class Capabilities:
         places: its plans limit jobs to slots of some executors (`JobPlan.share`).
         start_times: its plans defer jobs (`JobPlan.deferred`, `JobPlan.start_ms`).
         preempts: its plans evict running jobs (`JobPlan.evict`).
+        evicts_tasks: its plans evict single tasks (`JobPlan.victims`).
         pilots: its plans run some tasks of a stage first (`JobPlan.pilots`).
         new_jobs_wait: jobs that its last plan does not know start nothing (`Plan.new_jobs_wait`).
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
@@ -80,6 +81,7 @@ class Capabilities:
     places: bool = False
     start_times: bool = False
     preempts: bool = False
+    evicts_tasks: bool = False
     pilots: bool = False
     new_jobs_wait: bool = False
     warm_up: Callable[[], None] = _nothing

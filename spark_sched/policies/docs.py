@@ -38,6 +38,7 @@ _USES = {
     "places": "places",
     "start_times": "start times",
     "preempts": "preemption",
+    "evicts_tasks": "evictions of single tasks",
     "pilots": "pilots",
     "new_jobs_wait": "new jobs wait",
 }

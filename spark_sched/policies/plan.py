@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["SCHEMA", "JobPlan", "PilotSet", "Plan", "PlanQuality", "PoolShare", "ReservationRule"]
+__all__ = [
+    "SCHEMA",
+    "EndForecast",
+    "JobPlan",
+    "PilotSet",
+    "Plan",
+    "PlanQuality",
+    "PoolShare",
+    "ReservationRule",
+]
 
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
@@ -101,6 +110,8 @@ class JobPlan:
         deferred: none of its waiting tasks starts under this plan.
         share: slots that its waiting tasks may take under this plan, by partition; None: any.
         evict: its running tasks are killed, without counting as failures, and wait again.
+        victims: running attempts of jobs of lower priority, by number, that lose their slots to this job's
+            waiting tasks: in this order and only as many as its tasks that wait need. They wait again.
         pilots: the tasks that run before the others of their stage; None: all may run.
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
         pool: slots that it holds are given to a pool that FAIR order puts before this one; None: its priority
@@ -119,6 +130,7 @@ class JobPlan:
     pilots: PilotSet | None = None
     queue: int | None = None
     pool: PoolShare | None = None
+    victims: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object; what policies without planned times never set is left out."""
@@ -143,6 +155,8 @@ class JobPlan:
             found["queue"] = self.queue
         if self.pool is not None:
             found["pool"] = self.pool.to_json()
+        if self.victims:
+            found["victims"] = list(self.victims)
         return found
 
 
@@ -187,6 +201,27 @@ class PlanQuality:
 
 
 @dataclass(frozen=True, slots=True)
+class EndForecast:
+    """When a job is expected to end, for people.
+
+    Attributes:
+        p10_ms, p50_ms, p90_ms: quantiles of its end on the driver's clock.
+        deadline_probability: of ending by its deadline; None: it has none.
+    """
+
+    p10_ms: int
+    p50_ms: int
+    p90_ms: int
+    deadline_probability: float | None
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"end_ms": [self.p10_ms, self.p50_ms, self.p90_ms]}
+        if self.deadline_probability is not None:
+            found["deadline_probability"] = self.deadline_probability
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Rules for all active jobs of one snapshot, ranks rising from 0.
 
@@ -202,6 +237,8 @@ class Plan:
             tasks over its weight, the one of equals that was due first (protocol/README.md), and there by
             rank; empty: by rank alone. Ranks follow the order in which the queues stand at the plan's moment
             by their load, for those who do not share.
+        solve_ms: wall time that the planner took; None: nobody measured it.
+        forecasts: expected ends by job, for people.
     """
 
     snapshot: int
@@ -215,6 +252,8 @@ class Plan:
     again_ms: int | None = None
     quality: PlanQuality | None = None
     queue_weights: tuple[float, ...] = ()
+    solve_ms: float | None = None
+    forecasts: Mapping[str, EndForecast] | None = None
 
     def numbered(self, number: int) -> Plan:
         return replace(self, number=number)
@@ -239,6 +278,10 @@ class Plan:
             found["quality"] = self.quality.to_json()
         if self.queue_weights:
             found["queue_weights"] = list(self.queue_weights)
+        if self.solve_ms is not None:
+            found["solve_ms"] = round(self.solve_ms, 1)
+        if self.forecasts:
+            found["forecasts"] = {job: end.to_json() for job, end in self.forecasts.items()}
         return found
 
     def to_text(self) -> str:

@@ -34,10 +34,12 @@ _BUILT_IN = {
     "point-real-est": "spark_sched.policies.three_sigma.variants:VARIANTS",
     "prio": "spark_sched.policies.simple.prio:PrioPolicy",
     "priority": "spark_sched.policies.simple.priority:PriorityPolicy",
+    "priority-evictions": "spark_sched.policies.eviction.policy:PriorityEvictionsPolicy",
     "reservation": "spark_sched.policies.reservation.policy:ReservationPolicy",
     "shortest-first": "spark_sched.policies.simple.shortest_first:ShortestFirstPolicy",
     "slearn": "spark_sched.policies.slearn.variants:SLearnPolicy",
     "slearn-bayes": "spark_sched.policies.slearn.variants:BayesPolicy",
+    "tuned-reservation": "spark_sched.policies.tuning.policy:TunedReservationPolicy",
     "uwfq": "spark_sched.policies.simple.uwfq:UwfqPolicy",
 }
 

@@ -208,7 +208,9 @@ class ClusterState:
         executor = self._executors.get(event.executor)
         if executor is None or event.task in self._tasks:
             return self._ignore(event)
-        running = RunningTask(event.task, event.index, event.executor, event.time_ms, event.copy)
+        running = RunningTask(
+            event.task, event.index, event.executor, event.time_ms, event.copy, event.evictions
+        )
         stage = self._stage(event.job, event.stage)
         slots = 1 if stage is None else stage.started.slots_per_task
         self._tasks[event.task] = TaskRecord(event.job, event.stage, running, slots)

@@ -36,13 +36,15 @@ class DurationSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunningTask:
-    """One running attempt; a copy shares its original's ``index``."""
+    """One running attempt; a copy shares its original's ``index``. ``evictions``: how often attempts of its
+    task were evicted before it began."""
 
     task: int
     index: int
     executor: str
     launched_ms: int
     copy: bool
+    evictions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class StageView:
 @dataclass(frozen=True, slots=True)
 class JobView:
     """One active job.
+
+    It is flat, so that a policy reads a job's marks under the names by which users set them.
 
     Attributes:
         job_class: the mark ``class``.

@@ -38,8 +38,13 @@ class ReservationPolicy(RankingPolicy):
 
         return lambda job: (-job.priority, job.arrival), decide_job
 
-    def rule(self, job: JobView, forecast: Forecast) -> tuple[ReservationRule | None, str]:
-        """How the job holds slots, None where it holds nothing, and why."""
+    def rule(
+        self, job: JobView, forecast: Forecast, tuned: float | None = None
+    ) -> tuple[ReservationRule | None, str]:
+        """How the job holds slots, None where it holds nothing, and why.
+
+        ``tuned`` is a level in place of the configured one.
+        """
         settings = self._settings
         if not settings.reservation_enabled:
             return None, "reservations are disabled"
@@ -47,6 +52,8 @@ class ReservationPolicy(RankingPolicy):
             isolation, whose = job.isolation, "its own isolation"
         elif job.priority >= settings.min_priority:
             isolation, whose = settings.isolation, "the configured isolation"
+            if tuned is not None:
+                isolation, whose = tuned, "the tuned isolation"
         else:
             return None, f"below {settings.min_priority} and no isolation of its own: holds nothing"
         if isolation <= 0.0:

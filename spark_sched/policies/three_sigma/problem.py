@@ -66,6 +66,7 @@ class Problem:
     """Groups are the candidates that may start, ordered by set and job; an option is (group, start).
 
     P jobs, G groups, M sets, N unions, T time steps, E elapsed times, R running jobs that may be preempted.
+    It is flat, since solvers hand single arrays to compiled code, which takes no objects.
 
     Attributes:
         grid: the window.

@@ -109,6 +109,13 @@ def test_a_job_on_an_idle_cluster_starts_now_and_its_chance_is_its_runtimes() ->
     assert sure["delays"] == []
 
 
+def test_without_history_there_is_a_start_but_no_runtime_and_no_chance() -> None:
+    found = Planner(8).ask("etl", 4, 2_000.0)
+    assert found["start_s"] == 0.0
+    assert found["runtime_source"] == "no history"
+    assert found["runtime_s"] is found["probability"] is found["earliest_deadline_s"] is None
+
+
 def test_an_earlier_deadline_is_promised_only_as_far_as_slots_are_free() -> None:
     planner = Planner(4)
     planner.learned("long", 4, *[100.0] * 20)

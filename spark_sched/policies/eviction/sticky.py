@@ -1,0 +1,95 @@
+"""Sticky slots (HYBRID, thesis chapter 9): some slots serve jobs that waited long, in order of arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from spark_sched.state import JobView, Snapshot
+
+__all__ = ["Sticky", "StickySlots"]
+
+_NO_JOBS: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Sticky:
+    """Where jobs with sticky slots stand; a value that is never changed.
+
+    Attributes:
+        idle_since_ms: since when a job has tasks that wait and none that runs.
+        granted: sticky slots that jobs may take before all others.
+        tasks: running attempts on sticky slots: nobody evicts them.
+        again_ms: when the next job will have waited long enough; None: none waits.
+    """
+
+    idle_since_ms: Mapping[str, int] = field(default_factory=lambda: _NO_JOBS)
+    granted: Mapping[str, int] = field(default_factory=lambda: _NO_JOBS)
+    tasks: frozenset[int] = frozenset()
+    again_ms: int | None = None
+
+
+class StickySlots:
+    """Grants sticky slots.
+
+    Args:
+        slots: how many there are; 0: none.
+        wait_ms: how long a job has none of its tasks running before it may have some.
+    """
+
+    def __init__(self, slots: int, wait_ms: int) -> None:
+        self._slots = slots
+        self._wait_ms = wait_ms
+
+    def at(self, before: Sticky, snapshot: Snapshot, now_ms: int) -> Sticky:
+        """How things stand now.
+
+        1. Attempts that a job started on slots granted to it are sticky until they end.
+        2. Jobs that have waited long enough and that running jobs of higher priority keep waiting are granted
+           the sticky slots that are left, in the order of their arrival.
+        """
+        if not self._slots:
+            return Sticky()
+        tasks, used = self._tasks(before, snapshot)
+        top = max((job.priority for job in snapshot.jobs.values() if job.running_slots), default=None)
+        idle_since_ms: dict[str, int] = {}
+        granted: dict[str, int] = {}
+        again_ms: int | None = None
+        for job in sorted(snapshot.jobs.values(), key=lambda job: job.arrival):
+            wanted = _wanted_slots(job)
+            if job.running_slots or not wanted:
+                continue
+            since_ms = idle_since_ms[job.job] = before.idle_since_ms.get(job.job, now_ms)
+            if now_ms - since_ms < self._wait_ms:
+                at_ms = since_ms + self._wait_ms
+                again_ms = at_ms if again_ms is None else min(again_ms, at_ms)
+            elif top is not None and job.priority < top and used < self._slots:
+                granted[job.job] = min(self._slots - used, wanted)
+                used += granted[job.job]
+        return Sticky(MappingProxyType(idle_since_ms), MappingProxyType(granted), tasks, again_ms)
+
+    def _tasks(self, before: Sticky, snapshot: Snapshot) -> tuple[frozenset[int], int]:
+        """Running attempts on sticky slots, and the slots that they take."""
+        tasks, used = [], 0
+        for job in snapshot.jobs.values():
+            running = [
+                (task.launched_ms, task.task, s.slots_per_task) for s in job.stages for task in s.running
+            ]
+            left = before.granted.get(job.job, 0)
+            for _, task, slots in sorted(running):
+                new = left >= slots
+                if task in before.tasks or new:
+                    left -= slots if new else 0
+                    tasks.append(task)
+                    used += slots
+        return frozenset(tasks), used
+
+
+def _wanted_slots(job: JobView) -> int:
+    """Slots of its waiting tasks; a barrier stage starts whole and gets no sticky slots."""
+    return sum(
+        stage.slots_per_task * (stage.tasks - stage.finished - len({task.index for task in stage.running}))
+        for stage in job.stages
+        if not stage.barrier
+    )

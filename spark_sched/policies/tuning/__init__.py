@@ -1,0 +1,1 @@
+"""Isolation levels that follow from what the runs of recurring jobs show."""

@@ -1,0 +1,208 @@
+"""Applications under the planner's ``priority-evictions`` policy: tasks that give their slots to others.
+
+Run like those of `scenarios`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark import RDD, InheritableThread, SparkContext
+from pyspark.sql import SparkSession
+
+import spark_sched
+from tests.integration.plan_scenarios import Row, this_attempt
+from tests.integration.scenarios import (
+    Result,
+    counters,
+    running_tasks,
+    settled,
+    wait_until,
+    warm_up,
+)
+
+SLOTS = 4
+#: As ``most_evictions`` of the application.
+MOST_EVICTIONS = 3
+#: Evictions under load. Each costs the fork of a Python worker besides.
+MANY = int(os.environ.get("SPARK_SCHED_EVICTIONS", "100"))
+
+
+class Job:
+    """A marked job of one stage in a thread of its own."""
+
+    def __init__(self, spark: SparkSession, name: str, priority: int, tasks: int, until: Path) -> None:
+        self.rows: list[Row] = []
+        self._error = ""
+
+        def body(partition: int) -> Row:
+            wait_until(until.exists, "the task was to be released")
+            return this_attempt(partition)
+
+        def work() -> None:
+            try:
+                with spark_sched.job(spark, name, priority=priority):
+                    self.rows = spark.sparkContext.parallelize(range(tasks), tasks).map(body).collect()
+            except Exception as error:
+                self._error = str(error)
+
+        self._thread = InheritableThread(target=work, daemon=True)
+        self._thread.start()
+
+    def join(self) -> list[Row]:
+        """(partition, attempt) of its tasks' last attempts."""
+        self._thread.join(120)
+        if self._thread.is_alive() or self._error:
+            raise AssertionError(self._error or "the job never ended")
+        return self.rows
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+
+def preempted(spark: SparkSession) -> Result:
+    """Tasks of a low priority that run for as long as they like, and urgent jobs one after another."""
+    sc = spark.sparkContext
+    warm_up(sc, SLOTS)
+    with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as folder:
+        late, now = Path(folder) / "late", Path(folder) / "now"
+        now.touch()
+        low = Job(spark, "low", 0, SLOTS, late)
+        wait_until(lambda: running_tasks(sc) == SLOTS, "the low priority was to take all slots")
+        urgent = []
+        for number in range(MOST_EVICTIONS):
+            urgent.append(len(Job(spark, f"urgent-{number}", 10, SLOTS, now).join()))
+            wait_until(lambda: running_tasks(sc) == SLOTS, "the evicted tasks were to run again")
+        evictions = counters(sc)["evictions"]
+        # Nobody may be evicted once more.
+        last = Job(spark, "urgent-last", 10, SLOTS, now)
+        plans = counters(sc)["plans_accepted"] + 2
+        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "the last job was to wait")
+        wait_until(lambda: counters(sc)["plans_accepted"] >= plans, "no plan with the last job came")
+        waits = last.alive and counters(sc)["evictions"] == evictions
+        low_waits = low.alive
+        late.touch()
+        rows, last_rows = low.join(), last.join()
+        info = sc.statusTracker().getStageInfo(rows[0][2])
+        assert info is not None
+        return {
+            "urgent": urgent,
+            "evictions": evictions,
+            "waits": waits,
+            "low_waits": low_waits,
+            "low": sorted(row[:2] for row in rows),
+            "last": len(last_rows),
+            "low_stage": {"attempt": info.currentAttemptId, "failed_tasks": info.numFailedTasks},
+            "never": _never_evicted(spark, Path(folder)),
+            "counters": settled(sc),
+        }
+
+
+def _never_evicted(spark: SparkSession, folder: Path) -> list[list[int]]:
+    """Last attempts of a barrier stage and of a job that forbids copies, beside an urgent job."""
+    sc = spark.sparkContext
+    late, now = folder / "never", folder / "now"
+
+    def body(partition: int) -> Row:
+        wait_until(late.exists, "the task was to be released")
+        return this_attempt(partition)
+
+    found: list[list[int]] = []
+
+    def barrier() -> None:
+        rdd = sc.parallelize(range(2), 2).barrier()
+        found.append([row[1] for row in rdd.mapPartitionsWithIndex(lambda p, _: [body(p)]).collect()])
+
+    def once() -> None:
+        with spark_sched.job(spark, "once", copies="never"):
+            found.append([row[1] for row in sc.parallelize(range(2), 2).map(body).collect()])
+
+    threads = [InheritableThread(target=work, daemon=True) for work in (barrier, once)]
+    for thread in threads:
+        thread.start()
+    wait_until(lambda: running_tasks(sc) == SLOTS, "all slots were to be taken")
+    urgent = Job(spark, "urgent-never", 10, SLOTS, now)
+    plans = counters(sc)["plans_accepted"] + 2
+    wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 3, "the urgent job was to wait")
+    wait_until(lambda: counters(sc)["plans_accepted"] >= plans, "no plan with the urgent job came")
+    assert urgent.alive
+    late.touch()
+    for thread in threads:
+        thread.join(120)
+    urgent.join()
+    return found
+
+
+def preempted_at_random(spark: SparkSession) -> Result:
+    """Jobs of low priority beside urgent ones, until so many tasks were evicted."""
+    sc = spark.sparkContext
+    warm_up(sc, SLOTS)
+    rng = random.Random(7)
+    stop = threading.Event()
+    sums: Counter[bool] = Counter()
+    attempts: Counter[int] = Counter()
+    errors: list[str] = []
+
+    def load(tenant: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            with spark_sched.job(spark, f"load-{tenant}", priority=tenant):
+                rows = _slow(sc, 12, 0.2).collect()
+            sums[sum(value for value, _ in rows) == sum(range(12))] += 1
+            attempts.update(attempt for _, attempt in rows)
+
+    def urgent() -> None:
+        while counters(sc)["evictions"] < MANY:
+            width = rng.randint(2, SLOTS)
+            with spark_sched.job(spark, "urgent", priority=10):
+                rows = _slow(sc, width, 0.02).collect()
+            sums[sum(value for value, _ in rows) == sum(range(width))] += 1
+            # Others are to take the slots again.
+            wait_until(lambda: running_tasks(sc) == SLOTS, "the load was to go on")
+
+    def run(body: Callable[..., None], *args: int) -> InheritableThread:
+        def work() -> None:
+            try:
+                body(*args)
+            except Exception as error:
+                errors.append(str(error))
+
+        thread = InheritableThread(target=work, daemon=True)
+        thread.start()
+        return thread
+
+    loads = [run(load, tenant) for tenant in range(2)]
+    pressing = run(urgent)
+    begun = time.monotonic()
+    pressing.join()
+    stop.set()
+    for thread in loads:
+        thread.join(120)
+    return {
+        "alive": [thread.is_alive() for thread in (pressing, *loads)],
+        "errors": errors,
+        "right": sums[True],
+        "wrong": sums[False],
+        "seconds": time.monotonic() - begun,
+        "attempts": {str(attempt): count for attempt, count in attempts.items()},
+        "counters": settled(sc),
+    }
+
+
+def _slow(sc: SparkContext, tasks: int, seconds: float) -> RDD[tuple[int, int]]:
+    """Each partition's number, with the attempt that found it, after a sleep."""
+
+    def body(partition: int) -> tuple[int, int]:
+        time.sleep(seconds)
+        return partition, this_attempt(partition)[1]
+
+    return sc.parallelize(range(tasks), tasks).map(body)

@@ -1,0 +1,83 @@
+"""When jobs are expected to end: what a plan says to people beside its rules."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from spark_sched.planner.outlook import Outlook
+from spark_sched.policies import EndForecast, JobPlan, Plan
+from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.state import ClusterState, JobView, Snapshot
+
+VIEW = JobView("j", "n", "u", 0, None, None, None, True, True, 1_000, 0, (), MappingProxyType({}), 0)
+KNOWN = {"j": Forecast(runtime=RuntimeDistribution.uniform_s(10.0, 20.0))}
+
+
+class Clock:
+    now_ms = 0.0
+
+    def __call__(self) -> float:
+        return self.now_ms
+
+
+def snapshot(**job: Any) -> Snapshot:
+    return replace(ClusterState().snapshot(), jobs=MappingProxyType({"j": replace(VIEW, **job)}))
+
+
+def plan(**entry: Any) -> Plan:
+    return Plan(1, 0, 1, "p", True, (JobPlan("j", 0, 0, None, "why", **entry),))
+
+
+def end(seen: Snapshot, planned: Plan, now_ms: int, known: dict[str, Forecast] = KNOWN) -> EndForecast | None:
+    outlook = Outlook(Clock())
+    outlook.see(seen)
+    return outlook.ends(seen, known, planned, now_ms).get("j")
+
+
+def test_a_job_that_waits_is_expected_to_run_from_its_start_on():
+    assert end(snapshot(), plan(), 50_000) == EndForecast(61_000, 65_000, 69_000, None)
+    assert end(snapshot(), plan(start_ms=60_000, deferred=True), 50_000).p50_ms == 75_000
+    assert end(snapshot(), plan(deferred=True), 50_000) is None
+
+
+def test_a_job_that_runs_has_the_rest_of_its_runtime_before_it():
+    begun = snapshot(running_slots=1)  # seen first at its start, 1 s
+    assert end(begun, plan(), 1_000) == EndForecast(12_000, 16_000, 20_000, None)
+    assert end(begun, plan(), 16_000) == EndForecast(16_500, 18_500, 20_500, None)
+    assert end(begun, plan(), 99_000) == EndForecast(99_000, 99_000, 99_000, None)
+
+
+def test_the_probability_to_meet_the_deadline_is_of_what_is_left():
+    begun = snapshot(running_slots=1, deadline_ms=18_500)
+    assert end(begun, plan(), 1_000).deadline_probability == pytest.approx(0.75)
+    assert end(begun, plan(), 16_000).deadline_probability == pytest.approx(0.5)
+
+
+def test_without_a_runtime_nothing_is_said():
+    assert end(snapshot(), plan(), 0, {"j": Forecast()}) is None
+    assert end(snapshot(), plan(), 0, {}) is None
+
+
+def test_ends_are_computed_once_a_second_and_anew_after_a_reset():
+    clock = Clock()
+    outlook = Outlook(clock)
+    seen = snapshot(running_slots=1)
+    outlook.see(seen)
+    first = outlook.ends(seen, KNOWN, plan(), 1_000)
+    clock.now_ms = 900.0
+    assert outlook.ends(seen, KNOWN, plan(), 90_000) is first
+    clock.now_ms = 1_000.0
+    assert outlook.ends(seen, KNOWN, plan(), 90_000)["j"].p50_ms == 90_000
+    outlook.clear()
+    assert outlook.ends(snapshot(), KNOWN, plan(), 90_000)["j"].p50_ms == 105_000
+
+
+def test_a_job_that_is_between_two_stages_began_with_its_first_task():
+    outlook = Outlook(Clock())
+    outlook.see(snapshot(running_slots=1))
+    outlook.see(snapshot())
+    assert outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"].p50_ms == 16_000

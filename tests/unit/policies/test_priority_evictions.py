@@ -1,0 +1,282 @@
+"""Whom the policy ``priority-evictions`` evicts for whom, and what it says of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_sched.config import validate
+from spark_sched.errors import BadInputError
+from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted, TaskEnded, TaskLaunched
+from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.policies.eviction.remaining import RemainingTimes
+from spark_sched.predict import Forecast, RuntimeDistribution
+from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
+from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
+from spark_sched.state import ClusterState
+
+
+class World:
+    """Four slots; task n of a low-priority job starts at its n-th time."""
+
+    def __init__(
+        self, *launched_ms: int, slots: int = 4, restartable: bool = True, evictions: int = 0
+    ) -> None:
+        self.state = ClusterState()
+        self.state.apply(ExecutorAdded(0, "e", "h", slots))
+        self.job("low", 0, tasks=10, restartable=restartable)
+        for task, at_ms in enumerate(launched_ms):
+            self.launch("low", task, at_ms, evictions)
+
+    def job(self, key: str, priority: int, tasks: int, **more: Any) -> None:
+        self.state.apply(JobStarted(0, key, key, None, priority, None, None, None, True, True))
+        self.state.apply(StageStarted(0, key, f"{key}.0", "s", 0, tasks, None, True, False, **more))
+
+    def launch(self, key: str, task: int, at_ms: int, evictions: int = 0) -> None:
+        self.state.apply(TaskLaunched(at_ms, key, f"{key}.0", task, task, "e", False, evictions))
+
+    def end(self, key: str, task: int, at_ms: int) -> None:
+        self.state.apply(TaskEnded(at_ms, key, f"{key}.0", task, task, "e", at_ms, "killed", False))
+
+    def plan(
+        self,
+        now_ms: int,
+        forecasts: Mapping[str, Forecast] | None = None,
+        memory: Any = None,
+        **options: str,
+    ) -> tuple[Plan, Any]:
+        given = {f"spark.sched.policy.priority-evictions.{name}": text for name, text in options.items()}
+        policy = create("priority-evictions", PolicySettings.from_config(validate(given)))
+        snapshot = self.state.snapshot()
+        return policy.decide(snapshot, forecasts or {}, now_ms, np.random.default_rng(1), memory)
+
+    def victims(
+        self, now_ms: int, forecasts: Mapping[str, Forecast] | None = None, **options: str
+    ) -> list[int]:
+        plan, _ = self.plan(now_ms, forecasts, **options)
+        return [task for entry in plan.jobs for task in entry.victims]
+
+
+def siblings(*ended_ms: int) -> dict[str, Forecast]:
+    """The low-priority job's tasks that ended took these times."""
+    return {"low": TaskForecast(times={0: StageTimes(dict(enumerate(ended_ms, 100)), frozenset())})}
+
+
+def test_the_most_recently_started_go_first_and_as_many_as_tasks_wait() -> None:
+    world = World(0, 3_000, 1_000, 2_000)
+    world.job("high", 5, tasks=2)
+    assert world.victims(10_000) == [1, 3]
+    assert world.victims(10_000, victims="LRS", worth="100") == [0, 2]
+    random = world.victims(10_000, victims="RND", worth="100")
+    assert len(set(random)) == 2
+
+
+def test_the_lowest_running_priority_goes_first_however_it_started() -> None:
+    world = World(0, 100)
+    world.job("middle", 3, tasks=2)
+    for task in (10, 11):
+        world.launch("middle", task, 5_000)
+    world.job("high", 5, tasks=3)
+    assert world.victims(10_000) == [1, 0, 11]
+
+
+def test_free_slots_are_taken_before_anybody_is_evicted() -> None:
+    world = World(0, 0, slots=4)
+    world.job("high", 5, tasks=3)
+    assert len(world.victims(10_000)) == 1
+
+
+@pytest.mark.parametrize("priority", [0, -1])
+def test_nobody_is_evicted_for_a_job_of_no_higher_priority(priority: int) -> None:
+    world = World(0, 0, 0, 0)
+    world.job("other", priority, tasks=4)
+    assert world.victims(10_000) == []
+
+
+def test_tasks_that_may_not_run_twice_are_not_evicted() -> None:
+    world = World(0, 0, 0, 0, restartable=False)
+    world.job("high", 5, tasks=4)
+    assert world.victims(10_000) == []
+
+
+def test_a_task_is_not_evicted_more_often_than_the_threshold() -> None:
+    world = World(0, 0, 0, evictions=2)
+    world.launch("low", 3, 0, evictions=1)
+    world.job("high", 5, tasks=4)
+    assert world.victims(10_000, most_evictions="2") == [3]
+    assert world.victims(10_000, most_evictions="0") == []
+
+
+def test_a_job_loses_no_more_than_its_budget() -> None:
+    world = World(0, 0, 0, 0)
+    world.job("high", 5, tasks=4)
+    terms = {"job_budget": "25s", "worth": "1000"}
+    plan, memory = world.plan(10_000, **terms)
+    victims = plan.jobs[0].victims
+    assert len(victims) == 2
+    again, memory = world.plan(10_500, memory=memory, **terms)
+    assert again.jobs[0].victims == victims, "they still run"
+    for task in victims:
+        world.end("low", task, 10_600)
+        world.launch("high", 20 + task, 10_600)
+    assert world.plan(11_000, memory=memory, **terms)[0].jobs[0].victims == ()
+    assert len(world.victims(11_000, **terms)) == 2, "a new planner does not know what was lost before"
+
+
+def test_no_eviction_where_waiting_for_the_expected_end_costs_less() -> None:
+    world = World(0, 0, 0, 0)
+    world.job("high", 5, tasks=1)
+    # All have run 10 s of an expected 11 s: a second of waiting for ten of lost work.
+    plan, _ = world.plan(10_000, siblings(11_000), worth="4")
+    assert all(entry.victims == () for entry in plan.jobs)
+    assert plan.jobs[0].reason.endswith("no victim is worth its price for 1 task")
+    assert plan.again_ms == 11_000, "made again when one might have ended"
+    assert world.victims(10_000, siblings(11_000), worth="11") == [3]
+    assert world.victims(10_000, siblings(20_000)) == [3]
+
+
+def test_a_task_that_is_nearly_done_is_spared_while_another_will_do() -> None:
+    world = World(0, 0, 0, 9_000)
+    world.job("high", 5, tasks=1)
+    # By the times seen, tasks 0 to 2 have a second left, task 3 most of its time.
+    forecasts = siblings(11_000)
+    assert world.victims(10_000, forecasts, victims="LRS", worth="1000") == [3]
+    world.job("higher", 6, tasks=4)
+    assert world.victims(10_000, forecasts, victims="LRS", worth="1000")[0] == 3
+
+
+def test_reasons_name_victims_beneficiary_and_price() -> None:
+    world = World(0, 0, 0, 8_000)
+    world.job("high", 5, tasks=1)
+    plan, _ = world.plan(10_000)
+    high, low = plan.jobs
+    assert high.reason.endswith("takes the slots of task 3 of low (2.0 s lost, 2.0 s expected still)")
+    assert low.reason.endswith("1 task evicted for jobs of higher priority")
+
+
+def test_a_barrier_stage_gets_all_its_slots_or_evicts_nobody() -> None:
+    world = World(0, 0, slots=2)
+    world.state.apply(JobStarted(0, "gang", "gang", None, 5, None, None, None, True, True))
+    world.state.apply(StageStarted(0, "gang", "gang.0", "s", 0, 3, None, True, True))
+    assert world.victims(10_000) == []
+    world.state.apply(ExecutorAdded(0, "f", "h", 1))
+    assert sorted(world.victims(10_000)) == [0, 1]
+
+
+def test_wide_tasks_get_slots_of_one_executor() -> None:
+    world = World(0, 0)
+    world.state.apply(ExecutorAdded(0, "f", "h", 2))
+    for task in (5, 6):
+        world.state.apply(TaskLaunched(9_000, "low", "low.0", task, task, "f", False))
+    world.state.apply(ExecutorAdded(0, "g", "h", 1))
+    world.state.apply(TaskLaunched(9_500, "low", "low.0", 7, 7, "g", False))
+    world.job("more", 0, tasks=2)
+    for task in (2, 3):
+        world.launch("more", task, 0)
+    world.job("wide", 5, tasks=1, slots_per_task=2)
+    assert world.victims(10_000) == [6, 5], "the youngest one is alone on its executor"
+
+
+@pytest.mark.parametrize(
+    ("forecast", "elapsed_ms", "expected_ms"),
+    [
+        pytest.param(Forecast(), 100, 1_000, id="nothing known: a second at least"),
+        pytest.param(Forecast(), 7_000, 7_000, id="nothing known: half is over"),
+        pytest.param(Forecast(alpha=2.0, t_m_ms=3_000.0), 1_000, 5_000, id="a shape, before the shortest"),
+        pytest.param(Forecast(alpha=2.0, t_m_ms=3_000.0), 9_000, 9_000, id="a shape: mean residual life"),
+        pytest.param(siblings(2_000, 6_000, 8_000)["low"], 5_000, 2_000, id="siblings that took longer"),
+        pytest.param(siblings(2_000)["low"], 5_000, 5_000, id="longer than all siblings"),
+        pytest.param(
+            TaskForecast(expected=(StageExpectation(4, RuntimeDistribution.point_s(9.0)),)),
+            5_000,
+            4_000,
+            id="history",
+        ),
+    ],
+)
+def test_remaining_time(forecast: Forecast, elapsed_ms: float, expected_ms: float) -> None:
+    assert RemainingTimes(forecast, 0).after(elapsed_ms) == pytest.approx(expected_ms)
+
+
+def test_a_spread_around_the_mean_leaves_long_tasks_a_chance() -> None:
+    expectation = StageExpectation(4, RuntimeDistribution.point_s(9.0), spread=0.5)
+    left = RemainingTimes(TaskForecast(expected=(expectation,)), 0)
+    assert left.after(9_000) > 0.0
+    assert left.after(9_500) != 9_500.0
+
+
+@pytest.mark.parametrize(("name", "text"), [("victims", "mrs"), ("most_evictions", "-1"), ("worth", "0")])
+def test_wrong_options_are_refused(name: str, text: str) -> None:
+    with pytest.raises(BadInputError, match=name):
+        World().plan(0, **{name: text})
+
+
+def test_in_the_simulator_a_job_of_high_priority_starts_at_once_and_every_task_runs_to_its_end() -> None:
+    jobs = [
+        JobSpec("low", 0, (StageSpec([60_000] * 8),)),
+        *(JobSpec(f"high-{n}", 10_000 * n, (StageSpec([2_000] * 4),), priority=5) for n in range(1, 9)),
+    ]
+    given = {"spark.sched.policy.priority-evictions.most_evictions": "2"}
+    policy = create("priority-evictions", PolicySettings.from_config(validate(given)))
+    told: list[Event] = []
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 2)), jobs, policy, check=True,
+        observer=told.append,
+    )  # fmt: skip
+    rows = {row["job"]: row for row in result.rows()}
+    assert rows["high-1"]["wait_ms"] == 0
+    assert rows["low"]["work_ms"] == 8 * 60_000
+    again = [event for event in told if isinstance(event, TaskLaunched) and event.evictions]
+    assert {event.job for event in again} == {"low"}
+    assert rows["low"]["evictions"] == len(again) > 0
+    assert max(event.evictions for event in again) == 2
+    lost_ms = [event.duration_ms for event in told if isinstance(event, TaskEnded) and event.evicted_for]
+    assert sum(lost_ms) == rows["low"]["wasted_ms"]
+
+
+def low_jct_ms(**options: str) -> list[int]:
+    """Sorted completion times of small jobs of low priority beside others that would take all slots."""
+    jobs = sorted(
+        [
+            *(JobSpec(f"high-{n}", 1_000 * n, (StageSpec([8_000] * 4),), priority=5) for n in range(60)),
+            *(JobSpec(f"low-{n}", 5_000 + 6_000 * n, (StageSpec([4_000]),)) for n in range(10)),
+        ],
+        key=lambda job: job.submit_ms,
+    )
+    given = {f"spark.sched.policy.priority-evictions.{name}": text for name, text in options.items()}
+    result = simulate(
+        ClusterSpec(uniform_nodes(2, 4)), jobs, "priority-evictions", settings=given, check=True
+    )
+    return sorted(row["jct_ms"] for row in result.rows() if row["job"].startswith("low"))
+
+
+def test_with_sticky_slots_the_slowest_of_low_priority_are_sooner() -> None:
+    without, sticky = low_jct_ms(), low_jct_ms(sticky_slots="1", sticky_wait="5s")
+    assert sticky[-1] < without[-1] / 2
+    assert sum(sticky) < sum(without)
+
+
+def test_tasks_on_sticky_slots_are_not_evicted_and_there_are_no_more_than_slots() -> None:
+    world = World(slots=2)
+    world.job("high", 5, tasks=10)
+    for task in (20, 21):
+        world.launch("high", task, 0)
+    terms = {"sticky_slots": "1", "sticky_wait": "5s"}
+    plan, memory = world.plan(1_000, **terms)
+    assert plan.again_ms == 6_000
+    plan, memory = world.plan(6_000, memory=memory, **terms)
+    low = plan.jobs[1]
+    assert (low.job, low.priority, low.share) == ("low", 6, {0: 1})
+    # It got the slot of a task that ended.
+    world.end("high", 20, 7_000)
+    world.launch("low", 3, 7_000)
+    plan, memory = world.plan(8_000, memory=memory, **terms)
+    assert [(each.priority, each.share, each.victims) for each in plan.jobs] == [(5, None, ()), (0, None, ())]
+    # Another slot of it is no sticky one.
+    world.end("high", 21, 8_000)
+    world.launch("low", 4, 8_000)
+    plan, memory = world.plan(9_000, memory=memory, **terms)
+    assert plan.jobs[0].victims == (4,)
