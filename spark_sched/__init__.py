@@ -11,15 +11,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "admission", "conf", "job"]
+__all__ = ["__version__", "admission", "conf", "explain", "job", "status"]
 
 if TYPE_CHECKING:
     from spark_sched.api.admission import admission
     from spark_sched.api.job import job
+    from spark_sched.api.status import explain, status
     from spark_sched.bridge import conf
 
 # Imported on first use: the planner and executors import this package and need neither.
-_LAZY = {"admission": "spark_sched.api.admission", "conf": "spark_sched.bridge", "job": "spark_sched.api.job"}
+_LAZY = {
+    "admission": "spark_sched.api.admission",
+    "conf": "spark_sched.bridge",
+    "explain": "spark_sched.api.status",
+    "job": "spark_sched.api.job",
+    "status": "spark_sched.api.status",
+}
 
 
 def __getattr__(name: str) -> object:

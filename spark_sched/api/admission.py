@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from spark_sched.api.job import Deadline, _scheduler_of, deadline_length_ms
+from spark_sched.api.attached import attached
+from spark_sched.api.job import Deadline, deadline_length_ms
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -44,13 +45,13 @@ class Admission:
     """What the planner expects of the job in question. Times are seconds from the question on.
 
     Attributes:
-        probability: of meeting the deadline; None if no deadline was given.
+        probability: of meeting the deadline; None if no deadline was given, or without history.
         start_s: when the job would start; None: not within the plan-ahead window.
         earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
-            no start in the window meets any.
+            no start in the window meets any, or without history.
         confidence: 0.95.
-        runtime_s: median and 95 % quantile of the runtime.
-        runtime_source: the history behind the runtime.
+        runtime_s: median and 95 % quantile of the runtime; None while no job has ended.
+        runtime_source: the history behind the runtime, or ``no history``.
         delays: jobs that would wait longer because of this one.
     """
 
@@ -58,13 +59,14 @@ class Admission:
     start_s: float | None
     earliest_deadline_s: float | None
     confidence: float
-    runtime_s: tuple[float, float]
+    runtime_s: tuple[float, float] | None
     runtime_source: str
     delays: tuple[Delay, ...]
 
     def __str__(self) -> str:
         begins = "not in the plan's window" if self.start_s is None else f"in {self.start_s:.0f} s"
-        parts = [f"starts {begins}, runs {self.runtime_s[0]:.0f} s ({self.runtime_source})"]
+        runs = "" if self.runtime_s is None else f"runs {self.runtime_s[0]:.0f} s "
+        parts = [f"starts {begins}, {runs}({self.runtime_source})"]
         if self.probability is not None:
             parts.append(f"meets its deadline with {self.probability:.0%}")
         if self.earliest_deadline_s is not None:
@@ -105,28 +107,14 @@ def admission(
         BadInputError: an argument is wrong, the application is not attached, or its policy plans no starts.
         PlannerSilentError: the planner did not answer within ``timeout_s``.
     """
-    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1: the widest stage's tasks")
-    if not isinstance(name, str) or not name.strip():
-        raise BadInputError(f"name is {name!r} but must be text that is not empty")
-    if isinstance(priority, bool) or not isinstance(priority, int):
-        raise BadInputError(f"priority is {priority!r} but must be a whole number")
-    if not isinstance(timeout_s, (int, float)) or not 0.0 < timeout_s < 1e6:
-        raise BadInputError(f"timeout_s is {timeout_s!r} but must be a number of seconds above 0")
+    _check(name, tasks, priority, timeout_s)
     deadline_ms = None if deadline is None else deadline_length_ms(deadline, int(time.time() * 1000))
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise BadInputError(
-            "spark is a Spark Connect session, which cannot ask the planner: ask where the driver runs"
-        )
-    context: Any = getattr(spark, "sparkContext", spark)
-    if not hasattr(context, "setLocalProperty"):
-        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
-    scheduler = _scheduler_of(context)
-    if scheduler is None:
-        raise BadInputError(
-            f"this application runs on {context.master} with Spark's own scheduler, which plans nothing: set "
-            f"spark.master to spark-sched:{context.master} and spark.sched.planner.policy to 3sigma"
-        )
+    context, scheduler = attached(
+        spark,
+        connect="cannot ask the planner: ask where the driver runs",
+        lacks="plans nothing",
+        also=" and spark.sched.planner.policy to 3sigma",
+    )
     question = json.dumps(
         {
             "ask": "admission",
@@ -152,7 +140,18 @@ def admission(
         answer["start_s"],
         answer["earliest_deadline_s"],
         answer["confidence"],
-        (answer["runtime_s"][0], answer["runtime_s"][1]),
+        None if answer["runtime_s"] is None else (answer["runtime_s"][0], answer["runtime_s"][1]),
         answer["runtime_source"],
         tuple(Delay(each["job"], each["name"], each["how"], each["by_s"]) for each in answer["delays"]),
     )
+
+
+def _check(name: str, tasks: int, priority: int, timeout_s: float) -> None:
+    if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
+        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1: the widest stage's tasks")
+    if not isinstance(name, str) or not name.strip():
+        raise BadInputError(f"name is {name!r} but must be text that is not empty")
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise BadInputError(f"priority is {priority!r} but must be a whole number")
+    if not isinstance(timeout_s, (int, float)) or not 0.0 < timeout_s < 1e6:
+        raise BadInputError(f"timeout_s is {timeout_s!r} but must be a number of seconds above 0")

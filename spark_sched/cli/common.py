@@ -18,9 +18,12 @@ _PLANNER_PREFIX = PREFIX + "planner."
 
 #: The argument of pip install for a module that a plain installation lacks.
 _INSTALLED_BY = {
+    "boto3": "'spark-sched[ec2]'",
+    "botocore": "'spark-sched[ec2]'",
     "jinja2": "'spark-sched[report]'",
     "matplotlib": "'spark-sched[report]'",
     "pyarrow": "'spark-sched[traces]'",
+    "pyhocon": "'spark-sched[hocon]'",
     "scipy": "'spark-sched[report]'",
     "tomli": "tomli",
 }
@@ -67,3 +70,15 @@ def check_properties(properties: Mapping[str, str]) -> None:
 def echo_json(document: object) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2))
+
+
+stack_option = click.option(
+    "--stack",
+    default="spark-sched",
+    show_default=True,
+    metavar="NAME",
+    help="Name of the EC2 cluster's stack.",
+)
+region_option = click.option(
+    "--region", metavar="REGION", help="AWS region; otherwise that of your AWS profile."
+)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,6 +13,8 @@ from spark_sched.terminal import progress_bar
 
 if TYPE_CHECKING:
     from spark_sched.traces import TraceReader
+
+_Read = TypeVar("_Read")
 
 
 @contextmanager
@@ -42,3 +44,23 @@ def say_left_out(reader: TraceReader) -> None:
             click.echo(f"  … and {report.bad_rows - len(report.examples):,} more", err=True)
     for note, count in sorted(report.notes.items()):
         click.echo(f"not used: {count:,} {note}", err=True)
+
+
+def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -> list[_Read]:
+    """What ``read`` makes of every log under a path, with a progress bar; it tells the bytes it has read."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    from spark_sched.analysis.whatif import logs_under
+
+    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with bar:
+        found = []
+        for log in logs_under(path):
+            size = log.stat().st_size if log.is_file() else None
+            task = bar.add_task(f"reading {log.name}", total=size)
+
+            def advance(done: int, task: Any = task) -> None:
+                bar.advance(task, done)
+
+            found.append(read(log, advance))
+        return found

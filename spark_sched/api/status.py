@@ -1,0 +1,59 @@
+"""What is going on in an application, asked from its own Python driver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from spark_sched.api.attached import attached
+from spark_sched.view import JobStatus, Status
+from spark_sched.view.names import unknown_job
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["explain", "status"]
+
+
+def status(spark: SparkSession | SparkContext) -> Status:
+    """Who runs, who waits and why, what is held for whom, and whether the planner is alive.
+
+    In a notebook the result shows itself as a table; as text it is the one that ``spark-sched top`` prints.
+
+    Args:
+        spark: a session or context of this process (not Spark Connect), attached.
+
+    Raises:
+        BadInputError: the application is not attached.
+    """
+    scheduler, context = _attached(spark)
+    return Status.from_text(scheduler.status(context))
+
+
+def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
+    """One job with its story: what it waited for, what it held, which plans concerned it.
+
+    Args:
+        spark: as for `status`.
+        job: its name, or the id that `spark_sched.job` gave. Of several jobs of this name the newest is
+            told of. A job that ended is known for 15 minutes more.
+
+    Raises:
+        BadInputError: the application is not attached, or nobody knows the job; the sentence has the
+            names that come nearest.
+    """
+    scheduler, context = _attached(spark)
+    found = Status.from_text(scheduler.explain(context, job)).jobs
+    if not found:
+        raise unknown_job(job, status(spark))
+    return found[-1]
+
+
+def _attached(spark: Any) -> tuple[Any, Any]:
+    """The JVM's entry for drivers, and its context."""
+    context, scheduler = attached(
+        spark,
+        connect="cannot ask the driver: use `spark-sched top` with the address of the application's UI",
+        lacks="has no status",
+    )
+    return scheduler, context._jsc.sc()

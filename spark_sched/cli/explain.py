@@ -1,0 +1,30 @@
+"""``spark-sched explain``: the story of one job of a live application."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+
+@click.command("explain")
+@click.argument("url")
+@click.argument("job")
+@click.option("--json", "as_json", is_flag=True, help="Print the job's status document, as one JSON object.")
+def command(url: str, job: str, as_json: bool) -> None:
+    """Tell what happened to a job: what it waited for, what it held, which plans concerned it.
+
+    URL is the address of the application's Spark UI. JOB is a job's name, or the id that spark_sched.job
+    gave. All jobs of the name are told of, the newest last. A job that ended is known for 15 minutes more.
+    The UI's view ACLs apply.
+
+    \b
+    Examples:
+      spark-sched explain http://localhost:4040 nightly-report
+    """
+    from spark_sched.view.http import fetch_document, fetch_jobs
+
+    if as_json:
+        click.echo(json.dumps(fetch_document(url, job), indent=2))
+        return
+    click.echo("\n\n".join(str(each) for each in fetch_jobs(url, job)))

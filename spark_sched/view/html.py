@@ -1,0 +1,36 @@
+"""A status document as HTML for notebooks: no scripts, no styles of its own, every text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from spark_sched.view import text
+
+if TYPE_CHECKING:
+    from spark_sched.view.status import JobStatus, Status
+
+__all__ = ["of_job", "of_status"]
+
+
+def of_status(status: Status) -> str:
+    """The whole document: three lines and a table of jobs."""
+    lines = (text.application_line(status), text.planner_line(status), text.plan_line(status))
+    rows = (text.job_row(job, status.now_ms) for job in status.jobs)
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}"
+
+
+def of_job(job: JobStatus) -> str:
+    """One job and its story."""
+    head, _, rest = text.of_job(job).partition("\n")
+    facts = rest.splitlines()[: -len(job.story) or None]
+    story = ((text.clock(entry.at_ms), entry.text) for entry in job.story)
+    lines = "<br>".join(escape(line.strip()) for line in facts)
+    return f"<p><b>{escape(head)}</b><br>{lines}</p>{_table(('time', 'what happened'), story)}"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,142 @@
+"""Reads the status document from an application's Spark UI."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlsplit, urlunsplit
+from urllib.request import Request, urlopen
+
+from spark_sched.errors import BadInputError
+from spark_sched.view.names import unknown_job
+from spark_sched.view.status import JobStatus, Status
+
+__all__ = ["fetch_document", "fetch_jobs", "fetch_status", "ui_address"]
+
+_API = "/sched/api/v1"
+_EXAMPLE = "http://localhost:4040"
+_TIMEOUT_S = 10.0
+#: Pages of the UI that a user may have copied the address of.
+_PAGES = (
+    "jobs",
+    "stages",
+    "storage",
+    "environment",
+    "executors",
+    "SQL",
+    "connect",
+    "StreamingQuery",
+    "streaming",
+)
+
+
+def ui_address(url: str) -> str:
+    """The UI's own address from what a user gives: a page of it, or host and port.
+
+    Raises:
+        BadInputError: it is no address.
+    """
+    text = url.strip()
+    if "://" not in text:
+        text = f"http://{text}"
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadInputError(
+            f"URL is {url!r} but must be the address of a running application's UI such as {_EXAMPLE}"
+        )
+    path = parts.path.rstrip("/")
+    for page in _PAGES:
+        base, found, rest = path.rpartition(f"/{page}")
+        if found and (not rest or rest.startswith("/")):
+            path = base
+            break
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def fetch_document(url: str, job: str | None = None) -> Any:
+    """The parsed document of the application with this UI, or of its jobs of this name, key or id.
+
+    Raises:
+        BadInputError: nothing answers there, it is no application's UI or none that is attached, or nobody
+            knows the job.
+    """
+    base = ui_address(url)
+    if job is None:
+        return _document(base, "/status")
+    found = _document(base, f"/jobs?name={quote(job, safe='')}")
+    if not found.get("jobs"):
+        raise unknown_job(job, fetch_status(base))
+    return found
+
+
+def fetch_status(url: str) -> Status:
+    """The status of the application with this UI. Raises BadInputError as `fetch_document`."""
+    return Status.from_json(fetch_document(url))
+
+
+def fetch_jobs(url: str, job: str) -> tuple[JobStatus, ...]:
+    """The jobs of this name, key or id with their stories, the newest last; one at least.
+
+    Raises BadInputError as `fetch_document`.
+    """
+    return Status.from_json(fetch_document(url, job)).jobs
+
+
+def _document(base: str, path: str) -> Any:
+    """The parsed answer; a 404 may have a document, too."""
+    try:
+        status, body = _get(base + _API + path)
+    except (URLError, OSError, ValueError) as error:
+        why = getattr(error, "reason", None) or error
+        raise BadInputError(
+            f"URL is {base!r} but nothing answers there ({why}): give the address of a running application's "
+            f"UI such as {_EXAMPLE}"
+        ) from None
+    if status in (401, 403):
+        raise BadInputError(
+            f"URL is {base!r} but its UI does not let you in (status {status}): ask for a place in "
+            "spark.ui.view.acls of the application"
+        )
+    document = _parsed(body)
+    if isinstance(document, dict) and "schema" in document:
+        return document
+    if _is_spark(base):
+        raise BadInputError(
+            f"URL is {base!r}, the UI of an application that runs without spark_sched: attach the scheduler "
+            "with `spark-sched submit` or `spark-sched conf`"
+        )
+    raise BadInputError(
+        f"URL is {base!r} but no Spark application's UI answers there: give an address such as {_EXAMPLE}"
+    )
+
+
+def _is_spark(base: str) -> bool:
+    """Whether an application's UI is there: Spark's own REST calls answer."""
+    try:
+        _, body = _get(base + "/api/v1/version")
+    except (URLError, OSError, ValueError):
+        return False
+    found = _parsed(body)
+    return isinstance(found, dict) and "spark" in found
+
+
+def _get(url: str) -> tuple[int, bytes]:
+    request = Request(url, headers={"Accept": "application/json"})
+    try:
+        with urlopen(request, timeout=_TIMEOUT_S) as answer:
+            return answer.status, answer.read()
+    except HTTPError as error:
+        with error:
+            return error.code, error.read()
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None

@@ -1,0 +1,21 @@
+"""What to say where a job's name is not known."""
+
+from __future__ import annotations
+
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.view.status import Status
+
+__all__ = ["unknown_job"]
+
+_MOST_NAMES = 10
+
+
+def unknown_job(job: str, status: Status) -> BadInputError:
+    """A sentence with the names of the jobs that there are."""
+    names = sorted({each.name for each in status.jobs})
+    if not names:
+        known = "no job is there now"
+    else:
+        more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+        known = f"now there are {', '.join(names[:_MOST_NAMES])}{more}"
+    return BadInputError(f"job is {job!r}{did_you_mean(job, names)} but no such job is known: {known}")

@@ -1,0 +1,346 @@
+"""The status of a live application as typed, frozen objects (``protocol/status.schema.json``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+from spark_sched.errors import BadInputError
+from spark_sched.view import html, text
+
+__all__ = [
+    "SCHEMA",
+    "Application",
+    "EndForecast",
+    "ExecutorStatus",
+    "HeldFor",
+    "JobSlots",
+    "JobStatus",
+    "PlanStatus",
+    "PlannerStatus",
+    "SlotTimes",
+    "StageStatus",
+    "Status",
+    "StoryEntry",
+]
+
+#: Version of the document's layout. New fields do not change it.
+SCHEMA = 1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """The application.
+
+    Attributes:
+        id, name, user: Spark's.
+        started_ms: when it started.
+        scheduling: false after a failure of this project's own code: Spark's own scheduling is in force.
+        executors: how many there are.
+        slots, running_slots, held_slots: of all executors; those in use; those held idle.
+    """
+
+    id: str
+    name: str
+    user: str
+    started_ms: int
+    scheduling: bool
+    executors: int
+    slots: int
+    running_slots: int
+    held_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerStatus:
+    """The planner process and what became of its plans.
+
+    Attributes:
+        enabled: whether the settings want one.
+        alive: its process runs and has been heard of.
+        pid: its process; None: none runs.
+        silent_ms: since it was last heard of; None: not since it was last started.
+        restarts, stalls: times that it was started anew, and replaced for being silent.
+        last_plan_age_ms: age of the newest accepted plan, in force or not; None: there was none.
+        plans_accepted, plans_rejected: so far.
+        plan_fallbacks: plans that ran out without a newer one.
+    """
+
+    enabled: bool
+    alive: bool
+    pid: int | None
+    silent_ms: int | None
+    restarts: int
+    stalls: int
+    last_plan_age_ms: int | None
+    plans_accepted: int
+    plans_rejected: int
+    plan_fallbacks: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStatus:
+    """The plan in force.
+
+    Attributes:
+        number: rising for one planner process.
+        policy: whose it is.
+        age_ms, expires_in_ms: since when and for how long it is valid.
+        solve_ms: how long the planner took to make it; None: it did not say.
+        gap: how far it may be from the best plan, relative to that; None: unknown.
+    """
+
+    number: int
+    policy: str
+    age_ms: int
+    expires_in_ms: int
+    solve_ms: float | None
+    gap: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StageStatus:
+    """One active stage: its tasks, the finished ones, running attempts, and tasks that wait for a slot."""
+
+    stage: str
+    name: str
+    tasks: int
+    done: int
+    running: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobSlots:
+    """A job's slots now.
+
+    Attributes:
+        running: with attempts on them, copies included.
+        held: held idle for the job.
+        pilot: of the running ones, those of pilots whose stage waits for them.
+        copied: of the running ones, those of copies.
+        waiting: that its tasks wait for.
+        deferred: of the waiting ones, those that the plan keeps from it.
+    """
+
+    running: int
+    held: int
+    pilot: int
+    copied: int
+    waiting: int
+    deferred: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndForecast:
+    """When the planner expects a job to end (ms since 1970, 10 %, 50 % and 90 % quantiles), and the
+    probability that it meets its deadline; None: it has none."""
+
+    end_p10_ms: int
+    end_p50_ms: int
+    end_p90_ms: int
+    deadline_probability: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotTimes:
+    """Slot time of a job so far in slot-milliseconds: run by originals that were not evicted, held idle, run
+    by evicted attempts, run by copies."""
+
+    run: int
+    held_idle: int
+    evicted: int
+    copied: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFor:
+    """Slots of an executor that are held for a job (its key and its name)."""
+
+    job: str
+    name: str
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutorStatus:
+    """One executor's slots: all of them, those that run attempts, and those held idle."""
+
+    executor: str
+    host: str
+    slots: int
+    running: int
+    held: tuple[HeldFor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StoryEntry:
+    """Something that happened to a job."""
+
+    at_ms: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job. Times are in milliseconds since 1970 on the driver's clock.
+
+    Attributes:
+        job: its key.
+        name, user, job_class: as marked; unmarked work has its group's, query's or Spark job's name.
+        priority, isolation: in force.
+        deadline_ms: None: it has none.
+        marked: whether its owner named it.
+        arrival: place in the order of arrival.
+        submitted_ms, begun_ms, ended_ms: None where that has not happened; it began with its first task.
+        outcome: how it ended.
+        state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``idle`` or
+            ``ended``.
+        state_text: the same in words, with the time or the jobs that it depends on.
+        reason: the plan's, in one sentence.
+        rank, queue: its place in the plan in force.
+        tasks, tasks_done: of its active stages.
+        stages: the active ones.
+        slots: now.
+        forecast: of its end; None: nothing is known.
+        slot_ms: slot time so far.
+        story: what happened to it; empty unless the job was asked for by name.
+    """
+
+    job: str
+    name: str
+    user: str | None
+    job_class: str | None
+    priority: int
+    deadline_ms: int | None
+    isolation: float
+    marked: bool
+    arrival: int
+    submitted_ms: int
+    begun_ms: int | None
+    ended_ms: int | None
+    outcome: str | None
+    state: str
+    state_text: str
+    reason: str
+    rank: int | None
+    queue: int | None
+    tasks: int
+    tasks_done: int
+    stages: tuple[StageStatus, ...]
+    slots: JobSlots
+    forecast: EndForecast | None
+    slot_ms: SlotTimes
+    story: tuple[StoryEntry, ...] = ()
+
+    def __str__(self) -> str:
+        return text.of_job(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html.of_job(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One application at one moment.
+
+    Attributes:
+        now_ms: the moment, ms since 1970 on the driver's clock.
+        application: its slots and executors.
+        policy: the one that the settings name.
+        planner: whether it is alive.
+        plan: the one in force; None: the configured rules apply.
+        jobs: those that are not over, in the order of their arrival.
+        executors: in the order of their first offers; none where the driver is older than this field.
+        counters: whole numbers since the application's start, by name; likewise.
+    """
+
+    now_ms: int
+    application: Application
+    policy: str
+    planner: PlannerStatus
+    plan: PlanStatus | None
+    jobs: tuple[JobStatus, ...]
+    executors: tuple[ExecutorStatus, ...] = ()
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def from_json(cls, document: Any) -> Status:
+        """From the parsed document; unknown fields are ignored.
+
+        Raises:
+            BadInputError: it is not a status document of this schema.
+        """
+        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+            raise BadInputError(
+                f"the status document's schema is {_schema_of(document)}, not {SCHEMA}: use the spark-sched "
+                "of the application's version"
+            )
+        try:
+            plan = document["plan"]
+            return cls(
+                now_ms=document["now_ms"],
+                application=_read(Application, document["application"]),
+                policy=document["policy"],
+                planner=_read(PlannerStatus, document["planner"]),
+                plan=None if plan is None else _read(PlanStatus, plan),
+                jobs=tuple(map(_job, document["jobs"])),
+                executors=tuple(map(_executor, document.get("executors", ()))),
+                counters=dict(document.get("counters", {})),
+            )
+        except (KeyError, TypeError) as error:
+            raise BadInputError(
+                f"the status document is not complete ({error}): use the spark-sched of the application's "
+                "version"
+            ) from None
+
+    @classmethod
+    def from_text(cls, document: str) -> Status:
+        """From the document's JSON text. Raises BadInputError as `from_json`."""
+        try:
+            parsed = json.loads(document)
+        except ValueError:
+            raise BadInputError("the status document is not JSON") from None
+        return cls.from_json(parsed)
+
+    def __str__(self) -> str:
+        return text.of_status(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html.of_status(self)
+
+
+def _schema_of(document: Any) -> object:
+    return document.get("schema") if isinstance(document, Mapping) else "missing"
+
+
+def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
+    """Of a dataclass whose fields have the document's names; ``read`` are those that need reading."""
+    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: read[name] if name in read else given[name] for name in names})
+
+
+def _executor(given: Mapping[str, Any]) -> ExecutorStatus:
+    return _read(ExecutorStatus, given, held=tuple(_read(HeldFor, each) for each in given["held"]))
+
+
+def _job(given: Mapping[str, Any]) -> JobStatus:
+    forecast = given["forecast"]
+    return _read(
+        JobStatus,
+        given,
+        job_class=given["class"],
+        stages=tuple(_read(StageStatus, each) for each in given["stages"]),
+        slots=_read(JobSlots, given["slots"]),
+        forecast=None if forecast is None else _read(EndForecast, forecast),
+        slot_ms=_read(SlotTimes, given["slot_ms"]),
+        story=tuple(_read(StoryEntry, each) for each in given.get("story", ())),
+    )

@@ -1,0 +1,161 @@
+"""A status document as plain text: lines about the application, a row for each job, a job's story."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spark_sched.view.status import JobStatus, Status
+
+__all__ = [
+    "COLUMNS",
+    "application_line",
+    "clock",
+    "deadline_text",
+    "end_text",
+    "job_row",
+    "of_job",
+    "of_status",
+    "plan_line",
+    "planner_line",
+    "seconds",
+]
+
+#: The columns of a table of jobs.
+COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
+
+
+def seconds(ms: float) -> str:
+    """A length of time in its two greatest units.
+
+    >>> seconds(1_500), seconds(90_000), seconds(7_260_000)
+    ('1.5 s', '1 min 30 s', '2 h 1 min')
+    """
+    total_s = max(0.0, ms / 1000.0)
+    if total_s < 60.0:
+        return f"{total_s:.1f} s"
+    whole = round(total_s)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def clock(ms: int) -> str:
+    """A moment as local time of day."""
+    return time.strftime("%H:%M:%S", time.localtime(ms / 1000.0))
+
+
+def application_line(status: Status) -> str:
+    """Who has the slots."""
+    app = status.application
+    if not app.scheduling:
+        return f"{app.name} ({app.id}): spark_sched has failed, and Spark's own scheduling is in force"
+    return (
+        f"{app.name} ({app.id}): {app.running_slots} of {app.slots} slots run tasks on {app.executors} "
+        f"executors, {app.held_slots} are held idle; {len(status.jobs)} jobs"
+    )
+
+
+def planner_line(status: Status) -> str:
+    """Whether the planner is alive."""
+    planner = status.planner
+    if not planner.enabled:
+        return f"planner: switched off (spark.sched.planner.enabled); policy {status.policy} is not asked"
+    if planner.alive and planner.silent_ms is not None:
+        state = f"alive (pid {planner.pid}, heard of {seconds(planner.silent_ms)} ago)"
+    elif planner.pid is not None:
+        state = f"starting (pid {planner.pid})"
+    else:
+        state = "not running"
+    return (
+        f"planner: {state}, {planner.restarts} restarts, {planner.plans_accepted} plans accepted, "
+        f"{planner.plans_rejected} rejected, {planner.plan_fallbacks} ran out"
+    )
+
+
+def plan_line(status: Status) -> str:
+    """Which plan is in force."""
+    plan = status.plan
+    if plan is None:
+        age_ms = status.planner.last_plan_age_ms
+        last = "there was no plan yet" if age_ms is None else f"the last plan was made {seconds(age_ms)} ago"
+        return f"plan: none in force, the configured rules apply ({last})"
+    parts = [f"plan: {plan.number} of policy {plan.policy}, {seconds(plan.age_ms)} old"]
+    parts.append(f"valid for {seconds(plan.expires_in_ms)} more")
+    if plan.solve_ms is not None:
+        parts.append(f"made in {plan.solve_ms:.0f} ms")
+    if plan.gap is not None:
+        parts.append(f"at most {plan.gap:.1%} from the best")
+    return ", ".join(parts)
+
+
+def end_text(job: JobStatus, now_ms: int) -> str:
+    """The forecast's median and 80 % interval, from now."""
+    if job.forecast is None:
+        return "unknown"
+    low, middle, high = (
+        seconds(max(0, at - now_ms))
+        for at in (job.forecast.end_p10_ms, job.forecast.end_p50_ms, job.forecast.end_p90_ms)
+    )
+    return f"{middle} ({low} to {high})"
+
+
+def deadline_text(job: JobStatus, now_ms: int) -> str:
+    """How far the deadline is, and the probability to meet it."""
+    if job.deadline_ms is None:
+        return "none"
+    left_ms = job.deadline_ms - now_ms
+    when = f"in {seconds(left_ms)}" if left_ms >= 0 else f"passed {seconds(-left_ms)} ago"
+    probability = None if job.forecast is None else job.forecast.deadline_probability
+    return when if probability is None else f"{when}, met with {probability:.0%}"
+
+
+def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
+    """The job's cells under `COLUMNS`."""
+    return (
+        job.name,
+        str(job.priority),
+        job.state_text,
+        f"{job.tasks_done}/{job.tasks}" if job.tasks else "",
+        str(job.slots.running),
+        str(job.slots.held),
+        str(job.slots.waiting),
+        end_text(job, now_ms),
+        deadline_text(job, now_ms),
+        job.reason,
+    )
+
+
+def of_status(status: Status) -> str:
+    """The whole document: three lines and a table of jobs."""
+    lines = [application_line(status), planner_line(status), plan_line(status)]
+    if status.jobs:
+        lines += _table([COLUMNS, *(job_row(job, status.now_ms) for job in status.jobs)])
+    return "\n".join(lines)
+
+
+def of_job(job: JobStatus) -> str:
+    """One job and its story."""
+    slots, used = job.slots, job.slot_ms
+    owner = f"user {job.user or 'unknown'}, class {job.job_class or 'none'}"
+    now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"
+    so_far = f"{seconds(used.run)} run, {seconds(used.held_idle)} held idle"
+    lost = f"{seconds(used.evicted)} evicted, {seconds(used.copied)} copied"
+    lines = [
+        f"{job.name} ({job.job}): {job.state_text}",
+        f"  submitted {clock(job.submitted_ms)}, priority {job.priority}, {owner}",
+        f"  slots: {now}, {slots.waiting} waited for",
+        f"  slot time: {so_far}, {lost}",
+        f"  reason: {job.reason}",
+    ]
+    lines += (f"  {clock(entry.at_ms)}  {entry.text}" for entry in job.story)
+    return "\n".join(lines)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -1,0 +1,173 @@
+"""What one application says about itself, in its own Python, over its UI and on the command line.
+
+Run like those of `scenarios`, with the UI switched on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+from click.testing import CliRunner
+from pyspark import InheritableThread, SparkContext
+from pyspark.sql import SparkSession
+
+import spark_sched
+from spark_sched.cli.app import app
+from spark_sched.view import JobStatus
+from tests.integration.scenarios import (
+    Result,
+    release,
+    settled,
+    sleeper,
+    straggling,
+    wait_until,
+    warm_up,
+)
+
+#: A name that a page must not take for its own markup.
+MARKUP = "<script>alert('a name')</script>"
+
+
+def shown(spark: SparkSession) -> Result:
+    """A job that holds three slots for itself beside its straggler, two that it holds back, and a planner
+    that is killed; each looked at in every way."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    with release() as end:
+
+        def holder() -> None:
+            with spark_sched.job(spark, "holder", priority=5, isolation=1.0, copies="never", job_class="etl"):
+                sc.parallelize(range(4), 4).map(straggling(end)).collect()
+
+        def waiter() -> None:
+            with spark_sched.job(spark, "waiter", priority=1, deadline="1h", user="grace"):
+                sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+
+        def last() -> None:
+            with spark_sched.job(spark, MARKUP, priority=0):
+                sc.parallelize(range(2), 2).map(sleeper(lambda _: 0.1)).collect()
+
+        threads = [InheritableThread(target=run) for run in (holder, waiter, last)]
+        threads[0].start()
+        wait_until(lambda: is_so(spark, "holder", lambda j: j.slots.held == 3), "three slots were to be held")
+        threads[1].start()
+        wait_until(lambda: is_so(spark, "waiter", held_back_by_plan), "the waiter was to be held back")
+        threads[2].start()
+        wait_until(lambda: is_so(spark, MARKUP, held_back_by_plan), "the last one was to be held back")
+        wait_until(
+            lambda: any("held back" in entry.text for entry in spark_sched.explain(spark, "waiter").story),
+            "the story was to tell of the wait",
+        )
+        held = everywhere(sc, spark, "waiter")
+        planner = without_planner(spark)
+        end.touch()
+        for thread in threads:
+            thread.join()
+    settled(sc)
+    wait_until(lambda: spark_sched.status(spark).plan is not None, "another planner was to plan")
+    wait_until(lambda: spark_sched.explain(spark, "waiter").state == "ended", "the waiter was to end")
+    return {
+        **held,
+        **planner,
+        "again": raw(sc),
+        "over": raw(sc, "waiter"),
+        "holder_over": raw(sc, "holder"),
+        "unknown": unknown(spark, sc),
+    }
+
+
+def is_so(spark: SparkSession, name: str, condition: Callable[[JobStatus], bool]) -> bool:
+    """Whether a job of this name is there and meets the condition."""
+    return any(each.name == name and condition(each) for each in spark_sched.status(spark).jobs)
+
+
+def held_back_by_plan(waiting: JobStatus) -> bool:
+    return waiting.state == "held_back" and waiting.rank is not None
+
+
+def raw(sc: SparkContext, name: str | None = None) -> Any:
+    """The document as the driver gives it."""
+    entry: Any = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+    context = sc._jsc.sc()
+    return json.loads(entry.status(context) if name is None else entry.explain(context, name))
+
+
+def get(url: str) -> tuple[int, Any]:
+    try:
+        with urlopen(url, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def page(url: str) -> str:
+    with urlopen(url, timeout=60) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def frame_options(url: str) -> str | None:
+    """A header that Spark's security filter sets, which checks the view ACLs."""
+    with urlopen(url, timeout=60) as answer:
+        options: str | None = answer.headers["X-Frame-Options"]
+        return options
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "300"})
+    return done.exit_code, done.output
+
+
+def everywhere(sc: SparkContext, spark: SparkSession, name: str) -> Result:
+    """The same moment through each view: nothing happens meanwhile."""
+    url = sc.uiWebUrl
+    return {
+        "driver": raw(sc),
+        "rest": get(f"{url}/sched/api/v1/status"),
+        "guarded": [
+            frame_options(f"{url}{path}") for path in ("/sched/api/v1/status", "/scheduling/", "/jobs/")
+        ],
+        "tab": page(f"{url}/scheduling/"),
+        "story_page": page(f"{url}/scheduling/job/?name={name}"),
+        "rest_jobs": [get(f"{url}/sched/api/v1/jobs{query}") for query in (f"/{name}", f"?name={name}")],
+        "python": str(spark_sched.status(spark)),
+        "html": spark_sched.status(spark)._repr_html_(),
+        "top": command("top", "--once", url),
+        "top_json": command("top", "--json", f"{url}/jobs/"),
+        "explain": command("explain", url, name),
+        "story": raw(sc, name),
+    }
+
+
+def unknown(spark: SparkSession, sc: SparkContext) -> Result:
+    """Answers about a job that nobody knows."""
+    try:
+        spark_sched.explain(spark, "nobody")
+        said = ""
+    except ValueError as error:
+        said = str(error)
+    return {
+        "python": said,
+        "rest": get(f"{sc.uiWebUrl}/sched/api/v1/jobs/nobody"),
+        "command": command("explain", sc.uiWebUrl, "nobody"),
+    }
+
+
+def without_planner(spark: SparkSession) -> Result:
+    """Kill the planner, look, and look again when its plan ran out; another one comes later."""
+    sc = spark.sparkContext
+    pid = spark_sched.status(spark).planner.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not spark_sched.status(spark).planner.alive, "the planner was to be missed")
+    dead = command("top", "--once", sc.uiWebUrl)
+    wait_until(lambda: spark_sched.status(spark).plan is None, "its plan was to run out")
+    return {"dead": dead, "without_plan": raw(sc)}

@@ -1,0 +1,179 @@
+"""A live application answers an operator's questions: through Python, over REST and on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from spark_sched.view import Status
+from tests.integration.harness import Driver
+
+pytestmark = pytest.mark.integration
+
+PROTOCOL = Path(__file__).parents[2] / "protocol"
+# The planner comes back after its plan has run out.
+SETTINGS = (
+    "spark.ui.enabled=true",
+    "spark.ui.port=0",
+    "spark.sched.planner.planValidity=2s",
+    "spark.sched.planner.restartBackoff=5s",
+    "spark.sched.reservation.maxHold=10min",
+)
+
+
+@pytest.fixture(scope="module")
+def shown(driver: Driver) -> dict[str, Any]:
+    """One application, looked at in every way."""
+    return driver.run("shown", "spark-sched:local[4]", *SETTINGS)
+
+
+def job(document: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(each for each in document["jobs"] if each["name"] == name)
+
+
+def still(document: dict[str, Any]) -> dict[str, Any]:
+    """Of a document what does not change while nothing happens."""
+    jobs = [
+        {k: v for k, v in each.items() if k not in ("slot_ms", "story", "forecast")}
+        for each in document["jobs"]
+    ]
+    return {"application": document["application"], "policy": document["policy"], "jobs": jobs}
+
+
+def test_every_document_is_valid(shown):
+    schema = Draft202012Validator(json.loads((PROTOCOL / "status.schema.json").read_text()))
+    documents = [shown[name] for name in ("driver", "story", "over", "without_plan", "again")]
+    for document in (*documents, shown["rest"][1], *(answer for _, answer in shown["rest_jobs"])):
+        schema.validate(document)
+
+
+def test_why_does_my_job_wait(shown):
+    waiter = job(shown["driver"], "waiter")
+    assert (waiter["state"], waiter["state_text"]) == ("held_back", "held back by holder")
+    assert waiter["slots"]["waiting"] == 2
+    assert waiter["tasks_done"] == 0
+    assert waiter["begun_ms"] is None
+    assert (waiter["user"], waiter["priority"]) == ("grace", 1)
+    assert waiter["deadline_ms"] > shown["driver"]["now_ms"]
+
+
+def test_what_is_held_for_whom(shown):
+    holder = job(shown["driver"], "holder")
+    assert holder["slots"]["held"] == shown["driver"]["application"]["held_slots"] == 3
+    assert (holder["slots"]["running"], holder["state"], holder["class"]) == (1, "running", "etl")
+    assert (holder["tasks_done"], holder["tasks"]) == (3, 4)
+    over = job(shown["holder_over"], "holder")
+    assert over["slots"]["held"] == 0
+    assert over["slot_ms"]["held_idle"] > 0
+    assert over["slot_ms"]["run"] > 3 * 300
+
+
+def test_which_plan_is_in_force(shown):
+    plan = shown["driver"]["plan"]
+    assert plan["policy"] == shown["driver"]["policy"] == "reservation"
+    assert plan["number"] >= 1
+    assert plan["solve_ms"] >= 0
+    assert job(shown["driver"], "waiter")["rank"] > job(shown["driver"], "holder")["rank"]
+
+
+def test_is_the_planner_alive(shown):
+    assert shown["driver"]["planner"]["alive"] is True
+    status, text = shown["dead"]
+    assert status == 0
+    assert "planner: not running" in text
+    without = shown["without_plan"]
+    assert without["plan"] is None
+    assert without["planner"]["last_plan_age_ms"] > 0
+    assert job(without, "waiter")["reason"].startswith("no plan in force")
+    assert shown["again"]["planner"]["restarts"] == 1
+
+
+def test_all_views_show_one_document(shown):
+    assert shown["rest"][0] == 200
+    assert still(shown["rest"][1]) == still(shown["driver"])
+    exit_status, text = shown["top_json"]
+    assert exit_status == 0
+    assert still(json.loads(text)) == still(shown["driver"])
+    for view in (shown["python"], shown["html"], shown["top"][1]):
+        for part in ("holder", "waiter", "held back by holder", "planner: alive"):
+            assert part in view
+    for status, document in shown["rest_jobs"]:
+        assert status == 200
+        assert still(document) == still({**shown["driver"], "jobs": [job(shown["driver"], "waiter")]})
+
+
+def test_the_filters_of_the_ui_are_in_front_of_the_document(shown):
+    ours, tab, sparks = shown["guarded"]
+    assert ours == tab == sparks is not None
+
+
+def rows(page: str) -> list[list[str]]:
+    """The text of every cell in the tables of a page."""
+    found = re.findall(r"<tr[^>]*>(.*?)</tr>", page, re.DOTALL)
+    cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row, re.DOTALL) for row in found]
+    return [[unescape(re.sub(r"<[^>]*>", "", cell)).strip() for cell in row] for row in cells]
+
+
+def test_the_tab_of_the_spark_ui_shows_the_document(shown):
+    table = {row[0]: row for row in rows(shown["tab"]) if row}
+    for each in shown["driver"]["jobs"]:
+        row = table[each["name"]]
+        assert row[1:6] == [
+            each["user"] or "",
+            each["class"] or "",
+            str(each["priority"]),
+            each["state_text"],
+            each["reason"],
+        ]
+        assert row[7:10] == [str(each["slots"][kind]) for kind in ("running", "held", "waiting")]
+    assert table["waiter"][11].startswith("in ")
+    executor = shown["driver"]["executors"][0]
+    assert table[executor["executor"]][2:] == ["4", "1", "3", "holder (3)"]
+    assert table["slots_held_now"] == ["slots_held_now", "3"]
+    assert "alive (pid" in shown["tab"]
+    assert "of policy reservation" in shown["tab"]
+    assert "held back by holder" in shown["story_page"]
+
+
+def test_names_are_text_in_the_tab(shown):
+    assert any("<script>alert" in each["name"] for each in shown["driver"]["jobs"])
+    assert "<script>alert" not in shown["tab"]
+    assert "&lt;script&gt;alert" in shown["tab"]
+
+
+def test_the_document_says_whom_the_slots_of_an_executor_are_held_for(shown):
+    (executor,) = shown["driver"]["executors"]
+    holder = job(shown["driver"], "holder")
+    assert (executor["slots"], executor["running"]) == (4, 1)
+    assert executor["held"] == [{"job": holder["job"], "name": "holder", "slots": 3}]
+    assert shown["driver"]["counters"]["slots_held_now"] == 3
+
+
+def test_the_story_of_a_job(shown):
+    exit_status, text = shown["explain"]
+    assert exit_status == 0
+    assert "submitted" in text
+    assert "held back by holder, wants 2 slots" in text
+    over = Status.from_json(shown["over"]).jobs[0]
+    assert (over.state, over.outcome) == ("ended", "ended")
+    told = [entry.text for entry in over.story]
+    assert told[0] == "submitted"
+    assert any("the plan's reason" in entry for entry in told)
+    assert told[-1].startswith("ended after")
+    assert any("holds 3 idle slots" in entry["text"] for entry in shown["holder_over"]["jobs"][0]["story"])
+
+
+def test_a_job_that_nobody_knows(shown):
+    unknown = shown["unknown"]
+    assert "no such job is known" in unknown["python"]
+    status, document = unknown["rest"]
+    assert (status, document["jobs"]) == (404, [])
+    exit_status, said = unknown["command"]
+    assert exit_status == 2
+    assert "no such job is known" in said

@@ -1,0 +1,153 @@
+"""Reading the document from a UI, and what is said where there is none."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from spark_sched.cli.app import app
+from spark_sched.errors import BadInputError
+from spark_sched.view.http import fetch_jobs, fetch_status, ui_address
+
+EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
+STATUS = (EXAMPLES / "status.json").read_text()
+STORY = (EXAMPLES / "status.job.json").read_text()
+NO_JOBS = json.dumps(json.loads(STATUS) | {"jobs": []})
+API = "/sched/api/v1"
+ATTACHED = {
+    f"{API}/status": (200, STATUS),
+    f"{API}/jobs?name=nightly-report": (200, STORY),
+    f"{API}/jobs?name=nightly%2Freport%20%C3%A9": (200, STORY),
+}
+#: An application's UI leads unknown paths to its first page.
+STOCK = {"/api/v1/version": (200, '{"spark" : "4.3.0"}'), "*": (200, "<html>Spark Jobs</html>")}
+
+
+class _Site:
+    """A UI with fixed answers: status and body by path, ``*`` for all others."""
+
+    def __init__(self) -> None:
+        self.answers: Mapping[str, tuple[int, str]] = {}
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, body = site.answers.get(self.path, site.answers.get("*", (404, "Not Found")))
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body.encode())))
+                self.end_headers()
+                self.wfile.write(body.encode())
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def site() -> Iterator[_Site]:
+    found = _Site()
+    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        ("localhost:4040", "http://localhost:4040"),
+        ("http://h:4040/", "http://h:4040"),
+        ("https://h:4040/jobs/job/?id=3", "https://h:4040"),
+        ("http://h:8088/proxy/application_1_2/SQL/", "http://h:8088/proxy/application_1_2"),
+        ("http://h:8088/proxy/application_1_2", "http://h:8088/proxy/application_1_2"),
+        ("http://[::1]:4040/stages", "http://[::1]:4040"),
+    ],
+)
+def test_a_page_of_the_ui_and_host_and_port_are_addresses(given: str, address: str):
+    assert ui_address(given) == address
+
+
+@pytest.mark.parametrize(
+    "given", ["", "ftp://h:1", "http://", "http://h:port", "file:///etc/passwd", "http://[x"]
+)
+def test_what_is_no_address_is_refused(given: str):
+    with pytest.raises(BadInputError, match="must be the address of a running application's UI"):
+        ui_address(given)
+
+
+def test_status_and_stories_are_read(site: _Site):
+    site.answers = ATTACHED
+    assert [job.name for job in fetch_status(site.url).jobs] == ["nightly-report", "etl"]
+    assert fetch_jobs(site.url, "nightly-report")[0].story
+    assert fetch_jobs(site.url, "nightly/report é")[0].story
+
+
+def test_an_unknown_job_is_answered_with_the_names_that_there_are(site: _Site):
+    site.answers = {**ATTACHED, "*": (404, NO_JOBS)}
+    with pytest.raises(BadInputError, match="did you mean 'nightly-report'"):
+        fetch_jobs(site.url, "nightly-raport")
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        pytest.param(STOCK, "runs without spark_sched", id="stock"),
+        pytest.param({**STOCK, "*": (404, "")}, "runs without spark_sched", id="stock, 404"),
+        pytest.param({}, "no Spark application's UI answers there", id="another site"),
+        pytest.param({"*": (200, "[1]")}, "no Spark application's UI answers there", id="another JSON"),
+        pytest.param({"*": (403, "")}, "does not let you in", id="view ACLs"),
+        pytest.param({"*": (200, '{"schema": 2}')}, "schema is 2, not 1", id="a newer driver"),
+    ],
+)
+def test_each_wrong_address_has_a_sentence_of_its_own(
+    site: _Site, answers: dict[str, tuple[int, str]], said: str
+):
+    site.answers = answers
+    with pytest.raises(BadInputError, match=said):
+        fetch_status(site.url)
+
+
+def test_an_address_where_nothing_listens_is_named(site: _Site):
+    port = site.server.server_port
+    site.server.server_close()
+    done = CliRunner().invoke(app, ["top", "--once", f"localhost:{port}"])
+    assert done.exit_code == 2
+    assert "nothing answers there" in done.output
+    assert f"'http://localhost:{port}'" in done.output
+
+
+def test_top_prints_the_table_once(site: _Site):
+    site.answers = ATTACHED
+    done = CliRunner().invoke(app, ["top", "--once", site.url], env={"COLUMNS": "250"})
+    assert done.exit_code == 0
+    for part in ("nightly-report", "first by priority 10", "planner: alive", "plan: 12 of policy 3sigma"):
+        assert part in done.output
+
+
+def test_json_is_the_document_itself(site: _Site):
+    site.answers = ATTACHED
+    done = CliRunner().invoke(app, ["top", "--json", site.url])
+    assert json.loads(done.stdout) == json.loads(STATUS)
+    done = CliRunner().invoke(app, ["explain", "--json", site.url, "nightly-report"])
+    assert json.loads(done.stdout) == json.loads(STORY)
+
+
+def test_explain_tells_the_story_and_knows_near_names(site: _Site):
+    site.answers = {**ATTACHED, "*": (404, NO_JOBS)}
+    done = CliRunner().invoke(app, ["explain", site.url, "nightly-report"])
+    assert done.exit_code == 0
+    assert "submitted" in done.output
+    assert "held idle" in done.output
+    done = CliRunner().invoke(app, ["explain", site.url, "nightly"])
+    assert done.exit_code == 2
+    assert "no such job is known" in done.output

@@ -1,0 +1,115 @@
+"""The status document as objects, as text and as HTML."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spark_sched.errors import BadInputError
+from spark_sched.view import HeldFor, Status
+from spark_sched.view.names import unknown_job
+from spark_sched.view.text import seconds
+
+EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
+
+
+def example(name: str = "status.json") -> Any:
+    return json.loads((EXAMPLES / name).read_text())
+
+
+def test_every_field_of_the_document_is_read():
+    status = Status.from_json(example())
+    report, etl = status.jobs
+    assert (status.policy, status.plan.number, status.planner.alive) == ("3sigma", 12, True)
+    assert (report.name, report.job_class, report.slots.held, report.slot_ms.held_idle) == (
+        "nightly-report",
+        "batch",
+        2,
+        3000,
+    )
+    assert (report.stages[0].done, report.forecast.deadline_probability) == (3, 0.97)
+    assert [(each.executor, each.running, each.held) for each in status.executors] == [
+        ("0", 2, (HeldFor("mark-1", "nightly-report", 2),)),
+        ("1", 2, ()),
+    ]
+    assert status.counters["offers_refused"] == 7
+    assert (etl.state, etl.forecast, etl.user) == ("deferred", None, None)
+    assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
+
+
+def test_fields_that_a_newer_driver_adds_are_ignored():
+    document = example() | {"more": 1}
+    document["jobs"][0] = document["jobs"][0] | {"more": 1}
+    assert Status.from_json(document) == Status.from_json(example())
+
+
+def test_fields_that_an_older_driver_lacks_are_empty():
+    document = example()
+    del document["executors"], document["counters"]
+    status = Status.from_json(document)
+    assert (status.executors, status.counters) == ((), {})
+
+
+@pytest.mark.parametrize("document", [[], {}, {"schema": 2}, None, {"schema": 1}, {"schema": 1, "plan": 3}])
+def test_what_is_no_status_document_is_refused_in_a_sentence(document: Any):
+    with pytest.raises(BadInputError, match="the status document"):
+        Status.from_json(document)
+
+
+def test_text_answers_who_waits_why_and_whether_the_planner_is_alive():
+    text = str(Status.from_json(example()))
+    assert "4 of 8 slots run tasks on 2 executors, 2 are held idle; 2 jobs" in text
+    assert "planner: alive (pid 4711, heard of 0.1 s ago), 1 restarts" in text
+    assert "plan: 12 of policy 3sigma, 0.8 s old, valid for 9.2 s more, made in 14 ms, at most 2.0%" in text
+    assert "30.0 s (20.0 s to 1 min 0 s)" in text
+    assert "met with 97%" in text
+    assert "deferred until 2025-10-09T08:54:00Z" in text
+    assert repr(Status.from_json(example())) == text
+
+
+def test_text_says_when_the_configured_rules_apply():
+    document = example("status.job.json")
+    text = str(Status.from_json(document))
+    assert "planner: not running" in text
+    assert "plan: none in force, the configured rules apply (there was no plan yet)" in text
+    document["planner"]["enabled"] = False
+    assert "planner: switched off" in str(Status.from_json(document))
+    document["application"]["scheduling"] = False
+    assert "Spark's own scheduling is in force" in str(Status.from_json(document))
+
+
+def test_a_story_is_told_line_by_line():
+    job = Status.from_json(example("status.job.json")).jobs[0]
+    assert [line.split("  ")[-1] for line in str(job).splitlines()[-3:]] == [
+        entry.text for entry in job.story
+    ]
+
+
+def test_html_has_every_job_and_escapes_names():
+    document = example()
+    document["jobs"][0]["name"] = "<script>"
+    status = Status.from_json(document)
+    assert "&lt;script&gt;" in status._repr_html_()
+    assert "<script>" not in status._repr_html_() + status.jobs[0]._repr_html_()
+    story = Status.from_json(example("status.job.json")).jobs[0]
+    assert story._repr_html_().count("<tr>") == 1 + len(story.story)
+
+
+def test_an_unknown_name_is_answered_with_the_nearest():
+    status = Status.from_json(example())
+    sentence = str(unknown_job("nightly-reprot", status))
+    assert "did you mean 'nightly-report'?" in sentence
+    assert "now there are etl, nightly-report" in sentence
+    document = example() | {"jobs": []}
+    assert "no job is there now" in str(unknown_job("x", Status.from_json(document)))
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [(0, "0.0 s"), (-5, "0.0 s"), (59_940, "59.9 s"), (60_000, "1 min 0 s"), (7_260_000, "2 h 1 min")],
+)
+def test_lengths_of_time_have_two_units_at_most(ms: float, said: str):
+    assert seconds(ms) == said
