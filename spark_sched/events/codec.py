@@ -109,9 +109,19 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _flag("barrier"),
         _flag("restartable")._replace(spared=True, default=True),
         _whole("slots_per_task", 1)._replace(spared=True, default=1),
+        _whole("next_at_most", optional=True)._replace(spared=True),
     ),
     StageEnded: (_TIME, _JOB, _STAGE, _flag("completed")),
-    TaskLaunched: (_TIME, _JOB, _STAGE, _whole("task"), _whole("index"), _EXECUTOR, _flag("copy")),
+    TaskLaunched: (
+        _TIME,
+        _JOB,
+        _STAGE,
+        _whole("task"),
+        _whole("index"),
+        _EXECUTOR,
+        _flag("copy"),
+        _whole("evictions")._replace(spared=True, default=0),
+    ),
     TaskEnded: (
         _TIME,
         _JOB,
@@ -123,6 +133,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("duration_ms", None),
         _choice("outcome", "success", "failed", "killed", "lost"),
         _flag("copy"),
+        _text("evicted_for", optional=True, empty=False)._replace(spared=True),
     ),
     ShortTasks: (
         _TIME,

@@ -88,8 +88,9 @@ class StageStarted:
     """A stage's tasks wait for slots.
 
     ``index`` counts the job's stages from 0; a retried stage keeps its index and has another key.
-    ``next_tasks`` is the size of the stage after it in the DAG where Spark knows it; ``last`` says that the
-    job ends with it. ``restartable`` is false where the driver neither copies nor evicts its tasks. Each of
+    ``next_tasks`` is the size of the stage after it in the DAG where Spark knows it, ``next_at_most`` a bound
+    of it where adaptive execution decides it later; ``last`` says that the job ends with the stage.
+    ``restartable`` is false where the driver neither copies nor evicts its tasks. Each of
     them takes ``slots_per_task`` slots of one executor.
     """
 
@@ -105,6 +106,7 @@ class StageStarted:
     barrier: bool
     restartable: bool = True
     slots_per_task: int = 1
+    next_at_most: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class StageEnded:
 @dataclass(frozen=True, slots=True)
 class TaskLaunched:
     """An attempt runs. ``task`` is the attempt's own number; ``index`` its place in the stage, shared with a
-    copy."""
+    copy. ``evictions``: how often attempts of its task were evicted before."""
 
     type: ClassVar[str] = "task_launched"
     time_ms: int
@@ -131,11 +133,13 @@ class TaskLaunched:
     index: int
     executor: str
     copy: bool
+    evictions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TaskEnded:
-    """An attempt ended after ``duration_ms`` as ``success``, ``failed``, ``killed`` or ``lost``."""
+    """An attempt ended after ``duration_ms`` as ``success``, ``failed``, ``killed`` or ``lost``.
+    ``evicted_for``: the job whose waiting tasks got its slot, if it was killed for that."""
 
     type: ClassVar[str] = "task_ended"
     time_ms: int
@@ -147,6 +151,7 @@ class TaskEnded:
     duration_ms: int
     outcome: str
     copy: bool
+    evicted_for: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
     """Kinds of plan rules that decided something in a sequence."""
     shared: set[str] = set()
     queues: set[str] = set()
+    victims: set[int] = set()
     ranked = 0
     job_of = {step["stage"]: step["job"] for step in sequence["steps"] if step["op"] == "stage"}
     gangs = {step["stage"] for step in sequence["steps"] if step["op"] == "stage" and step["gang"]}
@@ -37,10 +38,13 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
             shared = {job["job"] for job in plan["jobs"] if "share" in job}
             queues = {job["job"] for job in plan["jobs"] if "queue" in job}
             ranked = len(plan["jobs"]) if plan["ordered"] and not queues else 0
+            victims = {task for job in plan["jobs"] for task in job.get("victims", ())}
+            if victims - {decision[1] for decision in step.get("expect", []) if decision[0] == "evict"}:
+                yield "victims that are spared"
         for decision in step.get("expect", []):
             word, who = decision[0], job_of.get(decision[1]) if len(decision) > 2 else None
             if word == "evict":
-                yield "evictions"
+                yield "victims" if decision[1] in victims else "evictions"
             elif word == "again":
                 yield "another round"
             elif word == "launch":
@@ -73,6 +77,7 @@ def test_there_are_two_thousand_different_sequences() -> None:
     "kind",
     [
         "starts", "shares", "pilots", "queues", "ranks", "spare", "evictions", "gangs",
+        "victims", "victims that are spared",
         "own hold", "override", "held for another job", "pilots first", "nothing spare", "evicted",
         "too few slots for all its tasks",
     ],

@@ -55,6 +55,10 @@ def _play(document: dict[str, Any], sequence: dict[str, Any]) -> None:
                 found: Any = {name: getattr(ledger.counters, name) for name in wanted}
             elif field == "job_idle_costs_ms":
                 found = {job: ledger.idle_cost_ms(step["now_ms"], job) for job in wanted}
+            elif field == "job_held_idle_ms":
+                found = {job: ledger.held_idle_ms(step["now_ms"], job) for job in wanted}
+            elif field == "job_predicted_idle_ms":
+                found = {job: ledger.predicted_idle_ms(job) for job in wanted}
             elif field == "idle_cost_ms":
                 found = ledger.idle_cost_ms(step["now_ms"])
             elif field == "held_idle_ms":

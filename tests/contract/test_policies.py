@@ -111,11 +111,27 @@ def nobody_is_evicted_whom_the_driver_would_not_evict(world: World, policy: Poli
     assert all(world[0].jobs[entry.job].evictable for entry in plan.jobs if entry.evict)
 
 
+def victims_run_may_run_again_and_are_of_lower_priority(world: World, policy: Policy, plan: Plan) -> None:
+    of = {
+        task.task: (job, stage)
+        for job in world[0].jobs.values()
+        for stage in job.stages
+        for task in stage.running
+    }
+    victims = [(entry, task) for entry in plan.jobs for task in entry.victims]
+    assert len({task for _, task in victims}) == len(victims)
+    for entry, task in victims:
+        job, stage = of[task]
+        assert stage.restartable
+        assert job.priority < entry.priority
+
+
 def the_plan_uses_nothing_that_the_policy_does_not_declare(world: World, policy: Policy, plan: Plan) -> None:
     used = {
         "places": any(entry.share is not None for entry in plan.jobs),
         "start_times": any(entry.deferred or entry.start_ms is not None for entry in plan.jobs),
         "preempts": any(entry.evict for entry in plan.jobs),
+        "evicts_tasks": any(entry.victims for entry in plan.jobs),
         "pilots": any(entry.pilots is not None for entry in plan.jobs),
         "new_jobs_wait": plan.new_jobs_wait,
     }
@@ -127,6 +143,7 @@ PROMISES = (
     every_active_job_is_ranked_exactly_once,
     the_plan_is_valid_on_the_wire_and_gives_a_reason_for_each_job,
     nobody_is_evicted_whom_the_driver_would_not_evict,
+    victims_run_may_run_again_and_are_of_lower_priority,
     the_plan_uses_nothing_that_the_policy_does_not_declare,
 )
 
@@ -241,12 +258,13 @@ def run(policy: Policy, story: list[Snapshot]) -> list[str]:
 
 
 def full_cluster(*, restartable: bool) -> World:
-    """A best-effort job on all four slots, for ten minutes in all, and an SLO job that must start at once."""
+    """A best-effort job on all four slots, for ten minutes in all, and an SLO job of higher priority that
+    must start at once."""
     state = ClusterState()
     state.apply(ExecutorAdded(0, "e", "h", 4))
     known = {}
-    for key, deadline_ms, runtime_s in (("runs", None, 600.0), ("waits", 20_000, 10.0)):
-        state.apply(JobStarted(0, key, key, None, 0, None, deadline_ms, None, True, True))
+    for key, priority, deadline_ms, runtime_s in (("runs", 0, None, 600.0), ("waits", 10, 20_000, 10.0)):
+        state.apply(JobStarted(0, key, key, None, priority, None, deadline_ms, None, True, True))
         state.apply(StageStarted(0, key, f"{key}.0", "p", 0, 4, None, True, False, restartable))
         known[key] = Forecast(runtime=RuntimeDistribution.point_s(runtime_s), runtime_point_s=runtime_s)
     for task in range(4):
@@ -257,7 +275,7 @@ def full_cluster(*, restartable: bool) -> World:
 @every_policy
 def test_a_full_cluster_that_may_not_be_evicted_is_waited_for(policy: Policy) -> None:
     plan = decide(policy, full_cluster(restartable=False))
-    assert [entry.job for entry in plan.jobs if entry.evict] == []
+    assert [entry.job for entry in plan.jobs if entry.evict or entry.victims] == []
 
 
 @every_policy
@@ -265,6 +283,8 @@ def test_policies_that_preempt_do_so_where_the_driver_would(policy: Policy) -> N
     plan = decide(create(policy.name, DEFAULTS), full_cluster(restartable=True))
     evicted = [entry.job for entry in plan.jobs if entry.evict]
     assert evicted == (["runs"] if policy.capabilities.preempts else [])
+    takers = [(entry.job, sorted(entry.victims)) for entry in plan.jobs if entry.victims]
+    assert takers == ([("waits", [0, 1, 2, 3])] if policy.capabilities.evicts_tasks else [])
 
 
 @every_policy

@@ -25,8 +25,8 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.environment import QUICK_JAVA
 from tests.integration import (
+    eviction_scenarios,
     executor_scenarios,
     fail_open_scenarios,
     hang_scenarios,
@@ -37,6 +37,7 @@ from tests.integration import (
     scenarios,
     slearn_scenarios,
     sql_scenarios,
+    status_scenarios,
 )
 
 MARKER = "SCENARIO "
@@ -48,9 +49,11 @@ MODULES: tuple[ModuleType, ...] = (
     planner_scenarios,
     plan_scenarios,
     slearn_scenarios,
+    eviction_scenarios,
     hang_scenarios,
     fail_open_scenarios,
     lifecycles,
+    status_scenarios,
 )
 
 
@@ -70,7 +73,6 @@ class Application:
                 "spark.master": master,
                 "spark.ui.enabled": "false",
                 "spark.log.level": "WARN",
-                "spark.executor.extraJavaOptions": QUICK_JAVA,
                 # The status tracker that scenarios ask is to know of every task at once.
                 "spark.ui.liveUpdate.period": "0",
                 "spark.ui.showConsoleProgress": "false",

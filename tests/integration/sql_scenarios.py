@@ -5,9 +5,27 @@ Run like those of `scenarios`.
 
 from __future__ import annotations
 
-from pyspark.sql import SparkSession
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from tests.integration.scenarios import Result, counters, settled, sleeper, wait_until, warm_up
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import spark_partition_id, udf
+
+import spark_sched
+from tests.integration.scenarios import (
+    Result,
+    counters,
+    properties,
+    release,
+    running_tasks,
+    settled,
+    sleeper,
+    straggling,
+    wait_until,
+    warm_up,
+)
 
 
 def sql_mark(spark: SparkSession) -> Result:
@@ -48,3 +66,125 @@ def sql_mark_without_end(spark: SparkSession) -> Result:
     for name in ("name", "priority"):
         spark.sql(f"RESET spark.sched.job.{name}")
     return {"rows": len(rows), "counters": counters(sc)}
+
+
+# ---- adaptive execution ----
+
+
+def adaptive_more_next(spark: SparkSession) -> Result:
+    """Four map tasks, then six tasks: two slots more are held while one straggles."""
+
+    def state() -> Result:
+        wait_until(lambda: counters(spark.sparkContext)["slots_held_now"] == 5, "five slots were to be held")
+        return counters(spark.sparkContext)
+
+    return _beside_a_straggler(spark, state)
+
+
+def adaptive_fewer_next(spark: SparkSession) -> Result:
+    """The same with so little output that one task will read it all: the sizes of the first outputs tell."""
+
+    def state() -> Result:
+        sc = spark.sparkContext
+        wait_until(
+            lambda: _last_done(sc) == 3 and counters(sc)["slots_held_now"] == 0, "the slots were to be free"
+        )
+        return counters(sc)
+
+    return _beside_a_straggler(spark, state)
+
+
+def adaptive_last_stage(spark: SparkSession) -> Result:
+    """An unmarked query's result stage: three of its four tasks end, and what they leave is anybody's."""
+    sc = spark.sparkContext
+    warm_up(sc, 8)
+    with properties(sc, priority="10", isolation="1"):
+        return {"rows": _freed_in_last_stage(spark), "counters": settled(sc)}
+
+
+def adaptive_last_stage_of_earlier_run(spark: SparkSession) -> Result:
+    """The same inside a block that ran before: its slots are free before it ends."""
+    sc = spark.sparkContext
+    warm_up(sc, 8)
+    with spark_sched.job(spark, "adaptive-nightly", priority=10, isolation=1.0), release() as end:
+        end.touch()
+        rows = _two_stages(spark, end, end)
+    with spark_sched.job(spark, "adaptive-nightly", priority=10, isolation=1.0):
+        rows += _freed_in_last_stage(spark)
+    return {"rows": rows, "counters": settled(sc)}
+
+
+def _freed_in_last_stage(spark: SparkSession) -> list[int]:
+    """A query's rows, once nothing was held while the last task of its last stage ran."""
+    sc = spark.sparkContext
+    found: list[int] = []
+    with release() as planned, release() as end:
+        thread = InheritableThread(target=lambda: found.extend(_two_stages(spark, planned, end)))
+        thread.start()
+        try:
+            wait_until(lambda: running_tasks(sc) == 4, "the first stage was to run")
+            first = max(sc.statusTracker().getActiveStageIds())
+            # The first plan from now on may have been made before the job came, the second one not.
+            known = counters(sc)["plans_accepted"] + 2
+            wait_until(lambda: counters(sc)["plans_accepted"] >= known, "no plan came")
+            planned.touch()
+            wait_until(
+                lambda: _last_done(sc, after=first) == 3 and counters(sc)["slots_held_now"] == 0,
+                "the slots were to be free",
+            )
+        finally:
+            planned.touch()
+            end.touch()
+            thread.join()
+    return found
+
+
+def _two_stages(spark: SparkSession, begin: Path, end: Path) -> list[int]:
+    """Four map tasks that run until one file exists, then four of which one runs until the other does."""
+
+    def first(partition: int) -> tuple[int]:
+        wait_until(begin.exists, "the first stage was to end")
+        return (partition,)
+
+    @udf("long")
+    def last(row: int, partition: int) -> int:
+        if partition == 3:
+            wait_until(end.exists, "the last task was to end")
+        return row
+
+    sc = spark.sparkContext
+    rows = sc.parallelize(range(4), 4).map(first).flatMap(lambda row: [row] * 10).toDF("key long")
+    # As many partitions as a program asks for are not coalesced.
+    found = rows.repartition(4).select(last("key", spark_partition_id()).alias("key")).collect()
+    return sorted({row.key for row in found})
+
+
+def _beside_a_straggler(spark: SparkSession, state: Callable[[], Result]) -> Result:
+    """What ``state`` finds while one of a query's four map tasks runs on."""
+    sc = spark.sparkContext
+    warm_up(sc, 8)
+    found: list[int] = []
+
+    def run(end: Path) -> None:
+        body = straggling(end)
+        rows = sc.parallelize(range(4), 4).map(body).flatMap(lambda _: [(k,) for k in range(1000)])
+        with properties(sc, priority="10"):
+            found.append(rows.toDF("key long").groupBy("key").count().count())
+
+    with release() as end:
+        thread = InheritableThread(target=run, args=(end,))
+        thread.start()
+        try:
+            during = state()
+        finally:
+            end.touch()
+            thread.join()
+    return {"rows": found, "during": during, "counters": settled(sc)}
+
+
+def _last_done(sc: Any, after: int = -1) -> int:
+    """Tasks that are done of the only stage that runs with one task left, of those that came after one."""
+    tracker = sc.statusTracker()
+    later = [s for s in tracker.getActiveStageIds() if s > after]
+    stages = [s for s in map(tracker.getStageInfo, later) if s is not None]
+    return max((s.numCompletedTasks for s in stages if s.numActiveTasks == 1), default=0)

@@ -52,7 +52,7 @@ def test_nobody_waits_for_ever_whatever_the_policy_and_whether_planners_live(
 
 SEAMS = (
     "start", "task set", "task set finished", "offers", "offers over", "order", "slot", "launch", "pilots",
-    "copies", "end of task", "task undone", "executor", "jobs", "timer", "plan", "counters",
+    "copies", "end of task", "map output", "task undone", "executor", "jobs", "timer", "plan", "counters",
 )  # fmt: skip
 
 

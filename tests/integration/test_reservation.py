@@ -234,3 +234,39 @@ def test_a_marked_query_that_nobody_ends_stalls_nobody(scenario: Scenario) -> No
     nothing_leaked(result)
     assert result["rows"] == 4
     assert result["counters"]["holds_total"] > 0
+
+
+ADAPTIVE = (
+    "spark-sched:local[8]",
+    NO_COPIES,
+    "spark.sql.adaptive.enabled=true",
+)
+
+
+@on(*ADAPTIVE, "spark.sql.shuffle.partitions=6", "spark.sql.adaptive.coalescePartitions.minPartitionSize=1")
+def test_under_adaptive_execution_a_wider_next_stage_is_pre_reserved(scenario: Scenario) -> None:
+    result = scenario("adaptive_more_next")
+    nothing_leaked(result)
+    assert result["rows"] == [1000]
+    assert result["during"]["prereserved_total"] == 2
+
+
+@on(*ADAPTIVE, "spark.sql.shuffle.partitions=6")
+def test_under_adaptive_execution_the_sizes_of_outputs_tell_that_fewer_tasks_follow(
+    scenario: Scenario,
+) -> None:
+    result = scenario("adaptive_fewer_next")
+    nothing_leaked(result)
+    assert result["rows"] == [1000]
+
+
+# A plan is asked for soon after a job came, since it tells what earlier runs had.
+@on(*ADAPTIVE, "spark.sched.planner.interval=50ms")
+@pytest.mark.parametrize("name", ["adaptive_last_stage", "adaptive_last_stage_of_earlier_run"])
+def test_under_adaptive_execution_the_last_stage_of_a_query_frees_its_slots_while_it_runs(
+    scenario: Scenario, name: str
+) -> None:
+    result = scenario(name)
+    nothing_leaked(result)
+    assert set(result["rows"]) == {0, 1, 2, 3}
+    assert result["counters"]["holds_expired"] == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from operator import add
 
 import pytest
 
 import spark_sched
+from tests.environment import QUICK_JAVA, QUICK_JVMS
 from tests.integration.attached import assert_attached
 
 pytestmark = pytest.mark.integration
@@ -93,3 +95,11 @@ def test_a_stage_that_feeds_another_while_it_runs_is_told_from_others(spark_cont
     nothing = jvm.scala.Option.empty()
     stage = scheduler.TaskSet(tasks, 1, 0, 1, jvm.java.util.Properties(), 0, nothing, pipelined)
     assert scheduler.sparksched.SparkLine.isPipelined(stage) is pipelined
+
+
+def test_jvms_of_tests_start_with_options_that_save_processor_time(spark_context):
+    if os.environ["SPARK_SUBMIT_OPTS"] != QUICK_JVMS["SPARK_SUBMIT_OPTS"]:
+        pytest.skip("SPARK_SUBMIT_OPTS was set for this run")
+    running = spark_context._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()
+    assert set(QUICK_JAVA.split()) <= set(running.getInputArguments())
+    assert spark_context.getConf().get("spark.executor.defaultJavaOptions") == QUICK_JAVA

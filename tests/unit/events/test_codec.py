@@ -90,6 +90,18 @@ def test_a_stage_whose_tasks_take_several_slots_says_so() -> None:
     assert (encode_event(one), encode_event(two)) == (plain, {**plain, "slots_per_task": 2})
 
 
+def test_a_stage_of_which_adaptive_execution_decides_what_follows_has_a_bound_of_that() -> None:
+    plain = {
+        "type": "stage_started", "time_ms": 5, "job": "j", "stage": "1.0", "name": "map", "index": 0,
+        "tasks": 2, "next_tasks": None, "last": False, "barrier": False,
+    }  # fmt: skip
+    unknown, bounded = decode_event(plain), decode_event({**plain, "next_at_most": 200})
+    assert isinstance(unknown, StageStarted)
+    assert isinstance(bounded, StageStarted)
+    assert (unknown.next_at_most, bounded.next_at_most) == (None, 200)
+    assert (encode_event(unknown), encode_event(bounded)) == (plain, {**plain, "next_at_most": 200})
+
+
 def test_unknown_event_types_are_skipped_and_counted() -> None:
     novel = {"type": "moon_rose", "time_ms": 1}
     batch = decode_batch(batch_of(novel, job_started(), novel))

@@ -184,8 +184,31 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   }
 }
 
+/** What enforcement has to know of a running attempt that a plan names as a victim. */
+final case class RunningAttempt(priority: Int, restartable: Boolean, slots: Int, executorProfile: Int)
+
 object Enforcement {
   private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
+
+  /**
+   * Of the attempts that a plan names as victims for a job, those to kill now.
+   *
+   * @param named attempts in the order in which they go
+   * @param priority of the job in force; only attempts of lower priority go
+   * @param waiting slots that its tasks wait for, by executors' resource profile; not one more is taken than they need
+   * @param running finds an attempt; None: it does not run any more
+   */
+  def preempted(
+      named: Seq[Long], priority: Int, waiting: Map[Int, Int], running: Long => Option[RunningAttempt]): Seq[Long] = {
+    val left = mutable.HashMap.from(waiting)
+    named.distinct.filter { task =>
+      running(task).exists { a =>
+        val goes = a.restartable && a.priority < priority && left.getOrElse(a.executorProfile, 0) > 0
+        if (goes) left(a.executorProfile) -= a.slots
+        goes
+      }
+    }
+  }
 
   /** Of running tasks of an evicted job, with whether each may run again for our own ends, those to kill. */
   def victims(running: Seq[(Long, Boolean)]): Seq[Long] = running.collect { case (task, true) => task }

@@ -53,10 +53,12 @@ object Event {
   /**
    * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
    * @param slotsPerTask slots that each of its tasks takes
+   * @param nextAtMost most tasks that the stage after it can have, where adaptive execution decides that later
    */
   final case class StageStarted(
       timeMs: Long, job: String, stage: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
-      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1) extends Event("stage_started") {
+      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1, nextAtMost: Option[Int] = None)
+      extends Event("stage_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("stage", stage)
@@ -68,6 +70,7 @@ object Event {
       out.writeBooleanField("barrier", barrier)
       if (!restartable) out.writeBooleanField("restartable", false)
       if (slotsPerTask != 1) out.writeNumberField("slots_per_task", slotsPerTask)
+      nextAtMost.foreach(out.writeNumberField("next_at_most", _))
     }
   }
 
@@ -79,10 +82,13 @@ object Event {
     }
   }
 
-  /** @param slots that it takes; its stage tells the planner */
+  /**
+   * @param slots that it takes; its stage tells the planner
+   * @param evictions how often attempts of its task were evicted before
+   */
   final case class TaskLaunched(
-      timeMs: Long, job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int = 1)
-      extends Event("task_launched") {
+      timeMs: Long, job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int = 1,
+      evictions: Int = 0) extends Event("task_launched") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("stage", stage)
@@ -90,12 +96,14 @@ object Event {
       out.writeNumberField("index", index)
       out.writeStringField("executor", executor)
       out.writeBooleanField("copy", copy)
+      if (evictions > 0) out.writeNumberField("evictions", evictions)
     }
   }
 
+  /** @param evictedFor the job whose waiting tasks got its slot, if it was killed for that */
   final case class TaskEnded(
       timeMs: Long, job: String, stage: String, task: Long, index: Int, executor: String, durationMs: Long,
-      outcome: String, copy: Boolean) extends Event("task_ended") {
+      outcome: String, copy: Boolean, evictedFor: Option[String] = None) extends Event("task_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("stage", stage)
@@ -105,6 +113,7 @@ object Event {
       out.writeNumberField("duration_ms", durationMs)
       out.writeStringField("outcome", outcome)
       out.writeBooleanField("copy", copy)
+      evictedFor.foreach(out.writeStringField("evicted_for", _))
     }
   }
 

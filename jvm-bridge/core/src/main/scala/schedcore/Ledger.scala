@@ -131,14 +131,16 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    * @param restartable its tasks may get copies at all
    * @param vertex its name in the DAG; empty where that is unknown
    * @param successors the stages that read its output. Without any, one stage that nothing else leads to needs `nextTasks`
+   * @param nextAtMost slots that the stage which follows needs at most, where something decides that while this one runs
    */
   def stageStarted(
       job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true, vertex: String = "",
-      successors: Seq[NextStage] = Nil): Unit =
+      successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None): Unit =
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
-      val p = new LedgerStage(stage, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask)
+      val p = new LedgerStage(
+        stage, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask, nextAtMost)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors)
@@ -147,13 +149,34 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       j.refreshDeadline(nowMs)
     }
 
+  /**
+   * What reads the output of an active stage became known while it runs, such as by the sizes of its first outputs.
+   *
+   * @param inputs keys of the stages whose outputs it reads, as far as they are known
+   */
+  def nextLearned(stage: String, next: NextStage, nowMs: Long, inputs: Seq[String] = Nil): Unit = stages.get(stage).foreach { p =>
+    LedgerDemand.learned(p, next, inputs)
+    learned(p.job, nowMs)
+  }
+
+  /** It became known whether the job ends with an active stage. */
+  def lastLearned(stage: String, last: Boolean, nowMs: Long): Unit = stages.get(stage).foreach { p =>
+    p.last = last
+    learned(p.job, nowMs)
+  }
+
+  private def learned(j: LedgerJob, nowMs: Long): Unit = {
+    books.refreshDemand(j, nowMs)
+    books.preReserveIdle(j, nowMs)
+  }
+
   /** The stage ended, by its last task or otherwise; ending it twice is harmless. */
   def stageEnded(stage: String, nowMs: Long): Unit = stages.remove(stage).foreach { p =>
     val j = p.job
     j.stages -= stage
     LedgerDemand.stopped(j, p, nowMs)
     if (j.stages.isEmpty) {
-      if (p.last) books.releaseAllOf(j, "released", nowMs)
+      if (p.isLast) books.releaseAllOf(j, "released", nowMs)
       else pauses.begin(j, p, nowMs)
     } else {
       books.refreshDemand(j, nowMs)
@@ -238,16 +261,17 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
       val decision =
-        if (!stages.contains(p.key)) afterStage(p, nowMs)
+        if (!stages.contains(p.key)) LedgerDecisions.afterStage(p, nowMs)
         else if (success && !wasDone) onCompletion(p, nowMs)
-        else if (wasDone) keepUnlessLast(p, "copy returned", nowMs)
-        else keepUnlessLast(p, "retry", nowMs)
-      val wanted = if (decision.keep) slotsToKeep(a, success && !wasDone, nowMs) else 0
+        else if (wasDone) LedgerDecisions.keepUnlessLast(p, "copy returned", nowMs)
+        else LedgerDecisions.keepUnlessLast(p, "retry", nowMs)
+      val completed = success && !wasDone && stages.contains(p.key)
+      val wanted = if (decision.keep) LedgerDecisions.slotsToKeep(a, completed, nowMs) else 0
       var kept = 0
       while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
       if (p.finished == p.tasks) {
-        if (stages.contains(p.key)) p.fell(nowMs) // and not the loser of a race with a copy
+        if (stages.contains(p.key)) books.barrierFell(p, nowMs) // and not the loser of a race with a copy
         stageEnded(p.key, nowMs)
       }
       books.preReserveIdle(j, nowMs)
@@ -326,6 +350,12 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** Idle-held slot time so far, in slot-milliseconds. */
   def heldIdleMs(nowMs: Long): Long = books.heldIdleMs(nowMs)
 
+  /** The same of one job; 0 where it is unknown. */
+  def heldIdleMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(_.heldIdleMs(nowMs))
+
+  /** What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is unknown. */
+  def predictedIdleMs(job: String): Long = jobs.get(job).fold(0L)(_.predictedIdleMs)
+
   /** Slot time held between the job's actions so far; 0 where it is unknown. */
   def idleCostMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(pauses.costMs(_, nowMs))
 
@@ -335,43 +365,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** Sentences about what must never be; empty when all is well. */
   def violations(): Seq[String] = books.violations()
 
-  // ---- Algorithm 1 -------------------------------------------------------------------------------------------
-
   private def onCompletion(p: LedgerStage, nowMs: Long): Decision = {
-    val j = p.job
-    if (!j.mayHold) Decision(keep = false, "no isolation")
-    else if (p.last) Decision(keep = false, "last stage") // lines 2-3
-    else {
-      books.refreshDemand(j, nowMs)
-      j.refreshDeadline(nowMs)
-      if (LedgerDemand.neededAfter(p, nowMs) == 0) Decision(keep = false, "fewer tasks next") // lines 9-11
-      else room(j, nowMs, if (p.nextSlots.isEmpty) "next stage unknown" else "next stage") // lines 6-8, 12-15
+    if (p.job.mayHold && !p.isLast) {
+      books.refreshDemand(p.job, nowMs)
+      p.job.refreshDeadline(nowMs)
     }
+    LedgerDecisions.onCompletion(p, nowMs)
   }
-
-  private def keepUnlessLast(p: LedgerStage, why: String, nowMs: Long): Decision =
-    if (!p.job.mayHold) Decision(keep = false, "no isolation")
-    else if (p.last) Decision(keep = false, "last stage")
-    else room(p.job, nowMs, why)
-
-  /** A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap ends. */
-  private def afterStage(p: LedgerStage, nowMs: Long): Decision =
-    if (p.last || !p.job.mayHold) Decision(keep = false, "stage over") else room(p.job, nowMs, "copy returned")
-
-  private def room(j: LedgerJob, nowMs: Long, why: String): Decision =
-    if (j.deadlineMs <= nowMs) Decision(keep = false, "deadline passed")
-    else if (j.running + j.held >= j.demand) Decision(keep = false, "enough held")
-    else Decision(keep = true, why)
-
-  /** How many of an ended attempt's slots its job keeps, if it keeps any. */
-  private def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long): Int =
-    if (a.slots == 1) 1
-    else {
-      val p = a.stage
-      val most = math.min(a.slots, p.job.demand - p.job.running - p.job.held)
-      // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
-      if (completed && stages.contains(p.key)) math.min(most, LedgerDemand.neededAfter(p, nowMs)) else most
-    }
 
   private def finishTask(a: LedgerAttempt, nowMs: Long): Unit = {
     a.stage.finish(a.index, nowMs - a.launchMs)
@@ -381,10 +381,4 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   private def countWaste(a: LedgerAttempt, nowMs: Long): Unit = if (a.stage.copied(a.index)) {
     counters.copiesWastedMs += nowMs - a.launchMs
   }
-}
-
-object Ledger {
-
-  /** What happened to a freed slot, and why, in words for people. */
-  final case class Decision(keep: Boolean, reason: String)
 }

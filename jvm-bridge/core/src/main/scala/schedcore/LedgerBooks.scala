@@ -23,6 +23,14 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   /** Idle-held slot time so far, in slot-milliseconds. */
   def heldIdleMs(nowMs: Long): Long = counters.heldIdleSlotMs + held * (nowMs - heldSinceMs)
 
+  /** All tasks of the stage are done. */
+  def barrierFell(p: LedgerStage, nowMs: Long): Unit = {
+    p.fell(nowMs)
+    val predictedMs = p.predictedIdleMs
+    p.job.predictedIdleMs += predictedMs
+    counters.predictedIdleSlotMs += predictedMs
+  }
+
   def newExecutor(executor: String, slots: Int): LedgerExecutor = {
     pauses.capacity.add(slots)
     new LedgerExecutor(executor, slots)
@@ -71,7 +79,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   def hold(j: LedgerJob, p: Option[LedgerStage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
     val fits = !e.draining && e.free > e.held
     if (fits) {
-      integrate(nowMs)
+      integrate(j, nowMs)
       pauses.changing(j, nowMs)
       e.held += 1
       e.heldBy(j) = e.heldBy.getOrElse(j, 0) + 1
@@ -86,7 +94,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   def unhold(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
-    integrate(nowMs)
+    integrate(j, nowMs)
     pauses.changing(j, nowMs)
     val left = e.heldBy(j) - 1
     if (left == 0) e.heldBy -= j else e.heldBy(j) = left
@@ -98,7 +106,8 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     listener.slotFreed(j.key, e.id, reason, nowMs)
   }
 
-  private def integrate(nowMs: Long): Unit = {
+  private def integrate(j: LedgerJob, nowMs: Long): Unit = {
+    j.settleHeld(nowMs)
     counters.heldIdleSlotMs += held * (nowMs - heldSinceMs)
     heldSinceMs = nowMs
   }
@@ -184,7 +193,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   private def takeIdle(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Boolean = {
-    val p = j.stages.valuesIterator.find(p => !p.last && p.pastThreshold).orElse(j.stages.valuesIterator.nextOption())
+    val p = j.stages.valuesIterator.find(p => !p.isLast && p.pastThreshold).orElse(j.stages.valuesIterator.nextOption())
     val taken = hold(j, p, e.id, nowMs)
     if (taken) {
       // What was lost comes first; only slots beyond it count against n - m.

@@ -98,7 +98,7 @@ private[schedcore] object LedgerDemand {
     // Whoever starts is taken for the stage that follows one of which nobody told what follows it.
     if (j.successors.remove(vertex).isEmpty)
       j.successors.find { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.foreach { case (name, _) => j.successors -= name }
-    val next = if (successors.isEmpty && !p.last) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
+    val next = if (successors.isEmpty) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
     next.foreach { n =>
       val s = j.successors.getOrElseUpdate(n.vertex, new LedgerSuccessor)
       s.slots = n.slots
@@ -117,10 +117,31 @@ private[schedcore] object LedgerDemand {
         if (well && s.ready) s.handed(p.index) = p.slots
         if (s.parents.isEmpty) {
           s.orphanMs = Some(nowMs)
-          if (!well) j.successors -= name
+          if (!well || (p.isLast && isUnnamed(name))) j.successors -= name
         }
       }
     }
+  }
+
+  /**
+   * What reads the stage's output and that of `inputs`, as became known while it runs: no DAG names it before it starts.
+   */
+  def learned(p: LedgerStage, next: NextStage, inputs: Seq[String]): Unit = {
+    val j = p.job
+    val name = Unnamed + next.vertex
+    j.successors.filterInPlace { (at, s) => at == name || s.parents.remove(p.key).isEmpty || s.parents.nonEmpty }
+    val s = j.successors.getOrElseUpdate(name, new LedgerSuccessor)
+    s.ready = next.ready
+    s.orphanMs = None
+    s.parents(p.key) = p
+    // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
+    inputs.map(Unnamed + _).filter(_ != name).flatMap(j.successors.remove(_)).foreach { other =>
+      s.parents ++= other.parents
+      s.handed ++= other.handed
+    }
+    s.parents.valuesIterator.foreach(_.learnedNext = Some(next.slots))
+    // What was taken for a larger n and goes again does not count against n - m.
+    p.preReserved = math.min(p.preReserved, math.max(0, next.slots - p.slots))
   }
 
   /** Sets what the job may have in all, held and running. */
@@ -161,16 +182,21 @@ private[schedcore] object LedgerDemand {
 
   private def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
     j.successors.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
-    j.successors.iterator.filter(_._2.ready).map { case (name, s) =>
+    j.successors.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
       val parents = s.parents.values.toSeq
-      if (isUnnamed(name)) parents.headOption.foreach { p =>
+      if (isUnnamed(name) && parents.nonEmpty) {
+        val told = parents.flatMap(_.nextSlots)
+        s.known = told.nonEmpty
         // With n unknown the paper expects m again.
-        s.known = p.nextSlots.isDefined
-        s.slots = p.nextSlots.getOrElse(p.slots)
+        s.slots = if (s.known) told.max else parents.iterator.map(_.slots).max
       }
       Edge(s.slots, parents, s.handed.valuesIterator.sum, s.known && parents.forall(_.pastThreshold))
     }.toIndexedSeq
   }
+
+  /** Whether nothing follows the stages that nobody told what follows them. */
+  private def endsAt(name: String, s: LedgerSuccessor): Boolean =
+    isUnnamed(name) && s.parents.nonEmpty && s.parents.valuesIterator.forall(_.isLast)
 
   private def isUnnamed(name: String): Boolean = name.startsWith(Unnamed)
 
@@ -180,7 +206,7 @@ private[schedcore] object LedgerDemand {
   /** What a marked job's next action needs: by stage, its slots and whether that is known. */
   private def rests(j: LedgerJob): Seq[(Int, Boolean, LedgerStage)] =
     if (!goesOn(j)) Nil
-    else j.stages.valuesIterator.filterNot(_.last).map { p => val (n, known) = p.rest; (n, known, p) }.toSeq
+    else j.stages.valuesIterator.filterNot(_.isLast).map { p => val (n, known) = p.rest; (n, known, p) }.toSeq
 
   private def sum(j: LedgerJob)(of: LedgerStage => Int): Int = j.stages.valuesIterator.map(of).sum
 }

@@ -16,7 +16,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   def begin(j: LedgerJob, after: LedgerStage, nowMs: Long): Unit = {
     settle(j, nowMs)
     j.idleSinceMs = nowMs
-    j.afterAction = after.dagNextTasks.isEmpty
+    j.afterAction = !after.isFollowed
     heldNow += j.held
     plan(j, nowMs)
   }

@@ -17,6 +17,7 @@ final class LedgerCounters {
   var copiesWon = 0L
   var copiesWastedMs = 0L
   var heldIdleSlotMs = 0L
+  var predictedIdleSlotMs = 0L
 }
 
 /** Free and held slots of one executor; held ones are free too. */
@@ -41,6 +42,9 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
 /** One job's rule, its active stages and its slots. */
 private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits, val barriers: Barriers) {
   var held = 0
+  private var heldIdle = 0L // slot time until `heldSinceMs`, since when it holds `held` slots
+  private var heldSinceMs = 0L
+  var predictedIdleMs = 0L // see LedgerStage.predictedIdleMs
   var running = 0 // slots of distinct tasks: a copy beside its original is not counted
   var busy = 0 // slots of all its attempts
   var pool: Option[PoolUse] = None
@@ -60,6 +64,15 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   val gaps = new Gaps
   val budget = new IdleBudget(limits.jobShare, limits.burstMs)
   val ownBarriers = new Barriers.OfJob // `barriers` are of all jobs
+
+  /** To be called before the number of held slots changes. */
+  def settleHeld(nowMs: Long): Unit = {
+    heldIdle = heldIdleMs(nowMs)
+    heldSinceMs = nowMs
+  }
+
+  /** Slot time that it held idle so far. */
+  def heldIdleMs(nowMs: Long): Long = heldIdle + held * (nowMs - heldSinceMs)
 
   def isIdle: Boolean = idleSinceMs >= 0
   def mayHold: Boolean = !ended && rule.isolation > 0.0
@@ -85,7 +98,8 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int,
-    val dagNextTasks: Option[Int], val last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int) {
+    val dagNextTasks: Option[Int], var last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int,
+    val nextAtMost: Option[Int] = None) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
   val copied = mutable.BitSet.empty
@@ -98,6 +112,7 @@ private[schedcore] final class LedgerStage(
   // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
   var timed = 0
   var preReserved = 0
+  var learnedNext: Option[Int] = None // slots of the stage that follows, as became known while this one runs
   var finished = 0 // = done.size, which a BitSet has to count
 
   /** An attempt that is no copy; it is among the stage's attempts. */
@@ -128,8 +143,18 @@ private[schedcore] final class LedgerStage(
   /** Slots of the tasks that are not done. */
   def left: Int = (tasks - finished) * slotsPerTask
 
-  /** n: the slots that the stage which follows needs; None when nothing is known. */
-  def nextSlots: Option[Int] = dagNextTasks.orElse(later.headOption)
+  /**
+   * n: the slots that the stage which follows needs; None when nothing is known. What this run tells goes before what
+   * earlier ones had, and a bound is taken for n where nothing else tells.
+   */
+  def nextSlots: Option[Int] =
+    dagNextTasks.orElse(learnedNext).orElse(later.headOption.map(n => math.min(n, nextAtMost.getOrElse(n)))).orElse(nextAtMost)
+
+  /** Whether something that is not the driver's program decides what follows. */
+  def isFollowed: Boolean = dagNextTasks.isDefined || nextAtMost.isDefined || learnedNext.isDefined
+
+  /** Whether the job ends with this stage, as its DAG says or as earlier runs did. */
+  def isLast: Boolean = last || (!isFollowed && isInStep && index == job.rule.stageTasks.size - 1)
 
   /**
    * Slots that a marked job's widest stage from here on needs, and whether that is known: the widest that earlier runs had,
@@ -142,11 +167,11 @@ private[schedcore] final class LedgerStage(
 
   /** Slots of the stages that followed this one in earlier runs; empty where this run is another. */
   private def later: IndexedSeq[Int] = {
-    val known = job.rule.stageTasks
-    val inStep = index < known.size && known(index) == tasks
     // Earlier runs tell tasks: those that follow are taken to need what these need.
-    if (inStep) known.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
+    if (isInStep) job.rule.stageTasks.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
   }
+
+  private def isInStep: Boolean = index < job.rule.stageTasks.size && job.rule.stageTasks(index) == tasks
 
   /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
   def stragglers(nowMs: Long): Seq[LedgerAttempt] =
@@ -186,6 +211,21 @@ private[schedcore] final class LedgerStage(
     // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
     lastLaunchMs + (if (holdMs >= rule.maxHoldMs) rule.maxHoldMs else math.round(holdMs))
   }
+
+  /**
+   * What holding its slots is expected to cost at most, in slot-milliseconds (section IV-B3): the paper's bound on the
+   * utilization takes every slot for held until the deadline. 0 where nothing is held at the barrier.
+   *
+   * The stage is over, so that its own task times give t_m and alpha.
+   */
+  def predictedIdleMs: Long =
+    if (isLast || !job.mayHold || timed == 0) 0L
+    else {
+      val rule = job.rule
+      val shape = Pareto.shape(timed, sumLogMs - timed * math.log(scaleMs), rule.shape, rule.shapeWeight)
+      val holdMs = math.min(rule.maxHoldMs.toDouble, Pareto.deadline(rule.isolation, scaleMs, shape, tasks))
+      if (holdMs <= scaleMs) 0L else math.round(slots * holdMs * (1.0 - Pareto.utilization(scaleMs / holdMs, shape)))
+    }
 
   private def prior = Barriers.Prior(job.rule.shape, job.rule.shapeWeight)
 

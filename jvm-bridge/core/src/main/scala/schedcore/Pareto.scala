@@ -18,6 +18,10 @@ object Pareto {
     // 1 - P^(1/N) by expm1, since P^(1/N) is within rounding of 1 for large N.
     else scale * math.pow(-math.expm1(math.log(isolation) / tasks), -1.0 / shape)
 
+  /** Equation 3: the lower bound of the utilization of slots that are held for `t_m / scaleShare`. */
+  def utilization(scaleShare: Double, shape: Double): Double =
+    (shape * scaleShare - math.pow(scaleShare, shape)) / (shape - 1.0)
+
   /**
    * Maximum-likelihood shape of right-censored Pareto durations under a Gamma prior.
    *

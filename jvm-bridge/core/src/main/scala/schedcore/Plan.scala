@@ -19,6 +19,8 @@ final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
  * @param evict its running tasks are killed and wait again
  * @param queue its place in the plan's queue weights; None: ranks alone order it
  * @param pool whose share its slots count against, where the application itself has no pools
+ * @param victims attempts of jobs of lower priority that lose their slots to its waiting tasks, in this order
+ * @param reason why, for people
  */
 final case class JobPlan(
     rank: Int,
@@ -37,7 +39,9 @@ final case class JobPlan(
     evict: Boolean = false,
     pilots: Option[Pilots] = None,
     queue: Option[Int] = None,
-    pool: Option[PoolShare] = None) {
+    pool: Option[PoolShare] = None,
+    victims: IndexedSeq[Long] = IndexedSeq.empty,
+    reason: String = "") {
 
   /** The job's own rule with what this plan says laid over it. */
   def over(own: Rule): Rule = own.copy(
@@ -52,6 +56,20 @@ final case class JobPlan(
     pool = own.pool.orElse(pool))
 }
 
+/** When a job is expected to end, in milliseconds since 1970, as quantiles; and whether by its deadline, if it has one. */
+final case class EndForecast(p10Ms: Long, p50Ms: Long, p90Ms: Long, deadlineProbability: Option[Double])
+
+/**
+ * What a plan says of itself to people; nothing is decided by it.
+ *
+ * @param solveMs how long the planner took to make it
+ * @param gap how far it may be from the best plan, relative to that
+ * @param forecasts ends of jobs, by their key
+ */
+final case class PlanNotes(
+    policy: String = "", madeMs: Long = 0L, solveMs: Option[Double] = None, gap: Option[Double] = None,
+    forecasts: Map[String, EndForecast] = Map.empty)
+
 /**
  * @param ordered ranks order jobs of equal priority; otherwise Spark's FIFO or FAIR order stands within a priority
  * @param newJobsWait jobs that the plan does not know start nothing before the next one
@@ -59,7 +77,7 @@ final case class JobPlan(
  */
 final case class Plan(
     number: Long, snapshot: Long, expiresMs: Long, ordered: Boolean, jobs: Map[String, JobPlan],
-    newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty)
+    newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty, about: PlanNotes = PlanNotes())
 
 /** Why a plan was not taken: a code to count by and a sentence to read. */
 final case class Refusal(code: String, sentence: String)
@@ -88,7 +106,21 @@ object Plan {
       root.path("ordered").asBoolean(false), jobs, root.path("new_jobs_wait").asBoolean(false),
       root.path("queue_weights").elements().asScala.map { w =>
         if (!w.isNumber || w.asDouble <= 0.0) throw BadValue(s"queue_weights has $w, not a number above 0") else w.asDouble
-      }.toIndexedSeq)
+      }.toIndexedSeq,
+      readNotes(root, made))
+  }
+
+  private def readNotes(root: JsonNode, madeMs: Long): PlanNotes = PlanNotes(
+    root.path("policy").asText(""), madeMs, number(root, "solve_ms", 0.0, 1e15),
+    number(root.path("quality"), "gap", 0.0, Double.MaxValue),
+    root.path("forecasts").properties().asScala.map(each => each.getKey -> readForecast(each.getValue)).toMap)
+
+  private def readForecast(forecast: JsonNode): EndForecast = {
+    val ends = forecast.path("end_ms").elements().asScala.map { n =>
+      if (!n.isIntegralNumber) throw BadValue(s"end_ms has $n, not a whole number") else n.asLong
+    }.toIndexedSeq
+    if (ends.size != 3) throw BadValue(s"end_ms has ${ends.size} quantiles, not 3")
+    EndForecast(ends(0), ends(1), ends(2), number(forecast, "deadline_probability", 0.0, 1.0))
   }
 
   private def readJob(job: JsonNode): JobPlan = {
@@ -112,7 +144,11 @@ object Plan {
       evict = job.path("evict").asBoolean(false),
       pilots = readPilots(job.path("pilots")),
       queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)),
-      pool = readPool(job.path("pool")))
+      pool = readPool(job.path("pool")),
+      victims = job.path("victims").elements().asScala.map { n =>
+        if (!n.isIntegralNumber || n.asLong < 0) throw BadValue(s"victims has $n, not a whole number from 0") else n.asLong
+      }.toIndexedSeq,
+      reason = job.path("reason").asText(""))
   }
 
   private def readShare(share: JsonNode): Option[Int] = if (absent(share)) None else Some {

@@ -25,6 +25,12 @@ class PlanInForce(patienceMs: Long) {
   /** Jobs whose running tasks the plan in force takes away. */
   def evicted: Iterable[String] = current.fold(Iterable.empty[String])(_.jobs.collect { case (job, p) if p.evict => job })
 
+  /** Jobs that take running tasks' slots under the plan in force, in its order, and whose these are. */
+  def preemptions: Seq[(String, IndexedSeq[Long])] = current.fold(Seq.empty[(String, IndexedSeq[Long])]) {
+    _.jobs.toSeq.collect { case (job, p) if p.victims.nonEmpty => (p.rank, job, p.victims) }.sortBy(_._1)
+      .map { case (_, job, victims) => job -> victims }
+  }
+
   /** The pilots of a stage of a job, by its index; the same object as long as the plan is. */
   def pilots(job: String, stage: Int): IndexedSeq[Int] =
     forJob(job).flatMap(_.pilots).filter(_.stage == stage).fold(PlanInForce.NoPilots)(_.tasks)

@@ -67,11 +67,16 @@ final class StartGate(patienceMs: Long) {
   /** Jobs that anything is remembered of. */
   def remembered: Int = (launches.keySet ++ unknownSinceMs.keySet).size
 
-  def of(job: String, nowMs: Long): Start = plan match {
+  def of(job: String, nowMs: Long): Start = answer(job, nowMs, unknownSinceMs.getOrElseUpdate(job, nowMs))
+
+  /** The same for somebody who only looks on: a job's patience begins when it asks itself. */
+  def peek(job: String, nowMs: Long): Start = answer(job, nowMs, unknownSinceMs.getOrElse(job, nowMs))
+
+  private def answer(job: String, nowMs: Long, unknownSince: => Long): Start = plan match {
     case None => Start.Now
     case Some(p) => p.jobs.get(job) match {
       case None =>
-        val waits = p.newJobsWait && nowMs - unknownSinceMs.getOrElseUpdate(job, nowMs) < patienceMs
+        val waits = p.newJobsWait && nowMs - unknownSince < patienceMs
         if (waits) Start.Planned else Start.Now
       case Some(entry) if entry.evict => Start.Evicted
       case Some(entry) if entry.deferred =>

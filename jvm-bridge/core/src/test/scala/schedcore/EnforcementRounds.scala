@@ -98,6 +98,18 @@ final class EnforcementRounds(patienceMs: Long) {
           over(task, success = false, nowMs)
         }
       }
+    plans.preemptions.foreach { case (job, victims) => preempt(job, victims, nowMs) }
+  }
+
+  private def preempt(job: String, named: Seq[Long], nowMs: Long): Unit = {
+    val waiting = sets.valuesIterator.filter(_.job == job).map(_.waitingSlots).sum
+    def attempt(task: Long) =
+      running.get(task).map(t => RunningAttempt(t.set.jobPriority, t.set.restartable, t.set.slotsPerTask, 0))
+    val priority = ledger.ruleOf(job).fold(0)(_.priority)
+    Enforcement.preempted(named, priority, Map(0 -> waiting), attempt).foreach { task =>
+      tell(s"""["evict",$task]""")
+      over(task, success = false, nowMs)
+    }
   }
 
   private def putPilots(set: Tasks): Unit = set.gate.put(plans.pilots(set.job, set.index))

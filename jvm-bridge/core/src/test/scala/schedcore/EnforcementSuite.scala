@@ -90,4 +90,32 @@ final class EnforcementSuite extends AnyFunSuite {
   test("only tasks that may run again are evicted") {
     assert(Enforcement.victims(Seq(1L -> true, 2L -> false, 3L -> true)) === Seq(1L, 3L))
   }
+
+  // ---- victims by number ----
+
+  private def attempt(priority: Int, restartable: Boolean = true, slots: Int = 1, profile: Int = 0) =
+    RunningAttempt(priority, restartable, slots, profile)
+
+  private val running = Map(
+    1L -> attempt(0), 2L -> attempt(0, restartable = false), 3L -> attempt(5), 4L -> attempt(0, slots = 2),
+    5L -> attempt(4), 6L -> attempt(0, profile = 1))
+
+  private def preempted(waiting: Map[Int, Int], named: Long*): Seq[Long] = Enforcement.preempted(named, 5, waiting, running.get)
+
+  test("victims go in the order given as long as slots are wanted") {
+    assert(preempted(Map(0 -> 2), 5, 1) === Seq(5L, 1L))
+    assert(preempted(Map(0 -> 1), 5, 1) === Seq(5L))
+    assert(preempted(Map(0 -> 1), 4, 1) === Seq(4L), "a wide one makes room for a narrow one")
+    assert(preempted(Map(0 -> 0), 1) === Nil)
+    assert(preempted(Map(0 -> 2), 1, 1, 5) === Seq(1L, 5L), "each once")
+  }
+
+  test("whoever is gone, may not run again or has no lower priority is no victim") {
+    assert(preempted(Map(0 -> 4), 2, 3, 9, 1) === Seq(1L))
+  }
+
+  test("slots of executors that the waiting tasks cannot use are nobody's gain") {
+    assert(preempted(Map(0 -> 1), 6, 1) === Seq(1L))
+    assert(preempted(Map(1 -> 1), 6, 1) === Seq(6L))
+  }
 }

@@ -41,7 +41,12 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
           Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
           step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true),
           step.path("vertex").asText(""),
-          step.path("successors").elements().asScala.map(s => NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean)).toSeq)
+          step.path("successors").elements().asScala.map(s => NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean)).toSeq,
+          Option(step.get("next_at_most")).map(_.asInt))
+      case "next_learned" =>
+        ledger.nextLearned(text("stage"), NextStage(text("vertex"), int("slots"), flag("ready")), now,
+          step.path("inputs").elements().asScala.map(_.asText).toSeq)
+      case "last_learned" => ledger.lastLearned(text("stage"), flag("last"), now)
       case "stage_ended" => ledger.stageEnded(text("stage"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))
@@ -74,10 +79,16 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       .put("holds_overridden", c.holdsOverridden).put("pre_reserved", c.preReserved)
       .put("copies_launched", c.copiesLaunched).put("copies_won", c.copiesWon)
       .put("copies_wasted_ms", c.copiesWastedMs).put("held_idle_slot_ms", c.heldIdleSlotMs)
+      .put("predicted_idle_slot_ms", c.predictedIdleSlotMs)
     if (step.has("now_ms")) {
       outcome.put("held_idle_ms", ledger.heldIdleMs(now)).put("idle_cost_ms", ledger.idleCostMs(now))
       val costs = outcome.putObject("job_idle_costs_ms")
-      step.path("expect").path("job_idle_costs_ms").fieldNames.asScala.foreach(j => costs.put(j, ledger.idleCostMs(j, now)))
+      def jobs(field: String) = step.path("expect").path(field).fieldNames.asScala
+      jobs("job_idle_costs_ms").foreach(j => costs.put(j, ledger.idleCostMs(j, now)))
+      val held = outcome.putObject("job_held_idle_ms")
+      jobs("job_held_idle_ms").foreach(j => held.put(j, ledger.heldIdleMs(j, now)))
+      val predicted = outcome.putObject("job_predicted_idle_ms")
+      jobs("job_predicted_idle_ms").foreach(j => predicted.put(j, ledger.predictedIdleMs(j)))
     }
     // Through text and back, so that numbers are of one type as in a file.
     mapper.readTree(mapper.writeValueAsString(outcome)).asInstanceOf[ObjectNode]

@@ -36,6 +36,14 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
     assert(parsed.jobs("spark-3").over(own).isolation === 0.0)
   }
 
+  test("a job names its victims in the order in which they go") {
+    val parsed = Plan.parse(Protocol.text("examples/plan.victims.json")).value
+    assert(parsed.jobs("mark-urgent").victims === Seq(19L, 17L))
+    assert(parsed.jobs("group-nightly").victims === Nil)
+    assert(refusal(entry("\"victims\": [1, -1]"))._1 === "bad_value")
+    assert(refusal(entry("\"victims\": [1.5]"))._1 === "bad_value")
+  }
+
   test("the minimal example leaves the job its own rule") {
     val parsed = Plan.parse(Protocol.text("examples/plan.minimal.json")).value
     assert(parsed.jobs("spark-0").over(own.copy(priority = 0)) === own.copy(priority = 0))

@@ -11,13 +11,18 @@ import scala.collection.mutable
  * @param next these stages, with the slots that their tasks take
  * @param finalOfSparkJob nothing of the same Spark job follows
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
+ * @param written the shuffle that such a stage writes, and its partitions: as many tasks read it at most
+ * @param partial the Spark job asks for some partitions of a result; others may follow in Spark jobs of their own
  */
 private[sparksched] final case class DagOutlook(
-    nextTasks: Option[Int], next: Seq[NextStage], finalOfSparkJob: Boolean, mapStageJob: Boolean) {
+    nextTasks: Option[Int], next: Seq[NextStage], finalOfSparkJob: Boolean, mapStageJob: Boolean,
+    written: Option[DagOutlook.Shuffle] = None, partial: Boolean = false) {
   def nextSlots: Option[Int] = Option.when(next.nonEmpty)(next.map(_.slots).sum)
 }
 
 private[sparksched] object DagOutlook {
+  final case class Shuffle(id: Int, partitions: Int)
+
   private val unknown = DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false)
 
   /**
@@ -28,7 +33,15 @@ private[sparksched] object DagOutlook {
   def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, slotsPerTask: Int => Int): DagOutlook =
     (dag.stageIdToStage.get(stageId), dag.jobIdToActiveJob.get(sparkJobId)) match {
       case (Some(stage), Some(job)) if job.finalStage eq stage =>
-        DagOutlook(None, Nil, finalOfSparkJob = true, mapStageJob = stage.isInstanceOf[ShuffleMapStage])
+        stage match {
+          case map: ShuffleMapStage =>
+            val written = Shuffle(map.shuffleDep.shuffleId, map.shuffleDep.partitioner.numPartitions)
+            DagOutlook(None, Nil, finalOfSparkJob = true, mapStageJob = true, Some(written))
+          case _ =>
+            // The partitions of its RDD are known: its tasks were made of them.
+            DagOutlook(
+              None, Nil, finalOfSparkJob = true, mapStageJob = false, partial = job.numPartitions < stage.rdd.getNumPartitions)
+        }
       case (Some(stage), Some(job)) =>
         val readers = readersOf(stage, job.finalStage)
         val next = readers.map { s =>

@@ -55,7 +55,7 @@ private[sparksched] object FailOpen {
   /** Seams that tests throw at: every call from Spark's code into ours. */
   val Seams: Array[String] = Array(
     "start", "task set", "task set finished", "offers", "offers over", "order", "slot", "launch", "pilots", "copies", "end of task",
-    "task undone", "executor", "jobs", "timer", "plan", "counters")
+    "map output", "task undone", "executor", "jobs", "timer", "plan", "counters")
 
   /** A missing class included: a driver may lack Spark SQL. */
   private def survivable(thrown: Throwable): Boolean = thrown match {

@@ -174,6 +174,10 @@ private[sparksched] final class OfferRound(
       startable.map(_.waitingSlots).sum, deferred.map(_.waitingSlots).sum)
   }
 
+  /** Slots that a job's tasks wait for, by the resource profile of the executors that they may use. */
+  def waitingSlots(job: String): Map[Int, Int] =
+    ours.iterator.filter(m => m.job == job && !m.isZombie).toSeq.groupMapReduce(_.executorProfile)(_.waitingSlots)(_ + _)
+
   def launched(manager: SchedTaskSetManager): Unit = enforcement.launched(manager)
 
   def rank(manager: TaskSetManager): OfferRank = manager match {

@@ -13,6 +13,7 @@ private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(p
   private var newest = 0L
   private var accepted = 0L
   private var fallbacks = 0L
+  private var lastMadeMs: Option[Long] = None
   private val refusals = mutable.LinkedHashMap.empty[String, Long]
 
   /** A new planner counts its plans from one again; the last one's plan stays in force until it expires. */
@@ -30,6 +31,7 @@ private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(p
       case Right(plan) =>
         put(Some(plan))
         newest = plan.number
+        lastMadeMs = Some(plan.about.madeMs)
         accepted += 1
       case Left(refusal) => refusals(refusal.code) = refusals.getOrElse(refusal.code, 0L) + 1
     }
@@ -45,6 +47,12 @@ private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(p
     }
     over
   }
+
+  /** Expected ends of jobs under the plan in force. */
+  def forecasts: Map[String, EndForecast] = inForce.fold(Map.empty[String, EndForecast])(_.about.forecasts)
+
+  def facts(policy: String): PlanFacts =
+    PlanFacts(policy, inForce, lastMadeMs, accepted, refusals.valuesIterator.sum, fallbacks)
 
   def counters: Map[String, Long] =
     Map("plans_accepted" -> accepted, "plans_rejected" -> refusals.valuesIterator.sum, "plan_fallbacks" -> fallbacks) ++

@@ -13,9 +13,11 @@ import schedcore._
  * @param runsOnce not even Spark's own speculation may run a task of it twice
  * @param slotsPerTask slots that each of its tasks takes
  * @param executorProfile resource profile of the executors that it may use
+ * @param output what its tasks write, where adaptive execution decides by that what follows
  */
 private[sparksched] final case class StagePlace(
-    job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0)
+    job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
+    output: Option[MapOutput] = Option.empty)
 
 private[sparksched] object StagePlace {
   /** Of a task set that only Spark's own scheduling applies to. */
@@ -56,6 +58,7 @@ private[sparksched] final class Registry(
     var succeeded = false
     var running = 0
     var runningSlots = 0
+    val use = new SlotUse
     /** Where its stages wait, in FAIR mode. */
     var pool: Option[PoolShare] = None
     /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
@@ -73,10 +76,13 @@ private[sparksched] final class Registry(
   private val newest = mutable.HashMap.empty[String, String]
   private val userOfGroup = mutable.LinkedHashMap.empty[String, String]
   private val sqlMarks = new SqlMarks
+  private val heldIdle = new HeldIdleSums(Registry.MostOwners)
   // Spark jobs that the DAG scheduler did not know a second ago.
   private var missing = Set.empty[Int]
 
   private var arrivals = 0
+  /** What happened to each job, for people. */
+  val stories = new JobStories
 
   var marksIgnored = 0L
   var marksLimited = 0L
@@ -129,12 +135,16 @@ private[sparksched] final class Registry(
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
     val started =
-      Event.StageStarted(nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask)
+      Event.StageStarted(
+        nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask,
+        outlook.written.map(_.partitions))
     job.stages(stage) = started
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
-      vertex = stageId.toString, successors = outlook.next)
+      vertex = stageId.toString, successors = outlook.next,
+      nextAtMost = outlook.written.map(_.partitions * slotsPerTask))
     events.offer(started)
+    stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
   }
 
@@ -149,6 +159,7 @@ private[sparksched] final class Registry(
     ledger.jobStarted(mark.key, mark.marked, rule(mark, plans))
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
+    stories.submitted(mark.key, nowMs)
     new Job(mark, arrivals, nowMs)
   }
 
@@ -163,7 +174,7 @@ private[sparksched] final class Registry(
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
-      case JobMark.BySqlExecution => job.sparkJobs.size == 1 && !property("spark.job.tags").exists(_.contains("broadcast"))
+      case JobMark.BySqlExecution => !outlook.partial && job.sparkJobs.size == 1 && !property("spark.job.tags").exists(_.contains("broadcast"))
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 
@@ -171,6 +182,7 @@ private[sparksched] final class Registry(
   def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit = {
     ledger.stageEnded(stage, nowMs)
     events.offer(Event.StageEnded(nowMs, jobKey, stage, completed))
+    stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
     jobs.get(jobKey).foreach { job =>
       job.stages -= stage
       job.lastActiveMs = nowMs
@@ -229,9 +241,23 @@ private[sparksched] final class Registry(
     jobs -= key
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     jobOfSparkJob --= job.sparkJobs
+    heldIdle.add(heldIdleOf(job, nowMs))
+    val last = facts(job, Nil, nowMs).copy(outcome = Some(outcome), endedMs = Some(nowMs), heldSlots = 0)
+    stories.ended(last, nowMs)
     ledger.jobEnded(key, nowMs)
     events.offer(Event.JobEnded(nowMs, key, outcome))
     ended(key)
+  }
+
+  /** Slot time held idle so far, of jobs that ended and those that go on, by user and job name. */
+  def heldIdleByOwner(nowMs: Long): Seq[HeldIdle] = heldIdle.beside(jobs.valuesIterator.map(heldIdleOf(_, nowMs)))
+
+  private def heldIdleOf(job: Job, nowMs: Long): HeldIdle = {
+    val mark = job.mark
+    // What nobody named is named by its key, which never comes again.
+    HeldIdle(
+      mark.user.getOrElse(""), if (mark.name == mark.key) "" else mark.name, 1L,
+      ledger.heldIdleMs(mark.key, nowMs), ledger.predictedIdleMs(mark.key))
   }
 
   /**
@@ -268,35 +294,44 @@ private[sparksched] final class Registry(
 
   def taskLaunched(
       job: String, stage: String, task: Long, index: Int, executor: String, copy: Boolean, slots: Int,
-      nowMs: Long): Unit = {
-    val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots)
+      nowMs: Long, evictions: Int = 0): Unit = {
+    val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots, evictions)
     running(task) = launched
     jobs.get(job).foreach { j =>
       j.running += 1
       j.runningSlots += slots
+      j.use.launched(slots, copy, nowMs)
       if (j.begunMs.isEmpty) j.begunMs = Some(nowMs)
     }
     ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
     events.offer(launched)
   }
 
-  def taskEnded(task: Long, outcome: String, nowMs: Long): Unit = running.get(task).foreach { t =>
-    attemptEnded(t, outcome, nowMs)
-    ledger.taskEnded(task, outcome == "success", nowMs)
-  }
+  /**
+   * @param evictedFor the job whose task takes its slots
+   * @param evicted it was killed for others
+   */
+  def taskEnded(
+      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit =
+    running.get(task).foreach { t =>
+      attemptEnded(t, outcome, nowMs, evictedFor, evicted)
+      ledger.taskEnded(task, outcome == "success", nowMs)
+    }
 
-  private def attemptEnded(t: Event.TaskLaunched, outcome: String, nowMs: Long): Unit = {
+  private def attemptEnded(
+      t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
     running -= t.task
     attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
     jobs.get(t.job).foreach { j =>
       j.running = math.max(0, j.running - 1)
       j.runningSlots = math.max(0, j.runningSlots - t.slots)
+      j.use.ended(t.slots, t.copy, evicted, t.timeMs, nowMs)
       j.succeeded ||= outcome == "success"
       // All that it had was taken from it: it begins anew.
       if (j.running == 0 && !j.succeeded) j.begunMs = None
     }
     events.offer(Event.TaskEnded(
-      nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy))
+      nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
   }
 
   /** Slots on which attempts run now, by job. */
@@ -328,6 +363,32 @@ private[sparksched] final class Registry(
     if (settings.reservationEnabled) planned else planned.copy(isolation = 0.0)
   }
 
+  // ---- what people are shown ---------------------------------------------------------------------------------
+
+  /** Every job that is not over, with its active stages as `stages` has them. */
+  def jobFacts(nowMs: Long)(stages: Event.StageStarted => Option[StageFacts]): Seq[JobFacts] =
+    jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
+
+  private def facts(job: Job, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
+    val key = job.mark.key
+    val rule = ledger.ruleOf(key)
+    JobFacts(
+      job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
+      stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
+      SlotTimes(job.use.runMs(nowMs), ledger.heldIdleMs(key, nowMs), job.use.evictedMs, job.use.copiedMs(nowMs)))
+  }
+
+  /** What runs on each executor's slots and whom the others are held for. */
+  def executorFacts: Seq[ExecutorFacts] = {
+    val used = running.valuesIterator.toSeq.groupMapReduce(_.executor)(_.slots)(_ + _)
+    val held = ledger.holds.groupMap(_._2) { case (job, _, slots, _) => HeldFor(job, jobs.get(job).fold(job)(_.mark.name), slots) }
+    executors.valuesIterator
+      .map(e => ExecutorFacts(e.executor, e.host, e.slots, used.getOrElse(e.executor, 0), held.getOrElse(e.executor, Nil))).toSeq
+  }
+
+  /** Executors and their slots. */
+  def capacity: (Int, Int) = (executors.size, executors.valuesIterator.map(_.slots).sum)
+
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 
   def state(nowMs: Long): Seq[Event] =
@@ -345,6 +406,9 @@ private[sparksched] object Registry {
 
   /** Job groups of servers whose statements may still start Spark jobs. */
   private val MostGroups = 10000
+
+  /** Users and job names whose idle-held slot time is told apart. */
+  private val MostOwners = 1000
 
   /** Stages of one job that may still be retried. */
   private val MostStages = 1000

@@ -8,7 +8,6 @@ import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.util.{SystemClock, ThreadUtils, Utils}
 import schedcore._
-import scala.collection.mutable
 
 /**
  * Spark's scheduler with the ledger in its offer path.
@@ -48,12 +47,18 @@ private[spark] final class SchedTaskScheduler(
   val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
+  /** What is going on, for people. */
+  val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts)
+
+  private val sqlOutlook: SqlOutlook = new SqlOutlook(
+    (stage, next, inputs) => afterChange(ledger.nextLearned(stage, next, nowMs, inputs)),
+    (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
   private var offersRefused = 0L
   private var executorsKept = 0L // times that one was to go which had nothing but held slots
   private var offering = false // whether a round of offers is under way
-  private var evictions = 0L
-  private val beingEvicted = mutable.HashSet.empty[Long]
+  private val evictions = new Evictions(
+    registry, managerOf, job => round.waitingSlots(job), killTaskAttempt(_, interruptThread = true, _))
   private var violations = 0L
 
   // ---- life --------------------------------------------------------------------------------------------------
@@ -67,14 +72,19 @@ private[spark] final class SchedTaskScheduler(
     super.start()
     started = true
     SparkSched.register(context, this)
+    context.ui.foreach { ui =>
+      Utils.tryLogNonFatalError(StatusServlet.attach(ui, status))
+      StatusTab.attach(ui, status)
+    }
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
-      timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors() }, 1, 1, TimeUnit.SECONDS)
+      timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() }, 1, 1, TimeUnit.SECONDS)
     }
   }
 
   override def stop(exitCode: Int): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
+    Utils.tryLogNonFatalError(sqlOutlook.stop())
     Utils.tryLogNonFatalError(stopPlanner())
     SparkSched.unregister(context)
     super.stop(exitCode)
@@ -83,6 +93,7 @@ private[spark] final class SchedTaskScheduler(
   /** What is held and planned no longer counts: everybody may take every slot again. */
   private def putAside(): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
+    Utils.tryLogNonFatalError(sqlOutlook.stop())
     val ending = new Thread(() => Utils.tryLogNonFatalError(planner.stop(patient = false)), "spark-sched-planner-end")
     ending.setDaemon(true)
     ending.start()
@@ -129,11 +140,19 @@ private[spark] final class SchedTaskScheduler(
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.perTask)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      registry.stageStarted(
-        JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs), plans, taskSet.priority, stage, name,
-        taskSet.tasks.length, outlook, barrier, restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask,
-        fairPool(property), property, nowMs)
-        .copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile))
+      val mark = JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs)
+      val place = registry.stageStarted(
+        mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
+        restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask, fairPool(property), property, nowMs)
+      val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
+      // Of a stage that is attempted again some outputs are there already.
+      val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
+        yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, slotsPerTask)
+      output.foreach(sqlOutlook.began)
+      // A marked job may run more queries after this one.
+      if (mark.grouping == JobMark.BySqlExecution && mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial)
+        query.foreach(sqlOutlook.resultBegan(stage, _))
+      place.copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile), output = output)
     })
 
   /** The pool that a task set with these properties waits in, where pools share the slots fairly. */
@@ -151,6 +170,7 @@ private[spark] final class SchedTaskScheduler(
     manager match {
       case ours: SchedTaskSetManager => failOpen("task set finished", ()) {
         round.remove(ours)
+        ours.place.output.foreach(sqlOutlook.ended)
         val before = ledger.heldSlots
         registry.stageEnded(ours.job, ours.stage, ours.tasksSuccessful == ours.numTasks, nowMs)
         if (ledger.heldSlots < before) reviveOffers()
@@ -224,7 +244,7 @@ private[spark] final class SchedTaskScheduler(
     round.launched(manager)
     registry.taskLaunched(
       manager.job, manager.stage, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
-      info.launchTime)
+      info.launchTime, manager.evictionsOf(info.index))
     plans.starts.launched(manager.job, events.currentVersion, manager.slotsPerTask)
   }
 
@@ -232,12 +252,16 @@ private[spark] final class SchedTaskScheduler(
     val manager = if (TaskState.isFinished(state)) taskIdToTaskSetManager.get(tid) else null
     super.statusUpdate(tid, state, serializedData)
     if (manager != null) failOpen("end of task", ()) {
-      beingEvicted -= tid
+      // It may have ended by itself in the meantime.
+      val evicted = evictions.ended(tid, killed = state == TaskState.KILLED)
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
-      registry.taskEnded(tid, outcome, now)
+      registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       manager match {
-        case ours: SchedTaskSetManager => ours.taskInfos.get(tid).foreach(info => ours.attemptOver(info.index))
+        case ours: SchedTaskSetManager => ours.taskInfos.get(tid).foreach { info =>
+          ours.attemptOver(info.index)
+          if (evicted.isDefined) evictions.lost(ours.slotsPerTask * (now - info.launchTime))
+        }
         case _ =>
       }
       // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
@@ -245,6 +269,13 @@ private[spark] final class SchedTaskScheduler(
       rearm()
     }
   }
+
+  /** A task of a stage that writes a shuffle is done. */
+  def outputWritten(job: String, output: MapOutput, index: Int, status: MapStatus): Unit =
+    if (mayHold(job)) sqlOutlook.written(output, index, status)
+
+  /** What follows a stage of other jobs changes nothing for them. */
+  private def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
 
   def wantsCopies(stage: String): Boolean =
     failOpen("copies", false)(ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
@@ -327,7 +358,7 @@ private[spark] final class SchedTaskScheduler(
     slotNews.tell()
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
-    beingEvicted.filterInPlace(taskIdToTaskSetManager.containsKey(_)) // Some were lost with their executor.
+    evictions.keep(taskIdToTaskSetManager.containsKey(_))
     if (plans.expire(now)) {
       registry.applyPlan(plans, now)
       reviveOffers() // Whom the plan let wait may start.
@@ -360,7 +391,8 @@ private[spark] final class SchedTaskScheduler(
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
-      plans.evicted.foreach(evict)
+      plans.evicted.foreach(evictions.evict)
+      plans.preemptions.foreach { case (job, victims) => evictions.preempt(job, victims) }
       // A planner may be quicker than the backend.
       if (started && (refusing || plans.starts.active)) reviveOffers()
       rearm()
@@ -368,23 +400,10 @@ private[spark] final class SchedTaskScheduler(
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
   })
 
-  /**
-   * Takes a job's slots for others. A killed task is no failure to Spark: it waits again, however often that happens.
-   * Tasks of stages that are not restartable stay: without one of a barrier stage, for example, Spark fails the whole
-   * stage, and fails the job when that has happened often.
-   */
-  private def evict(job: String): Unit = {
-    val running = registry.runningTasks(job).filterNot(beingEvicted).map { tid =>
-      tid -> (taskIdToTaskSetManager.get(tid) match {
-        case ours: SchedTaskSetManager => ours.place.restartable
-        case _ => false
-      })
-    }
-    Enforcement.victims(running).foreach { tid =>
-      beingEvicted += tid
-      evictions += 1
-      killTaskAttempt(tid, interruptThread = true, "evicted by the plan: others are worth more than it loses")
-    }
+  /** The task set of an attempt that has not ended. */
+  private def managerOf(tid: Long): Option[SchedTaskSetManager] = taskIdToTaskSetManager.get(tid) match {
+    case ours: SchedTaskSetManager => Some(ours)
+    case _ => None
   }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
@@ -393,9 +412,16 @@ private[spark] final class SchedTaskScheduler(
       logError(s"spark_sched invariant: $sentence")
     }
 
-  def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(synchronized {
+  /** Slot time held idle so far by user and job name. */
+  def heldIdleByOwner: Seq[HeldIdle] = failOpen("counters", Seq.empty[HeldIdle])(synchronized(registry.heldIdleByOwner(nowMs)))
+
+  /** With what a comparison of all books finds: it visits every job on every executor. */
+  def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(
+    synchronized(countersAtHand ++ Map("invariant_violations" -> (violations + ledger.violations().size))))
+
+  /** Without that comparison, for those who catch what reading may throw. */
+  def countersAtHand: Map[String, Long] = failOpen.counters ++ synchronized {
     val c = ledger.counters
-    val found = ledger.violations()
     Map(
       "slots_held_now" -> ledger.heldSlots.toLong,
       "holds_total" -> c.holds,
@@ -406,17 +432,17 @@ private[spark] final class SchedTaskScheduler(
       "holds_over_budget" -> c.holdsOverBudget,
       "held_between_slot_ms" -> ledger.idleCostMs(nowMs),
       "held_idle_slot_ms" -> ledger.heldIdleMs(nowMs),
+      "predicted_idle_slot_ms" -> c.predictedIdleSlotMs,
       "copies_launched" -> c.copiesLaunched,
       "copies_won" -> c.copiesWon,
       "copies_wasted_ms" -> c.copiesWastedMs,
       "executors_kept" -> executorsKept,
       "offers_refused" -> offersRefused,
-      "evictions" -> evictions,
-      "invariant_violations" -> (violations + found.size),
+      "invariant_violations" -> violations,
       "holds_given_way" -> c.holdsGivenWay,
       "marks_ignored" -> registry.marksIgnored,
       "marks_limited" -> registry.marksLimited,
       "events_sent" -> events.sentCount,
-      "events_dropped" -> events.droppedCount) ++ plans.counters ++ planner.counters
-  })
+      "events_dropped" -> events.droppedCount) ++ evictions.counters ++ plans.counters ++ planner.counters
+  }
 }

@@ -5,7 +5,8 @@ import org.apache.spark.TaskState.TaskState
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Clock
-import schedcore.{PilotGate, WaitingSet}
+import schedcore.{PilotGate, StageFacts, WaitingSet}
+import scala.collection.mutable
 
 /** One stage as Spark runs it. Every method is called under the scheduler's lock, as TaskSetManager demands. */
 private[sparksched] class SchedTaskSetManager(
@@ -35,6 +36,14 @@ private[sparksched] class SchedTaskSetManager(
   /** Whether all tasks wait and must start together. */
   def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks
 
+  private val evictions = mutable.HashMap.empty[Int, Int] // by task, of those that had one
+
+  /** How often an attempt of the task was evicted. */
+  def evictionsOf(index: Int): Int = evictions.getOrElse(index, 0)
+
+  /** An attempt is about to be killed for others. */
+  def evicting(tid: Long): Unit = taskInfos.get(tid).foreach(info => evictions(info.index) = evictionsOf(info.index) + 1)
+
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)
     super.addRunningTask(tid)
@@ -54,6 +63,16 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)
+
+  /** Its progress, for people. */
+  def facts: StageFacts = {
+    val left = math.max(0, numTasks - tasksSuccessful - runningTasks)
+    val behindPilots = pilotsFirst
+    val piloting = if (behindPilots) scheduler.plans.pilots(job, place.index).count(i => i < numTasks && copiesRunning(i) > 0) else 0
+    StageFacts(
+      stage, "", numTasks, tasksSuccessful, runningTasks, left, slotsPerTask, behindPilots,
+      gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, piloting)
+  }
 
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())
@@ -101,6 +120,17 @@ private[sparksched] class SchedTaskSetManager(
       scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
       (index, localityOf(index, execId, host), true)
     }
+
+  override def handleSuccessfulTask(tid: Long, result: DirectTaskResult[_]): Unit = {
+    failOpen("map output", ())(place.output.foreach { output =>
+      // It is there already: whoever fetched the result has read it.
+      result.value() match {
+        case status: MapStatus => scheduler.outputWritten(job, output, taskInfos(tid).index, status)
+        case _ =>
+      }
+    })
+    super.handleSuccessfulTask(tid, result)
+  }
 
   // ---- what the ledger cannot see from task states -------------------------------------------------------------
 

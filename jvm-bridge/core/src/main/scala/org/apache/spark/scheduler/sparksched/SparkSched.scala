@@ -24,6 +24,25 @@ object SparkSched {
   def ask(context: SparkContext, question: String, timeoutMs: Long): String =
     Option(schedulers.get(context)).flatMap(_.questions.ask(question, timeoutMs)).getOrElse("")
 
+  /**
+   * Slot time that held slots were idle, by user and job name, beside what equation 4 expects of it at most: a JSON array
+   * of objects. It adds up to the counters `held_idle_slot_ms` and `predicted_idle_slot_ms`; empty when not attached.
+   */
+  def heldIdle(context: SparkContext): String = {
+    val rows = new ObjectMapper().createArrayNode()
+    Option(schedulers.get(context)).foreach(_.heldIdleByOwner.foreach { row =>
+      rows.addObject().put("user", row.user).put("job", row.name).put("jobs", row.jobs)
+        .put("held_idle_ms", row.heldMs).put("predicted_idle_ms", row.predictedMs)
+    })
+    rows.toString
+  }
+
+  /** The status document; empty when not attached. */
+  def status(context: SparkContext): String = Option(schedulers.get(context)).fold("")(_.status.document.toJson)
+
+  /** The status document of the jobs of a name or key, with their stories; empty when not attached. */
+  def explain(context: SparkContext, job: String): String = Option(schedulers.get(context)).fold("")(_.status.documentOf(job).toJson)
+
   /** Counters as one flat JSON object of whole numbers; empty when not attached. */
   def counters(context: SparkContext): String = {
     val node = new ObjectMapper().createObjectNode()

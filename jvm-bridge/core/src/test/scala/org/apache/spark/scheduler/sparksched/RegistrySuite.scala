@@ -52,6 +52,27 @@ final class RegistrySuite extends AnyFunSuite {
     assert(w.ledger.heldBy(job) === 0 && w.ledger.violations() === Nil)
   }
 
+  test("people are shown what a job used by what became of its attempts, and its story stays after its end") {
+    val w = new World
+    val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
+    w.registry.taskLaunched(job, "0.0", 1, 0, "e", copy = false, slots = 2, 100)
+    w.registry.taskLaunched(job, "0.0", 2, 1, "e", copy = false, slots = 1, 100)
+    w.registry.taskLaunched(job, "0.0", 3, 1, "e", copy = true, slots = 1, 200)
+    val Seq(now) = w.registry.jobFacts(300)(s => Some(StageFacts(s.stage, s.name, s.tasks, 0, 3, 0)))
+    assert((now.runningSlots, now.copiedSlots, now.begunMs, now.priority) === (4, 1, Some(100L), 5))
+    assert((now.times.runMs, now.times.copiedMs, now.tasks) === (600L, 100L, 2))
+    w.registry.taskEnded(1, "killed", 400, evicted = true)
+    w.registry.taskEnded(2, "success", 500)
+    w.registry.taskEnded(3, "killed", 600)
+    w.registry.stageEnded(job, "0.0", completed = false, 600)
+    w.registry.markEnded("x", 700)
+    assert(w.registry.jobFacts(700)(_ => None) === Nil)
+    val Seq(over) = w.registry.stories.endedJobs
+    assert((over.times.runMs, over.times.evictedMs, over.times.copiedMs, over.outcome) === (400L, 600L, 400L, Some("ended")))
+    assert(w.registry.stories.of(job).map(_.text).take(3) === Seq(
+      "submitted", "stage 0.0 of 2 tasks is ready: ", "stage 0.0 ended without all of its tasks"))
+  }
+
   test("a thread that outlives its block gives its work to a job that ends with that work") {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x")

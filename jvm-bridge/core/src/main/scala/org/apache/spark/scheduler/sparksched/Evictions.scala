@@ -1,0 +1,69 @@
+package org.apache.spark.scheduler.sparksched
+
+import schedcore.{Enforcement, RunningAttempt}
+import scala.collection.mutable
+
+/**
+ * Which running tasks lose their slots to others, for whom, and what that cost. A killed task is no failure to Spark:
+ * it waits again, however often that happens. Tasks of stages that are not restartable stay: without one of a barrier
+ * stage, for example, Spark fails the whole stage, and fails the job when that has happened often. Every method is
+ * called under the scheduler's lock.
+ *
+ * @param managerOf the task set of an attempt that has not ended
+ * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
+ * @param kill an attempt, for a reason in words for people
+ */
+private[sparksched] final class Evictions(
+    registry: Registry,
+    managerOf: Long => Option[SchedTaskSetManager],
+    waitingSlots: String => Map[Int, Int],
+    kill: (Long, String) => Unit) {
+  import Evictions._
+
+  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that it makes room for, if one
+  private var total = 0L
+  private var lostMs = 0L // slot-milliseconds
+
+  def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs)
+
+  /** Takes all slots of a job. */
+  def evict(job: String): Unit = {
+    val running = registry.runningTasks(job).filterNot(underWay.contains)
+      .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
+    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: others are worth more than it loses"))
+  }
+
+  /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
+  def preempt(job: String, named: Seq[Long]): Unit = {
+    val coming = underWay.iterator.collect { case (tid, Some(`job`)) => tid }.flatMap(managerOf).toSeq
+      .groupMapReduce(_.executorProfile)(_.slotsPerTask)(_ + _)
+    val waiting = waitingSlots(job).map { case (profile, slots) => profile -> (slots - coming.getOrElse(profile, 0)) }
+    val running = (tid: Long) => managerOf(tid).filterNot(_ => underWay.contains(tid))
+      .map(m => RunningAttempt(registry.priority(m.job), m.place.restartable, m.slotsPerTask, m.executorProfile))
+    Enforcement.preempted(named, registry.priority(job), waiting, running)
+      .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
+  }
+
+  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = {
+    underWay(tid) = beneficiary
+    total += 1
+    managerOf(tid).foreach(_.evicting(tid))
+    kill(tid, why)
+  }
+
+  /** An attempt ended; what it was evicted for, if it was `killed` and had not ended by itself before. */
+  def ended(tid: Long, killed: Boolean): Option[Eviction] =
+    underWay.remove(tid).filter(_ => killed).map(Eviction(_))
+
+  /** So much slot time was lost to an eviction. */
+  def lost(slotMs: Long): Unit = lostMs += math.max(0L, slotMs)
+
+  /** Attempts that were lost with their executor never end. */
+  def keep(alive: Long => Boolean): Unit = underWay.filterInPlace((tid, _) => alive(tid))
+}
+
+private[sparksched] object Evictions {
+
+  /** @param beneficiary the job that gets the slots; None: whoever the plan puts first */
+  final case class Eviction(beneficiary: Option[String])
+}

@@ -1,0 +1,72 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException}
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.MapStatus
+import org.apache.spark.sql.sparksched.AdaptivePlans
+import org.apache.spark.util.ThreadUtils
+import schedcore.NextStage
+
+/**
+ * What follows a stage of a SQL query under adaptive execution, of which no DAG tells: each shuffle is a Spark job of its
+ * own, and what reads it is planned when it is written.
+ *
+ * Plans are read on a thread of this object's own: they may have to be waited for, which neither Spark's event loop nor the
+ * scheduler's lock may. So answers come late, and of stages that have ended they mean nothing.
+ *
+ * @param next told what follows a stage, and all stages whose outputs that reads
+ * @param last told whether a query ends with a stage
+ */
+private[sparksched] final class SqlOutlook(
+    next: (String, NextStage, Seq[String]) => Unit, last: (String, Boolean) => Unit) extends Logging {
+  private val outputs = new ConcurrentHashMap[Int, MapOutput]
+  // Stages by the shuffles that they wrote: what reads one may read another that ended before. The latest are known.
+  private val writers = mutable.LinkedHashMap.empty[Int, String]
+  private val reading = ThreadUtils.newDaemonSingleThreadExecutor("spark-sched-sql")
+
+  def stop(): Unit = reading.shutdownNow()
+
+  /** A stage began that writes this. */
+  def began(output: MapOutput): Unit = {
+    outputs.put(output.shuffle, output)
+    writers.synchronized {
+      writers(output.shuffle) = output.stage
+      if (writers.size > SqlOutlook.MostWriters) writers -= writers.head._1
+    }
+  }
+
+  def ended(output: MapOutput): Unit = outputs.remove(output.shuffle, output)
+
+  /** A task has written its part of it. Now and then: how many tasks will read it? */
+  def written(output: MapOutput, index: Int, status: MapStatus): Unit = inBackground {
+    if (output.add(index, status)) AdaptivePlans.readerOf(output.execution, output.shuffle, id => Option(outputs.get(id)).flatMap(_.expected)).foreach { r =>
+      val inputs = writers.synchronized(r.shuffles.flatMap(writers.get(_)))
+      next(output.stage, NextStage(r.name, r.tasks * output.slotsPerTask, r.ready), inputs)
+    }
+  }
+
+  /** A stage began that gives a result of the query: is it the query's? */
+  def resultBegan(stage: String, execution: Long): Unit = inBackground {
+    AdaptivePlans.isFinal(execution).foreach(last(stage, _))
+  }
+
+  private def inBackground(read: => Unit): Unit =
+    try reading.execute(() =>
+      try read
+      catch {
+        // Without an answer a stage is treated as one of which nothing is known.
+        case thrown @ (NonFatal(_) | _: LinkageError) => logDebug("spark_sched cannot read a query's plan", thrown)
+      })
+    catch { case _: RejectedExecutionException => } // after `stop`
+}
+
+private[sparksched] object SqlOutlook {
+  val ExecutionId = "spark.sql.execution.id"
+
+  /** Far more than the shuffles of queries that run at once. */
+  private val MostWriters = 10000
+}

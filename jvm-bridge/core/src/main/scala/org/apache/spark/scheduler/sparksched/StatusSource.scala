@@ -1,0 +1,114 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.collection.mutable
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import schedcore._
+
+/**
+ * The status document of a live application, made when somebody asks, and the look at all jobs once a second that their
+ * stories are told from.
+ *
+ * Under the scheduler's lock the books are copied and nothing else; text is made outside. Nothing here decides anything, so
+ * a failure here is logged and answered as one, and scheduling goes on. Where scheduling itself has failed open, its books
+ * are not read any more: they may be half-written.
+ */
+private[sparksched] final class StatusSource(
+    scheduler: SchedTaskScheduler, context: SparkContext, registry: Registry, ledger: Ledger, planner: () => PlannerFacts)
+    extends Logging {
+  import StatusSource._
+
+  @volatile private var failed = false
+
+  /** The document with all jobs that are not over. */
+  def document: StatusDocument = made(withStories = false)(_.jobs)
+
+  /**
+   * The document with the jobs of this name, key or id and their stories, those that ended lately included; it has no jobs where
+   * there are none.
+   */
+  def documentOf(job: String): StatusDocument = made(withStories = true)(c => (c.ended ++ c.jobs).filter(isMeant(_, job)))
+
+  private def isMeant(job: JobFacts, by: String): Boolean =
+    job.mark.name == by || job.mark.key == by || job.mark.key == JobMark.keyOf(by)
+
+  /** Compares every job with what the last look found. */
+  def look(): Unit = if (!failed) try {
+    val now = System.currentTimeMillis()
+    registry.stories.forgetOld(now)
+    scheduler.synchronized(jobs(now)).foreach(registry.stories.look(_, now))
+  } catch {
+    case NonFatal(thrown) =>
+      failed = true
+      logWarning("spark_sched: the stories of jobs cannot be told any more", thrown)
+  }
+
+  private def made(withStories: Boolean)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
+    val (facts, list, stories) =
+      if (scheduler.failOpen.isOpen) (Copied.Nothing, Nil, Map.empty[String, Seq[StoryEntry]])
+      else scheduler.synchronized {
+        val facts = copy(withStories)
+        val list = chosen(facts)
+        (facts, list, if (withStories) list.map(j => j.mark.key -> registry.stories.of(j.mark.key)).toMap else Map.empty[String, Seq[StoryEntry]])
+      }
+    val application = ApplicationFacts(
+      Option(context.applicationId).getOrElse(""), context.appName, context.sparkUser, context.startTime,
+      scheduling = !scheduler.failOpen.isOpen, facts.executors, facts.slots,
+      facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum)
+    StatusDocument(
+      facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors,
+      if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand)
+  }
+
+  private def copy(ended: Boolean): Copied = {
+    val now = System.currentTimeMillis()
+    val (executors, slots) = registry.capacity
+    Copied(
+      now, executors, slots, scheduler.plans.facts(policy), jobs(now), if (ended) registry.stories.endedJobs else Nil,
+      registry.executorFacts)
+  }
+
+  /** Every job that is not over, as it stands under the plan in force. */
+  private def jobs(nowMs: Long): Seq[JobFacts] = {
+    val plans = scheduler.plans
+    val found = registry.jobFacts(nowMs)(stageFacts)
+    val forecasts = plans.forecasts
+    lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap
+    val holders = mutable.HashMap.empty[(Int, Option[String]), Seq[String]]
+    def heldUpBy(job: JobFacts): Seq[String] = {
+      def ask = ledger.heldUpBy(job.mark.key, 1).toSeq.map(key => names.getOrElse(key, key)).sorted
+      // Holds refuse all jobs of one priority and one pool alike, but for those that hold some themselves.
+      val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
+      if (job.heldSlots > 0) ask else holders.getOrElseUpdate((job.priority, pool), ask)
+    }
+    found.map { job =>
+      val key = job.mark.key
+      val start = if (plans.starts.active) plans.starts.peek(key, nowMs) else Start.Now
+      val stuck = start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
+      job.copy(
+        start = start, planned = plans.forJob(key), forecast = forecasts.get(key), heldUpBy = if (stuck) heldUpBy(job) else Nil)
+    }
+  }
+
+  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = {
+    val Array(id, attempt) = stage.stage.split('.').map(_.toInt)
+    scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours.facts.copy(name = stage.name) }
+  }
+
+  private def policy: String =
+    context.conf.get(Settings.PlannerPolicy.name, Settings.PlannerPolicy.default)
+}
+
+private object StatusSource {
+  /** What was copied under the lock. */
+  final case class Copied(
+      nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
+      onExecutors: Seq[ExecutorFacts])
+
+  object Copied {
+    def Nothing: Copied =
+      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, Nil)
+  }
+}

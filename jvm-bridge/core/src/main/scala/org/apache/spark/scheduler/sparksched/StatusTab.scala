@@ -1,0 +1,178 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.net.URLEncoder
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.Locale
+
+import scala.util.control.NonFatal
+import scala.xml.Node
+
+import jakarta.servlet.http.HttpServletRequest
+import org.apache.spark.internal.Logging
+import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
+import schedcore._
+
+/** The tab "Scheduling" of the Spark UI: the status document in the style of Spark's own pages. */
+private[sparksched] final class StatusTab(ui: SparkUI, source: StatusSource) extends SparkUITab(ui, StatusTab.Prefix) {
+  attachPage(new JobsPage(this, source))
+  attachPage(new StoryPage(this, source))
+}
+
+private[sparksched] object StatusTab extends Logging {
+  val Prefix = "scheduling"
+
+  /** An application is better off without a tab than without a scheduler: page classes may be others in a vendor's Spark. */
+  def attach(ui: SparkUI, source: StatusSource): Unit =
+    try ui.attachTab(new StatusTab(ui, source))
+    catch {
+      case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the Spark UI has no tab for scheduling", thrown)
+    }
+}
+
+/** Who runs, who waits and why; whom executors' slots are held for; the planner and the plan in force. */
+private final class JobsPage(tab: StatusTab, source: StatusSource) extends WebUIPage("") {
+  import StatusCells._
+
+  override def render(request: HttpServletRequest): Seq[Node] = {
+    val document = source.document
+    val json = UIUtils.prependBaseUri(request, tab.basePath, s"${StatusServlet.Path}/status")
+    val content =
+      facts(lines(document)) ++
+      section("Jobs", JobColumns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
+      section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
+      section("Counters", CounterColumns, document.counters, document.counters.toSeq.sorted, json)(counter)
+    UIUtils.headerSparkPage(request, "Scheduling", content, tab)
+  }
+
+  private def section[A](title: String, columns: Seq[String], all: Iterable[Any], shown: Seq[A], json: String)(
+      row: A => Seq[Node]): Seq[Node] = {
+    val left = all.size - shown.size
+    <h4>{title} ({all.size})</h4> ++
+      (if (left > 0) <p>{left} more are in <a href={json}>the whole document</a>.</p> else Nil) ++
+      (if (shown.isEmpty) <p>There are none now.</p> else wide(UIUtils.listingTable[A](columns, row, shown)))
+  }
+
+  private def row(job: JobFacts, nowMs: Long, request: HttpServletRequest): Seq[Node] = {
+    val key = URLEncoder.encode(job.mark.key, UTF_8)
+    val story = UIUtils.prependBaseUri(request, tab.basePath, s"/${StatusTab.Prefix}/job/?name=$key")
+    <tr>
+      <td><a href={story}>{job.mark.name}</a></td>
+      <td>{job.mark.user.getOrElse("")}</td>
+      <td>{job.mark.jobClass.getOrElse("")}</td>
+      <td>{job.priority}</td>
+      <td>{job.state.text}</td>
+      <td>{job.reason}</td>
+      <td class="progress-cell" sorttable_customkey={job.tasksDone.toString} title={job.stages.map(stageText).mkString("\n")}>{progress(job)}</td>
+      <td>{job.runningSlots}</td>
+      <td>{job.heldSlots}</td>
+      <td>{job.waitingSlots}</td>
+      <td sorttable_customkey={job.forecast.fold(Long.MaxValue)(_.p50Ms).toString}>{endsIn(job, nowMs)}</td>
+      <td sorttable_customkey={job.mark.deadlineMs.getOrElse(Long.MaxValue).toString}>{deadline(job, nowMs)}</td>
+    </tr>
+  }
+
+  private def progress(job: JobFacts): Seq[Node] =
+    if (job.tasks == 0) Nil
+    else UIUtils.makeProgressBar(job.stages.map(_.running).sum, job.tasksDone, 0, 0, Map.empty, job.tasks)
+
+  private def stageText(stage: StageFacts): String = s"stage ${stage.stage}: ${stage.done}/${stage.tasks} ${stage.name}"
+
+  private def executor(e: ExecutorFacts): Seq[Node] =
+    <tr>
+      <td>{e.executor}</td>
+      <td>{e.host}</td>
+      <td>{e.slots}</td>
+      <td>{e.runningSlots}</td>
+      <td>{e.heldSlots}</td>
+      <td>{e.held.map(h => s"${h.name} (${h.slots})").mkString(", ")}</td>
+    </tr>
+
+  private def counter(c: (String, Long)): Seq[Node] = <tr><td>{c._1}</td><td>{c._2}</td></tr>
+}
+
+/** What happened to the jobs of a name. */
+private final class StoryPage(tab: StatusTab, source: StatusSource) extends WebUIPage("job") {
+  import StatusCells._
+
+  override def render(request: HttpServletRequest): Seq[Node] = {
+    val name = Option(request.getParameter("name")).getOrElse("")
+    val document = source.documentOf(name)
+    val content: Seq[Node] =
+      if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
+      else document.jobs.reverse.flatMap(story(_, document))
+    UIUtils.headerSparkPage(request, s"Story of ${document.jobs.lastOption.fold(name)(_.mark.name)}", content, tab)
+  }
+
+  private def story(job: JobFacts, document: StatusDocument): Seq[Node] = {
+    val t = job.times
+    val about = Seq(
+      "State" -> job.state.text,
+      "Plan's reason" -> job.reason,
+      "Ends in" -> endsIn(job, document.nowMs),
+      "Deadline" -> deadline(job, document.nowMs),
+      "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
+      "Slot time" -> (s"${length(t.runMs)} run, ${length(t.heldIdleMs)} held idle, ${length(t.evictedMs)} evicted, " +
+        s"${length(t.copiedMs)} copied"))
+    facts(about) ++ wide(UIUtils.listingTable[StoryEntry](
+      Seq("Time", "What happened"), entry => <tr><td>{UIUtils.formatDate(entry.atMs)}</td><td>{entry.text}</td></tr>,
+      document.stories.getOrElse(job.mark.key, Nil)))
+  }
+}
+
+/** What stands in the cells and lines of both pages. Scala's XML literals escape names. */
+private object StatusCells {
+  val JobColumns: Seq[String] = Seq(
+    "Job", "User", "Class", "Priority", "State", "Plan's reason", "Tasks of active stages", "Slots running", "Held", "Waiting",
+    "Ends in (80% interval)", "Deadline")
+  val ExecutorColumns: Seq[String] = Seq("Executor", "Host", "Slots", "Running", "Held", "Held for")
+  val CounterColumns: Seq[String] = Seq("Counter", "Since the start")
+
+  /** On a narrow screen the table scrolls, not the page. */
+  def wide(table: Seq[Node]): Seq[Node] = <div class="table-responsive">{table}</div>
+
+  def facts(lines: Seq[(String, String)]): Seq[Node] =
+    <ul class="list-unstyled">{lines.map { case (what, text) => <li><strong>{what}:</strong> {text}</li> }}</ul>
+
+  def lines(document: StatusDocument): Seq[(String, String)] = {
+    val app = document.application
+    val slots =
+      if (!app.scheduling) "spark_sched has failed, and Spark's own scheduling is in force"
+      else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle"
+    Seq("Slots" -> slots, "Planner" -> planner(document), "Plan" -> plan(document))
+  }
+
+  private def planner(document: StatusDocument): String = {
+    val p = document.planner
+    val state =
+      if (!p.enabled) "switched off"
+      else if (p.alive) s"alive (pid ${p.pid.getOrElse("")}, heard of ${length(p.silentMs.getOrElse(0L))} ago)"
+      else if (p.pid.isDefined) "starting"
+      else "not running"
+    val plans = document.plans
+    s"$state, ${p.restarts} restarts, ${plans.accepted} plans accepted, ${plans.rejected} rejected, ${plans.fallbacks} ran out"
+  }
+
+  private def plan(document: StatusDocument): String = document.plans.inForce match {
+    case None =>
+      val last = document.plans.lastMadeMs.fold("there was no plan yet")(at => s"the last plan was made ${length(document.nowMs - at)} ago")
+      s"none in force, the configured rules apply ($last)"
+    case Some(plan) =>
+      val solved = plan.about.solveMs.fold("")(ms => s", made in ${length(ms.toLong)}")
+      val gap = plan.about.gap.fold("")(g => s", at most ${percent(g)} from the best")
+      s"${plan.number} of policy ${plan.about.policy}, ${length(document.nowMs - plan.about.madeMs)} old, valid for " +
+        s"${length(plan.expiresMs - document.nowMs)} more$solved$gap"
+  }
+
+  def endsIn(job: JobFacts, nowMs: Long): String = job.forecast.fold("unknown") { f =>
+    def in(atMs: Long) = length(atMs - nowMs)
+    s"${in(f.p50Ms)} (${in(f.p10Ms)} to ${in(f.p90Ms)})"
+  }
+
+  def deadline(job: JobFacts, nowMs: Long): String = job.mark.deadlineMs.fold("none") { at =>
+    val when = if (at >= nowMs) s"in ${length(at - nowMs)}" else s"passed ${length(nowMs - at)} ago"
+    job.forecast.flatMap(_.deadlineProbability).fold(when)(p => s"$when, met with ${percent(p)}")
+  }
+
+  def length(ms: Long): String = UIUtils.formatDuration(math.max(0L, ms))
+  private def percent(share: Double): String = "%.1f%%".formatLocal(Locale.ROOT, 100.0 * share)
+}

@@ -1,0 +1,149 @@
+package org.apache.spark.sql.sparksched
+
+import org.apache.spark.MapOutputStatistics
+import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.execution.{CoalesceExec, SQLExecution, SparkPlan, UnionExec}
+import org.apache.spark.sql.execution.adaptive._
+import org.apache.spark.sql.execution.exchange._
+import org.apache.spark.sql.execution.joins.{CartesianProductExec, ShuffledJoin}
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * What adaptive execution will do next with a query, read off its plan of the moment.
+ *
+ * To be asked on a thread that nobody waits for: a plan that is not there yet is waited for, and whoever makes it may
+ * wait for a Spark job. Nothing of a plan is kept.
+ */
+private[spark] object AdaptivePlans {
+
+  /**
+   * The stage that reads a shuffle.
+   *
+   * @param name the same for all shuffles that it reads, as long as the query runs
+   * @param tasks how many it is going to have
+   * @param ready all else that it reads has begun or ended
+   * @param shuffles that it reads, as far as they have begun
+   */
+  final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int])
+
+  /**
+   * Whether nothing is left of a query but its last stage; None where it is not adaptive. A plan calls itself final when
+   * its result is there: before that its result is a stage like others.
+   */
+  def isFinal(execution: Long): Option[Boolean] = {
+    val mains = planOf(execution).toSeq.flatMap(adaptive).filterNot(_.isSubquery)
+    Option.when(mains.nonEmpty)(mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]))
+  }
+
+  /**
+   * The stage that reads a shuffle that is being written; None where the plan does not tell, or more than one does.
+   *
+   * @param sizes bytes by partition that a shuffle will have, where enough of it is written
+   */
+  def readerOf(execution: Long, shuffle: Int, sizes: Int => Option[Array[Long]]): Option[Reader] = {
+    val found = for {
+      root <- planOf(execution).toSeq
+      plan <- adaptive(root)
+      group <- groups(plan.executedPlan)
+      shuffles = group.leaves.collect { case s: ShuffleQueryStageExec => s }
+      if shuffles.exists(idOf(_).contains(shuffle))
+    } yield tasksOf(group, shuffles, sizes, root.conf).map { tasks =>
+      // Numbers of query stages grow: those that join a group later do not change its name.
+      Reader(
+        s"${plan.id}-${shuffles.map(_.id).min}", tasks, !group.leaves.exists(_.isInstanceOf[Exchange]), shuffles.flatMap(idOf))
+    }
+    if (found.size == 1) found.head else None
+  }
+
+  private def planOf(execution: Long): Option[SparkPlan] =
+    Option(SQLExecution.getQueryExecution(execution)).map(_.executedPlan)
+
+  /** Plans that are executed adaptively: the query's own, and those of its subqueries. */
+  private def adaptive(plan: SparkPlan): Seq[AdaptiveSparkPlanExec] = plan match {
+    case a: AdaptiveSparkPlanExec => a +: a.executedPlan.subqueriesAll.flatMap(adaptive)
+    case other => (other.children ++ other.subqueries).flatMap(adaptive)
+  }
+
+  /** What one stage is to run: the operators between exchanges. */
+  private final case class Group(operators: Seq[SparkPlan], leaves: Seq[SparkPlan])
+
+  private def groups(root: SparkPlan): Seq[Group] = {
+    val group = groupAt(root)
+    group +: group.leaves.collect { case e: Exchange => e.child }.flatMap(groups)
+  }
+
+  private def groupAt(plan: SparkPlan): Group = plan match {
+    case _: QueryStageExec | _: Exchange => Group(Nil, Seq(plan))
+    case _ if plan.children.isEmpty => Group(Nil, Seq(plan))
+    case _ =>
+      val below = plan.children.map(groupAt)
+      Group(plan +: below.flatMap(_.operators), below.flatMap(_.leaves))
+  }
+
+  /** The shuffle's number, once it is submitted: to ask earlier would make it. */
+  private def idOf(stage: ShuffleQueryStageExec): Option[Int] =
+    Option.when(stage.shuffle.futureAction.get.isDefined)(stage.shuffle.shuffleId)
+
+  private def tasksOf(
+      group: Group, shuffles: Seq[ShuffleQueryStageExec], sizes: Int => Option[Array[Long]], conf: SQLConf): Option[Int] = {
+    val partitions = shuffles.map(_.shuffle.numPartitions).distinct
+    val known = group.leaves.forall(l => l.isInstanceOf[QueryStageExec] || l.isInstanceOf[Exchange])
+    // These have more or fewer tasks than what they read has partitions.
+    val mixes = group.operators.exists {
+      case _: UnionExec | _: CartesianProductExec | _: CoalesceExec => true
+      case _ => false
+    }
+    if (!known || mixes || partitions.size != 1) None
+    else if (!conf.coalesceShufflePartitionsEnabled || !shuffles.forall(mayCoalesce)) Some(partitions.head)
+    else {
+      val bytes = shuffles.map { s => if (s.isMaterialized) s.mapStats.map(_.bytesByPartitionId) else idOf(s).flatMap(sizes) }
+      Option.when(bytes.forall(_.isDefined))(bytes.flatten).map { all =>
+        val join = group.operators.collectFirst { case j: ShuffledJoin => j }
+        val more = if (join.isDefined && all.size == 2) SkewedPartitions.more(all, conf) else 0
+        coalesced(shuffles, all, conf).getOrElse(partitions.head) + more
+      }
+    }
+  }
+
+  private def mayCoalesce(stage: ShuffleQueryStageExec): Boolean =
+    stage.shuffle.outputPartitioning != SinglePartition && (stage.shuffle.shuffleOrigin match {
+      case ENSURE_REQUIREMENTS | REPARTITION_BY_COL | REBALANCE_PARTITIONS_BY_NONE | REBALANCE_PARTITIONS_BY_COL => true
+      case _ => false
+    })
+
+  /** Partitions after Spark's own rule; None where it leaves them as they are. */
+  private def coalesced(shuffles: Seq[ShuffleQueryStageExec], bytes: Seq[Array[Long]], conf: SQLConf): Option[Int] = {
+    val least = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse {
+      if (conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
+        shuffles.head.session.sparkContext.defaultParallelism
+      else 1
+    }
+    val wanted = shuffles.flatMap(_.advisoryPartitionSize).minOption.getOrElse(conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
+    val statistics = bytes.zipWithIndex.map { case (b, i) => Option(new MapOutputStatistics(i, b)) }
+    ShufflePartitionsUtil.coalescePartitions(
+      statistics, Seq.fill(bytes.size)(None), wanted, math.max(1, least),
+      conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)).headOption.map(_.size).filter(_ > 0)
+  }
+}
+
+/** How many tasks more a join has since it divides the partitions that are far larger than others. */
+private object SkewedPartitions {
+  def more(sides: Seq[Array[Long]], conf: SQLConf): Int =
+    if (!conf.getConf(SQLConf.SKEW_JOIN_ENABLED)) 0
+    else {
+      val parts = sides.map(pieces(_, conf))
+      parts.head.indices.iterator.map(i => parts.map(_(i)).product - 1).sum
+    }
+
+  private def pieces(sizes: Array[Long], conf: SQLConf): Array[Int] = {
+    val sorted = sizes.sorted
+    val median = math.max(1L, sorted(sorted.length / 2))
+    val most = math.max(
+      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD).toDouble,
+      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR) * median)
+    val others = sizes.filter(_ <= most)
+    val advisory = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
+    val target = math.max(advisory, if (others.isEmpty) 0L else others.sum / others.length)
+    sizes.map(size => if (size > most) math.ceil(size.toDouble / target).toInt else 1)
+  }
+}

@@ -1,0 +1,88 @@
+package schedcore
+
+import java.time.Instant
+import java.time.temporal.ChronoUnit.SECONDS
+
+/**
+ * One active stage of a job, as Spark and enforcement see it.
+ *
+ * @param waiting tasks that wait for a slot
+ * @param gated those of them that wait for the stage's pilots first
+ * @param pilots tasks that run now and are pilots
+ * @param pilotsFirst whether only pilots may start
+ */
+final case class StageFacts(
+    stage: String, name: String, tasks: Int, done: Int, running: Int, waiting: Int, slotsPerTask: Int = 1,
+    pilotsFirst: Boolean = false, gated: Int = 0, pilots: Int = 0)
+
+/** Slot time of one job so far, in slot-milliseconds. */
+final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long)
+
+/**
+ * One job as the driver's books have it at a moment; a copy, so that it can be read at leisure.
+ *
+ * @param priority in force
+ * @param isolation in force
+ * @param begunMs when its first task started
+ * @param start what its waiting tasks may do under the plan in force
+ * @param planned what that plan says of it
+ * @param heldUpBy names of the jobs whose held slots are all that it could have
+ * @param outcome how it ended; None: it has not
+ */
+final case class JobFacts(
+    mark: JobMark, arrival: Int, submittedMs: Long, begunMs: Option[Long], priority: Int, isolation: Double,
+    stages: Seq[StageFacts], runningSlots: Int, heldSlots: Int, copiedSlots: Int, times: SlotTimes,
+    start: Start = Start.Now, planned: Option[JobPlan] = None, forecast: Option[EndForecast] = None,
+    heldUpBy: Seq[String] = Nil, outcome: Option[String] = None, endedMs: Option[Long] = None) {
+
+  private def slotsOf(tasks: StageFacts => Int): Int = stages.map(s => tasks(s) * s.slotsPerTask).sum
+
+  def tasks: Int = stages.map(_.tasks).sum
+  def tasksDone: Int = stages.map(_.done).sum
+  def pilotSlots: Int = slotsOf(_.pilots)
+  def waitingSlots: Int = slotsOf(_.waiting)
+
+  /** Slots that its tasks wait for and that the plan keeps from them. */
+  def deferredSlots: Int = if (start == Start.Now) slotsOf(_.gated) else waitingSlots
+
+  def state: JobState = JobState.of(this)
+
+  def reason: String = planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
+}
+
+object JobFacts {
+  /** Why a job is treated as it is where no plan in force knows it. */
+  val NoPlan = "no plan in force knows the job: the configured rules apply"
+}
+
+/** @param kind one word for programs; `text` is for people */
+final case class JobState(kind: String, text: String)
+
+object JobState {
+  private val MostNames = 3
+
+  def of(job: JobFacts): JobState =
+    if (job.outcome.isDefined) plain("ended")
+    else if (job.start == Start.Evicted && job.stages.nonEmpty) plain("evicted")
+    else if (job.stages.exists(s => s.pilotsFirst && s.gated > 0)) plain("pilots")
+    else if (job.runningSlots > 0) plain("running")
+    else if (job.waitingSlots == 0) JobState("idle", "idle between actions")
+    else waiting(job)
+
+  private def waiting(job: JobFacts): JobState = job.start match {
+    case Start.Planned =>
+      val until = job.planned.flatMap(_.startMs).fold("the next plan")(Instant.ofEpochMilli(_).truncatedTo(SECONDS).toString)
+      JobState("deferred", s"deferred until $until")
+    case Start.Spare => JobState("deferred", "deferred until slots are spare")
+    case _ if job.heldUpBy.nonEmpty => JobState("held_back", s"held back by ${listed(job.heldUpBy)}")
+    case _ => JobState("waiting", "waiting for slots")
+  }
+
+  private def plain(word: String): JobState = JobState(word, word)
+
+  private def listed(names: Seq[String]): String = {
+    val distinct = names.distinct
+    val more = distinct.size - MostNames
+    distinct.take(MostNames).mkString(", ") + (if (more > 0) s" and $more more" else "")
+  }
+}

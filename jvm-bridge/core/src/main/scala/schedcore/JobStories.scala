@@ -1,0 +1,119 @@
+package schedcore
+
+import java.util.Locale
+
+import scala.collection.mutable
+
+/** Something that happened to a job, in a sentence. */
+final case class StoryEntry(atMs: Long, text: String)
+
+/**
+ * What happened to each job from its submission on: its stages, and every change of its state, of what it holds and of the
+ * plan's reason that a look at it found.
+ *
+ * Looks are seconds apart, so what begins and ends between two of them is not here; submission, stages and the end are
+ * told. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
+ * thread: its lock is held for one job at a time and no other is taken under it.
+ */
+final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobStories.MostEnded) {
+  import JobStories._
+
+  private val living = mutable.HashMap.empty[String, Story]
+  private val over = mutable.LinkedHashMap.empty[String, Ended]
+
+  def submitted(job: String, atMs: Long): Unit = synchronized {
+    val story = new Story
+    story.tell(atMs, "submitted")
+    living(job) = story
+  }
+
+  def tell(job: String, atMs: Long, text: => String): Unit = synchronized(living.get(job).foreach(_.tell(atMs, text)))
+
+  /** Compares the job with what the last look at it found. */
+  def look(job: JobFacts, atMs: Long): Unit = synchronized(living.get(job.mark.key).foreach(_.look(job, atMs)))
+
+  /** @param last the job at its end, with its outcome */
+  def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
+    story.tell(atMs, summary(last, atMs))
+    over -= last.mark.key // One of a key that comes again is the latest.
+    over(last.mark.key) = new Ended(last, story, atMs)
+    if (over.size > mostEnded) over -= over.head._1
+  })
+
+  def forgetOld(nowMs: Long): Unit = synchronized {
+    while (over.headOption.exists(_._2.atMs + keepMs <= nowMs)) over -= over.head._1
+  }
+
+  def of(job: String): Seq[StoryEntry] = synchronized {
+    living.get(job).orElse(over.get(job).map(_.story)).fold(Seq.empty[StoryEntry])(_.entries)
+  }
+
+  /** Jobs that ended lately, the latest last. */
+  def endedJobs: Seq[JobFacts] = synchronized(over.valuesIterator.map(_.job).toSeq)
+}
+
+object JobStories {
+  val KeepMs: Long = 15 * 60 * 1000L
+  val MostEnded = 200
+  /** Entries of one job: its first ones stay, of the others the latest. */
+  val MostFirst = 10
+  val MostLatest = 50
+
+  private final class Ended(val job: JobFacts, val story: Story, val atMs: Long)
+
+  private final class Story {
+    private val first = mutable.ArrayBuffer.empty[StoryEntry]
+    private val latest = mutable.Queue.empty[StoryEntry]
+    private var left = 0
+    private var state = ""
+    private var reason = ""
+    private var held = 0
+    private var heldSinceMs = 0L
+
+    def tell(atMs: Long, text: String): Unit = {
+      val entry = StoryEntry(atMs, text)
+      if (first.size < MostFirst) first += entry
+      else {
+        latest += entry
+        if (latest.size > MostLatest) { latest.dequeue(); left += 1 }
+      }
+    }
+
+    def look(job: JobFacts, atMs: Long): Unit = {
+      val stateNow = job.state.text
+      if (stateNow != state) {
+        state = stateNow
+        tell(atMs, stateNow + slotsOf(job))
+      }
+      job.planned.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
+        reason = why
+        tell(atMs, s"the plan's reason: $why")
+      }
+      if (held == 0 && job.heldSlots > 0) {
+        heldSinceMs = atMs
+        tell(atMs, s"holds ${job.heldSlots} idle slots")
+      } else if (held > 0 && job.heldSlots == 0) {
+        tell(atMs, s"holds no slots any more, after ${seconds(atMs - heldSinceMs)}")
+      }
+      held = job.heldSlots
+    }
+
+    private def slotsOf(job: JobFacts): String =
+      if (job.runningSlots > 0) s" on ${job.runningSlots} slots" else if (job.waitingSlots > 0) s", wants ${job.waitingSlots} slots" else ""
+
+    def entries: Seq[StoryEntry] = {
+      val gap = if (left == 0) Nil else Seq(StoryEntry(latest.head.atMs, s"$left entries before this one were dropped"))
+      first.toSeq ++ gap ++ latest
+    }
+  }
+
+  private def summary(job: JobFacts, atMs: Long): String = {
+    val t = job.times
+    val waitedMs = job.begunMs.getOrElse(atMs) - job.submittedMs
+    s"${job.outcome.getOrElse("ended")} after ${seconds(atMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
+      s"slot time: ${seconds(t.runMs)} run, ${seconds(t.heldIdleMs)} held idle, ${seconds(t.evictedMs)} evicted, " +
+      s"${seconds(t.copiedMs)} copied"
+  }
+
+  private def seconds(ms: Long): String = String.format(Locale.ROOT, "%.1f s", ms / 1000.0)
+}

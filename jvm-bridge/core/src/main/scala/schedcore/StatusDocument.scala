@@ -1,0 +1,141 @@
+package schedcore
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
+
+/** @param scheduling whether this project's scheduling is in force: it is not after a failure of its own code */
+final case class ApplicationFacts(
+    id: String, name: String, user: String, startedMs: Long, scheduling: Boolean, executors: Int, slots: Int,
+    runningSlots: Int, heldSlots: Int)
+
+/** @param silentMs since it was last heard of; None: it was not, since it was last started */
+final case class PlannerFacts(enabled: Boolean, pid: Option[Long], silentMs: Option[Long], restarts: Long, stalls: Long) {
+  def alive: Boolean = pid.isDefined && silentMs.isDefined
+}
+
+/** Slots of an executor that are held for a job. */
+final case class HeldFor(job: String, name: String, slots: Int)
+
+/** The slots of one executor: all of them, those that run attempts, those that are held idle. */
+final case class ExecutorFacts(executor: String, host: String, slots: Int, runningSlots: Int, held: Seq[HeldFor]) {
+  def heldSlots: Int = held.map(_.slots).sum
+}
+
+/**
+ * What became of the planner's plans.
+ *
+ * @param configured the policy that the settings name
+ * @param inForce None: the configured rules apply
+ * @param lastMadeMs when the newest plan that was accepted was made
+ */
+final case class PlanFacts(
+    configured: String, inForce: Option[Plan], lastMadeMs: Option[Long], accepted: Long, rejected: Long, fallbacks: Long)
+
+/**
+ * What every view of a live application shows: `protocol/status.schema.json`.
+ *
+ * @param jobs those that are not over, in the order of their arrival
+ * @param stories what happened to jobs, by their key; only where one job is asked for
+ * @param executors in the order of their first offers
+ */
+final case class StatusDocument(
+    nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
+    stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
+    counters: Map[String, Long] = Map.empty) {
+
+  def toJson: String = {
+    val root = StatusDocument.mapper.createObjectNode()
+    root.put("schema", StatusDocument.Schema).put("now_ms", nowMs)
+    writeApplication(root.putObject("application"))
+    root.put("policy", plans.configured)
+    writePlanner(root.putObject("planner"))
+    plans.inForce.fold[Any](root.putNull("plan"))(writePlan(_, root.putObject("plan")))
+    val list = root.putArray("jobs")
+    jobs.foreach(job => writeJob(job, list.addObject()))
+    writeExecutors(root.putArray("executors"))
+    val counts = root.putObject("counters")
+    counters.toSeq.sorted.foreach { case (name, count) => counts.put(name, count) }
+    root.toString
+  }
+
+  private def writeApplication(out: ObjectNode): Unit =
+    out.put("id", application.id).put("name", application.name).put("user", application.user)
+      .put("started_ms", application.startedMs).put("scheduling", application.scheduling)
+      .put("executors", application.executors).put("slots", application.slots)
+      .put("running_slots", application.runningSlots).put("held_slots", application.heldSlots)
+
+  private def writePlanner(out: ObjectNode): Unit = {
+    out.put("enabled", planner.enabled).put("alive", planner.alive)
+    putLong(out, "pid", planner.pid)
+    putLong(out, "silent_ms", planner.silentMs)
+    out.put("restarts", planner.restarts).put("stalls", planner.stalls)
+    putLong(out, "last_plan_age_ms", plans.lastMadeMs.map(made => math.max(0L, nowMs - made)))
+    out.put("plans_accepted", plans.accepted).put("plans_rejected", plans.rejected).put("plan_fallbacks", plans.fallbacks)
+  }
+
+  private def writePlan(plan: Plan, out: ObjectNode): Unit = {
+    out.put("number", plan.number).put("policy", plan.about.policy)
+      .put("age_ms", math.max(0L, nowMs - plan.about.madeMs)).put("expires_in_ms", math.max(0L, plan.expiresMs - nowMs))
+    putDouble(out, "solve_ms", plan.about.solveMs)
+    putDouble(out, "gap", plan.about.gap)
+  }
+
+  private def writeJob(job: JobFacts, out: ObjectNode): Unit = {
+    val mark = job.mark
+    out.put("job", mark.key).put("name", mark.name)
+    putText(out, "user", mark.user)
+    putText(out, "class", mark.jobClass)
+    out.put("priority", job.priority)
+    putLong(out, "deadline_ms", mark.deadlineMs)
+    out.put("isolation", job.isolation).put("marked", mark.marked).put("arrival", job.arrival)
+    out.put("submitted_ms", job.submittedMs)
+    putLong(out, "begun_ms", job.begunMs)
+    putLong(out, "ended_ms", job.endedMs)
+    putText(out, "outcome", job.outcome)
+    out.put("state", job.state.kind).put("state_text", job.state.text).put("reason", job.reason)
+    putLong(out, "rank", job.planned.map(_.rank.toLong))
+    putLong(out, "queue", job.planned.flatMap(_.queue).map(_.toLong))
+    out.put("tasks", job.tasks).put("tasks_done", job.tasksDone)
+    writeStages(job, out)
+    out.putObject("slots").put("running", job.runningSlots).put("held", job.heldSlots).put("pilot", job.pilotSlots)
+      .put("copied", job.copiedSlots).put("waiting", job.waitingSlots).put("deferred", job.deferredSlots)
+    job.forecast.fold[Any](out.putNull("forecast"))(writeForecast(_, out.putObject("forecast")))
+    out.putObject("slot_ms").put("run", job.times.runMs).put("held_idle", job.times.heldIdleMs)
+      .put("evicted", job.times.evictedMs).put("copied", job.times.copiedMs)
+    stories.get(mark.key).foreach { story =>
+      val list = out.putArray("story")
+      story.foreach(entry => list.addObject().put("at_ms", entry.atMs).put("text", entry.text))
+    }
+  }
+
+  private def writeStages(job: JobFacts, out: ObjectNode): Unit = {
+    val list = out.putArray("stages")
+    job.stages.foreach { s =>
+      list.addObject().put("stage", s.stage).put("name", s.name).put("tasks", s.tasks).put("done", s.done)
+        .put("running", s.running).put("waiting", s.waiting)
+    }
+  }
+
+  private def writeExecutors(out: ArrayNode): Unit = executors.foreach { e =>
+    val one = out.addObject().put("executor", e.executor).put("host", e.host).put("slots", e.slots).put("running", e.runningSlots)
+    val held = one.putArray("held")
+    e.held.foreach(h => held.addObject().put("job", h.job).put("name", h.name).put("slots", h.slots))
+  }
+
+  private def writeForecast(forecast: EndForecast, out: ObjectNode): Unit = {
+    out.put("end_p10_ms", forecast.p10Ms).put("end_p50_ms", forecast.p50Ms).put("end_p90_ms", forecast.p90Ms)
+    putDouble(out, "deadline_probability", forecast.deadlineProbability)
+  }
+
+  private def putLong(out: ObjectNode, field: String, value: Option[Long]): Unit =
+    value.fold[Any](out.putNull(field))(out.put(field, _))
+  private def putDouble(out: ObjectNode, field: String, value: Option[Double]): Unit =
+    value.fold[Any](out.putNull(field))(out.put(field, _))
+  private def putText(out: ObjectNode, field: String, value: Option[String]): Unit =
+    value.fold[Any](out.putNull(field))(out.put(field, _))
+}
+
+object StatusDocument {
+  val Schema = 1
+  private val mapper = new ObjectMapper()
+}
