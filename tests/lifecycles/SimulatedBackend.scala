@@ -97,7 +97,7 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
     val executor = new Executor(s"e$executorsEver", s"host${executorsEver % shape.hosts}", shape.slotsPerExecutor)
     executorsEver += 1
     executors(executor.id) = executor
-    offer(Seq(executor), all = false)
+    offerOf(executor)
   }
 
   /** Executors with their free slots, and the tasks that run on them. */
@@ -107,6 +107,13 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
   // ---- tasks -----------------------------------------------------------------------------------------------------
 
   private def offerAll(): Unit = offer(executors.valuesIterator.toSeq, all = true)
+
+  /**
+   * The local backend offers all that it has at once. One of a cluster offers just the executor, and relies on its next
+   * revival for barrier stages, which never start on an offer of fewer slots than they have tasks.
+   */
+  private def offerOf(executor: Executor): Unit =
+    if (shape.reviveMs == 0) offerAll() else offer(Seq(executor), all = false)
 
   private def offer(these: Seq[Executor], all: Boolean): Unit = {
     val offers = these.map(e => WorkerOffer(e.id, e.host, e.free, Some(e.host + ":1"))).toIndexedSeq
@@ -157,7 +164,7 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
       // The slot is free only afterwards, as in Spark's backends.
       scheduler.statusUpdate(r.task.taskId, state, data)
       r.executor.free += 1
-      if (executors.contains(r.executor.id)) offer(Seq(r.executor), all = false)
+      if (executors.contains(r.executor.id)) offerOf(r.executor)
     }
 
   private def bytes(value: Any): ByteBuffer = SparkEnv.get.closureSerializer.newInstance().serialize(value)
