@@ -1,4 +1,4 @@
-"""Wheel contents beyond the Python package: the bridge's Scala sources and, when asked, its jar.
+"""Wheel contents beyond the Python package: the bridge's Scala sources, its jar when asked, a template.
 
 ``SPARK_SCHED_WITH_BRIDGE=1`` compiles the bridge during the build, so that users of the wheel need no
 compile step. Without it the wheel carries the sources and the bridge is compiled on first use.
@@ -18,7 +18,7 @@ _WITH_BRIDGE = "SPARK_SCHED_WITH_BRIDGE"
 
 
 class BridgeBuildHook(BuildHookInterface[Any]):
-    """Adds ``spark_sched/_jvm`` (sources) and ``spark_sched/bridge/jars`` (compiled bridge)."""
+    """Adds ``spark_sched/_jvm`` (sources), ``spark_sched/bridge/jars`` (compiled bridge), EC2 template."""
 
     _scratch: tempfile.TemporaryDirectory[str] | None = None
 
@@ -33,6 +33,8 @@ class BridgeBuildHook(BuildHookInterface[Any]):
         if version == "editable":
             return
         root = Path(self.root)
+        stack = root / "conf" / "ec2" / "cluster.yaml"
+        build_data["force_include"][str(stack)] = "spark_sched/cluster/ec2/cluster.yaml"
         sources = root / "jvm-bridge"
         for path in sorted(sources.glob("*/src/main/**/*")):
             if path.is_file():

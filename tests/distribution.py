@@ -7,6 +7,7 @@ from xdist.scheduler import LoadFileScheduling
 
 #: The longest first: one that starts last keeps one process busy while the others have nothing left to do.
 LONGEST_FIRST = (
+    "integration/test_tpch.py",
     "integration/test_equivalence.py::test_doctests",
     "integration/test_demo.py",
     "integration/test_lifecycles.py",
@@ -14,12 +15,16 @@ LONGEST_FIRST = (
     "integration/test_equivalence.py::test_example",
     "lifecycles/",
     "integration/test_docs_commands.py",
+    "integration/test_ab.py",
+    "integration/test_bench.py",
+    "integration/test_no_hang.py::test_nobody_waits",
     "integration/test_reservation.py",
-    "integration/test_plans.py",
     "integration/test_standalone.py",
     "integration/test_spread.py",
     "integration/test_batch.py",
     "integration/test_attach.py",
+    # Its planner needs the compiled loops, which are being compiled while the first tests run.
+    "integration/test_plans.py",
     "theory/",
     "integration/",
     "contract/",

@@ -35,16 +35,17 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "energy": ("policies",),
     "bridge": ("config",),
     "cluster": ("bridge",),
-    "api": ("bridge",),
+    "view": ("errors",),
+    "api": ("bridge", "view"),
     "workloads": ("api", "cluster", "traces"),
     "reports": ("files",),
     "analysis": ("reports", "sim", "terminal"),
     "experiments": ("analysis", "energy", "planner", "reports", "sim", "terminal", "workloads"),
-    "cli": ("experiments",),
+    "cli": ("experiments", "view"),
     "__main__": ("cli",),
 }
 # What the package itself exports lazily, and where that is.
-EXPORTS = {"admission": "api", "job": "api", "conf": "bridge"}
+EXPORTS = {"admission": "api", "conf": "bridge", "explain": "api", "job": "api", "status": "api"}
 
 
 def reachable(part: str, below: Mapping[str, tuple[str, ...]] = BELOW) -> set[str]:

@@ -37,6 +37,7 @@ from spark_sched.experiments.demo import plan
 from spark_sched.experiments.demo.report import render_report, table_rows
 from spark_sched.experiments.demo.timeline import Timeline, read_timeline
 from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult
+from spark_sched.experiments.paired.properties import POOL, POOL_WEIGHT, allocation_file
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis, basis_line
@@ -127,7 +128,7 @@ class DemoRuns:
             stack.callback(shutil.rmtree, self._directory, ignore_errors=True)
             (self._directory / "event-logs").mkdir()
             slots = plan.WORKERS * plan.SLOTS_PER_WORKER
-            (self._directory / "pools.xml").write_text(plan.allocation_file(slots))
+            (self._directory / "pools.xml").write_text(allocation_file(slots))
             with self._console.status("compiling the bridge, if that was not done before"):
                 bridge.build()
             with self._console.status("starting the cluster and its applications, warming up"):
@@ -212,7 +213,7 @@ class DemoRuns:
             pair.workload,
             pair.foreground,
             mark=Mark(pair.workload, plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None,
-            pool=None if ours else plan.POOL,
+            pool=None if ours else POOL,
             background=None if setting == "alone" else pair.background,
             progress=show,
         )
@@ -223,7 +224,7 @@ def _warm_up(arm: ArmApplication) -> None:
     ours = arm.name == "spark_sched"
     mark = Mark("warm-up", plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None
     for workload in WORKLOADS:
-        arm.run(workload, plan.WARM_UP, mark=mark, pool=None if ours else plan.POOL)
+        arm.run(workload, plan.WARM_UP, mark=mark, pool=None if ours else POOL)
     arm.run("pagerank", plan.WARM_UP, mark=mark, background=plan.WARM_UP_JOBS)
 
 
@@ -237,42 +238,14 @@ def build_document(
 ) -> dict[str, Any]:
     """The demo's JSON document; ``results`` has one row per workload and setting."""
     rng = np.random.default_rng([seed, 95])
-    results, equal = [], True
-    for workload in WORKLOADS:
-        own = [pair for pair in pairs if pair.workload == workload]
-        alone = runs[workload, "alone"]
-        stock = runs[workload, "stock"]
-        for setting in plan.SETTINGS:
-            done = runs[workload, setting]
-            equal &= all(same_results(a.values, b.values) for a, b in zip(alone, done, strict=True))
-            ratios = paired_ratios([run.jct_s for run in done], [run.jct_s for run in alone])
-            makespans_s = [run.background_makespan_s for run in done if run.background_makespan_s is not None]
-            stock_s = [run.background_makespan_s for run in stock if run.background_makespan_s is not None]
-            makespan_ratios = paired_ratios(makespans_s, stock_s) if makespans_s else []
-            results.append(
-                {
-                    "workload": workload,
-                    "setting": setting,
-                    "jct_s": [round(run.jct_s, 3) for run in done],
-                    "jct_spread_s": spread([run.jct_s for run in done], rng).as_json(),
-                    "slowdown": round(float(np.mean(ratios)), 4),
-                    "slowdowns": [round(ratio, 4) for ratio in ratios],
-                    "slowdown_spread": spread(ratios, rng).as_json(),
-                    "background_makespan_s": [round(s, 3) for s in makespans_s],
-                    "background_makespan_ratio": round(float(np.mean(makespan_ratios)), 4)
-                    if makespan_ratios
-                    else None,
-                    "background_jobs": [len(pair.background) for pair in own] if makespans_s else [],
-                    "background_jobs_done_at_foreground_end": [
-                        run.background_jobs_done_at_foreground_end for run in done
-                    ]
-                    if makespans_s
-                    else [],
-                    "counters": [run.counters for run in done] if setting == "spark_sched" else [],
-                    "seeds": [pair.seed for pair in own],
-                    "runs": len(done),
-                }
-            )
+    results = [
+        _result(runs, workload, setting, pairs, rng) for workload in WORKLOADS for setting in plan.SETTINGS
+    ]
+    equal = all(
+        same_results(a.values, b.values)
+        for (workload, _), done in runs.items()
+        for a, b in zip(runs[workload, "alone"], done, strict=True)
+    )
     return {
         "schema": 1,
         "quick": quick,
@@ -285,7 +258,7 @@ def build_document(
             "note": cluster.note,
         },
         "settings": {
-            "stock": {"scheduler_mode": "FAIR", "pool_weight": plan.POOL_WEIGHT},
+            "stock": {"scheduler_mode": "FAIR", "pool_weight": POOL_WEIGHT},
             "spark_sched": {"priority": plan.PRIORITY, "isolation": plan.ISOLATION},
         },
         "foreground": {
@@ -300,11 +273,39 @@ def build_document(
     }
 
 
+def _result(
+    runs: Runs, workload: str, setting: str, pairs: Sequence[plan.Pair], rng: np.random.Generator
+) -> dict[str, Any]:
+    own = [pair for pair in pairs if pair.workload == workload]
+    done, alone, stock = (runs[workload, each] for each in (setting, "alone", "stock"))
+    ratios = paired_ratios([run.jct_s for run in done], [run.jct_s for run in alone])
+    makespans_s = [run.background_makespan_s for run in done if run.background_makespan_s is not None]
+    stock_s = [run.background_makespan_s for run in stock if run.background_makespan_s is not None]
+    makespan_ratios = paired_ratios(makespans_s, stock_s) if makespans_s else []
+    done_by_then = [run.background_jobs_done_at_foreground_end for run in done]
+    return {
+        "workload": workload,
+        "setting": setting,
+        "jct_s": [round(run.jct_s, 3) for run in done],
+        "jct_spread_s": spread([run.jct_s for run in done], rng).as_json(),
+        "slowdown": round(float(np.mean(ratios)), 4),
+        "slowdowns": [round(ratio, 4) for ratio in ratios],
+        "slowdown_spread": spread(ratios, rng).as_json(),
+        "background_makespan_s": [round(s, 3) for s in makespans_s],
+        "background_makespan_ratio": round(float(np.mean(makespan_ratios)), 4) if makespan_ratios else None,
+        "background_jobs": [len(pair.background) for pair in own] if makespans_s else [],
+        "background_jobs_done_at_foreground_end": done_by_then if makespans_s else [],
+        "counters": [run.counters for run in done] if setting == "spark_sched" else [],
+        "seeds": [pair.seed for pair in own],
+        "runs": len(done),
+    }
+
+
 def _print_table(document: dict[str, Any], console: Console) -> None:
     title = f"{document['runs']} run(s) per setting, paired and interleaved"
-    table = Table(title=title, box=box.SIMPLE, pad_edge=False)
-    # "bg" is the background's makespan; the headings are short so that the table fits eighty columns.
-    names = ("workload", "setting", "JCT (s)", "slowdown", "95 %", "bg (s)", "bg / stock's")
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False, collapse_padding=True)
+    # "bg" is the background's makespan and its ratio to stock's. The headings are short: eighty columns.
+    names = ("workload", "setting", "JCT (s)", "slowdown", "95 %", "bg (s)", "bg ratio")
     for number, name in enumerate(names):
         table.add_column(name, no_wrap=True, justify="left" if number < 2 else "right")
     for row in table_rows(document["results"]):

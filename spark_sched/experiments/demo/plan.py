@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from spark_sched.experiments.paired.properties import quiet_application
 from spark_sched.workloads.background import BackgroundJob, BatchSize, draw_batch
 from spark_sched.workloads.foreground import WORKLOADS, ForegroundSize
 from spark_sched.workloads.storage import SlowStorage
 
 SETTINGS = ("alone", "stock", "spark_sched")
-POOL = "foreground"
-POOL_WEIGHT = 1000
 PRIORITY = 10
 ISOLATION = 1.0
 # The foreground's tasks are light-tailed, so a copy could only lose. And a Python task that is killed, as a
@@ -87,23 +86,10 @@ def pairs(size: DemoSize, seed: int, fit: dict[str, Any]) -> list[Pair]:
     return planned
 
 
-def allocation_file(slots: int) -> str:
-    """FAIR pools for the stock setting: the strongest that Spark can say for the foreground."""
-    return (
-        '<?xml version="1.0"?>\n<allocations>\n'
-        f'  <pool name="{POOL}">\n    <schedulingMode>FIFO</schedulingMode>\n'
-        f"    <weight>{POOL_WEIGHT}</weight>\n    <minShare>{slots}</minShare>\n  </pool>\n</allocations>\n"
-    )
-
-
 def application_properties(cluster: dict[str, str], name: str, directory: Path) -> dict[str, str]:
     """Spark properties common to both applications; ``directory`` holds the pools' file and event logs."""
-    java = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"  # leaves a small machine's processors to the tasks
     return {
-        **cluster,
-        "spark.app.name": f"spark_sched demo: {name}",
-        "spark.cores.max": str(WORKERS * SLOTS_PER_WORKER),
-        "spark.executor.cores": str(SLOTS_PER_WORKER),
+        **quiet_application(cluster, f"spark_sched demo: {name}", WORKERS, SLOTS_PER_WORKER),
         "spark.executor.memory": f"{EXECUTOR_MEMORY_GB}g",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": (directory / "pools.xml").as_uri(),
@@ -111,11 +97,6 @@ def application_properties(cluster: dict[str, str], name: str, directory: Path) 
         "spark.eventLog.dir": (directory / "event-logs").as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
-        "spark.python.daemon.module": "spark_sched.workloads.warm_daemon",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.extraJavaOptions": java,
-        "spark.executor.extraJavaOptions": java,
     }
 
 

@@ -3,10 +3,11 @@ import pytest
 from spark_sched.cluster import LocalCluster
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.demo.demo import build_document, run_demo
-from spark_sched.experiments.demo.plan import FULL, QUICK, SETTINGS, allocation_file, pairs
+from spark_sched.experiments.demo.plan import FULL, QUICK, SETTINGS, pairs
 from spark_sched.experiments.demo.report import render_report, table_rows
 from spark_sched.experiments.demo.timeline import Span, Timeline
 from spark_sched.experiments.paired.application import RunResult
+from spark_sched.experiments.paired.properties import allocation_file
 from spark_sched.workloads.background import trace_fit
 
 JCT_S = {"alone": 10.0, "stock": 25.0, "spark_sched": 10.5}
