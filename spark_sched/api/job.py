@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _MARKS = tuple(key for key in keys.ALL if key.kind == "job")
 _TAG_PREFIX = "sched:"
+_NAME_TAG_PREFIX = "sched-job:"
+_NAME = f"{JOB_PREFIX}name"
+_TAGS = "spark.job.tags"
+_SEPARATOR = ","
+# What Spark's own pages call a job by.
+_SHOWN = ("spark.job.description", "spark.jobGroup.id")
 # Contexts with a warning already; an entry ends with its context.
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -47,6 +53,10 @@ def job(
     threads inside the block as ``pyspark.InheritableThread`` so that their work belongs to the job. On
     Spark's own scheduler marks have no effect, and one warning says so. A Spark Connect client cannot report
     the end of its job: held slots are released after ``spark.sched.reservation.gap``.
+
+    Spark's own pages show the name: as description and job group unless the program has set these, and as the
+    job tag ``sched-job:NAME``, by which ``SparkContext.cancelJobsWithTag`` finds the job. Commas, which end a
+    tag, are underscores there.
 
     Args:
         spark: the session or context. A Spark Connect session sends the marks as tags.
@@ -90,7 +100,8 @@ def job(
     scheduler = _scheduler_of(context)
     if scheduler is None:
         _warn_once(context)
-    with _local_properties(context, marks):
+    before = context.getLocalProperty(_NAME)
+    with _shown(context, name, before), _local_properties(context, marks):
         try:
             yield job_id
         finally:
@@ -178,6 +189,45 @@ def _local_properties(context: Any, marks: Mapping[str, str]) -> Iterator[None]:
                 context.setLocalProperty(name, value)
 
 
+def name_tag(name: str) -> str:
+    """The job tag that jobs of this name have."""
+    return _NAME_TAG_PREFIX + name.strip().replace(_SEPARATOR, "_")
+
+
+@contextmanager
+def _shown(context: Any, name: str, before: str | None) -> Iterator[None]:
+    """Have Spark show the thread's work under this name; what the program says itself stays.
+
+    ``before`` is the name of the block around this one: what that block set is not the program's.
+    """
+    name = name.strip()
+    mine = name_tag(name)
+    outer = None if before is None else name_tag(before)
+    properties = {key: context.getLocalProperty(key) for key in _SHOWN}
+    named = [key for key, value in properties.items() if value is None or value == before]
+    tags = _tags(context)
+    _set_tags(context, [*(tag for tag in tags if tag != outer), mine])
+    for key in named:
+        context.setLocalProperty(key, name)
+    try:
+        yield
+    finally:
+        if context._jsc is not None:
+            kept = [tag for tag in _tags(context) if tag != mine]
+            _set_tags(context, [*kept, *(tag for tag in (mine, outer) if tag in tags)])
+            for key in named:
+                if context.getLocalProperty(key) == name:
+                    context.setLocalProperty(key, properties[key])
+
+
+def _tags(context: Any) -> list[str]:
+    return [tag for tag in (context.getLocalProperty(_TAGS) or "").split(_SEPARATOR) if tag]
+
+
+def _set_tags(context: Any, tags: list[str]) -> None:
+    context.setLocalProperty(_TAGS, _SEPARATOR.join(dict.fromkeys(tags)) or None)
+
+
 @contextmanager
 def _tagged(session: Any, marks: Mapping[str, str]) -> Iterator[None]:
     tags = {f"{_TAG_PREFIX}{name.removeprefix(JOB_PREFIX)}={value}" for name, value in marks.items()}
@@ -186,7 +236,8 @@ def _tagged(session: Any, marks: Mapping[str, str]) -> Iterator[None]:
             raise BadInputError(
                 f"{tag.removeprefix(_TAG_PREFIX)} has a comma, which ends a tag: leave it out"
             )
-    before = {tag for tag in session.getTags() if tag.startswith(_TAG_PREFIX)}
+    tags.add(name_tag(marks[_NAME]))
+    before = {tag for tag in session.getTags() if tag.startswith((_TAG_PREFIX, _NAME_TAG_PREFIX))}
     _replace_tags(session, before, tags)
     try:
         yield

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from operator import add
 
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark import InheritableThread
 
 import spark_sched
 from tests.environment import QUICK_JAVA, QUICK_JVMS
 from tests.integration.attached import assert_attached
+from tests.integration.scenarios import wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -36,6 +40,32 @@ def test_a_marked_job_holds_slots_and_the_end_of_its_block_releases_them(spark_c
     assert after["invariant_violations"] == 0
 
 
+def test_a_job_is_shown_and_cancelled_by_its_name(spark_context):
+    tracker, store = spark_context._jsc.sc().statusTracker(), spark_context._jsc.sc().statusStore()
+    ended = []
+
+    def run():
+        spark_context.addJobTag("mine")
+        with spark_sched.job(spark_context, "nightly, report"):
+            try:
+                spark_context.range(2, numSlices=2).foreach(lambda _: time.sleep(600))
+            except Py4JJavaError as error:
+                ended.append(str(error))
+        ended.append(set(spark_context.getJobTags()))
+
+    thread = InheritableThread(target=run)
+    thread.start()
+    wait_until(lambda: len(tracker.getJobIdsForTag("sched-job:nightly_ report")) == 1, "the job was to start")
+    (spark_job,) = tracker.getJobIdsForTag("sched-job:nightly_ report")
+    data = store.job(spark_job)
+    assert (data.description().get(), data.jobGroup().get()) == ("nightly, report", "nightly, report")
+    assert data.jobTags().toSet().contains("mine")
+    spark_context.cancelJobsWithTag("sched-job:nightly_ report")
+    thread.join()
+    assert "cancelled" in ended[0]
+    assert ended[1] == {"mine"}
+
+
 def test_unmarked_work_holds_nothing(spark_context):
     before = counters(spark_context)["holds_total"]
     assert two_stages(spark_context) == {0: 2450, 1: 2500}
@@ -43,8 +73,6 @@ def test_unmarked_work_holds_nothing(spark_context):
 
 
 def test_an_inheritable_thread_works_for_the_block_it_was_started_in(spark_context):
-    from pyspark import InheritableThread
-
     seen = {}
 
     def look(name):

@@ -128,6 +128,33 @@ def test_the_inner_of_two_blocks_wins_and_the_outer_marks_come_back():
     assert context.properties == {"spark.sched.job.user": "from before"}
 
 
+def shown(context):
+    """What Spark's own pages show: description, job group, tags."""
+    return tuple(
+        map(context.getLocalProperty, ("spark.job.description", "spark.jobGroup.id", "spark.job.tags"))
+    )
+
+
+@pytest.mark.filterwarnings("ignore::spark_sched.errors.SparkSchedWarning")
+def test_sparks_pages_show_the_name_where_the_program_shows_nothing_itself():
+    context = StockContext()
+    context.setLocalProperty("spark.jobGroup.id", "the program's")
+    context.setLocalProperty("spark.job.tags", "mine")
+    before = dict(context.properties)
+    with job(context, "outer"):
+        assert shown(context) == ("outer", "the program's", "mine,sched-job:outer")
+        with job(context, "a, b"):
+            assert shown(context) == ("a, b", "the program's", "mine,sched-job:a_ b")
+        assert shown(context) == ("outer", "the program's", "mine,sched-job:outer")
+        with job(context, "outer"):
+            context.setLocalProperty("spark.job.description", "of the block")
+            context.setLocalProperty("spark.job.tags", "mine,sched-job:outer,more")
+        assert shown(context) == ("of the block", "the program's", "mine,more,sched-job:outer")
+        context.setLocalProperty("spark.job.tags", "mine,sched-job:outer")
+        context.setLocalProperty("spark.job.description", "outer")
+    assert context.properties == before
+
+
 @pytest.mark.filterwarnings("ignore::spark_sched.errors.SparkSchedWarning")
 def test_marks_come_back_after_an_exception_too():
     context = StockContext()
@@ -163,7 +190,7 @@ def test_each_block_is_a_job_of_its_own():
 def test_a_connect_session_carries_marks_as_tags_and_keeps_its_own():
     session = ConnectSession()
     with job(session, "outer", priority=10) as outer_id:
-        outer = {"sched:name=outer", "sched:priority=10", f"sched:id={outer_id}"}
+        outer = {"sched:name=outer", "sched:priority=10", f"sched:id={outer_id}", "sched-job:outer"}
         assert session.tags == {"mine"} | outer
         with job(session, "inner"):
             assert "sched:name=outer" not in session.tags
