@@ -2,6 +2,7 @@
 
 from spark_sched.view.status import (
     Application,
+    ClassStatus,
     EndForecast,
     ExecutorStatus,
     HeldFor,
@@ -17,6 +18,7 @@ from spark_sched.view.status import (
 
 __all__ = [
     "Application",
+    "ClassStatus",
     "EndForecast",
     "ExecutorStatus",
     "HeldFor",

@@ -13,6 +13,7 @@ from spark_sched.view import html, text
 __all__ = [
     "SCHEMA",
     "Application",
+    "ClassStatus",
     "EndForecast",
     "ExecutorStatus",
     "HeldFor",
@@ -158,6 +159,32 @@ class SlotTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class ClassStatus:
+    """Sums over the jobs of one class.
+
+    Attributes:
+        job_class: ``none`` for jobs without one, ``other`` for all classes after the first 32.
+        jobs, waiting_jobs, jobs_at_risk: that are not over; of those, the ones that have work and no slots;
+            the ones that are past their deadline or will more likely miss than meet it.
+        jobs_ended, deadlines_met, deadlines_missed: since the application's start.
+        jct_ms: completion times of the jobs that ended, added up.
+        slots: of the jobs that are not over.
+        slot_ms: of all jobs, ended or not.
+    """
+
+    job_class: str
+    jobs: int
+    waiting_jobs: int
+    jobs_at_risk: int
+    jobs_ended: int
+    deadlines_met: int
+    deadlines_missed: int
+    jct_ms: int
+    slots: JobSlots
+    slot_ms: SlotTimes
+
+
+@dataclass(frozen=True, slots=True)
 class HeldFor:
     """Slots of an executor that are held for a job (its key and its name)."""
 
@@ -259,6 +286,7 @@ class Status:
         jobs: those that are not over, in the order of their arrival.
         executors: in the order of their first offers; none where the driver is older than this field.
         counters: whole numbers since the application's start, by name; likewise.
+        classes: sums over the jobs of each class; likewise.
     """
 
     now_ms: int
@@ -269,6 +297,7 @@ class Status:
     jobs: tuple[JobStatus, ...]
     executors: tuple[ExecutorStatus, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
+    classes: tuple[ClassStatus, ...] = ()
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
@@ -293,6 +322,7 @@ class Status:
                 jobs=tuple(map(_job, document["jobs"])),
                 executors=tuple(map(_executor, document.get("executors", ()))),
                 counters=dict(document.get("counters", {})),
+                classes=tuple(map(_class, document.get("classes", ()))),
             )
         except (KeyError, TypeError) as error:
             raise BadInputError(
@@ -330,6 +360,16 @@ def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
 
 def _executor(given: Mapping[str, Any]) -> ExecutorStatus:
     return _read(ExecutorStatus, given, held=tuple(_read(HeldFor, each) for each in given["held"]))
+
+
+def _class(given: Mapping[str, Any]) -> ClassStatus:
+    return _read(
+        ClassStatus,
+        given,
+        job_class=given["class"],
+        slots=_read(JobSlots, given["slots"]),
+        slot_ms=_read(SlotTimes, given["slot_ms"]),
+    )
 
 
 def _job(given: Mapping[str, Any]) -> JobStatus:

@@ -114,6 +114,12 @@ def page(url: str) -> str:
         return text
 
 
+def scraped(url: str) -> str:
+    """What Prometheus reads, once it tells of the slots that are held: figures are those of a second ago."""
+    wait_until(lambda: 'total_slots_held_Value{type="gauges"} 3.0' in page(url), "metrics were to tell of it")
+    return page(url)
+
+
 def frame_options(url: str) -> str | None:
     """A header that Spark's security filter sets, which checks the view ACLs."""
     with urlopen(url, timeout=60) as answer:
@@ -144,6 +150,7 @@ def everywhere(sc: SparkContext, spark: SparkSession, name: str) -> Result:
         "top_json": command("top", "--json", f"{url}/jobs/"),
         "explain": command("explain", url, name),
         "story": raw(sc, name),
+        "metrics": scraped(f"{url}/metrics/prometheus/"),
     }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from prometheus_client.parser import text_string_to_metric_families
 
 from spark_sched.view import Status
 from tests.integration.harness import Driver
@@ -17,6 +18,7 @@ from tests.integration.harness import Driver
 pytestmark = pytest.mark.integration
 
 PROTOCOL = Path(__file__).parents[2] / "protocol"
+CONF = Path(__file__).parents[2] / "conf" / "grafana"
 # The planner comes back after its plan has run out.
 SETTINGS = (
     "spark.ui.enabled=true",
@@ -24,6 +26,9 @@ SETTINGS = (
     "spark.sched.planner.planValidity=2s",
     "spark.sched.planner.restartBackoff=5s",
     "spark.sched.reservation.maxHold=10min",
+    "spark.metrics.conf.*.sink.prometheusServlet.class=org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path=/metrics/prometheus",
+    "spark.metrics.namespace=spark",
 )
 
 
@@ -139,6 +144,45 @@ def test_the_tab_of_the_spark_ui_shows_the_document(shown):
     assert "alive (pid" in shown["tab"]
     assert "of policy reservation" in shown["tab"]
     assert "held back by holder" in shown["story_page"]
+
+
+def metrics(shown: dict[str, Any]) -> dict[str, float]:
+    """The figures of a scrape, read as Prometheus reads them."""
+    families = text_string_to_metric_families(shown["metrics"])
+    return {sample.name: sample.value for family in families for sample in family.samples}
+
+
+def test_prometheus_scrapes_the_figures_of_the_document(shown):
+    found = metrics(shown)
+
+    def figure(name: str) -> float:
+        return found[f"metrics_spark_driver_spark_sched_{name}_Value"]
+
+    document = shown["driver"]
+    assert figure("application_slots") == document["application"]["slots"]
+    assert figure("total_slots_held") == figure("class_etl_slots_held") == 3
+    assert figure("class_none_waiting_jobs") == figure("total_waiting_jobs") == 2
+    assert figure("policy_reservation_in_force") == figure("plan_in_force") == figure("planner_alive") == 1
+    assert figure("policy_reservation_in_force_ms") > 0
+    assert figure("total_slot_ms_held_idle") > 0
+    assert {
+        f"metrics_spark_driver_spark_sched_counters_{name}_Value" for name in document["counters"]
+    } <= set(found)
+    assert not any("holder" in name or "waiter" in name for name in found)
+
+
+def test_the_dashboard_and_the_alerts_name_metrics_that_there_are(shown):
+    found = metrics(shown)
+    texts = [path.read_text(encoding="utf-8") for path in (CONF / "dashboard.json", CONF / "alerts.yaml")]
+    for text in texts:
+        named = set(re.findall(r"metrics_spark_driver_\w+_Value\b", text))
+        assert named
+        assert named <= set(found)
+    dashboard = json.loads(texts[0])
+    for panel in dashboard["panels"]:
+        for target in panel.get("targets", ()):
+            patterns = re.findall(r'__name__=~"([^"]+)"', target["expr"])
+            assert all(any(re.fullmatch(pattern, name) for name in found) for pattern in patterns)
 
 
 def test_names_are_text_in_the_tab(shown):

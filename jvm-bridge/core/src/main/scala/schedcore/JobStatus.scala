@@ -16,7 +16,22 @@ final case class StageFacts(
     pilotsFirst: Boolean = false, gated: Int = 0, pilots: Int = 0)
 
 /** Slot time of one job so far, in slot-milliseconds. */
-final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long)
+final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long) {
+  def +(o: SlotTimes): SlotTimes = both(o)(_ + _)
+  def -(o: SlotTimes): SlotTimes = both(o)(_ - _)
+  /** The greater one of each kind. */
+  def atLeast(o: SlotTimes): SlotTimes = both(o)(math.max)
+
+  /** By the names that documents have for the kinds. */
+  def byName: Seq[(String, Long)] = Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs)
+
+  private def both(o: SlotTimes)(f: (Long, Long) => Long): SlotTimes =
+    SlotTimes(f(runMs, o.runMs), f(heldIdleMs, o.heldIdleMs), f(evictedMs, o.evictedMs), f(copiedMs, o.copiedMs))
+}
+
+object SlotTimes {
+  val Zero: SlotTimes = SlotTimes(0L, 0L, 0L, 0L)
+}
 
 /**
  * One job as the driver's books have it at a moment; a copy, so that it can be read at leisure.
@@ -45,12 +60,24 @@ final case class JobFacts(
   /** Slots that its tasks wait for and that the plan keeps from them. */
   def deferredSlots: Int = if (start == Start.Now) slotsOf(_.gated) else waitingSlots
 
-  def state: JobState = JobState.of(this)
+  def slotKinds: SlotKinds = SlotKinds(runningSlots, heldSlots, pilotSlots, copiedSlots, waitingSlots, deferredSlots)
+
+  lazy val state: JobState = JobState.of(this)
+
+  /** It has work and no slots. */
+  def waits: Boolean = JobFacts.Waiting(state.kind)
+
+  /** It is past its deadline, or will more likely miss than meet it. */
+  def atRisk(nowMs: Long): Boolean =
+    mark.deadlineMs.exists(nowMs > _) || forecast.flatMap(_.deadlineProbability).exists(_ < JobFacts.EvenChance)
 
   def reason: String = planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {
+  private val Waiting = Set("waiting", "held_back", "deferred", "evicted")
+  private val EvenChance = 0.5
+
   /** Why a job is treated as it is where no plan in force knows it. */
   val NoPlan = "no plan in force knows the job: the configured rules apply"
 }

@@ -37,13 +37,16 @@ final case class PlanFacts(
  * @param jobs those that are not over, in the order of their arrival
  * @param stories what happened to jobs, by their key; only where one job is asked for
  * @param executors in the order of their first offers
+ * @param classes sums over the jobs of each class
  */
 final case class StatusDocument(
     nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
-    counters: Map[String, Long] = Map.empty) {
+    counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty) {
 
-  def toJson: String = {
+  def toJson: String = toNode.toString
+
+  def toNode: ObjectNode = {
     val root = StatusDocument.mapper.createObjectNode()
     root.put("schema", StatusDocument.Schema).put("now_ms", nowMs)
     writeApplication(root.putObject("application"))
@@ -55,7 +58,8 @@ final case class StatusDocument(
     writeExecutors(root.putArray("executors"))
     val counts = root.putObject("counters")
     counters.toSeq.sorted.foreach { case (name, count) => counts.put(name, count) }
-    root.toString
+    writeClasses(root.putArray("classes"))
+    root
   }
 
   private def writeApplication(out: ObjectNode): Unit =
@@ -97,11 +101,9 @@ final case class StatusDocument(
     putLong(out, "queue", job.planned.flatMap(_.queue).map(_.toLong))
     out.put("tasks", job.tasks).put("tasks_done", job.tasksDone)
     writeStages(job, out)
-    out.putObject("slots").put("running", job.runningSlots).put("held", job.heldSlots).put("pilot", job.pilotSlots)
-      .put("copied", job.copiedSlots).put("waiting", job.waitingSlots).put("deferred", job.deferredSlots)
+    writeSlots(job.slotKinds, out.putObject("slots"))
     job.forecast.fold[Any](out.putNull("forecast"))(writeForecast(_, out.putObject("forecast")))
-    out.putObject("slot_ms").put("run", job.times.runMs).put("held_idle", job.times.heldIdleMs)
-      .put("evicted", job.times.evictedMs).put("copied", job.times.copiedMs)
+    writeTimes(job.times, out.putObject("slot_ms"))
     stories.get(mark.key).foreach { story =>
       val list = out.putArray("story")
       story.foreach(entry => list.addObject().put("at_ms", entry.atMs).put("text", entry.text))
@@ -121,6 +123,20 @@ final case class StatusDocument(
     val held = one.putArray("held")
     e.held.foreach(h => held.addObject().put("job", h.job).put("name", h.name).put("slots", h.slots))
   }
+
+  private def writeClasses(out: ArrayNode): Unit = classes.toSeq.sortBy(_._1).foreach { case (name, c) =>
+    val one = out.addObject().put("class", name).put("jobs", c.jobs).put("waiting_jobs", c.waiting).put("jobs_at_risk", c.atRisk)
+      .put("jobs_ended", c.ended).put("deadlines_met", c.deadlinesMet).put("deadlines_missed", c.deadlinesMissed)
+      .put("jct_ms", c.jctMs)
+    writeSlots(c.slots, one.putObject("slots"))
+    writeTimes(c.times, one.putObject("slot_ms"))
+  }
+
+  private def writeSlots(slots: SlotKinds, out: ObjectNode): Unit =
+    out.put("running", slots.running).put("held", slots.held).put("pilot", slots.pilot).put("copied", slots.copied)
+      .put("waiting", slots.waiting).put("deferred", slots.deferred)
+
+  private def writeTimes(times: SlotTimes, out: ObjectNode): Unit = times.byName.foreach { case (kind, ms) => out.put(kind, ms) }
 
   private def writeForecast(forecast: EndForecast, out: ObjectNode): Unit = {
     out.put("end_p10_ms", forecast.p10Ms).put("end_p50_ms", forecast.p50Ms).put("end_p90_ms", forecast.p90Ms)

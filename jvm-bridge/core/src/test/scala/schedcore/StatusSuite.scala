@@ -98,7 +98,9 @@ final class StatusSuite extends AnyFunSuite {
         etl.copy(stages = Seq(StageFacts("5.0", "scan", 4, 0, 0, 4)))),
       executors = Seq(
         ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2))), ExecutorFacts("1", "node-2", 4, 2, Nil)),
-      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L))
+      counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L),
+      classes = Map("batch" -> (ClassFigures.ofLiving(job, 1760000030000L) + ClassFigures(
+        ended = 2, deadlinesMet = 1, deadlinesMissed = 1, jctMs = 90000, times = SlotTimes(10000, 0, 0, 0)))))
     assert(parsed(document.toJson) === example("status.json"))
   }
 

@@ -83,6 +83,7 @@ private[sparksched] final class Registry(
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
+  val classes = new ClassSums
 
   var marksIgnored = 0L
   var marksLimited = 0L
@@ -160,6 +161,7 @@ private[sparksched] final class Registry(
     events.offer(Event.JobStarted(nowMs, mark))
     arrivals += 1
     stories.submitted(mark.key, nowMs)
+    classes.begun(mark)
     new Job(mark, arrivals, nowMs)
   }
 
@@ -244,6 +246,7 @@ private[sparksched] final class Registry(
     heldIdle.add(heldIdleOf(job, nowMs))
     val last = facts(job, Nil, nowMs).copy(outcome = Some(outcome), endedMs = Some(nowMs), heldSlots = 0)
     stories.ended(last, nowMs)
+    classes.over(last)
     ledger.jobEnded(key, nowMs)
     events.offer(Event.JobEnded(nowMs, key, outcome))
     ended(key)

@@ -49,6 +49,7 @@ private[spark] final class SchedTaskScheduler(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
   /** What is going on, for people. */
   val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts)
+  private val views = new StatusViews(context, status)
 
   private val sqlOutlook: SqlOutlook = new SqlOutlook(
     (stage, next, inputs) => afterChange(ledger.nextLearned(stage, next, nowMs, inputs)),
@@ -72,17 +73,17 @@ private[spark] final class SchedTaskScheduler(
     super.start()
     started = true
     SparkSched.register(context, this)
-    context.ui.foreach { ui =>
-      Utils.tryLogNonFatalError(StatusServlet.attach(ui, status))
-      StatusTab.attach(ui, status)
-    }
+    views.attach()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
       timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() }, 1, 1, TimeUnit.SECONDS)
     }
   }
 
+  override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
+
   override def stop(exitCode: Int): Unit = {
+    views.detach()
     Utils.tryLogNonFatalError(timer.shutdownNow())
     Utils.tryLogNonFatalError(sqlOutlook.stop())
     Utils.tryLogNonFatalError(stopPlanner())

@@ -22,6 +22,9 @@ private[sparksched] final class StatusSource(
 
   @volatile private var failed = false
 
+  /** For Spark's metrics system. */
+  val metrics: SchedMetrics = new SchedMetrics(() => brief)
+
   /** The document with all jobs that are not over. */
   def document: StatusDocument = made(withStories = false)(_.jobs)
 
@@ -34,22 +37,26 @@ private[sparksched] final class StatusSource(
   private def isMeant(job: JobFacts, by: String): Boolean =
     job.mark.name == by || job.mark.key == by || job.mark.key == JobMark.keyOf(by)
 
+  /** Without what is told of each executor. */
+  private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
+
   /** Compares every job with what the last look found. */
   def look(): Unit = if (!failed) try {
-    val now = System.currentTimeMillis()
-    registry.stories.forgetOld(now)
-    scheduler.synchronized(jobs(now)).foreach(registry.stories.look(_, now))
+    val document = brief
+    registry.stories.forgetOld(document.nowMs)
+    document.jobs.foreach(registry.stories.look(_, document.nowMs))
+    metrics.looked(document)
   } catch {
     case NonFatal(thrown) =>
       failed = true
       logWarning("spark_sched: the stories of jobs cannot be told any more", thrown)
   }
 
-  private def made(withStories: Boolean)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
+  private def made(withStories: Boolean, withExecutors: Boolean = true)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
     val (facts, list, stories) =
       if (scheduler.failOpen.isOpen) (Copied.Nothing, Nil, Map.empty[String, Seq[StoryEntry]])
       else scheduler.synchronized {
-        val facts = copy(withStories)
+        val facts = copy(withStories, withExecutors)
         val list = chosen(facts)
         (facts, list, if (withStories) list.map(j => j.mark.key -> registry.stories.of(j.mark.key)).toMap else Map.empty[String, Seq[StoryEntry]])
       }
@@ -59,15 +66,17 @@ private[sparksched] final class StatusSource(
       facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum)
     StatusDocument(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors,
-      if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand)
+      if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
+      facts.classes)
   }
 
-  private def copy(ended: Boolean): Copied = {
+  private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
     val now = System.currentTimeMillis()
     val (executors, slots) = registry.capacity
+    val living = jobs(now)
     Copied(
-      now, executors, slots, scheduler.plans.facts(policy), jobs(now), if (ended) registry.stories.endedJobs else Nil,
-      registry.executorFacts)
+      now, executors, slots, scheduler.plans.facts(policy), living, if (ended) registry.stories.endedJobs else Nil,
+      if (onExecutors) registry.executorFacts else Nil, registry.classes.beside(living, now))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
@@ -105,10 +114,10 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: Seq[ExecutorFacts])
+      onExecutors: Seq[ExecutorFacts], classes: Map[String, ClassFigures])
 
   object Copied {
     def Nothing: Copied =
-      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, Nil)
+      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, Nil, Map.empty)
   }
 }

@@ -1,0 +1,65 @@
+package schedcore
+
+import org.scalatest.funsuite.AnyFunSuite
+
+/** Figures for metrics systems: bounded in number, with sums that never fall. */
+final class StatusMetricsSuite extends AnyFunSuite {
+  private def mark(id: String, jobClass: Option[String], deadlineMs: Option[Long]): JobMark =
+    JobMark.from(Map(JobMark.Prefix + "id" -> id, JobMark.Prefix + "name" -> id).get, 1)
+      .copy(jobClass = jobClass, deadlineMs = deadlineMs)
+
+  private def job(id: String, jobClass: Option[String], runMs: Long = 0, deadlineMs: Option[Long] = None): JobFacts = JobFacts(
+    mark(id, jobClass, deadlineMs), 1, 1000L, None, 0, 0.0, Nil, 2, 1, 0, SlotTimes(runMs, 50, 0, 0))
+
+  private def document(nowMs: Long, policy: Option[String], classes: Map[String, ClassFigures]): StatusDocument = StatusDocument(
+    nowMs, ApplicationFacts("app", "app", "ada", 0L, scheduling = true, 1, 4, 2, 1),
+    PlannerFacts(enabled = true, Some(1), None, 3, 0),
+    PlanFacts("fair", policy.map(p => Plan(7, 0, nowMs + 500, ordered = true, Map.empty, about = PlanNotes(p, nowMs, None, Some(0.1)))), None, 5, 0, 0),
+    Nil, counters = Map("holds_total" -> 9L), classes = classes)
+
+  test("classes beyond the most share a row, and jobs without a class have one") {
+    val sums = new ClassSums(most = 2)
+    val jobs = Seq(job("a", Some("etl")), job("b", None), job("c", Some("adhoc")), job("d", Some("more")))
+    jobs.foreach(j => sums.begun(j.mark))
+    sums.over(jobs(3).copy(outcome = Some("ended"), endedMs = Some(5000L)))
+    val rows = sums.beside(jobs.take(3), 2000L)
+    assert(rows.keySet === Set("etl", "none", "other"))
+    assert(rows("other").jobs === 1 && rows("other").ended === 1 && rows("other").jctMs === 4000 && rows("other").times.heldIdleMs === 100)
+    assert(rows("etl").slots === SlotKinds(running = 2, held = 1))
+  }
+
+  test("deadlines of jobs that ended were met or missed, those of others are at risk when missing is likelier") {
+    val sums = new ClassSums
+    val late = job("a", None, deadlineMs = Some(3000L))
+    sums.begun(late.mark)
+    Seq(2999L, 3000L, 3001L).foreach(end => sums.over(late.copy(outcome = Some("ended"), endedMs = Some(end))))
+    val risky = late.copy(forecast = Some(EndForecast(1, 2, 3, Some(0.4))))
+    val row = sums.beside(Seq(late, risky), 2000L)("none")
+    assert((row.deadlinesMet, row.deadlinesMissed, row.jobs, row.atRisk) === (2, 1, 2, 1))
+    assert(late.atRisk(3001L) && !late.atRisk(3000L))
+  }
+
+  test("every number of the document but those of jobs and executors is a figure") {
+    val figures = new StatusMetrics().sample(document(1000, Some("fair"), Map("e-t.l" -> ClassFigures(jobs = 2))))
+    assert(figures("application.slots") === 4 && figures("application.scheduling") === 1 && figures("planner.restarts") === 3)
+    assert(figures("plan.in_force") === 1 && figures("plan.gap") === 0.1 && figures("plan.solve_ms").isNaN)
+    assert(figures("counters.holds_total") === 9 && figures("class.e_t_l.jobs") === 2 && figures("total.jobs") === 2)
+    assert(figures("planner.silent_ms").isNaN && figures("planner.alive") === 0)
+    assert(figures.keys.forall(_.matches("[a-z0-9_.]+")))
+  }
+
+  test("time and slot time count for the policy in force, and sums of slot time never fall") {
+    val metrics = new StatusMetrics(mostPolicies = 2)
+    def at(nowMs: Long, policy: Option[String], runMs: Long) =
+      metrics.sample(document(nowMs, policy, Map("none" -> ClassFigures(times = SlotTimes(runMs, 0, 0, 0)))))
+    at(1000, Some("fair"), 10)
+    at(2000, Some("fair"), 500)
+    val without = at(3000, None, 400) // An attempt was evicted: its time counts elsewhere now.
+    assert(without("policy.fair.in_force_ms") === 1000 && without("policy.fair.slot_ms.run") === 500)
+    assert(without("policy.configured_rules.in_force") === 1 && without("policy.fair.in_force") === 0)
+    assert(without("policy.configured_rules.slot_ms.run") === 0 && without("total.slot_ms.run") === 500)
+    val third = at(4000, Some("3sigma"), 900)
+    assert(third("policy.other.slot_ms.run") === 400 && !third.contains("policy.3sigma.in_force"))
+    assert(third("total.slot_ms.run") === third.collect { case (k, v) if k.matches("policy\\..*\\.slot_ms\\.run") => v }.sum)
+  }
+}
