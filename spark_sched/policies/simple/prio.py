@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias
 
 import numpy as np
 
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, make_plan
 from spark_sched.policies.options import Options
-from spark_sched.policies.plan import Plan
+from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.predict import Forecast
-from spark_sched.state import JobView, Snapshot
+from spark_sched.state import JobView, Snapshot, StageView
 
 __all__ = ["PrioPolicy"]
+
+#: How long slots are kept for a stage of which no further task starts. Whatever keeps it from them (a profile
+#: that no executor has, say) is then unknown, and evictions for it are in vain.
+_PATIENCE_MS = 60_000
+
+#: Job and index of a stage.
+_Key: TypeAlias = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A stage for which jobs were evicted: tasks that wait, and since when it is so many."""
+
+    tasks: int
+    since_ms: int
+
+    def patient(self, now_ms: int) -> bool:
+        return now_ms < self.since_ms + _PATIENCE_MS
+
+
+_Memory: TypeAlias = Mapping[_Key, _Kept]
+_NOTHING: _Memory = MappingProxyType({})
 
 
 class PrioPolicy:
@@ -22,10 +46,13 @@ class PrioPolicy:
     A waiting SLO job that does not fit gets the slots of best-effort jobs, the latest started first; they
     lose their work and wait again. Those that the driver would not evict go on. Deadlines beyond having one
     and runtimes are not looked at.
+
+    Slots that evictions freed are kept for the waiting SLO job: its tasks may refuse them for
+    ``spark.locality.wait``, and best-effort tasks that took them meanwhile would only be evicted again.
     """
 
     name = "prio"
-    capabilities = Capabilities(changes_with=ChangesWith.STAGES, preempts=True)
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES, start_times=True, preempts=True)
     options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:
@@ -37,14 +64,20 @@ class PrioPolicy:
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-        memory: None,
-    ) -> tuple[Plan, None]:
-        victims = _victims(snapshot)
+        memory: _Memory | None,
+    ) -> tuple[Plan, _Memory]:
+        before = _still_waiting(memory or _NOTHING, snapshot, now_ms)
+        stuck = {key for key, each in before.items() if not each.patient(now_ms)}
+        victims, takers = _victims(snapshot, stuck)
+        kept = {key: _Kept(tasks, now_ms) for key, tasks in takers.items()} | before
+        until_ms = [each.since_ms + _PATIENCE_MS for each in kept.values() if each.patient(now_ms)]
 
         def reason(job: JobView) -> str:
             if job.job in victims:
                 return "evicted for a job with a deadline"
-            return "best effort" if job.deadline_ms is None else "has a deadline"
+            if job.deadline_ms is not None:
+                return "has a deadline"
+            return "slots are kept for a job with a deadline" if until_ms else "best effort"
 
         plan = make_plan(
             self.name,
@@ -55,13 +88,36 @@ class PrioPolicy:
             rank_by=lambda job: (job.deadline_ms is None, job.arrival),
             decide_job=lambda job: (int(job.deadline_ms is not None), None, reason(job)),
         )
-        if not victims:
-            return plan, None
-        return replace(plan, jobs=tuple(replace(job, evict=job.job in victims) for job in plan.jobs)), None
+        if not until_ms:
+            return plan, kept
+
+        def entry_of(entry: JobPlan) -> JobPlan:
+            evict = entry.job in victims
+            best_effort = snapshot.jobs[entry.job].deadline_ms is None
+            return replace(entry, evict=evict, deferred=best_effort and not evict)
+
+        return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), again_ms=min(until_ms)), kept
 
 
-def _victims(snapshot: Snapshot) -> set[str]:
-    """Best-effort jobs whose slots waiting SLO jobs need, and that suffice for them."""
+def _waiting(stage: StageView) -> int:
+    """Tasks of the stage that wait for slots."""
+    return stage.tasks - stage.finished - len({task.index for task in stage.running})
+
+
+def _still_waiting(memory: _Memory, snapshot: Snapshot, now_ms: int) -> dict[_Key, _Kept]:
+    """Of the stages for which jobs were evicted, those with waiting tasks."""
+    found = {}
+    for job in snapshot.jobs.values():
+        for stage in job.stages:
+            kept, tasks = memory.get((job.job, stage.index)), _waiting(stage)
+            if kept is not None and tasks > 0:
+                found[job.job, stage.index] = kept if kept.tasks == tasks else _Kept(tasks, now_ms)
+    return found
+
+
+def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key, int]]:
+    """Best-effort jobs whose slots waiting SLO jobs need, and that suffice for them; and the stages that get
+    these slots, with their waiting tasks. Nobody is evicted for those that are ``stuck``."""
     free = sum(
         executor.slots - executor.running_slots - executor.held_slots
         for executor in snapshot.executors.values()
@@ -71,12 +127,13 @@ def _victims(snapshot: Snapshot) -> set[str]:
     # The latest started loses least; arrival decides between those of one moment.
     evictable.sort(key=lambda job: (_begun_ms(job), job.arrival))
     victims: set[str] = set()
+    takers: dict[_Key, int] = {}
     for job in sorted(jobs, key=lambda job: job.arrival):
         if job.deadline_ms is None:
             continue
         for stage in job.stages:
-            need = stage.tasks - stage.finished - len({task.index for task in stage.running})
-            if need <= 0:
+            need, key = _waiting(stage), (job.job, stage.index)
+            if need <= 0 or key in stuck:
                 continue
             found, count = free, 0
             while found < need and count < len(evictable):
@@ -84,10 +141,12 @@ def _victims(snapshot: Snapshot) -> set[str]:
                 found += evictable[-count].running_slots
             if found < need and stage.barrier:
                 continue  # it cannot start whole: nobody is evicted in vain
+            if count:
+                takers[key] = need
             victims |= {victim.job for victim in evictable[len(evictable) - count :]}
             del evictable[len(evictable) - count :]
             free = max(0, found - need)
-    return victims
+    return victims, takers
 
 
 def _begun_ms(job: JobView) -> int:

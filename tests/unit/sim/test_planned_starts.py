@@ -149,6 +149,46 @@ def test_prio_evicts_nobody_in_vain():
     assert found["be"]["evictions"] == 0
 
 
+def near_job(at: int, nodes: list[str], tasks: int, near_wait_ms: int) -> JobSpec:
+    near = [frozenset(nodes)] * tasks
+    stage = StageSpec([1_000] * tasks, near=near, near_wait_ms=near_wait_ms)
+    return JobSpec("slo", at, (stage,), deadline_ms=200_000)
+
+
+@pytest.mark.parametrize("near", ["n0", "n1"])
+def test_prio_keeps_the_slots_that_it_freed_for_tasks_that_wait_for_a_nearer_one(near: str):
+    """n0 is of a job that may not be evicted. While the SLO task waits for it, no best-effort job takes
+    n1 only to be evicted again."""
+    jobs = [gang(f"be{n}", 1, 60_000, at=n, copies=n > 0) for n in range(4)]
+    jobs.append(near_job(1_000, [near], 1, 3_000))
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, "prio", seed=1))
+    assert sum(row["evictions"] for row in found.values()) == 1
+    assert found["slo"]["end_ms"] <= 5_000
+
+
+def test_prio_gives_best_effort_jobs_what_a_waiting_slo_job_does_not_need():
+    jobs = [
+        JobSpec("never", 0, (StageSpec([90_000]),), copies=False),
+        JobSpec("be", 1, (StageSpec([90_000] * 3),)),
+        JobSpec("waits", 2, (StageSpec([90_000]),)),
+        near_job(1_000, ["n0"], 1, 3_000),
+    ]
+    found = rows(simulate(ClusterSpec(uniform_nodes(4, 1)), jobs, "prio"))
+    assert (found["be"]["evictions"], found["waits"]["evictions"]) == (3, 0)
+    assert found["waits"]["first_launch_ms"] == 1_000
+
+
+def test_prio_gives_up_slots_that_nobody_takes():
+    """The SLO task waits for ten minutes for n0, which is of a job that may not be evicted. Others do not
+    wait for it that long, and are not evicted for it again."""
+    jobs = [gang(f"be{n}", 1, 90_000, at=n, copies=n > 0) for n in range(2)]
+    jobs.append(near_job(1_000, ["n0"], 1, 600_000))
+    found = rows(simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, "prio", seed=1))
+    assert found["slo"]["end_ms"] == 91_000
+    assert found["be1"]["evictions"] == 1
+    assert found["be1"]["end_ms"] == 61_000 + 90_000
+
+
 def test_the_oracle_tells_point_perf_est_to_wait_for_the_preferred_slots():
     """Elsewhere the SLO job would take 18 s and miss its deadline; the preferred slot is free in time."""
     nodes = tuple(NodeSpec(f"n{i}", 1, partition=i) for i in range(2))
