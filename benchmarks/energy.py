@@ -1,18 +1,22 @@
 #!/usr/bin/env python3
 """Energy of data centres: how long a day takes to simulate, and what the thesis' schedulers save.
 
-    python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--json]
+    python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--arm NAME ...]
+                                [--limit-s 5] [--json]
 
 ``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches, 30 % of
 the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy
 path in a half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``,
-``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed.
+``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed; ``--arm`` selects
+some of their arms, the base of the ratios always among them, and ``--limit-s`` is the solver's time per slot.
+A row per seed follows each arm.
 """
 
 from __future__ import annotations
 
 import itertools
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -78,18 +82,62 @@ def paths(seed: int) -> dict[str, Any]:
     return found
 
 
-def comparisons(part: str, hours: float, seeds: int) -> dict[str, Any]:
-    """Totals by arm, a list over seeds."""
-    horizon_s, numbers = int(hours * 3600), range(1, seeds + 1)
+#: What energies are divided by; GEMS is divided by the variants of its own estimate.
+_BASE = {"large": "RRS", "small": "MTEC"}
+_ARMS: dict[str, tuple[str, ...]] = {
+    "gems": tuple(f"{variant}/{estimate}" for estimate in ("shared", "trace") for variant in VARIANTS),
+    "large": tuple(HEURISTICS),
+    "small": ("MTEC", "MSEC", *HEURISTICS),
+}
+
+
+def _run(part: str, arm: str, seed: int, horizon_s: int, limit_s: float) -> dict[str, Any]:
     if part == "gems":
-        return {
-            f"{variant}/{estimate}": [chapter_4(seed, horizon_s, variant, estimate) for seed in numbers]
-            for variant in VARIANTS
-            for estimate in ("shared", "trace")
-        }
+        variant, estimate = arm.split("/")
+        return chapter_4(seed, horizon_s, variant, estimate)
     if part == "large":
-        return {arm: [large(seed, horizon_s, arm) for seed in numbers] for arm in HEURISTICS}
-    return {arm: [small(seed, horizon_s, arm) for seed in numbers] for arm in ("MTEC", "MSEC", *HEURISTICS)}
+        return large(seed, horizon_s, arm)
+    return small(seed, horizon_s, arm, limit_s)
+
+
+def comparisons(
+    part: str, hours: float, seeds: int, arms: Sequence[str] = (), limit_s: float = 5.0
+) -> dict[str, list[dict[str, Any]]]:
+    """Totals by arm, a list over seeds, of the arms given (all where none is) and their base.
+
+    Raises:
+        click.UsageError: an arm that the part does not have.
+    """
+    unknown = [arm for arm in arms if arm not in _ARMS[part]]
+    if unknown:
+        raise click.UsageError(f"--arm {unknown[0]}: {part} has {', '.join(_ARMS[part])}")
+    chosen = [arm for arm in _ARMS[part] if not arms or arm in arms or arm == _base(part, arms[0])]
+    horizon_s = int(hours * 3600)
+    return {
+        arm: [_run(part, arm, seed, horizon_s, limit_s) for seed in range(1, seeds + 1)] for arm in chosen
+    }
+
+
+def _base(part: str, arm: str) -> str:
+    return f"gems/{arm.split('/')[1]}" if part == "gems" else _BASE[part]
+
+
+def _rows(arm: str, base: str, totals: list[dict[str, Any]], base_totals: list[dict[str, Any]]) -> list[str]:
+    """The ratios of each seed: energy, servers' and network's energy, response time."""
+    rows = []
+    for seed, (ours, theirs) in enumerate(zip(totals, base_totals, strict=True), 1):
+        ratios = (f"{name} {ours[key] / theirs[key]:.3f}" for name, key in _RATIOS)
+        gap = f"; gap {100 * ours['gap']:.2f} %" if "gap" in ours else ""
+        rows.append(f"    seed {seed}, {ours['tasks']:,.0f} tasks, over {base}: {', '.join(ratios)}{gap}")
+    return rows
+
+
+_RATIOS = (
+    ("energy", "total_kwh"),
+    ("servers", "server_kwh"),
+    ("network", "network_kwh"),
+    ("response", "response_s"),
+)
 
 
 def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str:
@@ -111,8 +159,12 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
 @click.option("--hours", type=click.FloatRange(min=0.01), default=24.0, show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--part", type=click.Choice(["day", "paths", "gems", "large", "small"]), default="day")
+@click.option("--arm", "arms", multiple=True, help="Some arms of gems, large or small; default: all.")
+@click.option("--limit-s", type=click.FloatRange(min=0.1), default=5.0, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
-def main(hours: float, seeds: int, part: str, json_output: bool) -> None:
+def main(
+    hours: float, seeds: int, part: str, arms: tuple[str, ...], limit_s: float, json_output: bool
+) -> None:
     """Measure and print."""
     if part == "day":
         found = {"day": [day(hours, seed) for seed in range(1, seeds + 1)]}
@@ -124,14 +176,14 @@ def main(hours: float, seeds: int, part: str, json_output: bool) -> None:
         lines = [f"{n} servers: {told['us']} us a path; {told['paths']:,} paths listed: {told['listed_s']} s"
                  for n, told in found["paths"][0].items()]  # fmt: skip
     else:
-        arms = comparisons(part, hours, seeds)
-        found = {part: arms}  # type: ignore[dict-item]
-        base = {"gems": "gems/shared", "large": "RRS", "small": "MTEC"}[part]
+        by_arm = comparisons(part, hours, seeds, arms, limit_s)
+        found = {part: by_arm}  # type: ignore[dict-item]
         lines = []
-        for arm, totals in arms.items():
-            ratios = [a["total_kwh"] / b["total_kwh"] for a, b in zip(totals, arms[base], strict=True)]
+        for arm, totals in by_arm.items():
+            base = _base(part, arm)
+            ratios = [a["total_kwh"] / b["total_kwh"] for a, b in zip(totals, by_arm[base], strict=True)]
             mean = {name: np.mean([each[name] for each in totals]) for name in totals[0]}
-            lines.append(_line(arm, base, ratios, mean))
+            lines += [_line(arm, base, ratios, mean), *_rows(arm, base, totals, by_arm[base])]
     publish({**found, "hours": hours, "runs": seeds}, lines, json_output)
 
 

@@ -11,30 +11,51 @@ import click
 
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log
+from spark_sched.cli.usage_energy import energy_document, print_energy
 from spark_sched.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
     from spark_sched.analysis.usage import GroupBy, Statement, Usage
 
-_GROUPS = ("user", "class", "name")
+_OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
+_GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
 
 
 @click.command("usage")
 @click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "--by", "by_text", default="name", show_default=True, metavar="user,class,name", help="One row for each."
+    "--by",
+    "by_text",
+    default="name",
+    show_default=True,
+    metavar="user,class,name,stage,executor",
+    help="One row for each.",
 )
 @click.option("--rate", metavar="PRICE", help="Price of a slot-hour with its currency, such as 0.04EUR.")
+@click.option(
+    "--energy",
+    "profile_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PROFILE.toml",
+    help="Charge energy by this power profile of the hosts, such as conf/energy/thesis.toml.",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the rows to FILE.csv or FILE.parquet.",
+    help="Also write the rows to FILE.csv or FILE.parquet; with --energy, those of the energy.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(logs: tuple[Path, ...], by_text: str, rate: str | None, out: Path | None, as_json: bool) -> None:
-    """Charge the executors' slot time to users, classes or jobs.
+def command(
+    logs: tuple[Path, ...],
+    by_text: str,
+    rate: str | None,
+    profile_path: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Charge the executors' slot time, and their hosts' energy, to users, classes or jobs.
 
     A LOG is the file that spark.sched.events.path named, or a Spark event log (a file, a rolling directory or
     a folder). Only the former records which idle slots were held. The rows and the idle time add up to what
@@ -45,30 +66,37 @@ def command(logs: tuple[Path, ...], by_text: str, rate: str | None, out: Path | 
       spark-sched usage events.jsonl
       spark-sched usage events.jsonl --by user,class --rate 0.04EUR
       spark-sched usage event-logs/ --by user --out usage.csv --json
+      spark-sched usage events.jsonl --energy conf/energy/thesis.toml --by name,stage
     """
-    by = groups_of(by_text)
+    by = groups_of(by_text, _GROUPS)
     price, currency = _price(rate)
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
     with needing("usage"):
-        from spark_sched.analysis.usage import account
-    statement = account((usage for path in logs for usage in _read(path)), by)
+        from spark_sched.analysis.usage import account, account_energy, read_profile
+    profile = None if profile_path is None else read_profile(profile_path)
+    usages = [usage for path in logs for usage in _read(path)]
+    statement = account(usages, by)
     document = _document(statement, price, currency)
+    if profile is not None:
+        document["energy"] = energy_document(account_energy(usages, profile, by))
     if out is not None:
-        _write(out, document["rows"])
+        _write(out, document.get("energy", document)["rows"])
     if as_json:
         echo_json(document)
-    else:
-        _print(statement, document)
+        return
+    _print(statement, document)
+    if profile is not None:
+        print_energy(document["energy"])
 
 
-def groups_of(text: str) -> tuple[GroupBy, ...]:
-    """The groups that ``--by`` names."""
+def groups_of(text: str, legal: tuple[GroupBy, ...] = _OWNERS) -> tuple[GroupBy, ...]:
+    """The groups that ``--by`` names, out of the legal ones."""
     names = [name.strip() for name in text.split(",")]
     for name in names:
-        if name not in _GROUPS:
+        if name not in legal:
             raise BadInputError(
-                f"--by is {text!r}{did_you_mean(name, _GROUPS)} but must name some of {', '.join(_GROUPS)}"
+                f"--by is {text!r}{did_you_mean(name, legal)} but must name some of {', '.join(legal)}"
             )
     if len(set(names)) < len(names):
         raise BadInputError(f"--by is {text!r} but must name each group once")

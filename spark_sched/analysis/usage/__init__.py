@@ -1,22 +1,31 @@
-"""Who used the executors' slot time, and for what (``spark-sched usage``)."""
+"""Who used the executors' slot time and energy, and for what (``spark-sched usage``)."""
 
 from spark_sched.analysis.usage.account import KINDS, GroupBy, Row, Statement, account
+from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEnergy, account_energy
 from spark_sched.analysis.usage.event_log import usage_of_event_log
+from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
 from spark_sched.analysis.usage.recorded import is_recorded, usage_of_recorded
 from spark_sched.analysis.usage.records import Attempt, Hold, Owner, Presence, Usage
 
 __all__ = [
     "KINDS",
     "Attempt",
+    "EnergyRow",
+    "EnergyStatement",
     "GroupBy",
     "Hold",
+    "HostEnergy",
+    "HostType",
     "Owner",
+    "PowerProfile",
     "Presence",
     "Row",
     "Statement",
     "Usage",
     "account",
+    "account_energy",
     "is_recorded",
+    "read_profile",
     "usage_of_event_log",
     "usage_of_recorded",
 ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from spark_sched.analysis.usage.records import Attempt, Owner, Usage
 
-__all__ = ["KINDS", "GroupBy", "Row", "Statement", "account"]
+__all__ = ["KINDS", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
 
-GroupBy: TypeAlias = Literal["user", "class", "name"]
+GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
 
 #: What slot time went to. ``run``: attempts that completed a task, or still ran at the end. ``held``: slots
 #: reserved for the job and idle. ``copies``: attempts that lost the race against their twin. ``evicted``:
@@ -20,11 +20,38 @@ GroupBy: TypeAlias = Literal["user", "class", "name"]
 KINDS = ("run", "held", "copies", "evicted", "failed", "cancelled")
 
 _UNKNOWN = Owner("", "", "")
-_OF: Mapping[GroupBy, Callable[[Owner], str]] = {
-    "user": lambda owner: owner.user,
-    "class": lambda owner: owner.job_class,
-    "name": lambda owner: owner.name,
+
+
+class Charge(NamedTuple):
+    """What an attempt or a hold of a job took: ``slots`` slots of an executor, ``start_ms`` to ``end_ms``.
+
+    ``stage`` is empty for a hold. ``caused_by`` is the job that slots of kind ``evicted`` were lost for, if
+    recorded, else the job itself.
+    """
+
+    job: str
+    kind: str
+    stage: str
+    executor: str
+    start_ms: int
+    end_ms: int
+    slots: int
+    caused_by: str
+
+
+_OF: Mapping[GroupBy, Callable[[Owner, str, str], str]] = {
+    "user": lambda owner, stage, executor: owner.user,
+    "class": lambda owner, stage, executor: owner.job_class,
+    "name": lambda owner, stage, executor: owner.name,
+    "stage": lambda owner, stage, executor: stage,
+    "executor": lambda owner, stage, executor: executor,
 }
+
+
+def group_of(usage: Usage, job: str, charge: Charge, by: Sequence[GroupBy]) -> tuple[str, ...]:
+    """The group that a job's charge belongs to."""
+    owner = usage.owners.get(job, _UNKNOWN)
+    return tuple(_OF[key](owner, charge.stage, charge.executor) for key in by)
 
 
 @dataclass(slots=True)
@@ -74,17 +101,18 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
         has_holds &= usage.holds is not None
         charged: dict[str, int] = defaultdict(int)
         presence = {each.executor: each for each in usage.executors}
-        for job, kind, executor, start_ms, end_ms, slots in _intervals(usage):
-            there = presence.get(executor)
+        for charge in charges(usage):
+            there = presence.get(charge.executor)
             if there is None:
                 continue
-            slot_ms = slots * max(0, min(end_ms, there.end_ms) - max(start_ms, there.start_ms))
-            owner = usage.owners.get(job, _UNKNOWN)
-            group = tuple(_OF[key](owner) for key in by)
+            slot_ms = charge.slots * max(
+                0, min(charge.end_ms, there.end_ms) - max(charge.start_ms, there.start_ms)
+            )
+            group = group_of(usage, charge.job, charge, by)
             row = rows.setdefault(group, Row(group))
-            row.jobs.add(f"{number}/{job}")
-            row.slot_ms[kind] += slot_ms
-            charged[executor] += slot_ms
+            row.jobs.add(f"{number}/{charge.job}")
+            row.slot_ms[charge.kind] += slot_ms
+            charged[charge.executor] += slot_ms
         for there in usage.executors:
             offered_ms = there.slots * (there.end_ms - there.start_ms)
             capacity_ms += offered_ms
@@ -94,17 +122,19 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
     return Statement(tuple(by), tuple(ordered), capacity_ms, idle_ms, excess_ms, has_holds)
 
 
-def _intervals(usage: Usage) -> Iterator[tuple[str, str, str, int, int, int]]:
-    """(job, kind, executor, start in ms, end in ms, slots) of all attempts and holds."""
+def charges(usage: Usage) -> Iterator[Charge]:
+    """All attempts and holds of an application."""
     by_task: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
     for attempt in usage.attempts:
         by_task[attempt.stage, attempt.index].append(attempt)
     for attempts in by_task.values():
         attempts.sort(key=lambda attempt: attempt.end_ms)
         for place, a in enumerate(attempts):
-            yield a.job, _kind(a, place, attempts), a.executor, a.start_ms, a.end_ms, a.slots
+            kind = _kind(a, place, attempts)
+            caused_by = (a.evicted_for if kind == "evicted" else "") or a.job
+            yield Charge(a.job, kind, a.stage, a.executor, a.start_ms, a.end_ms, a.slots, caused_by)
     for hold in usage.holds or ():
-        yield hold.job, "held", hold.executor, hold.start_ms, hold.end_ms, 1
+        yield Charge(hold.job, "held", "", hold.executor, hold.start_ms, hold.end_ms, 1, hold.job)
 
 
 def _kind(attempt: Attempt, place: int, attempts: Sequence[Attempt]) -> str:

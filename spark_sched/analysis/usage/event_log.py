@@ -49,5 +49,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
     for machine in trace.meta.machines:
         start_ms = round((machine.added_s or 0.0) * 1000)
         end_ms = last_ms if machine.removed_s is None else round(machine.removed_s * 1000)
-        usage.executors.append(Presence(machine.machine, machine.slots or 0, start_ms, max(start_ms, end_ms)))
+        usage.executors.append(
+            Presence(machine.machine, machine.slots or 0, start_ms, max(start_ms, end_ms), machine.host or "")
+        )
     return usage

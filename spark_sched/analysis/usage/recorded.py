@@ -158,7 +158,7 @@ class _Fold:
         if known is None and event.task in self._doubtful:
             known = self._doubtful.pop(event.task)[0]
         if known is not None:
-            self._usage.attempts.append(_until(known, event.time_ms, event.outcome))
+            self._usage.attempts.append(_until(known, event.time_ms, event.outcome, event.evicted_for or ""))
             return
         slots = self._slots_per_task.get(event.stage, 1)
         start_ms = event.time_ms - event.duration_ms
@@ -178,11 +178,11 @@ class _Fold:
     def _executor_left(self, executor: str, at_ms: int) -> None:
         added = self._present.pop(executor, None)
         if added is not None:
-            self._usage.executors.append(Presence(executor, added.slots, added.time_ms, at_ms))
+            self._usage.executors.append(Presence(executor, added.slots, added.time_ms, at_ms, added.host))
 
 
-def _until(attempt: Attempt, end_ms: int, outcome: str) -> Attempt:
+def _until(attempt: Attempt, end_ms: int, outcome: str, evicted_for: str = "") -> Attempt:
     return Attempt(
         attempt.job, attempt.stage, attempt.index, attempt.executor, attempt.start_ms,
-        max(attempt.start_ms, end_ms), outcome, attempt.slots,
+        max(attempt.start_ms, end_ms), outcome, attempt.slots, evicted_for,
     )  # fmt: skip

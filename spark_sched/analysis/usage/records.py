@@ -9,12 +9,13 @@ __all__ = ["Attempt", "Hold", "Owner", "Presence", "Usage"]
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """One executor with ``slots`` slots from ``start_ms`` to ``end_ms``."""
+    """One executor with ``slots`` slots from ``start_ms`` to ``end_ms``; ``host`` is empty where unknown."""
 
     executor: str
     slots: int
     start_ms: int
     end_ms: int
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,10 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One attempt of a task. ``outcome`` is ``success``, ``failed``, ``killed``, ``lost`` or ``unknown``."""
+    """One attempt of a task. ``outcome`` is ``success``, ``failed``, ``killed``, ``lost`` or ``unknown``.
+
+    ``evicted_for`` is the job that it was killed for, empty where none is recorded.
+    """
 
     job: str
     stage: str
@@ -38,6 +42,7 @@ class Attempt:
     end_ms: int
     outcome: str
     slots: int = 1
+    evicted_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
