@@ -114,7 +114,8 @@ def _host(
 ) -> tuple[HostEnergy, list[float]]:
     """A host's energy and that of each charge, in joules."""
     # 1. Between two of these moments nothing changes.
-    at_ms = np.unique([t for each in (*presences, *taken) for t in (each.start_ms, each.end_ms)])
+    moments = [t for p in presences for t in (p.start_ms, p.end_ms)]
+    at_ms = np.unique([*moments, *(t for c in taken for t in (c.start_ms, c.end_ms))])
     there = _level(at_ms, presences, [1] * len(presences))
     offered = _level(at_ms, presences, [each.slots for each in presences])
     used = _level(at_ms, taken, [each.slots for each in taken])
