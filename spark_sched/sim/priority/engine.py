@@ -49,6 +49,7 @@ def simulate_priorities(
     *,
     memory_eviction: str = "LSF",
     seed: int = 0,
+    wake_s: int = _WAKE_S,
     progress: Callable[[int, int], None] | None = None,
     observer: Observer | None = None,
 ) -> PriorityResult:
@@ -60,13 +61,14 @@ def simulate_priorities(
         rule: who is evicted for whom.
         memory_eviction: ``LSF`` or ``LPF`` (§6.2.3.4).
         seed: of slots, memory checkpoints and random victims. The same seed gives the same result.
+        wake_s: how long a sleeping server takes to wake up.
         progress: ``progress(tasks that left, second)``, now and then.
         observer: ``observer(what, second, task)`` for each ``start``, ``end``, ``evict``, ``drop`` and
             ``memory`` (eviction).
     """
     rule.check()
     with seldom_collected():
-        return _Run(tasks, servers, rule, memory_eviction, seed, observer).run(progress)
+        return _Run(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
 
 
 class _Run:
@@ -77,8 +79,10 @@ class _Run:
         rule: PreemptionRule,
         memory_eviction: str,
         seed: int,
+        wake_s: int,
         observer: Observer | None,
     ) -> None:
+        self.wake_s = wake_s
         self.tasks = TaskStates(table)
         self.observer = observer
         self.rule = rule
@@ -224,7 +228,7 @@ class _Run:
         server.advance(self.now_s)
         if server.asleep:
             server.asleep = False
-            server.wake_s = self.now_s + _WAKE_S
+            server.wake_s = self.now_s + self.wake_s
         server.running += 1
         self.running.all += 1
         tasks.attempt[task] += 1

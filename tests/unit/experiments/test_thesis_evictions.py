@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from spark_sched.experiments.reproduce.figures import Scale
 from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, absolute, lower
+from spark_sched.experiments.reproduce.thesis.evictions.bars import BARS
+from spark_sched.experiments.reproduce.thesis.evictions.optimum import best_response, small_instances
+from spark_sched.sim.priority import TaskTable
 
 SCALE = Scale(True, (1, 2))
 
@@ -32,7 +36,8 @@ def test_every_figure_is_built_of_its_runs(spec, summary):
         "in_10_min": [1],
     }
     needed = spec.runs(SCALE)
-    results = {run: arrivals if run.function.endswith("characteristics") else summary for run in needed}
+    made = {"characteristics": arrivals, "small_instances": small_instances(1, 1)}
+    results = {run: made.get(run.function.rpartition(":")[2], summary) for run in needed}
     figure = spec.build(SCALE, results)
     assert figure.id == spec.id
     assert len({value.name for value in figure.values}) == len(figure.values)
@@ -67,3 +72,26 @@ def test_numbers_of_arms(summary):
     found = {"a": {**summary, "WE": 1.0}, "b": {**worse, "WE": 4.0}}
     assert lower("WE", "a", "b")(found) == pytest.approx(75.0)
     assert absolute("R/9", "a")(found) == summary["classes"]["9"]["response_s"]
+
+
+def test_a_bar_tells_the_direction_from_what_is_wanted():
+    (victims,) = [bar for bar in BARS if bar.name == "WE_MRS_below_LRS"]
+    assert [(victims.has_direction(x), victims.met(x)) for x in (-1.0, 0.0, 40.0, 70.0)] == [
+        (False, False), (False, False), (True, False), (True, True),
+    ]  # fmt: skip
+    (dropped,) = [bar for bar in BARS if bar.name == "dropped_mrs5"]
+    assert [dropped.met(x) for x in (0.0, 5.0, 5.1)] == [True, True, False]
+
+
+def test_the_optimum_lets_a_slot_wait_for_what_is_worth_more():
+    """One slot, a second of class 9 after a long task of class 0 could have begun: V is the mean of 3 and 12
+    per second of response time. The long one first costs (3 * 10 + 12 * 10) / 2, the urgent one first
+    (3 * 12 + 12 * 1) / 2."""
+    numbers = np.array
+    tasks = TaskTable(numbers([0.0, 1.0]), numbers([0, 9]), numbers([10.0, 1.0]), numbers([0.0, 0.0]))
+    assert best_response(tasks, 1) == pytest.approx(24.0)
+    assert best_response(tasks, 2) == pytest.approx((3 * 10 + 12 * 1) / 2)
+
+
+def test_no_rule_is_better_than_the_optimum():
+    assert min(ratio for ratios in small_instances(2, 2).values() for ratio in ratios) >= 1.0 - 1e-9

@@ -15,6 +15,7 @@ __all__ = [
     "Arm",
     "Comparison",
     "absolute",
+    "all_workloads",
     "comparison",
     "fitting_workloads",
     "lower",
@@ -116,6 +117,11 @@ def fitting_workloads() -> tuple[str, ...]:
     """Those whose memory fits on the servers. Memory as requested does not: tasks evict each other without
     end, so that memory is modelled with usage alone."""
     return tuple(name for name in real_workloads() if name != "W-A-request")
+
+
+def all_workloads() -> tuple[str, ...]:
+    """W-A as in `real_workloads`, and W-B to W-E."""
+    return (*real_workloads(), "W-B", "W-C", "W-D", "W-E")
 
 
 def comparison(

@@ -20,10 +20,10 @@ from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Arm,
     Comparison,
     absolute,
+    all_workloads,
     comparison,
     fitting_workloads,
     lower,
-    real_workloads,
 )
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.priority.google import TABLE_5_2
@@ -118,11 +118,11 @@ def _table_9_2() -> FigureSpec:
         )
 
     def needed(scale: Scale) -> list[Run]:
-        return [run(scale, name, scale.seeds[0]) for name in _all_workloads()]
+        return [run(scale, name, scale.seeds[0]) for name in all_workloads()]
 
     def build(scale: Scale, results: Results) -> Figure:
         rows, values, series = [], [], {}
-        for name in _all_workloads():
+        for name in all_workloads():
             found: Mapping[str, Any] = results[run(scale, name, scale.seeds[0])]
             rows.append({"workload": name, **{k: v for k, v in found.items() if k != "in_10_min"}})
             for key, paper in zip(
@@ -143,10 +143,6 @@ def _table_9_2() -> FigureSpec:
         )
 
     return FigureSpec("fig9.5", "Arrival patterns", needed, build)
-
-
-def _all_workloads() -> tuple[str, ...]:
-    return (*real_workloads(), "W-B", "W-C", "W-D", "W-E")
 
 
 def _better(priority: str) -> list[Comparison]:
@@ -280,7 +276,7 @@ FIGURES_9 = (
             Comparison("WE_below_MRS5", "%", 0, lower("WE", "priced", "MRS5")),
         ],
         "The goal is at least 0 for every workload. MRS5 drops tasks, which then have no response time.",
-        workloads=_all_workloads,
+        workloads=all_workloads,
         chart="V",
     ),
 )

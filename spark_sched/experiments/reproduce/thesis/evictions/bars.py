@@ -1,0 +1,147 @@
+"""What chapters 7 to 9 claim, seed by seed: does each difference have its direction in all of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.means import mean_value
+from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+    Arm,
+    Summary,
+    all_workloads,
+    fitting_workloads,
+    lower,
+    real_workloads,
+    value,
+)
+
+__all__ = ["FIGURE"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A number of one seed's arms that ought to be at least ``least``, or at most ``most``.
+
+    ``paper`` is the thesis' number. A difference has its direction where it is above 0, and with ``or_equal``
+    at 0, too; a number with ``most`` has none.
+    """
+
+    name: str
+    unit: str
+    paper: float | None
+    arms: Mapping[str, Arm]
+    of: Callable[[Mapping[str, Summary]], float | None]
+    workloads: Callable[[], Sequence[str]]
+    least: float | None = None
+    most: float | None = None
+    or_equal: bool = False
+
+    def met(self, number: float) -> bool:
+        return (self.least is None or number >= self.least) and (self.most is None or number <= self.most)
+
+    def has_direction(self, number: float) -> bool:
+        return self.most is not None or number > 0 or (self.or_equal and number == 0)
+
+
+def _named(*rules: str) -> dict[str, Arm]:
+    return {rule: Arm(rule) for rule in rules}
+
+
+_VICTIMS = _named("mrs", "rnd", "lrs")
+_PRICED = _named("priced", "mrs5", "mrs5-keep")
+_SLOTS = {"WA2SC": Arm("wasp", "WASC", memory=True), "SC3": Arm("mrs", "SC3", memory=True)}
+_HYBRID = {"HYBRID": Arm("hybrid", "WASC", memory=True), "WASP": Arm("wasp", "WASC", memory=True)}
+
+
+def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
+    def difference(found: Mapping[str, Summary]) -> float | None:
+        ours, other = value(found[arm], metric), value(found[base], metric)
+        return None if ours is None or other is None else ours - other
+
+    return difference
+
+
+def _dropped(arm: str) -> Callable[[Mapping[str, Summary]], float | None]:
+    return lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"]
+
+
+def _limited(victims: str, dropped: float | None) -> tuple[Bar, Bar]:
+    arms, limited = _named(victims, f"{victims}5"), f"{victims}5"
+    below = lower("WE", limited, victims)
+    return (
+        Bar(f"WE_{limited}_below_{victims}", "%", 50, arms, below, real_workloads, least=50),
+        Bar(f"dropped_{limited}", "%", dropped, arms, _dropped(limited), real_workloads, most=5),
+    )
+
+
+BARS = (
+    Bar("WE_MRS_below_LRS", "%", 78, _VICTIMS, lower("WE", "mrs", "lrs"), real_workloads, least=70),
+    Bar("V_MRS_below_LRS", "%", 20, _VICTIMS, lower("V", "mrs", "lrs"), real_workloads, least=20),
+    Bar("most_evictions_RND_over_MRS", "", 26, _VICTIMS, _more("max_evictions", "rnd", "mrs"), real_workloads,
+        least=1),
+    Bar("most_evictions_LRS_over_RND", "", 2, _VICTIMS, _more("max_evictions", "lrs", "rnd"), real_workloads,
+        least=0, or_equal=True),
+    *_limited("mrs", 1.8),
+    *_limited("lrs", None),
+    Bar("V_WA2SC_below_SC3", "%", 18, _SLOTS, lower("V", "WA2SC", "SC3"), fitting_workloads, least=15),
+    Bar("NE_HYBRID_below_WASP", "%", 60, _HYBRID, lower("NE", "HYBRID", "WASP"), fitting_workloads, least=60),
+    Bar("WE_HYBRID_below_WASP", "%", 85, _HYBRID, lower("WE", "HYBRID", "WASP"), fitting_workloads, least=85),
+    Bar("R_evicted_class_0_HYBRID_below_WASP", "%", 43, _HYBRID,
+        lower("R_lowest_evicted", "HYBRID", "WASP"), fitting_workloads, least=40),
+    Bar("R_9_HYBRID_below_WASP", "%", 10, _HYBRID, lower("R/9", "HYBRID", "WASP"), fitting_workloads,
+        least=0, or_equal=True),
+    *[
+        Bar(f"{metric}_priced_below_{base}", "%", None, _PRICED, lower(metric, "priced", base), all_workloads,
+            least=0, or_equal=True)
+        for base in ("mrs5", "mrs5-keep")
+        for metric in ("V", "WE")
+    ],
+)  # fmt: skip
+
+
+def _needed(scale: Scale) -> list[Run]:
+    return [
+        arm.run(scale, name, seed)
+        for seed in scale.seeds
+        for bar in BARS
+        for name in bar.workloads()
+        for arm in bar.arms.values()
+    ]
+
+
+def _build(scale: Scale, results: Results) -> Figure:
+    rows: list[dict[str, Any]] = []
+    values: list[Value] = []
+    for bar in BARS:
+        for name in bar.workloads():
+            found = [
+                bar.of({label: results[arm.run(scale, name, seed)] for label, arm in bar.arms.items()})
+                for seed in scale.seeds
+            ]
+            known = [number for number in found if number is not None]
+            key = f"{name}_{bar.name}".lower().replace("-", "_")
+            mean = mean_value(key, bar.unit, bar.paper, found)
+            values.append(mean)
+            rows.append({
+                "workload": name,
+                "bar": bar.name,
+                "wanted": f">= {bar.least:g}" if bar.least is not None else f"<= {bar.most:g}",
+                "thesis": bar.paper,
+                "mean": mean.ours,
+                "seeds": " ".join("-" if number is None else f"{number:.1f}" for number in found),
+                "direction": f"{sum(map(bar.has_direction, known))} of {len(known)}",
+                "met": f"{sum(map(bar.met, known))} of {len(known)}",
+            })  # fmt: skip
+    return Figure(
+        "bars",
+        "The thesis' claims seed by seed",
+        rows,
+        values,
+        "direction: seeds with the sign of the thesis' difference; met: seeds that reach what is wanted.",
+    )
+
+
+FIGURE = FigureSpec("bars", "The thesis' claims seed by seed", _needed, _build)
