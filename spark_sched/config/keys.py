@@ -152,6 +152,14 @@ COPIES_MIN_SLOWDOWN = ConfigKey(
     "A task gets a copy only after it has run this many times its stage's typical (geometric mean) "
     "task time; 0 copies as soon as `minTaskTime` has passed.",
 )
+PLACEMENT = ConfigKey(
+    "spark.sched.placement",
+    values.choice("spread", "pack"),
+    "spread",
+    "`spread`: tasks start on executors in random order, one on each in turn, as in Spark. `pack`: executors "
+    "with held slots are filled first, then those with the most running tasks, so that dynamic allocation "
+    "can release the others. Tasks are spread while one of a job with a deadline waits, or a barrier stage.",
+)
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",
     values.flag(),

@@ -17,7 +17,8 @@ final case class Settings(
     planner: PlannerSettings,
     eventQueueCapacity: Int,
     limits: Limits,
-    historyPassword: Secret)
+    historyPassword: Secret,
+    packs: Boolean)
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -68,6 +69,7 @@ object Settings {
   val CopiesEnabled = Key("spark.sched.copies.enabled", "true")
   val CopiesMinTaskTime = Key("spark.sched.copies.minTaskTime", "100ms")
   val CopiesMinSlowdown = Key("spark.sched.copies.minSlowdown", "1.5")
+  val Placement = Key("spark.sched.placement", "spread")
   val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
   val PlannerPython = Key("spark.sched.planner.python", "python3")
   val PlannerPackage = Key("spark.sched.planner.package", "")
@@ -92,7 +94,7 @@ object Settings {
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, Deadline, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
     PlannerSolver,
     PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
@@ -144,7 +146,8 @@ object Settings {
       Limits(
         read.integer(MaxPriority, Int.MinValue, Int.MaxValue), read.within(MaxIsolation, 0.0, 1.0),
         read.words(Marks, JobMark.Fields)),
-      new Secret(read.text(HistoryPassword)))
+      new Secret(read.text(HistoryPassword)),
+      packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack")
   }
 
   // The user's part of a URL, or a parameter that is called so.

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{Enforcement, GangCycle, Ledger, OfferRank, Start, Verdict, WaitingGang}
+import schedcore.{Enforcement, GangCycle, Ledger, OfferRank, Packing, Start, Verdict, WaitingGang}
 import scala.collection.mutable
 
 /**
@@ -40,8 +40,9 @@ private[sparksched] final class OfferRound(
   /** Whether the present offers are of what was left over. */
   def givesSpare: Boolean = enforcement.givesSpare
 
-  /** @param place Spark's own round of offers; what it has launched is returned whatever happens here */
-  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
+  /** @param spread Spark's own round of offers; what it has launched is returned whatever happens here */
+  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed = {
+    val place: Place = if (scheduler.settings.packs) packed(spread) else spread
     val apart = scheduler.failOpen("offers", false) {
       nowMs = atMs
       enforcement.begin(registry.runningByJob, nowMs)
@@ -54,6 +55,25 @@ private[sparksched] final class OfferRound(
     val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
     if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
     else first
+  }
+
+  /** Few executors are filled, but where a job with a deadline has tasks that wait, or a barrier stage waits. */
+  private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
+    val inOrder = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer]) {
+      val waiting = ours.filter(_.waitingTasks > 0)
+      if (offers.sizeIs < 2 || waiting.isEmpty || waiting.exists(m => m.place.hasDeadline || m.waitsAsGang)) IndexedSeq.empty
+      else {
+        val running = scheduler.runningTasksByExecutors
+        Packing.order(offers)(_.executorId, ledger.heldOn(_) > 0, running.getOrElse(_, 0))
+      }
+    }
+    if (inOrder.isEmpty) spread(offers, isAllFreeResources)
+    else {
+      def hasFree(o: WorkerOffer) = scheduler.failOpen("packing", true)(scheduler.slots.free(o) > 0)
+      def tasksWait() = scheduler.failOpen("packing", false)(ours.exists(_.waitingTasks > 0))
+      // None of these offers is of all free resources.
+      Packing.oneByOne(inOrder, hasFree, () => tasksWait())(spread(_, false))
+    }
   }
 
   /** One offer per waiting barrier stage and per run of other task sets between two of them. */

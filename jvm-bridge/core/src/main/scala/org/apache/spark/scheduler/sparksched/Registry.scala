@@ -14,10 +14,11 @@ import schedcore._
  * @param slotsPerTask slots that each of its tasks takes
  * @param executorProfile resource profile of the executors that it may use
  * @param output what its tasks write, where adaptive execution decides by that what follows
+ * @param hasDeadline its job has one
  */
 private[sparksched] final case class StagePlace(
     job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
-    output: Option[MapOutput] = Option.empty)
+    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false)
 
 private[sparksched] object StagePlace {
   /** Of a task set that only Spark's own scheduling applies to. */
@@ -146,7 +147,8 @@ private[sparksched] final class Registry(
       nextAtMost = outlook.written.map(_.partitions * slotsPerTask))
     events.offer(started)
     stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
-    StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce)
+    val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined
+    StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline)
   }
 
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {
