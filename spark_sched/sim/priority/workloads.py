@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
@@ -38,13 +41,17 @@ def workload(
     number is within 3 % (short horizons: 10 %), since few bursts decide on it.
 
     Args:
-        name: one of `WORKLOADS`.
+        name: one of `WORKLOADS`, with a factor of all CPU demands if wanted, as in ``W-A-generated@1.2``.
         source: the real trace's tasks; without it W-B and W-C sample those of table 5.2, and W-A sampled from
             the trace is refused.
 
     Raises:
-        BadInputError: the name is unknown or the source missing.
+        BadInputError: the name is unknown, the factor not a number above 0, or the source missing.
     """
+    name, at, factor = name.partition("@")
+    if at:
+        table = workload(name, seed, source=source, low=low, hours=hours)
+        return replace(table, demand=table.demand * _factor(factor))
     if name not in WORKLOADS:
         raise BadInputError(
             f"workload {name!r} is unknown{did_you_mean(name, WORKLOADS)}: use one of {', '.join(WORKLOADS)}"
@@ -73,6 +80,16 @@ def workload(
     rows = rng.integers(0, len(table), len(arrival_s))
     sampled = TaskTable(arrival_s, table.priority[rows], table.demand[rows], table.memory[rows])
     return _without_highest(sampled)
+
+
+def _factor(text: str) -> float:
+    try:
+        factor = float(text)
+    except ValueError:
+        factor = math.nan
+    if not (0.0 < factor < math.inf):
+        raise BadInputError(f"the demand's factor is {text!r} but must be a number above 0, as in W-B@1.2")
+    return factor
 
 
 def _arrivals(name: str, rng: np.random.Generator, low: bool, hours: float) -> np.ndarray:

@@ -206,6 +206,17 @@ def test_unknown_rules_are_refused(name):
         named_rule(name)
 
 
+def test_a_workload_with_a_factor_differs_in_its_demand_alone():
+    plain, busier = (workload(name, 1, hours=0.5) for name in ("W-A-generated", "W-A-generated@1.2"))
+    assert busier.demand == pytest.approx(1.2 * plain.demand)
+    assert (busier.arrival_s.tolist(), busier.priority.tolist()) == (
+        plain.arrival_s.tolist(), plain.priority.tolist(),
+    )  # fmt: skip
+    for factor in ("", "0", "x", "inf"):
+        with pytest.raises(BadInputError, match="must be a number above 0"):
+            workload(f"W-A-generated@{factor}", 1, hours=0.5)
+
+
 def test_a_workload_must_be_one():
     with pytest.raises(BadInputError, match="order of arrival"):
         tasks((10, 0, 1), (0, 0, 1))

@@ -16,6 +16,7 @@ __all__ = [
     "Comparison",
     "absolute",
     "all_workloads",
+    "busier_workloads",
     "comparison",
     "fitting_workloads",
     "lower",
@@ -122,6 +123,12 @@ def fitting_workloads() -> tuple[str, ...]:
 def all_workloads() -> tuple[str, ...]:
     """W-A as in `real_workloads`, and W-B to W-E."""
     return (*real_workloads(), "W-B", "W-C", "W-D", "W-E")
+
+
+def busier_workloads() -> tuple[str, ...]:
+    """W-A as generated, with larger demands. Table 5.2's means ask for 72 % of the cluster's CPU time,
+    these for 86 and 93 %."""
+    return ("W-A-generated@1.2", "W-A-generated@1.3")
 
 
 def comparison(
