@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 OWNER = """
 import sys, time
 from spark_sched.cluster import LocalCluster
-cluster = LocalCluster(workers=1, cores_per_worker=1, memory="1g")
+cluster = LocalCluster(workers=1, cores_per_worker=1, memory="1g", start_timeout_s=300)
 cluster.start()
 print(cluster._supervisor.pid, cluster._directory, flush=True)
 time.sleep(600)
@@ -51,7 +51,7 @@ def test_the_cluster_goes_with_its_owner(signum):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="relies on PR_SET_PDEATHSIG")
 def test_the_daemons_go_even_if_their_supervisor_is_killed():
-    with LocalCluster(workers=1, cores_per_worker=1, memory="1g") as cluster:
+    with LocalCluster(workers=1, cores_per_worker=1, memory="1g", start_timeout_s=300) as cluster:
         name = cluster._directory.name
         cluster._supervisor.kill()
         assert until(lambda: not processes_naming(name))

@@ -27,7 +27,7 @@ _BLOCK = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 _COMMANDS = {"bash", "console", "sh", "shell"}
-_TIMEOUT_S = 600
+_TIMEOUT_S = 1800  # only a hang takes that long, on a crowded machine, too
 
 
 @dataclass(frozen=True)

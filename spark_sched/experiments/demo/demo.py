@@ -46,6 +46,8 @@ from spark_sched.workloads.background import trace_fit
 from spark_sched.workloads.foreground import WORKLOADS, same_results
 
 EXIT_FAILED = 1
+# A machine that is busy with something else needs minutes for three daemons.
+_START_LIMIT_S = 300.0
 Runs = dict[tuple[str, str], list[RunResult]]
 
 
@@ -115,6 +117,7 @@ class DemoRuns:
             plan.WORKERS,
             plan.SLOTS_PER_WORKER * plan.APPLICATIONS,
             f"{(plan.EXECUTOR_MEMORY_GB + 1) * plan.APPLICATIONS}g",
+            start_timeout_s=_START_LIMIT_S,
         )
         self._console = console
         self._stack = contextlib.ExitStack()

@@ -76,7 +76,7 @@ def test_the_end_of_the_pipe_is_noticed_and_not_before() -> None:
     os.write(writer, b"more")
     assert watcher.is_alive()
     os.close(writer)
-    watcher.join(timeout=30)
+    watcher.join(timeout=300)
     assert not watcher.is_alive()
     os.close(reader)
 
