@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
+from tests import class_archive
 from tests.distribution import UnitScheduling, longest_first
 from tests.environment import QUICK_JVMS, clean_environment
 
@@ -26,7 +27,7 @@ _PROGRAM_TIMEOUT_S = 900  # only a hang takes that long, on a crowded machine, t
 # Of tests, on two cores or more. A test with Spark sleeps for half of its time: one more than there are cores
 # keeps them busy, and more than three would want more memory than small machines have.
 _PROCESSES = 3
-_COMPILER = pytest.StashKey[subprocess.Popen[bytes]]()
+_HELPERS = pytest.StashKey[list[subprocess.Popen[bytes]]]()
 
 # How many examples Hypothesis tries: few while developing, more in CI (any value of CI counts).
 settings.register_profile("local", max_examples=20, deadline=None)
@@ -39,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Loopback only, whatever this machine's name resolves to.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name, options in QUICK_JVMS.items():
+    for name, options in {**QUICK_JVMS, **class_archive.driver_options()}.items():
         os.environ.setdefault(name, options)
     # A shell has what it starts in the background ignore Ctrl-C, and programs that tests start inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
@@ -47,20 +48,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Beside the first tests of several processes, compile the planner's inner loops once for all of them.
+    """Beside the first tests of several processes, make once for all of them what each would lack.
 
-    In a new checkout each process, and each planner that it starts, would compile them for half a minute.
+    In a new checkout each process, and each planner that it starts, would compile the planner's inner loops
+    for half a minute, and each driver would parse Spark's classes for some seconds.
     """
     if session.config.option.numprocesses:
         warm = "from spark_sched.policies.three_sigma.warm import warm_up; warm_up()"
-        session.config.stash[_COMPILER] = subprocess.Popen([sys.executable, "-c", warm], cwd=ROOT)
+        helpers = (["-c", warm], ["-m", class_archive.__name__])
+        session.config.stash[_HELPERS] = [
+            subprocess.Popen([sys.executable, *helper], cwd=ROOT) for helper in helpers
+        ]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run that ends early does not leave the compilation behind."""
-    if compiler := session.config.stash.get(_COMPILER, None):
-        compiler.terminate()
-        compiler.wait()
+    """A run that ends early leaves neither behind."""
+    for helper in session.config.stash.get(_HELPERS, []):
+        helper.terminate()
+        helper.wait()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
