@@ -64,6 +64,8 @@ class Value:
         ours: this project's; None if nothing could be measured.
         ci95: its 95 % confidence interval; None if it has no spread or too few runs.
         runs: independent runs (seeds) behind it; for a formula's value 1.
+        text: what the paper says where that is no plain number, such as ``over 50 %``: tables print it in
+            place of ``paper``, which is then its bound.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Value:
     ours: float | None
     ci95: tuple[float, float] | None = None
     runs: int = 1
+    text: str = ""
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ def document(paper: str, figures: Sequence[Figure]) -> dict[str, Any]:
                         "ours": value.ours,
                         "ci95": None if value.ci95 is None else list(value.ci95),
                         "runs": value.runs,
+                        **({"paper_text": value.text} if value.text else {}),
                     }
                     for value in figure.values
                 ],

@@ -9,7 +9,7 @@ import numpy as np
 from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Value
 
-__all__ = ["mean_value"]
+__all__ = ["mean_value", "samples_value"]
 
 
 def mean_value(
@@ -24,3 +24,15 @@ def mean_value(
     if found.low is not None and found.high is not None:
         ci95 = round(found.low, digits), round(found.high, digits)
     return Value(name, unit, paper, round(found.mean, digits), ci95, found.runs)
+
+
+def samples_value(
+    name: str, unit: str, paper: float | None, samples: Sequence[float], runs: int, *, text: str = ""
+) -> Value:
+    """The mean of ``samples``, pooled over ``runs`` seeds, with its 95 % interval over the samples.
+
+    ``text`` is the paper's, as in `Value`.
+    """
+    found = spread(list(samples), np.random.default_rng(0))
+    ci95 = None if found.low is None or found.high is None else (found.low, found.high)
+    return Value(name, unit, paper, found.mean, ci95, runs, text)

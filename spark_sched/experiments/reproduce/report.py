@@ -37,7 +37,14 @@ def _interval(value: Value) -> str:
 
 def _values(figure: Figure) -> list[list[str]]:
     return [
-        [value.name, value.unit, number(value.paper), number(value.ours), _interval(value), str(value.runs)]
+        [
+            value.name,
+            value.unit,
+            value.text or number(value.paper),
+            number(value.ours),
+            _interval(value),
+            str(value.runs),
+        ]
         for value in figure.values
     ]
 

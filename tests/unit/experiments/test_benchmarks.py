@@ -48,3 +48,93 @@ def test_both_arms_of_the_fair_share_benchmark_do_the_same_work(benchmark):
     assert [job.stages for job in stock] == [job.stages for job in ours]
     assert [job.mark is None for job in stock] == [True, True]
     assert [job.mark is None for job in ours] == [False, True]
+
+
+def test_a_hold_that_expires_before_the_barrier_loses_its_stage(benchmark):
+    def event(kind, time_ms, **more):
+        return {"type": kind, "time_ms": time_ms, "job": "mark-1", **more}
+
+    events = [
+        event("job_started", 0, name="j", marked=True),
+        event("stage_started", 0),
+        event("stage_ended", 900),
+        event("stage_started", 1_000),
+        event("slot_held", 1_200, executor="0"),
+        event("slot_held", 1_300, executor="0"),
+        event("slot_freed", 1_500, executor="0", reason="expired"),
+        event("slot_freed", 1_800, executor="0", reason="used"),
+        event("stage_ended", 1_900),
+        # Behind the barrier: not the deadline's matter.
+        event("slot_held", 1_900, executor="0"),
+        event("slot_freed", 2_000, executor="0", reason="expired"),
+        event("stage_started", 2_100),
+        event("stage_ended", 3_000),
+        {"type": "stage_started", "time_ms": 0, "job": "another"},
+    ]
+    job = benchmark("deadlines").watch(events)["j"]
+    assert job.attained() == [0.0, 1.0]  # the second and the third stage
+    assert job.held_ms == 300 + 500 + 100
+
+
+def test_a_cold_executor_is_one_that_has_not_read_the_data_before(benchmark):
+    def task(stage, locality, executor, taken_ms):
+        info = {
+            "Launch Time": 100,
+            "Finish Time": 100 + taken_ms,
+            "Locality": locality,
+            "Executor ID": executor,
+        }
+        return {
+            "Event": "SparkListenerTaskEnd",
+            "Stage ID": stage,
+            "Task End Reason": {"Reason": "Success"},
+            "Task Info": info,
+        }
+
+    rows = [
+        (1, "ANY", "9", 70),  # no task of the stage is near its input: an aggregation
+        *((2, "PROCESS_LOCAL", "0", ms) for ms in (10, 20, 30)),
+        (2, "ANY", "1", 160),
+        *((3, "PROCESS_LOCAL", "0", ms) for ms in (10, 10)),
+        (3, "ANY", "1", 30),
+        (3, "ANY", "2", 50),
+    ]
+    found = benchmark("warm_slots").ratios(task(*row) for row in rows)
+    assert found == {"cold": [8.0, 5.0], "warm": [3.0]}
+
+
+def test_a_recorded_stage_keeps_its_spark_job_parents_and_task_times(benchmark):
+    def task(stage, index, cpu_ns):
+        return {
+            "Event": "SparkListenerTaskEnd",
+            "Stage ID": stage,
+            "Task End Reason": {"Reason": "Success"},
+            "Task Info": {"Index": index},
+            "Task Metrics": {"Executor CPU Time": cpu_ns, "Executor Deserialize CPU Time": 1_000},
+        }
+
+    def job(number, *stages):
+        properties = {"spark.jobGroup.id": "kmeans 2 0"}
+        return {
+            "Event": "SparkListenerJobStart",
+            "Job ID": number,
+            "Stage IDs": stages,
+            "Properties": properties,
+        }
+
+    def stage(number, submitted, *parents):
+        info = {"Stage ID": number, "Submission Time": submitted, "Parent IDs": parents}
+        return {"Event": "SparkListenerStageCompleted", "Stage Info": info}
+
+    # Stage 3 of the second Spark job is skipped: its shuffle is there, so that stage 4 follows the first job.
+    events = [
+        *(job(5, 0, 1), task(0, 1, 4_000_000), task(0, 0, 2_000_000), stage(0, 10)),
+        *(task(1, 0, 9_000), stage(1, 20, 0), job(6, 3, 4), task(4, 0, 1_000), stage(4, 30, 3)),
+    ]
+    assert benchmark("record_mllib").stages_of(iter(events)) == {
+        "kmeans 2 0": [
+            {"job": 0, "parents": [], "tasks_us": [2_001, 4_001]},
+            {"job": 0, "parents": [0], "tasks_us": [10]},
+            {"job": 1, "parents": [1], "tasks_us": [2]},
+        ]
+    }

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import (
     Chart,
     Figure,
@@ -19,6 +17,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
+from spark_sched.experiments.reproduce.means import samples_value
 from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
@@ -30,6 +29,7 @@ __all__ = ["FIGURE_15", "FIGURE_16"]
 _SETTINGS = {"standard": (1.0, 5.0), "long background": (2.0, 5.0), "locality 10×": (1.0, 10.0)}
 #: Upper bounds of the paper's text with reservation.
 _WITH_AT_MOST = {"mllib": 1.10, "mllib-2x": 1.10, "sql": 1.5}
+_WITH_TEXT = {"mllib": "minor (< 10 %)", "mllib-2x": "minor (< 10 %)", "sql": "1.3–1.5 ×"}
 
 
 def _size(scale: Scale) -> dict[str, Any]:
@@ -79,13 +79,6 @@ def _slowdowns(found: dict[str, Any], alone: dict[str, int], suite: str | None =
     ]
 
 
-def _of(name: str, unit: str, paper: float | None, samples: Iterable[float], runs_: int) -> Value:
-    """The mean of ``samples`` with the 95 % bounds over them."""
-    s = spread(list(samples), np.random.default_rng(0))
-    interval = None if s.low is None or s.high is None else (s.low, s.high)
-    return Value(name, unit, paper, s.mean, interval, runs_)
-
-
 def _build_15(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
@@ -106,9 +99,14 @@ def _build_15(scale: Scale, results: Results) -> Figure:
                     ]
                 pooled[policy], away[policy] = samples, float(np.mean(moved))
             tag = f"{suite.replace('-', '_')}_{_tag(setting)}"
-            without = _of(f"slowdown_without_{tag}", "", None, pooled["priority"], len(scale.seeds))
-            kept = _of(
-                f"slowdown_with_{tag}", "", _WITH_AT_MOST[suite], pooled["reservation"], len(scale.seeds)
+            without = samples_value(f"slowdown_without_{tag}", "", None, pooled["priority"], len(scale.seeds))
+            kept = samples_value(
+                f"slowdown_with_{tag}",
+                "",
+                _WITH_AT_MOST[suite],
+                pooled["reservation"],
+                len(scale.seeds),
+                text=_WITH_TEXT[suite],
             )
             values += [without, kept]
             bars["without reservation"].append((suite, without.ours or 0.0))
@@ -120,7 +118,7 @@ def _build_15(scale: Scale, results: Results) -> Figure:
                     "jobs": len(pooled["priority"]),
                     "slowdown without": without.ours,
                     "slowdown with": kept.ours,
-                    "paper, with": "1.3 to 1.5" if suite == "sql" else "below 1.10",
+                    "paper, with": _WITH_TEXT[suite],
                     "without / with": (without.ours or 0.0) / (kept.ours or 1.0),
                     "tasks away from input, without": away["priority"],
                     "with": away["reservation"],
@@ -137,7 +135,16 @@ def _build_15(scale: Scale, results: Results) -> Figure:
             )
         )
         ratios = [_background_slowdown(results, scale, seed, setting) for seed in scale.seeds]
-        values.append(_of(f"background_slowdown_{_tag(setting)}", "%", 0.1, ratios, len(scale.seeds)))
+        values.append(
+            samples_value(
+                f"background_slowdown_{_tag(setting)}",
+                "%",
+                0.1,
+                ratios,
+                len(scale.seeds),
+                text="less than 0.1 %",
+            )
+        )
     return Figure("fig15", FIGURE_15.title, rows, values, _notes_15(scale, results), charts)
 
 
@@ -246,7 +253,9 @@ def _build_16(scale: Scale, results: Results) -> Figure:
                 for name in totals:
                     totals[name] += found["totals"][name] / len(scale.seeds)
             baseline = baseline or samples
-            value = _of(f"sql_slowdown_{place}_r_{threshold:g}", "", None, samples, len(scale.seeds))
+            value = samples_value(
+                f"sql_slowdown_{place}_r_{threshold:g}", "", None, samples, len(scale.seeds)
+            )
             values.append(value)
             lines.setdefault(label, []).append((threshold, value.ours or 0.0))
             rows.append(
@@ -289,7 +298,9 @@ def _rise(scale: Scale, results: Results, place: str, first: str) -> Value:
         early = _slowdowns(results[_run_16(scale, seed, place, least)], alone)
         never = _slowdowns(results[_run_16(scale, seed, place, 1.0)], alone)
         rises += [b - a for a, b in zip(early, never, strict=True)]
-    return _of(f"sql_slowdown_{place}_rise_from_least_r_to_never", "", None, rises, len(scale.seeds))
+    return samples_value(
+        f"sql_slowdown_{place}_rise_from_least_r_to_never", "", None, rises, len(scale.seeds)
+    )
 
 
 FIGURE_16 = FigureSpec("fig16", "SQL slowdown over the pre-reservation threshold R", _runs_16, _build_16)
