@@ -164,13 +164,15 @@ class _Ratios:
         )
 
 
-@dataclass(slots=True)
-class JobBarriers:
-    """What a job's own stages tell about those that follow."""
+class Barriers:
+    """What an application's barriers tell about those to come."""
 
-    ratios: _Ratios = field(default_factory=_Ratios)
-    #: Logarithms of surprisals under predictions from the job's own stages.
-    scores: deque[float] = field(default_factory=lambda: deque(maxlen=_SCORES_KEPT))
+    def __init__(self) -> None:
+        self.ratios = _Ratios()
+        # By what the prediction is made from: each kind errs in its own way.
+        self.from_own: deque[float] = deque(maxlen=_SCORES_KEPT)
+        self.from_shared: deque[float] = deque(maxlen=_SCORES_KEPT)
+        self.from_nothing: deque[float] = deque(maxlen=_SCORES_KEPT)
 
 
 @dataclass(slots=True)
@@ -187,6 +189,8 @@ class StageBarrier:
     """Task times of one stage, and what is expected of its barrier."""
 
     tasks: int
+    #: That ran when the last one was launched: those that the barrier waits for.
+    open_tasks: int = 1
     times_ms: list[float] = field(default_factory=list)  # of those that ended, the shortest first
     expected: _Expected | None = None
     # The last answer: the same is asked for at every event.
@@ -205,65 +209,60 @@ class StageBarrier:
         return self.times_ms[self.half - 1]
 
 
-class Barriers:
-    """Deadlines for the stages of an application's jobs, and what became of them."""
+class JobBarriers:
+    """Deadlines for the stages of one job, and what became of them."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_all", "_ratios", "_scores")
+
+    def __init__(self, all_jobs: Barriers) -> None:
+        self._all = all_jobs
         self._ratios = _Ratios()
-        # By what the prediction is made from: each kind errs in its own way.
-        self._from_own: deque[float] = deque(maxlen=_SCORES_KEPT)
-        self._from_shared: deque[float] = deque(maxlen=_SCORES_KEPT)
-        self._from_nothing: deque[float] = deque(maxlen=_SCORES_KEPT)
+        #: Logarithms of surprisals under predictions from the job's own stages.
+        self._scores: deque[float] = deque(maxlen=_SCORES_KEPT)
 
-    def deadline_ms(
-        self, job: JobBarriers, stage: StageBarrier, open_tasks: int, isolation: float, prior: Prior
-    ) -> float:
+    def deadline_ms(self, stage: StageBarrier, isolation: float, prior: Prior) -> float:
         """D, from the stage's last launch; infinite until half of its tasks ended.
 
         Args:
-            job: of the stage.
             stage: its task times so far.
-            open_tasks: tasks that ran when the last one was launched: those that the barrier waits for.
             isolation: P, between 0 and 1, both excluded.
             prior: the tail's shape where little is known.
         """
         if stage.tasks < 2 or len(stage.times_ms) < stage.half:
             return math.inf
-        asked = (isolation, open_tasks)
+        asked = (isolation, stage.open_tasks)
         if stage.asked != asked:
-            expected = self._expect(job, stage, prior)
+            expected = self._expect(stage, prior)
             surprisal = _calibrated(isolation, expected.own, expected.shared)
-            stage.log_ratio = expected.prediction.log_ratio(surprisal, open_tasks)
+            stage.log_ratio = expected.prediction.log_ratio(surprisal, stage.open_tasks)
             stage.asked = asked
         return stage.centre_ms * math.exp(min(stage.log_ratio, 700.0))
 
-    def ended(
-        self, job: JobBarriers, stage: StageBarrier, open_tasks: int, barrier_ms: float, prior: Prior
-    ) -> None:
+    def ended(self, stage: StageBarrier, barrier_ms: float, prior: Prior) -> None:
         """The stage's barrier fell, ``barrier_ms`` after its last launch."""
         if stage.tasks < 2 or len(stage.times_ms) < stage.tasks:
             return
         # 1. How surprising was it?
-        expected = self._expect(job, stage, prior)
+        expected = self._expect(stage, prior)
         centre_ms = stage.centre_ms
-        surprisal = expected.prediction.surprisal(math.log(barrier_ms / centre_ms), open_tasks)
+        surprisal = expected.prediction.surprisal(math.log(barrier_ms / centre_ms), stage.open_tasks)
         score = min(_HIGHEST, max(_LOWEST, math.log(surprisal))) if surprisal > 0.0 else _LOWEST
         expected.own.append(score)
         if expected.shared is not None:
             expected.shared.append(score)
         # 2. What do its tasks tell?
         above = [math.log(time_ms / centre_ms) for time_ms in stage.times_ms[stage.half :]]
-        job.ratios.add(above, len(stage.times_ms))
         self._ratios.add(above, len(stage.times_ms))
+        self._all.ratios.add(above, len(stage.times_ms))
 
-    def _expect(self, job: JobBarriers, stage: StageBarrier, prior: Prior) -> _Expected:
+    def _expect(self, stage: StageBarrier, prior: Prior) -> _Expected:
         if stage.expected is None:
-            if job.ratios.count:
-                stage.expected = _Expected(job.ratios.prediction(prior), job.scores, self._from_own)
-            elif self._ratios.count:
-                stage.expected = _Expected(self._ratios.prediction(prior), self._from_shared, None)
+            if self._ratios.count:
+                stage.expected = _Expected(self._ratios.prediction(prior), self._scores, self._all.from_own)
+            elif self._all.ratios.count:
+                stage.expected = _Expected(self._all.ratios.prediction(prior), self._all.from_shared, None)
             else:
-                stage.expected = _Expected(_fitted(stage, prior), self._from_nothing, None)
+                stage.expected = _Expected(_fitted(stage, prior), self._all.from_nothing, None)
         return stage.expected
 
 

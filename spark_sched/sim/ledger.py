@@ -16,7 +16,7 @@ from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
 from spark_sched.sim.ledger_decisions import Decision
 from spark_sched.sim.ledger_pauses import LedgerPauses
-from spark_sched.sim.ledger_state import LedgerAttempt, LedgerJob, LedgerStage
+from spark_sched.sim.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched.sim.rule import Rule
 
 __all__ = ["UNBOUNDED", "Decision", "IdleLimits", "Ledger", "LedgerListener", "Rule"]
@@ -136,7 +136,7 @@ class Ledger:
             self._books.join_pool(j)
             if j.may_hold:
                 j.refresh_deadline(now_ms)
-                if j.idle and rule.first_gap_ms is not None:
+                if j.pause.open and rule.first_gap_ms is not None:
                     self._pauses.plan(j, now_ms)
             else:
                 self._books.release_all_of(j, "disabled", now_ms)
@@ -151,7 +151,7 @@ class Ledger:
             for key in j.stages:
                 self._stages.pop(key, None)
             j.stages.clear()
-            j.successors.clear()
+            j.demand.successors.clear()
 
     def stage_started(
         self,
@@ -192,14 +192,14 @@ class Ledger:
         j = self._jobs.get(job)
         if j is not None:
             self._pauses.end(j, now_ms)
-            runs_again = restartable and not barrier
+            following = Following(next_tasks, next_at_most, last)
             p = LedgerStage(
-                stage, j, index, tasks, next_tasks, last, runs_again, now_ms, slots_per_task, next_at_most
+                stage, j, index, tasks, following, restartable and not barrier, now_ms, slots_per_task
             )
             self._stages[stage] = p
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors)
-            j.overridden = 0  # From here on the stage's own tasks ask.
+            j.demand.overridden = 0  # From here on the stage's own tasks ask.
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
 
@@ -218,7 +218,7 @@ class Ledger:
         """It became known whether the job ends with an active stage."""
         p = self._stages.get(stage)
         if p is not None:
-            p.last = last
+            p.following.last = last
             self._learned(p.job, now_ms)
 
     def _learned(self, j: LedgerJob, now_ms: int) -> None:
@@ -279,7 +279,7 @@ class Ledger:
             self.counters.copies_launched += 1
         else:
             p.launched(now_ms)
-            j.peak_slots = max(j.peak_slots, j.running)
+            j.demand.peak_slots = max(j.demand.peak_slots, j.running)
         if e is not None:
             used = 0
             while used < slots and j in e.held_by:
@@ -381,7 +381,7 @@ class Ledger:
         freed = False
         for j in self._jobs.values():
             if j.held > 0 and j.deadline_ms <= now_ms:
-                if j.idle and j.deadline_ms < j.idle_end_ms:
+                if j.pause.open and j.deadline_ms < j.pause.end_ms:
                     self._books.release_unaffordable(j, now_ms)
                 else:
                     self.counters.holds_expired += j.held
@@ -424,13 +424,13 @@ class Ledger:
         if job is None:
             return self._books.held_idle_ms(now_ms)
         j = self._jobs.get(job)
-        return 0 if j is None else j.held_idle_ms + j.held * (now_ms - j.held_since_ms)
+        return 0 if j is None else j.held_time.until(j.held, now_ms)
 
     def predicted_idle_ms(self, job: str) -> int:
         """What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is
         unknown. Of all jobs that ever were the counters have the sum."""
         j = self._jobs.get(job)
-        return 0 if j is None else j.predicted_idle_ms
+        return 0 if j is None else j.held_time.predicted_ms
 
     def idle_cost_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""

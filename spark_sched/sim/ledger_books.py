@@ -57,7 +57,7 @@ class LedgerBooks:
         """All tasks of the stage are done."""
         p.fell(now_ms)
         predicted_ms = p.predicted_idle_ms()
-        p.job.predicted_idle_ms += predicted_ms
+        p.job.held_time.predicted_ms += predicted_ms
         self.counters.predicted_idle_slot_ms += predicted_ms
 
     def new_executor(self, executor: str, slots: int) -> LedgerExecutor:
@@ -130,7 +130,7 @@ class LedgerBooks:
         self._listener.slot_freed(j.key, e.id, reason, now_ms)
 
     def _integrate(self, j: LedgerJob, now_ms: int) -> None:
-        j.settle_held(now_ms)
+        j.held_time.settle(j.held, now_ms)
         self.counters.held_idle_slot_ms += self.held_now * (now_ms - self._held_since_ms)
         self._held_since_ms = now_ms
 
@@ -142,7 +142,7 @@ class LedgerBooks:
                 self.unhold(e, j, reason, now_ms)
 
     def release_all_of(self, j: LedgerJob, reason: str, now_ms: int) -> None:
-        j.overridden = 0
+        j.demand.overridden = 0
         if j.held > 0:
             for e in self.executors.values():
                 while j in e.held_by:
@@ -162,7 +162,7 @@ class LedgerBooks:
                     loser = j
             assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
             self.unhold(e, loser, "overridden", now_ms)
-            loser.overridden += 1
+            loser.demand.overridden += 1
             self.counters.holds_overridden += 1
 
     def refresh_demand(self, j: LedgerJob, now_ms: int) -> None:
@@ -171,7 +171,7 @@ class LedgerBooks:
             self.trim(j, now_ms)
 
     def trim(self, j: LedgerJob, now_ms: int) -> None:
-        surplus = j.running + j.held - j.demand
+        surplus = j.running + j.held - j.demand.slots
         if surplus > 0 and j.held > 0:
             for e in [e for e in reversed(self.executors.values()) if j in e.held_by]:
                 while surplus > 0 and j in e.held_by:
@@ -182,13 +182,13 @@ class LedgerBooks:
         """The lowest priority gives way first, of equals the latest to start."""
         freed = False
         while self.pauses.budget_end_ms(now_ms) <= now_ms:
-            idle = [j for j in self.jobs.values() if j.idle and j.held > 0]
+            idle = [j for j in self.jobs.values() if j.pause.open and j.held > 0]
             self.release_unaffordable(min(reversed(idle), key=lambda j: j.rule.priority), now_ms)
             freed = True
         return freed
 
     def release_unaffordable(self, j: LedgerJob, now_ms: int) -> None:
-        j.idle_end_ms = now_ms
+        j.pause.end_ms = now_ms
         self.counters.holds_over_budget += j.held
         self.release_all_of(j, "over_budget", now_ms)
         j.deadline_ms = now_ms
@@ -218,8 +218,8 @@ class LedgerBooks:
         if not self.hold(j, p, e.id, now_ms):
             return False
         # What was lost comes first; only slots beyond it count against n - m.
-        if j.overridden > 0:
-            j.overridden -= 1
+        if j.demand.overridden > 0:
+            j.demand.overridden -= 1
         elif p is not None:
             p.pre_reserved += 1
         self.counters.pre_reserved += 1
@@ -254,7 +254,7 @@ class LedgerBooks:
             used = sum(j.busy + j.held for j in self.jobs.values() if j.pool is pool)
             if used != pool.used:
                 found.append(f"pool {pool.share.name}: {pool.used} slots used but its jobs have {used}")
-        between = sum(j.held for j in self.jobs.values() if j.idle)
+        between = sum(j.held for j in self.jobs.values() if j.pause.open)
         if between != self.pauses.held:
             found.append(f"{self.pauses.held} slots held between actions but jobs say {between}")
         return found

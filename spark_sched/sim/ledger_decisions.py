@@ -56,7 +56,7 @@ def slots_to_keep(a: LedgerAttempt, completed: bool, now_ms: int) -> int:
     """
     if a.slots == 1:
         return 1
-    most = min(a.slots, a.stage.job.demand - a.stage.job.running - a.stage.job.held)
+    most = min(a.slots, a.stage.job.demand.slots - a.stage.job.running - a.stage.job.held)
     # The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
     return min(most, ledger_demand.needed_after(a.stage, now_ms)) if completed else most
 
@@ -64,6 +64,6 @@ def slots_to_keep(a: LedgerAttempt, completed: bool, now_ms: int) -> int:
 def _room(j: LedgerJob, now_ms: int, why: str) -> Decision:
     if j.deadline_ms <= now_ms:
         return Decision(False, "deadline passed")
-    if j.running + j.held >= j.demand:
+    if j.running + j.held >= j.demand.slots:
         return Decision(False, "enough held")
     return Decision(True, why)

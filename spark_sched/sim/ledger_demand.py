@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Edge",
+    "JobDemand",
     "Successor",
     "lacking",
     "learned",
@@ -41,6 +42,20 @@ class Successor:
         self.parents: dict[str, LedgerStage] = {}  # the active ones
         self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
         self.orphan_ms: int | None = None  # since when no parent is active
+
+
+class JobDemand:
+    """What one job should have in all, held and running, for its stages and those that follow."""
+
+    __slots__ = ("overridden", "peak_slots", "slots", "successors")
+
+    def __init__(self) -> None:
+        # As of the last stage: between two Spark jobs it is all that is known.
+        self.slots = 0
+        self.peak_slots = 0  # the most that ran at once
+        self.successors: dict[str, Successor] = {}  # by their place in the DAG
+        # Held slots that a higher priority took: the job takes them back as they are released.
+        self.overridden = 0
 
 
 class Edge(NamedTuple):
@@ -105,16 +120,17 @@ def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[
 
 def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tuple[str, int, bool]]) -> None:
     """A stage started: it waits for nobody any more, and these wait for it."""
-    if j.successors.pop(vertex, None) is None:
+    waiting = j.demand.successors
+    if waiting.pop(vertex, None) is None:
         # Whoever starts is taken for the stage that follows one of which nobody told what follows it.
-        unnamed = (name for name, s in j.successors.items() if _is_unnamed(name) and not s.parents)
-        j.successors.pop(next(unnamed, ""), None)
+        unnamed = (name for name, s in waiting.items() if _is_unnamed(name) and not s.parents)
+        waiting.pop(next(unnamed, ""), None)
     if not successors:
         successors = ((_UNNAMED + p.key, 0, True),)
     for name, slots, ready in successors:
-        s = j.successors.get(name)
+        s = waiting.get(name)
         if s is None:
-            s = j.successors[name] = Successor()
+            s = waiting[name] = Successor()
         s.slots, s.ready, s.orphan_ms = slots, ready, None
         s.parents[p.key] = p
         s.handed.pop(p.index, None)
@@ -123,7 +139,7 @@ def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tupl
 def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
     """The stage ended: well, and its successors are about to start, or otherwise."""
     well = len(p.done) == p.tasks
-    for name, s in list(j.successors.items()):
+    for name, s in list(j.demand.successors.items()):
         if s.parents.pop(p.key, None) is None:
             continue
         if well and s.ready:
@@ -131,28 +147,28 @@ def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
         if not s.parents:
             s.orphan_ms = now_ms
             if not well or (_is_unnamed(name) and p.is_last()):
-                del j.successors[name]
+                del j.demand.successors[name]
 
 
 def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequence[str]) -> None:
     """What reads the stage's output and that of ``inputs``, as became known while it runs: no DAG names it
     before it starts."""
-    j = p.job
+    waiting = p.job.demand.successors
     name = _UNNAMED + vertex
-    for at, other in list(j.successors.items()):
+    for at, other in list(waiting.items()):
         if at != name and other.parents.pop(p.key, None) is not None and not other.parents:
-            del j.successors[at]
-    s = j.successors.setdefault(name, Successor())
+            del waiting[at]
+    s = waiting.setdefault(name, Successor())
     s.ready, s.orphan_ms = ready, None
     s.parents[p.key] = p
     # What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     for at in (_UNNAMED + key for key in inputs):
-        if at != name and at in j.successors:
-            own = j.successors.pop(at)
+        if at != name and at in waiting:
+            own = waiting.pop(at)
             s.parents.update(own.parents)
             s.handed.update(own.handed)
     for parent in s.parents.values():
-        parent.learned_next = slots
+        parent.following.learned = slots
     # What was taken for a larger n and goes again does not count against n - m.
     p.pre_reserved = min(p.pre_reserved, max(0, slots - p.slots))
 
@@ -162,7 +178,7 @@ def refresh(j: LedgerJob, now_ms: int) -> None:
     left = _sum(j, _left)
     rest = max((n for n, _, _ in _rests(j)), default=0)
     # Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
-    j.demand = max(left + lacking([(e.need, e.parents) for e in _edges(j, now_ms)], _left), rest)
+    j.demand.slots = max(left + lacking([(e.need, e.parents) for e in _edges(j, now_ms)], _left), rest)
 
 
 def needed_after(p: LedgerStage, now_ms: int) -> int:
@@ -177,10 +193,10 @@ def wanted(j: LedgerJob, now_ms: int) -> int:
     """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
     if not j.may_hold or j.deadline_ms <= now_ms:
         return 0
-    open_ = j.demand - j.running - j.held
+    open_ = j.demand.slots - j.running - j.held
     if not j.stages:
-        return min(j.overridden, open_)
-    most = j.overridden
+        return min(j.demand.overridden, open_)
+    most = j.demand.overridden
     reserved = sum(p.pre_reserved for p in j.stages.values())
     edges = _edges(j, now_ms)
     if any(e.past for e in edges):
@@ -197,9 +213,10 @@ def wanted(j: LedgerJob, now_ms: int) -> int:
 
 def _edges(j: LedgerJob, now_ms: int) -> list[Edge]:
     found = []
-    for name, s in list(j.successors.items()):
+    waiting = j.demand.successors
+    for name, s in list(waiting.items()):
         if s.orphan_ms is not None and s.orphan_ms + j.rule.gap_ms <= now_ms:
-            del j.successors[name]  # nobody started it
+            del waiting[name]  # nobody started it
         elif s.ready and not _ends_at(name, s):
             parents = tuple(s.parents.values())
             if _is_unnamed(name) and parents:

@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from spark_sched.sim.idle import FOREVER_MS, Capacity, IdleBudget, IdleLimits
-from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
+from spark_sched.sim.idle import FOREVER_MS, Capacity, Gaps, IdleBudget, IdleLimits
 
-__all__ = ["LedgerPauses"]
+if TYPE_CHECKING:
+    from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
+
+__all__ = ["JobPause", "LedgerPauses"]
+
+
+class JobPause:
+    """The time of one job without an active stage, while more may follow."""
+
+    __slots__ = ("after_action", "budget", "end_ms", "gaps", "open", "since_ms")
+
+    def __init__(self, limits: IdleLimits) -> None:
+        self.open = False
+        self.since_ms = 0
+        self.end_ms = 0
+        self.after_action = False  # what comes next is up to the driver's program
+        self.gaps = Gaps()
+        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
 
 
 class LedgerPauses:
@@ -24,51 +41,52 @@ class LedgerPauses:
     def begin(self, j: LedgerJob, after: LedgerStage, now_ms: int) -> None:
         """The last active stage of the job ended while more may follow."""
         self._settle(j, now_ms)
-        j.idle = True
-        j.idle_since_ms = now_ms
-        j.after_action = not after.followed
+        j.pause.open = True
+        j.pause.since_ms = now_ms
+        j.pause.after_action = not after.following.known
         self.held += j.held
         self.plan(j, now_ms)
 
     def end(self, j: LedgerJob, now_ms: int) -> None:
-        if j.idle:
+        pause = j.pause
+        if pause.open:
             self._settle(j, now_ms)
-            if j.after_action:
-                j.gaps.add(max(0, now_ms - j.idle_since_ms))
+            if pause.after_action:
+                pause.gaps.add(max(0, now_ms - pause.since_ms))
             self.held -= j.held
-            j.idle = False
+            pause.open = False
 
     def plan(self, j: LedgerJob, now_ms: int) -> None:
         """Set anew how long the pausing job's slots stay held."""
         self._settle(j, now_ms)
         # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
         plain = j.rule.first_gap_ms is None and j.held == 0
-        j.idle_end_ms = j.deadline_ms if plain else j.idle_since_ms + self._hold_ms(j, now_ms)
+        j.pause.end_ms = j.deadline_ms if plain else j.pause.since_ms + self._hold_ms(j, now_ms)
         self._refresh(j, now_ms)
 
     def _hold_ms(self, j: LedgerJob, now_ms: int) -> int:
-        first_ms = j.rule.first_gap_ms
-        if first_ms is None or not j.after_action:
+        first_ms, pause = j.rule.first_gap_ms, j.pause
+        if first_ms is None or not pause.after_action:
             return j.rule.gap_ms
-        learned_ms = j.gaps.hold_ms
+        learned_ms = pause.gaps.hold_ms
         usual_ms = min(j.rule.gap_ms, first_ms if learned_ms is None else learned_ms)
         end_ms = min(
-            j.budget.end_ms(j.held, now_ms, self.capacity),
+            pause.budget.end_ms(j.held, now_ms, self.capacity),
             self._budget.end_ms(self.held, now_ms, self.capacity),
         )
         # What would end before every one of the latest pauses did is of no use to anybody.
-        shortest_ms = j.gaps.shortest_ms
-        useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - j.idle_since_ms)
+        shortest_ms = pause.gaps.shortest_ms
+        useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - pause.since_ms)
         return 0 if useless else usual_ms
 
     def changing(self, j: LedgerJob, now_ms: int) -> None:
         """To be called before the number of slots that the job holds changes."""
-        if j.idle:
+        if j.pause.open:
             self._settle(j, now_ms)
 
     def changed(self, j: LedgerJob, by: int, now_ms: int) -> None:
         """The number of slots that the job holds changed by so many."""
-        if j.idle:
+        if j.pause.open:
             self.held += by
             self._refresh(j, now_ms)
 
@@ -78,17 +96,17 @@ class LedgerPauses:
         self.capacity.add(-slots)
         self.capacity.advance(now_ms)
         for j in jobs:
-            if j.idle:
+            if j.pause.open:
                 self._settle(j, now_ms)
                 self._refresh(j, now_ms)
 
     def _refresh(self, j: LedgerJob, now_ms: int) -> None:
         """The budget's end moves with the number of slots: they share what is left."""
-        j.deadline_ms = min(j.idle_end_ms, j.budget.end_ms(j.held, now_ms, self.capacity))
+        j.deadline_ms = min(j.pause.end_ms, j.pause.budget.end_ms(j.held, now_ms, self.capacity))
 
     def _settle(self, j: LedgerJob, now_ms: int) -> None:
         self._settle_all(now_ms)
-        j.budget.settle(j.held if j.idle else 0, now_ms, self.capacity)
+        j.pause.budget.settle(j.held if j.pause.open else 0, now_ms, self.capacity)
 
     def _settle_all(self, now_ms: int) -> None:
         self.capacity.advance(now_ms)
@@ -107,4 +125,4 @@ class LedgerPauses:
             self._settle_all(now_ms)
             return self._budget.cost_ms
         self._settle(j, now_ms)
-        return j.budget.cost_ms
+        return j.pause.budget.cost_ms

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.sim.barriers import Barriers, JobBarriers, Prior, StageBarrier
 from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
-from spark_sched.sim.idle import Gaps, IdleBudget, IdleLimits
-from spark_sched.sim.ledger_demand import Successor
+from spark_sched.sim.idle import IdleLimits
+from spark_sched.sim.ledger_demand import JobDemand
+from spark_sched.sim.ledger_pauses import JobPause
 from spark_sched.sim.rule import Rule
 
 __all__ = [
+    "Following",
     "LedgerAttempt",
     "LedgerCounters",
     "LedgerExecutor",
@@ -67,71 +69,46 @@ class LedgerExecutor:
         return sum(holder.refuses(asker, n, taken) for holder, n in self.held_by.items())
 
 
+@dataclass(slots=True)
+class HeldTime:
+    """Slot time that a job held idle, in slot-milliseconds."""
+
+    slot_ms: int = 0  # until `since_ms`
+    since_ms: int = 0
+    predicted_ms: int = 0  # see `LedgerStage.predicted_idle_ms`
+
+    def settle(self, held: int, now_ms: int) -> None:
+        """To be called before the number of held slots changes, which was ``held`` since the last call."""
+        self.slot_ms = self.until(held, now_ms)
+        self.since_ms = now_ms
+
+    def until(self, held: int, now_ms: int) -> int:
+        return self.slot_ms + held * (now_ms - self.since_ms)
+
+
 class LedgerJob:
     """One job's rule, its active stages and its slots."""
 
     __slots__ = (
-        "after_action",
-        "barriers",
-        "budget",
-        "busy",
-        "deadline_ms",
-        "demand",
-        "ended",
-        "gaps",
-        "held",
-        "held_idle_ms",
-        "held_since_ms",
-        "idle",
-        "idle_end_ms",
-        "idle_since_ms",
-        "key",
-        "marked",
-        "overridden",
-        "own_barriers",
-        "peak_slots",
-        "pool",
-        "predicted_idle_ms",
-        "rule",
-        "running",
-        "stages",
-        "successors",
-    )
+        "barriers", "busy", "deadline_ms", "demand", "ended", "held", "held_time", "key", "marked", "pause",
+        "pool", "rule", "running", "stages",
+    )  # fmt: skip
 
     def __init__(self, key: str, marked: bool, rule: Rule, limits: IdleLimits, barriers: Barriers) -> None:
         self.key = key
         self.marked = marked
         self.rule = rule
+        self.ended = False
+        self.stages: dict[str, LedgerStage] = {}
         self.held = 0
-        self.held_idle_ms = 0  # slot time until `held_since_ms`, since when it holds `held` slots
-        self.held_since_ms = 0
-        self.predicted_idle_ms = 0  # see `LedgerStage.predicted_idle_ms`
         self.running = 0  # slots of distinct tasks: a copy beside its original is not counted
         self.busy = 0  # slots of all its attempts
         self.pool: PoolUse | None = None
-        self.peak_slots = 0
         self.deadline_ms = 0
-        self.ended = False
-        self.stages: dict[str, LedgerStage] = {}
-        # The last demand outlives its stage: between two Spark jobs it is all that is known.
-        self.demand = 0
-        self.successors: dict[str, Successor] = {}  # by their place in the DAG
-        # Held slots that a higher priority took: the job takes them back as they are released.
-        self.overridden = 0
-        # No stage is active while more may follow; after an action that is up to the driver's program.
-        self.idle = False
-        self.idle_since_ms = 0
-        self.idle_end_ms = 0
-        self.after_action = False
-        self.gaps = Gaps()
-        self.budget = IdleBudget(limits.job_share, limits.burst_ms)
-        self.barriers = barriers  # of all jobs
-        self.own_barriers = JobBarriers()
-
-    def settle_held(self, now_ms: int) -> None:
-        """To be called before the number of held slots changes."""
-        self.held_idle_ms += self.held * (now_ms - self.held_since_ms)
-        self.held_since_ms = now_ms
+        self.demand = JobDemand()
+        self.pause = JobPause(limits)
+        self.held_time = HeldTime()
+        self.barriers = JobBarriers(barriers)
 
     @property
     def may_hold(self) -> bool:
@@ -159,13 +136,56 @@ class LedgerJob:
             self.deadline_ms = max([p.deadline_ms(now_ms) for p in self.stages.values()])
 
 
+@dataclass(slots=True)
+class Following:
+    """What is known of the stage that follows: the slots that it needs, None where nothing is known.
+
+    Attributes:
+        in_dag: as the DAG says.
+        at_most: a bound, where something decides it while the stage before runs.
+        learned: as became known while the stage before runs.
+        last: nothing follows.
+    """
+
+    in_dag: int | None
+    at_most: int | None
+    last: bool
+    learned: int | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether something that is not the driver's program decides what follows."""
+        return self.in_dag is not None or self.at_most is not None or self.learned is not None
+
+
+class TaskTimes:
+    """Sums over a stage's task times. They stay when a task's result is lost, so that they are counted apart
+    from the done tasks."""
+
+    __slots__ = ("count", "shortest_ms", "sum_log_ms")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.shortest_ms = math.inf  # t_m
+        self.sum_log_ms = 0.0
+
+    def add(self, time_ms: float) -> None:
+        self.count += 1
+        self.shortest_ms = min(self.shortest_ms, time_ms)
+        self.sum_log_ms += math.log(time_ms)
+
+    @property
+    def typical_ms(self) -> float:
+        """Their geometric mean; 0 without any."""
+        return math.exp(self.sum_log_ms / self.count) if self.count else 0.0
+
+
 class LedgerStage:
     """One stage's tasks and what its task times say so far."""
 
     __slots__ = (
-        "attempts", "barrier", "copied", "dag_next_tasks", "done", "index", "job", "key", "last",
-        "last_launch_ms", "learned_next", "next_at_most", "open_tasks", "pre_reserved",
-        "restartable", "scale_ms", "slots", "slots_per_task", "sum_log_ms", "tasks", "timed",
+        "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",
+        "pre_reserved", "restartable", "slots", "slots_per_task", "tasks", "times",
     )  # fmt: skip
 
     def __init__(
@@ -174,12 +194,10 @@ class LedgerStage:
         job: LedgerJob,
         index: int,
         tasks: int,
-        dag_next_tasks: int | None,
-        last: bool,
+        following: Following,
         restartable: bool,
         start_ms: int,
         slots_per_task: int,
-        next_at_most: int | None,
     ) -> None:
         self.key = key
         self.job = job
@@ -187,45 +205,34 @@ class LedgerStage:
         self.tasks = tasks
         self.slots_per_task = slots_per_task
         self.slots = tasks * slots_per_task
-        self.dag_next_tasks = dag_next_tasks
-        self.next_at_most = next_at_most
-        # Slots of the stage that follows, as became known while this one runs.
-        self.learned_next: int | None = None
-        self.last = last
+        self.following = following
         self.restartable = restartable
         self.done: set[int] = set()
         self.copied: set[int] = set()
         self.attempts: dict[int, LedgerAttempt] = {}
         self.last_launch_ms = start_ms
-        self.open_tasks = 1  # that ran at the last launch
         self.barrier = StageBarrier(tasks)
-        # Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
-        self.timed = 0
-        self.scale_ms = math.inf  # t_m: the stage's shortest task so far
-        self.sum_log_ms = 0.0
+        self.times = TaskTimes()
         self.pre_reserved = 0
 
     def launched(self, now_ms: int) -> None:
         """An attempt that is no copy; it is among the stage's attempts."""
         self.last_launch_ms = now_ms
-        self.open_tasks = len(self.attempts)
+        self.barrier.open_tasks = len(self.attempts)
 
     def finish(self, index: int, duration_ms: int) -> None:
         """A first success of task ``index``."""
         self.done.add(index)
-        self.timed += 1
         duration = float(max(1, duration_ms))
-        self.scale_ms = min(self.scale_ms, duration)
-        self.sum_log_ms += math.log(duration)
+        self.times.add(duration)
         if self.job.rule.calibrates:
             self.barrier.task_ended(duration)
 
     def fell(self, now_ms: int) -> None:
         """All tasks are done: the barrier fell."""
         if self.job.rule.calibrates:
-            j = self.job
             barrier_ms = float(max(1, now_ms - self.last_launch_ms))
-            j.barriers.ended(j.own_barriers, self.barrier, self.open_tasks, barrier_ms, self._prior())
+            self.job.barriers.ended(self.barrier, barrier_ms, self._prior())
 
     def past_threshold(self) -> bool:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks
@@ -236,25 +243,22 @@ class LedgerStage:
         What this run tells goes before what earlier ones had, and a bound is taken for n where nothing else
         tells.
         """
-        if self.dag_next_tasks is not None:
-            return self.dag_next_tasks
-        if self.learned_next is not None:
-            return self.learned_next
+        next_ = self.following
+        if next_.in_dag is not None:
+            return next_.in_dag
+        if next_.learned is not None:
+            return next_.learned
         later = self._later()
-        told = (later[0] if later else None, self.next_at_most)
-        return min((n for n in told if n is not None), default=None)
-
-    @property
-    def followed(self) -> bool:
-        """Whether something that is not the driver's program decides what follows."""
-        told = (self.dag_next_tasks, self.next_at_most, self.learned_next)
-        return any(n is not None for n in told)
+        if not later:
+            return next_.at_most
+        return later[0] if next_.at_most is None else min(later[0], next_.at_most)
 
     def is_last(self) -> bool:
         """Whether the job ends with this stage, as its DAG says or as earlier runs did."""
-        if self.last:
+        if self.following.last:
             return True
-        return self.index == len(self.job.rule.stage_tasks) - 1 and self._in_step() and not self.followed
+        known = self.job.rule.stage_tasks
+        return self.index == len(known) - 1 and self._in_step() and not self.following.known
 
     def rest(self) -> tuple[int, bool]:
         """Slots that a marked job's widest stage from here on needs, and whether that is known: the widest
@@ -262,8 +266,8 @@ class LedgerStage:
         later = self._later()
         if later:
             return max(later), True
-        known = self.dag_next_tasks is not None
-        return (self.job.peak_slots if known else max(self.slots, self.job.peak_slots)), known
+        known, peak_slots = self.following.in_dag is not None, self.job.demand.peak_slots
+        return (peak_slots if known else max(self.slots, peak_slots)), known
 
     def _later(self) -> list[int]:
         """Slots of the stages that followed this one in earlier runs; empty where this run is another."""
@@ -300,13 +304,12 @@ class LedgerStage:
 
     def copy_age_ms(self) -> int:
         """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first."""
-        typical_ms = math.exp(self.sum_log_ms / self.timed) if self.timed else 0.0
         rule = self.job.rule
-        return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * typical_ms))
+        return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * self.times.typical_ms))
 
     def pace_known(self) -> bool:
         """Without a finished sibling nobody can tell a straggler from a task that takes its time."""
-        return self.timed > 0 or self.job.rule.copy_min_slowdown == 0.0
+        return self.times.count > 0 or self.job.rule.copy_min_slowdown == 0.0
 
     def running_tasks(self) -> int:
         done = self.done
@@ -316,10 +319,7 @@ class LedgerStage:
         """When reservations made for this stage end (section IV-B3), in the clock of ``now_ms``."""
         rule = self.job.rule
         if rule.calibrates:
-            j = self.job
-            hold_ms = j.barriers.deadline_ms(
-                j.own_barriers, self.barrier, self.open_tasks, rule.isolation, self._prior()
-            )
+            hold_ms = self.job.barriers.deadline_ms(self.barrier, rule.isolation, self._prior())
         elif rule.deadline == "pareto" and rule.isolation < 1.0:
             hold_ms = self._pareto_hold_ms(now_ms)
         else:
@@ -338,12 +338,10 @@ class LedgerStage:
         The stage is over, so that its own task times give t_m and alpha.
         """
         rule = self.job.rule
-        if self.is_last() or not self.job.may_hold or not self.timed:
+        if self.is_last() or not self.job.may_hold or not self.times.count:
             return 0
-        t_m = self.scale_ms
-        alpha = shape_from_sums(
-            self.timed, self.sum_log_ms - self.timed * math.log(t_m), rule.shape, rule.shape_weight
-        )
+        k, t_m = self.times.count, self.times.shortest_ms
+        alpha = shape_from_sums(k, self.times.sum_log_ms - k * math.log(t_m), rule.shape, rule.shape_weight)
         hold_ms = min(float(rule.max_hold_ms), deadline_ms(rule.isolation, t_m, alpha, self.tasks))
         if hold_ms <= t_m:
             return 0
@@ -355,12 +353,12 @@ class LedgerStage:
     def _pareto_hold_ms(self, now_ms: int) -> float:
         """The paper's D (equation 2), with t_m and alpha estimated from the tasks so far."""
         rule = self.job.rule
-        k = self.timed
-        t_m = self.scale_ms if k else rule.scale_ms
+        k = self.times.count
+        t_m = self.times.shortest_ms if k else rule.scale_ms
         if t_m is None:
             return math.inf
         log = math.log
-        sum_log_ratios = self.sum_log_ms - k * log(t_m) if k else 0.0
+        sum_log_ratios = self.times.sum_log_ms - k * log(t_m) if k else 0.0
         # A wave starts at one time, so that one logarithm serves many tasks; ln(t_m / t_m) adds nothing.
         done = self.done
         launch_ms, log_ratio = now_ms, 0.0

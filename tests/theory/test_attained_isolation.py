@@ -51,17 +51,17 @@ DRAWS = {
 }
 
 
-def _in_time(barriers: Barriers, job: JobBarriers, times_ms: Times) -> list[bool]:
+def _in_time(job: JobBarriers, times_ms: Times) -> list[bool]:
     """Whether the barrier of the job's next stage falls before the deadline, by isolation level."""
     n = len(times_ms)
-    stage = StageBarrier(n)
+    stage = StageBarrier(n, open_tasks=n)
     ordered = np.sort(times_ms).tolist()
     for time_ms in ordered[: stage.half]:
         stage.task_ended(time_ms)
-    deadlines = [barriers.deadline_ms(job, stage, n, level, PRIOR) for level in LEVELS]
+    deadlines = [job.deadline_ms(stage, level, PRIOR) for level in LEVELS]
     for time_ms in ordered[stage.half :]:
         stage.task_ended(time_ms)
-    barriers.ended(job, stage, n, ordered[-1], PRIOR)
+    job.ended(stage, ordered[-1], PRIOR)
     return [ordered[-1] < deadline for deadline in deadlines]
 
 
@@ -71,8 +71,8 @@ def test_from_the_second_stage_of_an_unknown_job_p_is_attained(name: str, n_task
     rng = np.random.default_rng(20)
     met = []
     for _ in range(20):
-        barriers, job = Barriers(), JobBarriers()
-        met.append([_in_time(barriers, job, DRAWS[name](rng, n_tasks)) for _ in range(STAGES)])
+        job = JobBarriers(Barriers())
+        met.append([_in_time(job, DRAWS[name](rng, n_tasks)) for _ in range(STAGES)])
     attained = np.mean(met, axis=0)[1:].mean(axis=0)
     assert attained == pytest.approx(LEVELS, abs=TOLERANCE)
 
@@ -80,7 +80,7 @@ def test_from_the_second_stage_of_an_unknown_job_p_is_attained(name: str, n_task
 def test_jobs_of_one_stage_learn_from_other_jobs() -> None:
     rng = np.random.default_rng(3)
     barriers = Barriers()
-    met = [_in_time(barriers, JobBarriers(), DRAWS["log-normal 1"](rng, 20)) for _ in range(600)]
+    met = [_in_time(JobBarriers(barriers), DRAWS["log-normal 1"](rng, 20)) for _ in range(600)]
     assert np.mean(met[1:], axis=0) == pytest.approx(LEVELS, abs=TOLERANCE)
 
 
@@ -88,10 +88,10 @@ def test_stages_of_changing_width_and_length_attain_p() -> None:
     rng = np.random.default_rng(4)
     met = []
     for _ in range(20):
-        barriers, job = Barriers(), JobBarriers()
+        job = JobBarriers(Barriers())
         for _ in range(STAGES):
             times_ms = rng.uniform(0.1, 10.0) * _pareto(1.6)(rng, int(rng.choice([4, 20, 100, 400])))
-            met.append(_in_time(barriers, job, times_ms))
+            met.append(_in_time(job, times_ms))
     assert np.mean(met, axis=0) == pytest.approx(LEVELS, abs=TOLERANCE)
 
 
@@ -138,15 +138,15 @@ def test_recorded_task_times_attain_p(shared: Path) -> None:
     barriers, met = Barriers(), []
     queries = _tpch(shared / "data" / "tpch_spark_profiles" / "profiles.jsonl.gz")
     for i in np.random.default_rng(6).permutation(len(queries)):
-        job = JobBarriers()
-        met += [_in_time(barriers, job, times_ms) for times_ms in queries[i]]
+        job = JobBarriers(barriers)
+        met += [_in_time(job, times_ms) for times_ms in queries[i]]
     assert len(met) > 500
     assert np.mean(met, axis=0) == pytest.approx(LEVELS, abs=TOLERANCE)
 
     jobs = _hawk(shared / "data" / "hawk_traces" / "GOOG_subtrace.tr")
     barriers = Barriers()
     order = np.random.default_rng(7).permutation(len(jobs))[:600]
-    met = [_in_time(barriers, JobBarriers(), jobs[i]) for i in order]
+    met = [_in_time(JobBarriers(barriers), jobs[i]) for i in order]
     assert np.mean(met, axis=0) == pytest.approx(LEVELS, abs=TOLERANCE)
 
 

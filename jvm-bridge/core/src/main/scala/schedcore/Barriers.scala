@@ -14,52 +14,10 @@ final class Barriers {
   import Barriers._
 
   private val ratios = new Ratios
+  // By what the prediction is made from: each kind errs in its own way.
   private val fromOwn = new Scores
   private val fromShared = new Scores
   private val fromNothing = new Scores
-
-  /**
-   * D from the stage's last launch; infinite until half of its tasks ended.
-   *
-   * @param open tasks that ran when the last one was launched: those that the barrier waits for
-   * @param isolation P, between 0 and 1, both excluded
-   */
-  def deadlineMs(job: OfJob, stage: OfStage, open: Int, isolation: Double, prior: Prior): Double =
-    if (stage.tasks < 2 || stage.times.size < stage.half) Double.PositiveInfinity
-    else {
-      if (stage.askedIsolation != isolation || stage.askedOpen != open) {
-        val e = expect(job, stage, prior)
-        stage.logRatio = e.prediction.logRatio(calibrated(isolation, e.own, e.shared), open)
-        stage.askedIsolation = isolation
-        stage.askedOpen = open
-      }
-      stage.centreMs * math.exp(math.min(stage.logRatio, 700.0))
-    }
-
-  /** The stage's barrier fell, `barrierMs` after its last launch. */
-  def ended(job: OfJob, stage: OfStage, open: Int, barrierMs: Double, prior: Prior): Unit =
-    if (stage.tasks >= 2 && stage.times.size >= stage.tasks) {
-      // 1. How surprising was it?
-      val e = expect(job, stage, prior)
-      val centreMs = stage.centreMs
-      val surprisal = e.prediction.surprisal(math.log(barrierMs / centreMs), open)
-      val score = if (surprisal > 0.0) math.min(Highest, math.max(Lowest, math.log(surprisal))) else Lowest
-      e.own.add(score)
-      e.shared.foreach(_.add(score))
-      // 2. What do its tasks tell?
-      val above = stage.times.iterator.drop(stage.half).map(t => math.log(t / centreMs)).toArray
-      job.ratios.add(above, stage.times.size)
-      ratios.add(above, stage.times.size)
-    }
-
-  private def expect(job: OfJob, stage: OfStage, prior: Prior): Expected = stage.expected.getOrElse {
-    val e =
-      if (job.ratios.count > 0) Expected(job.ratios.prediction(prior), job.scores, Some(fromOwn))
-      else if (ratios.count > 0) Expected(ratios.prediction(prior), fromShared, None)
-      else Expected(fitted(stage, prior), fromNothing, None)
-    stage.expected = Some(e)
-    e
-  }
 }
 
 object Barriers {
@@ -75,14 +33,57 @@ object Barriers {
   /** Shape of the tail expected before task times tell, and how many of them it is worth. */
   final case class Prior(shape: Double, weight: Double)
 
-  /** What a job's own stages tell about those that follow. */
-  final class OfJob {
-    private[Barriers] val ratios = new Ratios
-    private[Barriers] val scores = new Scores
+  /** Deadlines for the stages of one job, and what became of them. */
+  final class OfJob(all: Barriers) {
+    private val ratios = new Ratios
+    private val scores = new Scores
+
+    /**
+     * D from the stage's last launch; infinite until half of its tasks ended.
+     *
+     * @param isolation P, between 0 and 1, both excluded
+     */
+    def deadlineMs(stage: OfStage, isolation: Double, prior: Prior): Double =
+      if (stage.tasks < 2 || stage.times.size < stage.half) Double.PositiveInfinity
+      else {
+        if (stage.askedIsolation != isolation || stage.askedOpen != stage.openTasks) {
+          val e = expect(stage, prior)
+          stage.logRatio = e.prediction.logRatio(calibrated(isolation, e.own, e.shared), stage.openTasks)
+          stage.askedIsolation = isolation
+          stage.askedOpen = stage.openTasks
+        }
+        stage.centreMs * math.exp(math.min(stage.logRatio, 700.0))
+      }
+
+    /** The stage's barrier fell, `barrierMs` after its last launch. */
+    def ended(stage: OfStage, barrierMs: Double, prior: Prior): Unit =
+      if (stage.tasks >= 2 && stage.times.size >= stage.tasks) {
+        // 1. How surprising was it?
+        val e = expect(stage, prior)
+        val centreMs = stage.centreMs
+        val surprisal = e.prediction.surprisal(math.log(barrierMs / centreMs), stage.openTasks)
+        val score = if (surprisal > 0.0) math.min(Highest, math.max(Lowest, math.log(surprisal))) else Lowest
+        e.own.add(score)
+        e.shared.foreach(_.add(score))
+        // 2. What do its tasks tell?
+        val above = stage.times.iterator.drop(stage.half).map(t => math.log(t / centreMs)).toArray
+        ratios.add(above, stage.times.size)
+        all.ratios.add(above, stage.times.size)
+      }
+
+    private def expect(stage: OfStage, prior: Prior): Expected = stage.expected.getOrElse {
+      val e =
+        if (ratios.count > 0) Expected(ratios.prediction(prior), scores, Some(all.fromOwn))
+        else if (all.ratios.count > 0) Expected(all.ratios.prediction(prior), all.fromShared, None)
+        else Expected(fitted(stage, prior), all.fromNothing, None)
+      stage.expected = Some(e)
+      e
+    }
   }
 
   /** Task times of one stage, and what is expected of its barrier. */
   final class OfStage(val tasks: Int) {
+    var openTasks = 1 // that ran when the last one was launched: those that the barrier waits for
     private[Barriers] val times = mutable.ArrayBuffer.empty[Double] // of those that ended, the shortest first
     private[Barriers] var expected: Option[Expected] = None
     private[Barriers] var askedIsolation = Double.NaN

@@ -106,7 +106,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         if (!j.mayHold) books.releaseAllOf(j, "disabled", nowMs)
         else {
           j.refreshDeadline(nowMs)
-          if (j.isIdle && rule.firstGapMs.isDefined) pauses.plan(j, nowMs)
+          if (j.pause.isOpen && rule.firstGapMs.isDefined) pauses.plan(j, nowMs)
         }
       }
     }
@@ -118,7 +118,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.leavePool(j)
       j.stages.keysIterator.foreach(stages -= _)
       j.stages.clear()
-      j.successors.clear()
+      j.demand.successors.clear()
     }
 
   /**
@@ -140,11 +140,11 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(
-        stage, j, index, tasks, nextTasks, last, restartable && !barrier, nowMs, slotsPerTask, nextAtMost)
+        stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors)
-      j.overridden = 0 // From here on the stage's own tasks ask.
+      j.demand.overridden = 0 // From here on the stage's own tasks ask.
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
     }
@@ -161,7 +161,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** It became known whether the job ends with an active stage. */
   def lastLearned(stage: String, last: Boolean, nowMs: Long): Unit = stages.get(stage).foreach { p =>
-    p.last = last
+    p.following.last = last
     learned(p.job, nowMs)
   }
 
@@ -215,7 +215,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** The job gives up what it holds, to nobody in particular. */
   def giveWay(job: String, nowMs: Long): Unit = jobs.get(job).foreach { j =>
-    j.overridden = 0
+    j.demand.overridden = 0
     counters.holdsGivenWay += j.held
     executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) books.unhold(e, j, "gave_way", nowMs))
   }
@@ -231,7 +231,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       if (copy) { p.copied += index; counters.copiesLaunched += 1 }
       else {
         p.launched(nowMs)
-        j.peakSlots = math.max(j.peakSlots, j.running)
+        j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
       }
       at.foreach { e =>
         var used = 0
@@ -311,7 +311,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     var any = false
     jobs.valuesIterator.foreach { j =>
       if (j.held > 0 && j.deadlineMs <= nowMs) {
-        if (j.isIdle && j.deadlineMs < j.idleEndMs) books.releaseUnaffordable(j, nowMs)
+        if (j.pause.isOpen && j.deadlineMs < j.pause.endMs) books.releaseUnaffordable(j, nowMs)
         else {
           counters.holdsExpired += j.held
           books.releaseAllOf(j, "expired", nowMs)
@@ -351,10 +351,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def heldIdleMs(nowMs: Long): Long = books.heldIdleMs(nowMs)
 
   /** The same of one job; 0 where it is unknown. */
-  def heldIdleMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(_.heldIdleMs(nowMs))
+  def heldIdleMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(j => j.heldTime.until(j.held, nowMs))
 
   /** What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is unknown. */
-  def predictedIdleMs(job: String): Long = jobs.get(job).fold(0L)(_.predictedIdleMs)
+  def predictedIdleMs(job: String): Long = jobs.get(job).fold(0L)(_.heldTime.predictedMs)
 
   /** Slot time held between the job's actions so far; 0 where it is unknown. */
   def idleCostMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(pauses.costMs(_, nowMs))

@@ -27,7 +27,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   def barrierFell(p: LedgerStage, nowMs: Long): Unit = {
     p.fell(nowMs)
     val predictedMs = p.predictedIdleMs
-    p.job.predictedIdleMs += predictedMs
+    p.job.heldTime.predictedMs += predictedMs
     counters.predictedIdleSlotMs += predictedMs
   }
 
@@ -107,7 +107,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   private def integrate(j: LedgerJob, nowMs: Long): Unit = {
-    j.settleHeld(nowMs)
+    j.heldTime.settle(j.held, nowMs)
     counters.heldIdleSlotMs += held * (nowMs - heldSinceMs)
     heldSinceMs = nowMs
   }
@@ -118,7 +118,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
 
   def releaseAllOf(j: LedgerJob, reason: String, nowMs: Long): Unit = {
-    j.overridden = 0
+    j.demand.overridden = 0
     if (j.held > 0)
       executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
   }
@@ -134,7 +134,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     var loser: LedgerJob = null
     e.heldBy.keysIterator.foreach(j => if (loser == null || !j.outranks(loser, less = 1)) loser = j)
     unhold(e, loser, "overridden", nowMs)
-    loser.overridden += 1
+    loser.demand.overridden += 1
     counters.holdsOverridden += 1
   }
 
@@ -144,7 +144,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   def trim(j: LedgerJob, nowMs: Long): Unit = {
-    var surplus = j.running + j.held - j.demand
+    var surplus = j.running + j.held - j.demand.slots
     if (surplus > 0 && j.held > 0) {
       val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
       latestFirst.foreach { e =>
@@ -159,7 +159,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     while (pauses.budgetEndMs(nowMs) <= nowMs) {
       var loser: LedgerJob = null
       jobs.valuesIterator.foreach { j =>
-        if (j.isIdle && j.held > 0 && (loser == null || j.rule.priority <= loser.rule.priority)) loser = j
+        if (j.pause.isOpen && j.held > 0 && (loser == null || j.rule.priority <= loser.rule.priority)) loser = j
       }
       releaseUnaffordable(loser, nowMs)
       any = true
@@ -168,7 +168,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   }
 
   def releaseUnaffordable(j: LedgerJob, nowMs: Long): Unit = {
-    j.idleEndMs = nowMs
+    j.pause.endMs = nowMs
     counters.holdsOverBudget += j.held
     releaseAllOf(j, "over_budget", nowMs)
     j.deadlineMs = nowMs
@@ -197,7 +197,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     val taken = hold(j, p, e.id, nowMs)
     if (taken) {
       // What was lost comes first; only slots beyond it count against n - m.
-      if (j.overridden > 0) j.overridden -= 1 else p.foreach(_.preReserved += 1)
+      if (j.demand.overridden > 0) j.demand.overridden -= 1 else p.foreach(_.preReserved += 1)
       counters.preReserved += 1
     }
     taken
@@ -227,7 +227,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       val used = members.map(j => j.busy + j.held).sum
       pool.filter(_.used != used).foreach(p => found += s"pool ${p.share.name}: ${p.used} slots used but its jobs have $used")
     }
-    val between = jobs.valuesIterator.filter(_.isIdle).map(_.held).sum
+    val between = jobs.valuesIterator.filter(_.pause.isOpen).map(_.held).sum
     if (between != pauses.held) found += s"${pauses.held} slots held between actions but jobs say $between"
     found.toSeq
   }

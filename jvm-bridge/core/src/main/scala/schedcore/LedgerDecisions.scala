@@ -31,13 +31,13 @@ private[schedcore] object LedgerDecisions {
   def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long): Int =
     if (a.slots == 1) 1
     else {
-      val most = math.min(a.slots, a.stage.job.demand - a.stage.job.running - a.stage.job.held)
+      val most = math.min(a.slots, a.stage.job.demand.slots - a.stage.job.running - a.stage.job.held)
       // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
       if (completed) math.min(most, LedgerDemand.neededAfter(a.stage, nowMs)) else most
     }
 
   private def room(j: LedgerJob, nowMs: Long, why: String): Decision =
     if (j.deadlineMs <= nowMs) Decision(keep = false, "deadline passed")
-    else if (j.running + j.held >= j.demand) Decision(keep = false, "enough held")
+    else if (j.running + j.held >= j.demand.slots) Decision(keep = false, "enough held")
     else Decision(keep = true, why)
 }

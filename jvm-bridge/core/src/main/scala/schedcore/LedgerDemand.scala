@@ -21,6 +21,14 @@ private[schedcore] final class LedgerSuccessor {
   var orphanMs: Option[Long] = None // since when no parent is active
 }
 
+/** What one job should have in all, held and running, for its stages and those that follow. */
+private[schedcore] final class JobDemand {
+  var slots = 0 // as of the last stage: between two Spark jobs it is all that is known
+  var peakSlots = 0 // the most that ran at once
+  val successors = mutable.LinkedHashMap.empty[String, LedgerSuccessor] // by their place in the DAG
+  var overridden = 0 // held slots that a higher priority took: the job takes them back as they are released
+}
+
 /**
  * How many slots a job should hold for the stages that come next, by the edges of its DAG.
  *
@@ -95,12 +103,13 @@ private[schedcore] object LedgerDemand {
 
   /** A stage started: it waits for nobody any more, and these wait for it. */
   def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage]): Unit = {
+    val waiting = j.demand.successors
     // Whoever starts is taken for the stage that follows one of which nobody told what follows it.
-    if (j.successors.remove(vertex).isEmpty)
-      j.successors.find { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.foreach { case (name, _) => j.successors -= name }
+    if (waiting.remove(vertex).isEmpty)
+      waiting.find { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.foreach { case (name, _) => waiting -= name }
     val next = if (successors.isEmpty) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
     next.foreach { n =>
-      val s = j.successors.getOrElseUpdate(n.vertex, new LedgerSuccessor)
+      val s = waiting.getOrElseUpdate(n.vertex, new LedgerSuccessor)
       s.slots = n.slots
       s.ready = n.ready
       s.orphanMs = None
@@ -112,12 +121,12 @@ private[schedcore] object LedgerDemand {
   /** The stage ended: well, and its successors are about to start, or otherwise. */
   def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
     val well = p.finished == p.tasks
-    j.successors.toSeq.foreach { case (name, s) =>
+    j.demand.successors.toSeq.foreach { case (name, s) =>
       if (s.parents.remove(p.key).isDefined) {
         if (well && s.ready) s.handed(p.index) = p.slots
         if (s.parents.isEmpty) {
           s.orphanMs = Some(nowMs)
-          if (!well || (p.isLast && isUnnamed(name))) j.successors -= name
+          if (!well || (p.isLast && isUnnamed(name))) j.demand.successors -= name
         }
       }
     }
@@ -127,19 +136,19 @@ private[schedcore] object LedgerDemand {
    * What reads the stage's output and that of `inputs`, as became known while it runs: no DAG names it before it starts.
    */
   def learned(p: LedgerStage, next: NextStage, inputs: Seq[String]): Unit = {
-    val j = p.job
+    val waiting = p.job.demand.successors
     val name = Unnamed + next.vertex
-    j.successors.filterInPlace { (at, s) => at == name || s.parents.remove(p.key).isEmpty || s.parents.nonEmpty }
-    val s = j.successors.getOrElseUpdate(name, new LedgerSuccessor)
+    waiting.filterInPlace { (at, s) => at == name || s.parents.remove(p.key).isEmpty || s.parents.nonEmpty }
+    val s = waiting.getOrElseUpdate(name, new LedgerSuccessor)
     s.ready = next.ready
     s.orphanMs = None
     s.parents(p.key) = p
     // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
-    inputs.map(Unnamed + _).filter(_ != name).flatMap(j.successors.remove(_)).foreach { other =>
+    inputs.map(Unnamed + _).filter(_ != name).flatMap(waiting.remove(_)).foreach { other =>
       s.parents ++= other.parents
       s.handed ++= other.handed
     }
-    s.parents.valuesIterator.foreach(_.learnedNext = Some(next.slots))
+    s.parents.valuesIterator.foreach(_.following.learned = Some(next.slots))
     // What was taken for a larger n and goes again does not count against n - m.
     p.preReserved = math.min(p.preReserved, math.max(0, next.slots - p.slots))
   }
@@ -148,7 +157,7 @@ private[schedcore] object LedgerDemand {
   def refresh(j: LedgerJob, nowMs: Long): Unit = {
     val rest = rests(j).map(_._1).maxOption.getOrElse(0)
     // Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
-    j.demand = math.max(sum(j)(_.left) + lacking(edges(j, nowMs).map(e => e.need -> e.parents))(_.left), rest)
+    j.demand.slots = math.max(sum(j)(_.left) + lacking(edges(j, nowMs).map(e => e.need -> e.parents))(_.left), rest)
   }
 
   /** Slots that must be held for the stages that read the output of the stage. */
@@ -162,9 +171,9 @@ private[schedcore] object LedgerDemand {
   /** How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17). */
   def wanted(j: LedgerJob, nowMs: Long): Int =
     if (!j.mayHold || j.deadlineMs <= nowMs) 0
-    else if (j.stages.isEmpty) math.min(j.overridden, j.demand - j.running - j.held)
+    else if (j.stages.isEmpty) math.min(j.demand.overridden, j.demand.slots - j.running - j.held)
     else {
-      var most = j.overridden
+      var most = j.demand.overridden
       val reserved = sum(j)(_.preReserved)
       val all = edges(j, nowMs)
       if (all.exists(_.past)) {
@@ -177,12 +186,13 @@ private[schedcore] object LedgerDemand {
       rests(j).foreach { case (n, known, p) =>
         if (known && p.pastThreshold) most = math.max(most, math.min(n - sum(j)(_.left) - j.held, n - sum(j)(_.slots) - reserved))
       }
-      math.min(most, j.demand - j.running - j.held)
+      math.min(most, j.demand.slots - j.running - j.held)
     }
 
   private def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
-    j.successors.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
-    j.successors.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
+    val waiting = j.demand.successors
+    waiting.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
+    waiting.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
       val parents = s.parents.values.toSeq
       if (isUnnamed(name) && parents.nonEmpty) {
         val told = parents.flatMap(_.nextSlots)

@@ -1,5 +1,16 @@
 package schedcore
 
+/** The time of one job without an active stage, while more may follow. */
+private[schedcore] final class JobPause(limits: IdleLimits) {
+  var sinceMs = -1L // negative while a stage is active
+  var endMs = 0L
+  var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
+  val gaps = new Gaps
+  val budget = new IdleBudget(limits.jobShare, limits.burstMs)
+
+  def isOpen: Boolean = sinceMs >= 0
+}
+
 /**
  * How long a job's slots stay held between its actions: for its usual pause and within the budgets of the job and of
  * all jobs together, see `docs/adr/0016-idle-holds.md`. `spark_sched/sim/ledger_pauses.py` has the same.
@@ -15,17 +26,17 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   /** The last active stage of the job ended while more may follow. */
   def begin(j: LedgerJob, after: LedgerStage, nowMs: Long): Unit = {
     settle(j, nowMs)
-    j.idleSinceMs = nowMs
-    j.afterAction = !after.isFollowed
+    j.pause.sinceMs = nowMs
+    j.pause.afterAction = !after.following.isKnown
     heldNow += j.held
     plan(j, nowMs)
   }
 
-  def end(j: LedgerJob, nowMs: Long): Unit = if (j.isIdle) {
+  def end(j: LedgerJob, nowMs: Long): Unit = if (j.pause.isOpen) {
     settle(j, nowMs)
-    if (j.afterAction) j.gaps.add(math.max(0L, nowMs - j.idleSinceMs))
+    if (j.pause.afterAction) j.pause.gaps.add(math.max(0L, nowMs - j.pause.sinceMs))
     heldNow -= j.held
-    j.idleSinceMs = -1L
+    j.pause.sinceMs = -1L
   }
 
   /** Sets anew how long the pausing job's slots stay held. */
@@ -33,24 +44,24 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     settle(j, nowMs)
     // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
     val plain = j.rule.firstGapMs.isEmpty && j.held == 0
-    j.idleEndMs = if (plain) j.deadlineMs else j.idleSinceMs + holdMs(j, nowMs)
+    j.pause.endMs = if (plain) j.deadlineMs else j.pause.sinceMs + holdMs(j, nowMs)
     refresh(j, nowMs)
   }
 
   private def holdMs(j: LedgerJob, nowMs: Long): Long = j.rule.firstGapMs match {
-    case Some(first) if j.afterAction =>
-      val usualMs = math.min(j.rule.gapMs, j.gaps.holdMs.getOrElse(first))
-      val endMs = math.min(j.budget.endMs(j.held, nowMs, capacity), budget.endMs(heldNow, nowMs, capacity))
+    case Some(first) if j.pause.afterAction =>
+      val usualMs = math.min(j.rule.gapMs, j.pause.gaps.holdMs.getOrElse(first))
+      val endMs = math.min(j.pause.budget.endMs(j.held, nowMs, capacity), budget.endMs(heldNow, nowMs, capacity))
       // What would end before every one of the latest pauses did is of no use to anybody.
-      if (j.gaps.shortestMs.exists(_ > math.min(usualMs, endMs - j.idleSinceMs))) 0L else usualMs
+      if (j.pause.gaps.shortestMs.exists(_ > math.min(usualMs, endMs - j.pause.sinceMs))) 0L else usualMs
     case _ => j.rule.gapMs
   }
 
   /** To be called before the number of slots that the job holds changes. */
-  def changing(j: LedgerJob, nowMs: Long): Unit = if (j.isIdle) settle(j, nowMs)
+  def changing(j: LedgerJob, nowMs: Long): Unit = if (j.pause.isOpen) settle(j, nowMs)
 
   /** The number of slots that the job holds changed by so many. */
-  def changed(j: LedgerJob, by: Int, nowMs: Long): Unit = if (j.isIdle) {
+  def changed(j: LedgerJob, by: Int, nowMs: Long): Unit = if (j.pause.isOpen) {
     heldNow += by
     refresh(j, nowMs)
   }
@@ -60,16 +71,16 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     capacity.advance(nowMs)
     capacity.add(-slots)
     capacity.advance(nowMs)
-    jobs.iterator.filter(_.isIdle).foreach { j => settle(j, nowMs); refresh(j, nowMs) }
+    jobs.iterator.filter(_.pause.isOpen).foreach { j => settle(j, nowMs); refresh(j, nowMs) }
   }
 
   /** The budget's end moves with the number of slots: they share what is left. */
   private def refresh(j: LedgerJob, nowMs: Long): Unit =
-    j.deadlineMs = math.min(j.idleEndMs, j.budget.endMs(j.held, nowMs, capacity))
+    j.deadlineMs = math.min(j.pause.endMs, j.pause.budget.endMs(j.held, nowMs, capacity))
 
   private def settle(j: LedgerJob, nowMs: Long): Unit = {
     settleAll(nowMs)
-    j.budget.settle(if (j.isIdle) j.held else 0, nowMs, capacity)
+    j.pause.budget.settle(if (j.pause.isOpen) j.held else 0, nowMs, capacity)
   }
 
   private def settleAll(nowMs: Long): Unit = {
@@ -88,7 +99,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   /** Slot time that the job held between its actions so far. */
   def costMs(j: LedgerJob, nowMs: Long): Long = {
     settle(j, nowMs)
-    j.budget.costMs
+    j.pause.budget.costMs
   }
 
   /** The same of all jobs that ever were. */

@@ -39,42 +39,35 @@ private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
   }
 }
 
+/** Slot time that a job held idle, in slot-milliseconds. */
+private[schedcore] final class HeldTime {
+  private var slotMs = 0L // until `sinceMs`
+  private var sinceMs = 0L
+  var predictedMs = 0L // see LedgerStage.predictedIdleMs
+
+  /** To be called before the number of held slots changes, which was `held` since the last call. */
+  def settle(held: Int, nowMs: Long): Unit = {
+    slotMs = until(held, nowMs)
+    sinceMs = nowMs
+  }
+
+  def until(held: Int, nowMs: Long): Long = slotMs + held * (nowMs - sinceMs)
+}
+
 /** One job's rule, its active stages and its slots. */
-private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits, val barriers: Barriers) {
+private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, var rule: Rule, limits: IdleLimits, all: Barriers) {
+  var ended = false
+  val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
   var held = 0
-  private var heldIdle = 0L // slot time until `heldSinceMs`, since when it holds `held` slots
-  private var heldSinceMs = 0L
-  var predictedIdleMs = 0L // see LedgerStage.predictedIdleMs
   var running = 0 // slots of distinct tasks: a copy beside its original is not counted
   var busy = 0 // slots of all its attempts
   var pool: Option[PoolUse] = None
-  var peakSlots = 0
   var deadlineMs = 0L
-  var ended = false
-  val stages = mutable.LinkedHashMap.empty[String, LedgerStage]
-  // The last demand outlives its stage: between two Spark jobs it is all that is known.
-  var demand = 0
-  val successors = mutable.LinkedHashMap.empty[String, LedgerSuccessor] // by their place in the DAG
-  // Held slots that a higher priority took: the job takes them back as they are released.
-  var overridden = 0
-  // Since when no stage is active while more may follow; negative while one is.
-  var idleSinceMs = -1L
-  var idleEndMs = 0L
-  var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
-  val gaps = new Gaps
-  val budget = new IdleBudget(limits.jobShare, limits.burstMs)
-  val ownBarriers = new Barriers.OfJob // `barriers` are of all jobs
+  val demand = new JobDemand
+  val pause = new JobPause(limits)
+  val heldTime = new HeldTime
+  val barriers = new Barriers.OfJob(all)
 
-  /** To be called before the number of held slots changes. */
-  def settleHeld(nowMs: Long): Unit = {
-    heldIdle = heldIdleMs(nowMs)
-    heldSinceMs = nowMs
-  }
-
-  /** Slot time that it held idle so far. */
-  def heldIdleMs(nowMs: Long): Long = heldIdle + held * (nowMs - heldSinceMs)
-
-  def isIdle: Boolean = idleSinceMs >= 0
   def mayHold: Boolean = !ended && rule.isolation > 0.0
 
   /** How many of `slots` that it holds `asker` cannot have (Algorithm 1, line 19), which was promised `taken` already. */
@@ -95,47 +88,68 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   }
 }
 
+/**
+ * What is known of the stage that follows: the slots that it needs, None where nothing is known.
+ *
+ * @param inDag as the DAG says
+ * @param atMost a bound, where something decides it while the stage before runs
+ * @param last nothing follows
+ */
+private[schedcore] final class Following(val inDag: Option[Int], val atMost: Option[Int], var last: Boolean) {
+  var learned: Option[Int] = None // as became known while the stage before runs
+
+  /** Whether something that is not the driver's program decides what follows. */
+  def isKnown: Boolean = inDag.isDefined || atMost.isDefined || learned.isDefined
+}
+
+/** Sums over a stage's task times. They stay when a task's result is lost, so that they are counted apart from the done tasks. */
+private[schedcore] final class TaskTimes {
+  var count = 0
+  var shortestMs: Double = Double.PositiveInfinity // t_m
+  var sumLogMs = 0.0
+
+  def add(timeMs: Double): Unit = {
+    count += 1
+    shortestMs = math.min(shortestMs, timeMs)
+    sumLogMs += math.log(timeMs)
+  }
+
+  /** Their geometric mean; 0 without any. */
+  def typicalMs: Double = if (count == 0) 0.0 else math.exp(sumLogMs / count)
+}
+
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
-    val key: String, val job: LedgerJob, val index: Int, val tasks: Int,
-    val dagNextTasks: Option[Int], var last: Boolean, val restartable: Boolean, startMs: Long, val slotsPerTask: Int,
-    val nextAtMost: Option[Int] = None) {
+    val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
+    startMs: Long, val slotsPerTask: Int) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
+  var finished = 0 // = done.size, which a BitSet has to count
   val copied = mutable.BitSet.empty
   val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
-  var lastLaunchMs: Long = startMs
-  private var openTasks = 1 // that ran at the last launch
+  private var lastLaunchMs: Long = startMs
   private val barrier = new Barriers.OfStage(tasks)
-  var scaleMs: Double = Double.PositiveInfinity // t_m: the stage's shortest task so far
-  var sumLogMs = 0.0
-  // Task times stay known when a task's result is lost, so they are counted apart from the done tasks.
-  var timed = 0
+  private val times = new TaskTimes
   var preReserved = 0
-  var learnedNext: Option[Int] = None // slots of the stage that follows, as became known while this one runs
-  var finished = 0 // = done.size, which a BitSet has to count
 
   /** An attempt that is no copy; it is among the stage's attempts. */
   def launched(nowMs: Long): Unit = {
     lastLaunchMs = nowMs
-    openTasks = attempts.size
+    barrier.openTasks = attempts.size
   }
 
   /** A first success of a task. */
   def finish(index: Int, tookMs: Long): Unit = {
     done += index
     finished += 1
-    timed += 1
     val durationMs = math.max(1L, tookMs).toDouble
-    scaleMs = math.min(scaleMs, durationMs)
-    sumLogMs += math.log(durationMs)
+    times.add(durationMs)
     if (job.rule.calibrates) barrier.taskEnded(durationMs)
   }
 
   /** All tasks are done: the barrier fell. */
   def fell(nowMs: Long): Unit = if (job.rule.calibrates) {
-    val barrierMs = math.max(1L, nowMs - lastLaunchMs).toDouble
-    job.barriers.ended(job.ownBarriers, barrier, openTasks, barrierMs, prior)
+    job.barriers.ended(barrier, math.max(1L, nowMs - lastLaunchMs).toDouble, prior)
   }
 
   def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
@@ -147,14 +161,11 @@ private[schedcore] final class LedgerStage(
    * n: the slots that the stage which follows needs; None when nothing is known. What this run tells goes before what
    * earlier ones had, and a bound is taken for n where nothing else tells.
    */
-  def nextSlots: Option[Int] =
-    dagNextTasks.orElse(learnedNext).orElse(later.headOption.map(n => math.min(n, nextAtMost.getOrElse(n)))).orElse(nextAtMost)
-
-  /** Whether something that is not the driver's program decides what follows. */
-  def isFollowed: Boolean = dagNextTasks.isDefined || nextAtMost.isDefined || learnedNext.isDefined
+  def nextSlots: Option[Int] = following.inDag.orElse(following.learned)
+    .orElse(later.headOption.map(n => math.min(n, following.atMost.getOrElse(n)))).orElse(following.atMost)
 
   /** Whether the job ends with this stage, as its DAG says or as earlier runs did. */
-  def isLast: Boolean = last || (!isFollowed && isInStep && index == job.rule.stageTasks.size - 1)
+  def isLast: Boolean = following.last || (!following.isKnown && isInStep && index == job.rule.stageTasks.size - 1)
 
   /**
    * Slots that a marked job's widest stage from here on needs, and whether that is known: the widest that earlier runs had,
@@ -162,7 +173,9 @@ private[schedcore] final class LedgerStage(
    */
   def rest: (Int, Boolean) = later.maxOption match {
     case Some(widest) => (widest, true)
-    case None => (if (dagNextTasks.isDefined) job.peakSlots else math.max(slots, job.peakSlots), dagNextTasks.isDefined)
+    case None =>
+      val known = following.inDag.isDefined
+      (if (known) job.demand.peakSlots else math.max(slots, job.demand.peakSlots), known)
   }
 
   /** Slots of the stages that followed this one in earlier runs; empty where this run is another. */
@@ -191,13 +204,10 @@ private[schedcore] final class LedgerStage(
     }
 
   /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
-  def copyAgeMs: Long = {
-    val typicalMs = if (timed == 0) 0.0 else math.exp(sumLogMs / timed)
-    math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * typicalMs))
-  }
+  def copyAgeMs: Long = math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * times.typicalMs))
 
   /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
-  def paceKnown: Boolean = timed > 0 || job.rule.copyMinSlowdown == 0.0
+  def paceKnown: Boolean = times.count > 0 || job.rule.copyMinSlowdown == 0.0
 
   def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
 
@@ -205,7 +215,7 @@ private[schedcore] final class LedgerStage(
   def deadlineMs(nowMs: Long): Long = {
     val rule = job.rule
     val holdMs =
-      if (rule.calibrates) job.barriers.deadlineMs(job.ownBarriers, barrier, openTasks, rule.isolation, prior)
+      if (rule.calibrates) job.barriers.deadlineMs(barrier, rule.isolation, prior)
       else if (rule.deadline == Rule.ParetoForm && rule.isolation < 1.0) paretoHoldMs(nowMs)
       else Double.PositiveInfinity
     // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
@@ -219,10 +229,12 @@ private[schedcore] final class LedgerStage(
    * The stage is over, so that its own task times give t_m and alpha.
    */
   def predictedIdleMs: Long =
-    if (isLast || !job.mayHold || timed == 0) 0L
+    if (isLast || !job.mayHold || times.count == 0) 0L
     else {
       val rule = job.rule
-      val shape = Pareto.shape(timed, sumLogMs - timed * math.log(scaleMs), rule.shape, rule.shapeWeight)
+      val k = times.count
+      val scaleMs = times.shortestMs
+      val shape = Pareto.shape(k, times.sumLogMs - k * math.log(scaleMs), rule.shape, rule.shapeWeight)
       val holdMs = math.min(rule.maxHoldMs.toDouble, Pareto.deadline(rule.isolation, scaleMs, shape, tasks))
       if (holdMs <= scaleMs) 0L else math.round(slots * holdMs * (1.0 - Pareto.utilization(scaleMs / holdMs, shape)))
     }
@@ -232,10 +244,10 @@ private[schedcore] final class LedgerStage(
   /** The paper's D (equation 2), with t_m and alpha estimated from the tasks so far. */
   private def paretoHoldMs(nowMs: Long): Double = {
     val rule = job.rule
-    val k = timed
-    val scale = if (k > 0) Some(scaleMs) else rule.scaleMs
+    val k = times.count
+    val scale = if (k > 0) Some(times.shortestMs) else rule.scaleMs
     scale.fold(Double.PositiveInfinity) { t =>
-      var sumLogRatios = if (k > 0) sumLogMs - k * math.log(t) else 0.0
+      var sumLogRatios = if (k > 0) times.sumLogMs - k * math.log(t) else 0.0
       attempts.valuesIterator.foreach { a =>
         if (!a.copy && !done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
       }
