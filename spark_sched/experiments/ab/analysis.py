@@ -13,21 +13,11 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.looks import NULL_LEVEL, adjusted, blocks_needed, look_blocks, width
 from spark_sched.experiments.ab.schedule import RunKey
-from spark_sched.experiments.ab.statistics import (
-    LEVEL,
-    NULL_LEVEL,
-    Estimate,
-    adjusted,
-    blocks_needed,
-    look_blocks,
-    mean,
-    ratio,
-    resolvable,
-    width,
-)
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
+from spark_sched.experiments.paired.statistics import LEVEL, Estimate, mean, ratio, resolvable
 from spark_sched.workloads.foreground import same_results
 
 __all__ = ["Comparison", "build_document", "narrow_enough", "order_agreement", "whole_blocks"]

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Protocol
 
 from spark_sched.experiments.ab.analysis import narrow_enough
+from spark_sched.experiments.ab.looks import look_blocks
 from spark_sched.experiments.ab.schedule import RunKey, block_runs
-from spark_sched.experiments.ab.statistics import look_blocks
 from spark_sched.experiments.ab.store import Record, RunStore
 from spark_sched.experiments.ab.suite import Suite
 
