@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ledger_steps import Outcome, StepRunner, rule_of
+
 from spark_sched.sim.ledger import UNBOUNDED, IdleLimits, Rule
-from spark_sched.sim.steps import Outcome, StepRunner, rule_of
 
 SEED = 20180702
 SEQUENCES = 220
@@ -110,7 +111,7 @@ class Walk:
         elif op in _ANSWERS:
             expect = {"answer": outcome.answer}
         if op not in _SILENT:
-            expect["told"] = outcome.told
+            expect["told"] = outcome.calls
         if self.numbers % 10 == 0 and "now_ms" in arguments:
             expect["holds"] = self.runner.holds()
             expect["deadlines"] = self.runner.deadlines()

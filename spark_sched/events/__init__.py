@@ -5,7 +5,6 @@ from spark_sched.events.codec import (
     SCHEMA,
     decode_batch,
     decode_event,
-    encode_batch,
     encode_event,
 )
 from spark_sched.events.kinds import (
@@ -42,6 +41,5 @@ __all__ = [
     "TaskLaunched",
     "decode_batch",
     "decode_event",
-    "encode_batch",
     "encode_event",
 ]

@@ -28,7 +28,7 @@ from spark_sched.events.kinds import (
     TaskLaunched,
 )
 
-__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event", "encode_batch", "encode_event"]
+__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event", "encode_event"]
 
 #: Version of the batch's layout. New event types and new optional fields do not change it.
 SCHEMA = 1
@@ -210,18 +210,6 @@ def encode_event(event: Event) -> dict[str, Any]:
     values = {f.name: getattr(event, f.attribute) for f in fields}
     spared = {f.name for f in fields if f.spared and values[f.name] == f.default}
     return {"type": event.type, **{name: value for name, value in values.items() if name not in spared}}
-
-
-def encode_batch(batch: Batch) -> dict[str, Any]:
-    """The batch as a JSON object; events that were skipped in decoding stay lost."""
-    return {
-        "schema": SCHEMA,
-        "version": batch.version,
-        "reset": batch.reset,
-        "dropped": batch.dropped,
-        "now_ms": batch.now_ms,
-        "events": [encode_event(event) for event in batch.events],
-    }
 
 
 def _decode(item: Any, number: int) -> Event | str:

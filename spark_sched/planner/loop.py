@@ -162,16 +162,12 @@ class PlannerLoop:
             self._recorder.record(raw)
         if batch.reset:
             counters.resets += 1
-            self.state.clear()
             self._predictor.reset()
             self._outlook.clear()
-        for event in batch.events:
-            ended = self.state.apply(event)
+        for event, ended in zip(batch.events, self.state.apply_batch(batch), strict=True):
             self._predictor.observe(event)
             if ended is not None:
                 self._predictor.learn(ended)
-        self.state.version = batch.version
-        self.state.now_ms = batch.now_ms
         if batch.reset or any(map(self._matters, batch.events)):
             self._pace.changed = True
         return batch

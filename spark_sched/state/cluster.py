@@ -65,12 +65,15 @@ class ClusterState:
     # -- in
     # ----------------------------------------------------------------------------------------------------
 
-    def apply_batch(self, batch: Batch) -> list[Summary]:
-        """Apply a batch, forgetting everything first if it is a reset. Returns what ended, in order."""
+    def apply_batch(self, batch: Batch) -> list[Summary | None]:
+        """Apply a batch, forgetting everything first if it is a reset.
+
+        Returns for each event the summary of the stage or job that ended with it, if any.
+        """
         if batch.reset:
             self.clear()
         self._retold = batch.reset
-        ended = [summary for event in batch.events if (summary := self.apply(event)) is not None]
+        ended = [self.apply(event) for event in batch.events]
         self._retold = False
         self.version = batch.version
         self.now_ms = batch.now_ms

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ledger_steps import StepRunner, rule_of
 
 from spark_sched.sim.ledger import UNBOUNDED, IdleLimits, Rule
-from spark_sched.sim.steps import StepRunner, rule_of
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden"
 HAND_WRITTEN = sorted(GOLDEN.glob("*.json"))
@@ -46,7 +46,7 @@ def _play(document: dict[str, Any], sequence: dict[str, Any]) -> None:
             "answer": outcome.answer,
             "keep": outcome.answer,
             "reason": outcome.reason,
-            "told": outcome.told,
+            "told": outcome.calls,
             "holds": runner.holds(),
             "deadlines": runner.deadlines(),
         }

@@ -9,11 +9,11 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_steps import StepRunner
 from ledger_walk import rules
 
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.ledger_demand import lacking
-from spark_sched.sim.steps import StepRunner
 
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
 

@@ -7,9 +7,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_steps import OPERATIONS, StepRunner
 from ledger_walk import IDLE_LIMITS, IDLE_RULES, RULES, Walk, rules
-
-from spark_sched.sim.steps import OPERATIONS, StepRunner
 
 # Hypothesis draws every choice of the walk, so that a failing sequence shrinks.
 SOURCES = st.randoms(use_true_random=False)

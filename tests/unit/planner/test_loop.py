@@ -188,6 +188,17 @@ def test_an_idle_driver_hears_from_the_planner_often_enough(driver: FakeDriver, 
     assert np.diff([at_ms for at_ms, _ in driver.plans]).max() <= 4_000
 
 
+def test_what_ran_before_a_reset_is_not_counted_as_attained(driver: FakeDriver, logged: io.StringIO) -> None:
+    loop = make(driver, logged)
+    driver.say(job("old"), reset=True)
+    driver.say(job("new"))
+    ends = [{"type": "job_ended", "time_ms": 9, "job": key, "outcome": "ended"} for key in ("old", "new")]
+    driver.say(*ends)
+    cycles(loop, 3)
+    ended = loop.state.snapshot().ended
+    assert (ended["old"].attained_ms, ended["new"].attained_ms) == (None, 0.0)
+
+
 def test_a_reset_forgets_the_cluster_but_not_the_history(driver: FakeDriver, logged: io.StringIO) -> None:
     loop = make(driver, logged)
     ended = {"type": "stage_ended", "time_ms": 2, "job": "a", "stage": "0.0", "completed": True}

@@ -6,13 +6,13 @@ import math
 from typing import Any
 
 import pytest
+from ledger_steps import OPERATIONS, StepRunner
 
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import reservation_deadline_s
 from spark_sched.sim.ledger import Decision, Ledger, Rule
 from spark_sched.sim.ledger_state import deadline_ms, round_half_up
-from spark_sched.sim.steps import OPERATIONS, StepRunner
 from tests.shape import estimate_shape
 
 

@@ -5,7 +5,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-/** Runs ledger operations written as data; `spark_sched/sim/steps.py` is its twin. */
+/** Runs ledger operations written as data; `tools/ledger_steps.py` is its twin. */
 final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimits.Unbounded) {
   private val mapper = new ObjectMapper()
   private val told = mutable.ArrayBuffer.empty[JsonNode]

@@ -67,13 +67,13 @@ class Outcome(NamedTuple):
     Attributes:
         answer: what the operation returned; for ``task_ended`` whether the slot was kept.
         reason: why it was kept or let go; empty for other operations.
-        told: the listener's calls in order: ``["held", job, stage, executor, deadline_ms]`` or
+        calls: the listener's calls in order: ``["held", job, stage, executor, deadline_ms]`` or
             ``["freed", job, executor, reason]``.
     """
 
     answer: bool | int | None
     reason: str
-    told: list[list[str | int]]
+    calls: list[list[str | int]]
 
 
 class StepRunner:
@@ -86,14 +86,14 @@ class StepRunner:
 
     def __init__(self, rules: Mapping[str, Rule], limits: IdleLimits = UNBOUNDED) -> None:
         self._rules = rules
-        self._told: list[list[str | int]] = []
+        self._calls: list[list[str | int]] = []
         self.ledger = Ledger(self, limits)
 
     def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
-        self._told.append(["held", job, stage, executor, deadline_ms])
+        self._calls.append(["held", job, stage, executor, deadline_ms])
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
-        self._told.append(["freed", job, executor, reason])
+        self._calls.append(["freed", job, executor, reason])
 
     def run(self, step: Mapping[str, Any]) -> Outcome:
         """Does one step; fields beyond the operation's arguments are not read.
@@ -114,13 +114,13 @@ class StepRunner:
             if rule is None:
                 raise BadInputError(f"rule {arguments['rule']!r} is none of {', '.join(self._rules)}")
             arguments["rule"] = rule
-        self._told = []
+        self._calls = []
         if op == "look":
             return Outcome(None, "", [])
         answer = getattr(self.ledger, "next_wake_ms" if op == "next_wake" else op)(**arguments)
         if isinstance(answer, Decision):
-            return Outcome(answer.keep, answer.reason, self._told)
-        return Outcome(answer, "", self._told)
+            return Outcome(answer.keep, answer.reason, self._calls)
+        return Outcome(answer, "", self._calls)
 
     def holds(self) -> dict[str, dict[str, int]]:
         """Held slots by executor and job, without zeros."""
