@@ -69,6 +69,48 @@ def simulate_gems(
     return _Run(centre, tasks, variant, estimate, draws).run()
 
 
+class _Costs:
+    """What a task costs where (equation 4.3), and the bandwidth that it needs (§4.2.2)."""
+
+    def __init__(self, centre: DataCentre, tasks: Tasks, *, sleeps: bool, shared: bool) -> None:
+        t = centre.topology
+        self._centre, self._tasks, self._shared = centre, tasks, shared
+        self.wake_s = int(t.server_wake_s) if sleeps else 0
+        kinds = np.array(t.servers)
+        self._idle_w = np.array([kind.idle_w for kind in t.types])[kinds]
+        self._wake_j = np.array([kind.peak_w for kind in t.types])[kinds] * self.wake_s
+        self._thinnest_gbps = min(t.core_gbps, t.aggregation_gbps, t.access_gbps)
+
+    def of_servers(self, task: int) -> tuple[Floats, Floats]:
+        """Equation 4.3 for the servers (inf where the task does not fit), and the task's time on each."""
+        centre, tasks = self._centre, self._tasks
+        cpu, count = tasks.cpu[task], centre.tasks
+        if self._shared:
+            # Its demand and an equal part of what all leave over: cpu + (free - cpu) / (n + 1).
+            pace = np.maximum(count * cpu + centre.cpu, ROOM)
+            part_s = tasks.duration_s[task] * cpu / pace
+        else:
+            part_s = tasks.duration_s[task] / (count + 1.0)
+        cost = self._idle_w * part_s
+        if self.wake_s:
+            cost = np.where(count == 0, cost + self._wake_j, cost)
+        return np.where(centre.has_room(cpu, tasks.memory[task]), cost, np.inf), part_s * (count + 1)
+
+    def of_switches(self) -> SwitchCosts:
+        """Equation 4.3 for the switches, by second of the task's time."""
+        core, aggregation, access = (
+            np.asarray(kind.idle_w / (flows + 1.0))
+            for kind, flows in zip(self._centre.topology.switches, self._centre.flows, strict=True)
+        )
+        return SwitchCosts(core, aggregation, access)
+
+    def gbps(self, size_b: Floats, task: int, cpu_size: float) -> float:
+        """§4.2.2: the flow over the task's time alone on the server, at most what the thinnest link has."""
+        tasks = self._tasks
+        least_s = tasks.duration_s[task] * tasks.cpu[task] / cpu_size
+        return min(self._thinnest_gbps, float(size_b[task] * _BITS / least_s))
+
+
 class _Run:
     def __init__(
         self,
@@ -78,19 +120,14 @@ class _Run:
         estimate: Estimate,
         rng: np.random.Generator,
     ) -> None:
-        t = centre.topology
         self._centre, self._tasks, self._rng = centre, tasks, rng
-        self._sleeps, self._network = variant != "noSleep", variant != "noNetwork"
-        self._shared = estimate == "shared"
-        self._wake_s = int(t.server_wake_s) if self._sleeps else 0
-        kinds = np.array(t.servers)
-        self._idle_w = np.array([kind.idle_w for kind in t.types])[kinds]
-        self._wake_j = np.array([kind.peak_w for kind in t.types])[kinds] * self._wake_s
-        self._thinnest_gbps = min(t.core_gbps, t.aggregation_gbps, t.access_gbps)
+        self._network = variant != "noNetwork"
+        sleeps = variant != "noSleep"
+        self._costs = _Costs(centre, tasks, sleeps=sleeps, shared=estimate == "shared")
         # The larger the server, the sooner its flows must be through: two demands of bandwidth, not one.
         self._sizes = [(float(size), centre.cpu_size == size) for size in np.unique(centre.cpu_size)[::-1]]
         self._servers = SharedServers(centre, tasks)
-        self._meter = Meter(centre, self._sleeps)
+        self._meter = Meter(centre, sleeps)
         self._master = tasks.master()
         self._path: dict[int, tuple[Path, float]] = {}
         self._inner: dict[int, tuple[InternalPath, float]] = {}
@@ -130,8 +167,8 @@ class _Run:
                 end_s = servers.next_end_s(server, now)
                 if end_s is not None:
                     heapq.heappush(ends, (end_s, server, servers.generation[server]))
-                if servers.wake_at_s[server] == now + self._wake_s > now:
-                    awake.append(now + self._wake_s)
+                if servers.wake_at_s[server] == now + self._costs.wake_s > now:
+                    awake.append(now + self._costs.wake_s)
             # 4. On to the next slot in which something happens.
             while awake and awake[0] <= now:
                 awake.popleft()
@@ -171,8 +208,8 @@ class _Run:
             path, gbps = found
             server = path.server
             self._servers.settle(server, now)
-            if not self._centre.tasks[server] and self._wake_s:
-                self._servers.wake_at_s[server] = now + self._wake_s
+            if not self._centre.tasks[server] and self._costs.wake_s:
+                self._servers.wake_at_s[server] = now + self._costs.wake_s
                 self._meter.activate(0.0, 0.0, 1)
             self._centre.place(path, cpu, memory, gbps)
             self._servers.add(server, task)
@@ -183,43 +220,14 @@ class _Run:
             placed.append(task)
         return placed, left
 
-    def _server_costs(self, task: int) -> tuple[Floats, Floats]:
-        """Equation 4.3 for the servers (inf where the task does not fit), and the task's time on each."""
-        centre, tasks = self._centre, self._tasks
-        cpu, count = tasks.cpu[task], centre.tasks
-        if self._shared:
-            # Its demand and an equal part of what all leave over: cpu + (free - cpu) / (n + 1).
-            pace = np.maximum(count * cpu + centre.cpu, ROOM)
-            part_s = tasks.duration_s[task] * cpu / pace
-        else:
-            part_s = tasks.duration_s[task] / (count + 1.0)
-        cost = self._idle_w * part_s
-        if self._wake_s:
-            cost = np.where(count == 0, cost + self._wake_j, cost)
-        return np.where(centre.has_room(cpu, tasks.memory[task]), cost, np.inf), part_s * (count + 1)
-
-    def _switch_costs(self) -> SwitchCosts:
-        """Equation 4.3 for the switches, by second of the task's time."""
-        core, aggregation, access = (
-            np.asarray(kind.idle_w / (flows + 1.0))
-            for kind, flows in zip(self._centre.topology.switches, self._centre.flows, strict=True)
-        )
-        return SwitchCosts(core, aggregation, access)
-
-    def _gbps(self, size_b: Floats, task: int, cpu_size: float) -> float:
-        """§4.2.2: the flow over the task's time alone on the server, at most what the thinnest link has."""
-        tasks = self._tasks
-        least_s = tasks.duration_s[task] * tasks.cpu[task] / cpu_size
-        return min(self._thinnest_gbps, float(size_b[task] * _BITS / least_s))
-
     def _cheapest(self, task: int) -> tuple[Path, float] | None:
         """The path γ' of equation 4.4 and its bandwidth in Gbps."""
-        server_cost, time_s = self._server_costs(task)
-        costs = self._switch_costs()
+        server_cost, time_s = self._costs.of_servers(task)
+        costs = self._costs.of_switches()
         best: tuple[float, Path, float] | None = None
         ways = None
         for size, members in self._sizes:
-            gbps = self._gbps(self._tasks.external_b, task, size)
+            gbps = self._costs.gbps(self._tasks.external_b, task, size)
             if ways is None or not ways.free:
                 ways = reach(self._centre, costs, gbps)
             found = best_path(self._centre, ways, gbps, np.where(members, server_cost, np.inf), time_s)
@@ -229,13 +237,13 @@ class _Run:
 
     def _cheapest_server(self, task: int) -> tuple[Path, float] | None:
         """noNetwork: the server of least cost, and a random path that has room."""
-        server_cost, _ = self._server_costs(task)
+        server_cost, _ = self._costs.of_servers(task)
         server = int(server_cost.argmin())
         if server_cost[server] == np.inf:
             return None
         centre, t = self._centre, self._centre.topology
         size = float(centre.cpu_size[server])
-        gbps = self._gbps(self._tasks.external_b, task, size)
+        gbps = self._costs.gbps(self._tasks.external_b, task, size)
         need = gbps - ROOM
         for _ in range(_DRAWS):
             draw = self._rng.random(3)
@@ -254,11 +262,11 @@ class _Run:
         if self._master[task] == task or master == server:
             return
         centre = self._centre
-        gbps = self._gbps(self._tasks.internal_b, task, float(centre.cpu_size[server]))
+        gbps = self._costs.gbps(self._tasks.internal_b, task, float(centre.cpu_size[server]))
         path = None
         if master >= 0:
             path = self._random_inner(gbps, server, master) if not self._network else None
-            path = path or internal_path(centre, self._switch_costs(), gbps, server, master)
+            path = path or internal_path(centre, self._costs.of_switches(), gbps, server, master)
         if path is None:
             self._unconnected += 1
             return
