@@ -16,6 +16,7 @@ from spark_sched.experiments.ab.background import background_jobs
 from spark_sched.experiments.ab.schedule import RunKey, run_seed
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
+from spark_sched.experiments.bench.jobs import simulated_stages
 from spark_sched.experiments.paired.arms import Arm
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.results import Result
@@ -27,8 +28,6 @@ __all__ = ["SimulatedRunner"]
 _FOREGROUND = "foreground"
 #: The background arrives when the foreground's first stage runs.
 _BACKGROUND_AFTER_MS = 100
-#: From one action of a program to the next: what Spark's driver needs.
-_BETWEEN_ACTIONS_MS = 100
 _STOCK = {"fair": "priority", "fifo": "fifo"}
 _UNTIL_MS = 24 * 3_600_000
 
@@ -73,20 +72,10 @@ class SimulatedRunner:
         job = self._workloads[key.workload]
         stages = job.program.stages(job.parameters, seed)
         assert stages is not None
-        specs = tuple(
-            StageSpec(
-                times_ms,
-                parents=(number - 1,) if number else (),
-                delay_ms=_BETWEEN_ACTIONS_MS if number else 0,
-                name=f"stage {number}",
-                part=number,
-            )
-            for number, times_ms in enumerate(stages)
-        )
         return JobSpec(
             _FOREGROUND,
             0,
-            specs,
+            simulated_stages(stages),
             name=key.workload,
             priority=arm.priority,
             deadline_ms=None if arm.deadline_s is None else round(1000 * arm.deadline_s),

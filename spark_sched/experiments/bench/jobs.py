@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.sim.workload import StageSpec
 from spark_sched.workloads.programs import PROGRAMS, Parameter, Program
 
-__all__ = ["WorkloadJob", "read_workload"]
+__all__ = ["WorkloadJob", "read_workload", "simulated_stages"]
+
+#: From one action of a program to the next: what Spark's driver needs.
+_BETWEEN_ACTIONS_MS = 100
 
 _KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
 
@@ -87,3 +91,17 @@ def _value(table: Fields, parameter: Parameter) -> Any:
     if parameter.options:
         return table.choice(parameter.name, parameter.options, "")
     return table.need(parameter.name, parameter.kind, wanted, least=parameter.least)
+
+
+def simulated_stages(times_ms: Iterable[Sequence[int]]) -> tuple[StageSpec, ...]:
+    """A program's stages, one after the other, each an action of its own: task times of each in ms."""
+    return tuple(
+        StageSpec(
+            stage_ms,
+            parents=(number - 1,) if number else (),
+            delay_ms=_BETWEEN_ACTIONS_MS if number else 0,
+            name=f"stage {number}",
+            part=number,
+        )
+        for number, stage_ms in enumerate(times_ms)
+    )

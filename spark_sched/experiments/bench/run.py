@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.experiments.bench.jobs import simulated_stages
 from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, plan_jobs
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.run import simulate
-from spark_sched.sim.workload import JobSpec, StageSpec
+from spark_sched.sim.workload import JobSpec
 
 __all__ = ["bench_document", "run_live", "run_simulated"]
 
@@ -20,7 +21,6 @@ __all__ = ["bench_document", "run_live", "run_simulated"]
 Progress = Callable[[str, int, int], None]
 Rows = list[dict[str, Any]]
 
-_BETWEEN_ACTIONS_MS = 100
 _SIMULATED = {"fair": "fair", "fifo": "fifo"}
 
 
@@ -103,16 +103,7 @@ def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:
     return JobSpec(
         key,
         round(1000 * planned.arrival_s),
-        tuple(
-            StageSpec(
-                times_ms,
-                parents=(number - 1,) if number else (),
-                delay_ms=_BETWEEN_ACTIONS_MS if number else 0,
-                name=f"stage {number}",
-                part=number,
-            )
-            for number, times_ms in enumerate(stages)
-        ),
+        simulated_stages(stages),
         name=job.label,
         user=job.marks["user"] or None,
         priority=0 if mark is None else mark["priority"],
