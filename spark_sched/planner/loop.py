@@ -58,6 +58,15 @@ class PlannerCounters:
     plans_failed: int = 0
 
 
+@dataclass(slots=True)
+class _Plans:
+    """What the plans so far leave: how many were sent, what the policy remembers, and the one in force."""
+
+    sent: int = 0
+    memory: Any = None
+    in_force: Plan | None = None
+
+
 class PlannerLoop:
     """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
 
@@ -112,9 +121,7 @@ class PlannerLoop:
         self._close = close
         self._throttle = Throttle()
         self._outlook = Outlook(clock_ms)
-        self._plans = 0
-        self._memory: Any = None
-        self._in_force: Plan | None = None
+        self._plans = _Plans()
 
     def run(self) -> None:
         """Turn until the driver stops, and tell it when all is stored.
@@ -187,7 +194,9 @@ class PlannerLoop:
             try:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
-                text = json.dumps(self._answer(each["text"], snapshot, known, self._now_ms(), self._memory))
+                text = json.dumps(
+                    self._answer(each["text"], snapshot, known, self._now_ms(), self._plans.memory)
+                )
             except Exception as error:  # A question must not end the planner.
                 text = json.dumps({"error": str(error) or type(error).__name__})
                 if not isinstance(error, BadInputError):
@@ -200,13 +209,13 @@ class PlannerLoop:
         try:
             snapshot = self.state.snapshot()
             known = forecasts(self._predictor, snapshot)
-            plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._memory)
+            plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._outlook.see(snapshot)
-            text = self._told(plan, snapshot, known, now_ms) if self._is_news(plan) else None
+            text = self._text_of(plan, snapshot, known, now_ms) if self._is_news(plan) else None
         except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
             self._fail(error)
             return
-        self._memory = memory
+        self._plans.memory = memory
         # The policy speaks of the driver's clock.
         self._pace.again_at_ms = (
             float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)
@@ -214,30 +223,30 @@ class PlannerLoop:
         if text is None:
             self.counters.plans_unchanged += 1
             return
-        self._plans += 1
+        self._plans.sent += 1
         answer = self._driver.submit_plan(text)
         self._pace.sent()
         if answer == "accepted":
             self.counters.plans_accepted += 1
-            self._in_force = plan
+            self._plans.in_force = plan
         else:
-            self._in_force = None
+            self._plans.in_force = None
             self._refused(answer)
 
-    def _told(self, plan: Plan, snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int) -> str:
+    def _text_of(self, plan: Plan, snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int) -> str:
         """The plan's text, with what it says to people only."""
-        told = replace(
+        annotated = replace(
             plan,
-            number=self._plans + 1,
+            number=self._plans.sent + 1,
             solve_ms=self._pace.since_planned_ms(),
             forecasts=self._outlook.ends(snapshot, known, plan, now_ms),
         )
-        return told.to_text()
+        return annotated.to_text()
 
     def _is_news(self, plan: Plan) -> bool:
         """Whether the driver needs the plan: its rules are others than those in force, or those expire
         soon."""
-        old = self._in_force
+        old = self._plans.in_force
         if old is None or self._pace.refresh_is_due():
             return True
         return _rules(plan) != _rules(old)
@@ -248,7 +257,9 @@ class PlannerLoop:
         # The next interval tries again even if nothing happens until then.
         self._pace.changed = True
         if times := self._throttle(f"rejected {code}"):
-            self._log.warning("plan %d was not taken: %s (%s: %d times)", self._plans, answer, code, times)
+            self._log.warning(
+                "plan %d was not taken: %s (%s: %d times)", self._plans.sent, answer, code, times
+            )
 
     def _fail(self, error: Exception) -> None:
         self.counters.plans_failed += 1

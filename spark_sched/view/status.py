@@ -216,6 +216,8 @@ class StoryEntry:
 class JobStatus:
     """One job. Times are in milliseconds since 1970 on the driver's clock.
 
+    It is flat, as a job of the status document is.
+
     Attributes:
         job: its key.
         name, user, job_class: as marked; unmarked work has its group's, query's or Spark job's name.

@@ -101,7 +101,6 @@ class _Run:
         )  # fmt: skip
         self.pricer = Pricer() if rule.priced else None
         self.ends = NextEnds(self.servers)
-        self.gone = 0  # tasks that left
         self.now_s = 0
         self.seen = Observations()
 
@@ -109,7 +108,7 @@ class _Run:
         arrivals, next_task, count = self.tasks.arrival_s, 0, len(self.tasks.table)
         again_s = math.inf
         sample_s = progress_s = 0
-        while self.gone < count:
+        while self.seen.gone < count:
             now_s = min(
                 math.ceil(arrivals[next_task]) if next_task < count else math.inf,
                 self.ends.next_s(),
@@ -141,7 +140,7 @@ class _Run:
             # 6. Next ends.
             self.ends.schedule(self.tasks.attempt, now_s)
             if progress is not None and now_s >= progress_s:
-                progress(self.gone, now_s)
+                progress(self.seen.gone, now_s)
                 progress_s = now_s + _PROGRESS_S
         return self._result()
 
@@ -155,7 +154,7 @@ class _Run:
             if attempts[task] == attempt:
                 self._stop(task)
                 self.tasks.end_s[task] = self.now_s
-                self.gone += 1
+                self.seen.gone += 1
                 if self.observer is not None:
                     self.observer("end", self.now_s, task)
                 if self.pricer is not None:
@@ -294,7 +293,7 @@ class _Run:
         evictions[task] += 1
         dropped = self.rule.drops(evictions[task])
         if dropped:
-            self.gone += 1
+            self.seen.gone += 1
         else:
             self.queue.push(priority, task)
         if self.observer is not None:

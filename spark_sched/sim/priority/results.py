@@ -23,6 +23,7 @@ class Observations:
     samples: list[tuple[int, int, int, int, float, float]] = field(default_factory=list)
     states: list[tuple[int, int, bool]] = field(default_factory=list)
     refused: int = 0
+    gone: int = 0  # tasks that left
 
 
 @dataclass(frozen=True)
