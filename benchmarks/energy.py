@@ -2,14 +2,14 @@
 """Energy of data centres: how long a day takes to simulate, and what the thesis' schedulers save.
 
     python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--arm NAME ...]
-                                [--limit-s 5] [--json]
+                                [--limit-s 5] [--load 0.3] [--json]
 
 ``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches, 30 % of
 the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy
 path in a half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``,
 ``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed; ``--arm`` selects
 some of their arms, the base of the ratios always among them, and ``--limit-s`` is the solver's time per slot.
-A row per seed follows each arm.
+``--load`` is the share of the CPU that ``gems`` asks for. A row per seed follows each arm.
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ _ARMS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _run(part: str, arm: str, seed: int, horizon_s: int, limit_s: float) -> dict[str, Any]:
+def _run(part: str, arm: str, seed: int, horizon_s: int, limit_s: float, load: float) -> dict[str, Any]:
     if part == "gems":
         variant, estimate = arm.split("/")
-        return chapter_4(seed, horizon_s, variant, estimate)
+        return chapter_4(seed, horizon_s, variant, estimate, load=load)
     if part == "large":
         return large(seed, horizon_s, arm)
     return small(seed, horizon_s, arm, limit_s)
 
 
 def comparisons(
-    part: str, hours: float, seeds: int, arms: Sequence[str] = (), limit_s: float = 5.0
+    part: str, hours: float, seeds: int, arms: Sequence[str], limit_s: float, load: float
 ) -> dict[str, list[dict[str, Any]]]:
     """Totals by arm, a list over seeds, of the arms given (all where none is) and their base.
 
@@ -114,7 +114,8 @@ def comparisons(
     chosen = [arm for arm in _ARMS[part] if not arms or arm in arms or arm == _base(part, arms[0])]
     horizon_s = int(hours * 3600)
     return {
-        arm: [_run(part, arm, seed, horizon_s, limit_s) for seed in range(1, seeds + 1)] for arm in chosen
+        arm: [_run(part, arm, seed, horizon_s, limit_s, load) for seed in range(1, seeds + 1)]
+        for arm in chosen
     }
 
 
@@ -161,9 +162,10 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
 @click.option("--part", type=click.Choice(["day", "paths", "gems", "large", "small"]), default="day")
 @click.option("--arm", "arms", multiple=True, help="Some arms of gems, large or small; default: all.")
 @click.option("--limit-s", type=click.FloatRange(min=0.1), default=5.0, show_default=True)
+@click.option("--load", type=click.FloatRange(min=0.01), default=0.3, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
 def main(
-    hours: float, seeds: int, part: str, arms: tuple[str, ...], limit_s: float, json_output: bool
+    hours: float, seeds: int, part: str, arms: tuple[str, ...], limit_s: float, load: float, json_output: bool
 ) -> None:
     """Measure and print."""
     if part == "day":
@@ -176,7 +178,7 @@ def main(
         lines = [f"{n} servers: {told['us']} us a path; {told['paths']:,} paths listed: {told['listed_s']} s"
                  for n, told in found["paths"][0].items()]  # fmt: skip
     else:
-        by_arm = comparisons(part, hours, seeds, arms, limit_s)
+        by_arm = comparisons(part, hours, seeds, arms, limit_s, load)
         found = {part: by_arm}  # type: ignore[dict-item]
         lines = []
         for arm, totals in by_arm.items():

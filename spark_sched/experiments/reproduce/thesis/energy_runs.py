@@ -60,15 +60,20 @@ def large(seed: int, horizon_s: int, scheduler: str) -> dict[str, Any]:
     return _document(simulate_slots(LARGE, tasks, HEURISTICS[scheduler](), slot_s=1, horizon_s=horizon_s))
 
 
-def chapter_4(seed: int, horizon_s: int, variant: str, estimate: str, snapshot_s: int = 0) -> dict[str, Any]:
+def chapter_4(
+    seed: int, horizon_s: int, variant: str, estimate: str, snapshot_s: int = 0, load: float = 0.3
+) -> dict[str, Any]:
     """GEMS or what it is compared with, in slots of a second, to the last task's end.
+
+    Args:
+        load: see `google_like`.
 
     Returns:
         The totals; with ``snapshot_s`` also ``series``, every fifth second's number of servers that are on
         over ten minutes around the largest burst of arrivals after that time.
     """
     rng = np.random.default_rng(seed)
-    tasks = google_like(rng, CHAPTER_4, horizon_s=float(horizon_s))
+    tasks = google_like(rng, CHAPTER_4, horizon_s=float(horizon_s), load=load)
     totals = simulate_gems(CHAPTER_4, tasks, variant, estimate=estimate, rng=rng)  # type: ignore[arg-type]
     found = _document(totals)
     if snapshot_s:
