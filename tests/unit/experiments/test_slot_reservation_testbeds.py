@@ -104,7 +104,8 @@ def test_one_stage_loses_its_holds_to_a_fixed_deadline() -> None:
 def test_the_sweet_spot_is_farthest_above_the_line_between_the_ends() -> None:
     # Of both axes' ranges the middle level keeps 3/4 and 4/5, every point of the line 1 in all.
     assert sweet_spot((0.0, 0.4, 1.0), (3.0, 1.5, 1.0), (100.0, 80.0, 0.0)) == 0.4
-    assert sweet_spot((0.0, 0.4, 1.0), (3.0, 2.9, 1.0), (100.0, 10.0, 0.0)) == 0.0
+    assert sweet_spot((0.0, 0.4, 1.0), (3.0, 2.9, 1.0), (100.0, 10.0, 0.0)) is None
+    assert sweet_spot((0.0, 0.4, 1.0), (3.0, 1.0, 1.0), (100.0, 0.0, 0.0)) is None
 
 
 def test_the_pace_of_the_papers_slowdown_is_interpolated() -> None:

@@ -342,20 +342,24 @@ def _runs_14(scale: Scale) -> list[Run]:
     ]
 
 
-def sweet_spot(levels: Sequence[float], slowdowns: Sequence[float], improvements: Sequence[float]) -> float:
-    """The level farthest above the straight line between the ends of the trade-off.
+def sweet_spot(
+    levels: Sequence[float], slowdowns: Sequence[float], improvements: Sequence[float]
+) -> float | None:
+    """The level farthest above the straight line between the ends of the trade-off; None if no level is.
 
     Both axes are scaled to the range between the least and the highest level: how much of the slowdown is
     avoided and how much of the utilization improvement is kept. On the line both add up to 1.
     """
     rise = slowdowns[0] - slowdowns[-1]
     drop = improvements[0] - improvements[-1]
+    if not rise or not drop:
+        return None
     sums = [
-        ((slowdowns[0] - slow) / rise if rise else 0.0)
-        + ((better - improvements[-1]) / drop if drop else 0.0)
+        (slowdowns[0] - slow) / rise + (better - improvements[-1]) / drop
         for slow, better in zip(slowdowns, improvements, strict=True)
     ]
-    return levels[int(np.argmax(sums))]
+    best = int(np.argmax(sums))
+    return levels[best] if sums[best] > 1.0 + 1e-9 else None
 
 
 def _build_14(scale: Scale, results: Results) -> Figure:
@@ -402,8 +406,8 @@ def _build_14(scale: Scale, results: Results) -> Figure:
         "runs, and the improvement the share of the loss at P = 1 that a lower P avoids, as in the paper. "
         "The paper names P = 0.4 the sweet spot without saying how it was chosen; here it is the level at "
         "which the avoided share of the slowdown and the kept share of the improvement are largest "
-        "together. α and t_m are estimated from the stage's own tasks; calibrated deadlines use the times "
-        "of the job's earlier tasks."
+        "together, and none if no level between the ends is better than a mixture of them. α and t_m are "
+        "estimated from the stage's own tasks; calibrated deadlines use the times of the job's earlier tasks."
     )
     return Figure("fig14", FIGURE_14.title, rows, values, notes, charts)
 
