@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant
 from spark_sched.sim.durations import Durations
+from spark_sched.sim.emitted_events import Story
 from spark_sched.sim.enforcement import RunningAttempt, StartGate, preempted, victims
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import Attempt, JobRun, StageRun
-from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder
 from spark_sched.sim.servers import Servers
-from spark_sched.sim.story import Story
 
 __all__ = ["Attempts"]
 

@@ -39,6 +39,7 @@ from spark_sched.sim.attempts import Attempts
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
+from spark_sched.sim.emitted_events import Story
 from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.idle import FOREVER_MS
@@ -46,12 +47,11 @@ from spark_sched.sim.jobs import ActiveJobs, Newcomers
 from spark_sched.sim.launching import Launcher
 from spark_sched.sim.nodes import Nodes
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.plans import Plans
+from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import Attempt
 from spark_sched.sim.results import Recorder, Result
 from spark_sched.sim.servers import Servers
-from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec
 

@@ -10,14 +10,14 @@ from spark_sched.errors import BadInputError
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Arrival, Follower, Instant, LocalityOver, StageReady
 from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.emitted_events import Story
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun, StageRun
-from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.stages import new_stage
-from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import EndedJob

@@ -11,7 +11,7 @@ from spark_sched.sim.open_nodes import NONE
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import StageRun
-from spark_sched.sim.reserve import Reservations
+from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.stages import fits_whole
 from spark_sched.sim.waiting import WaitingStages
 

@@ -8,10 +8,10 @@ from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, NodeChange
 from spark_sched.sim.attempts import Attempts
 from spark_sched.sim.cluster import NodeSpec
+from spark_sched.sim.emitted_events import Story
 from spark_sched.sim.placement import Slots
-from spark_sched.sim.plans import Plans
-from spark_sched.sim.reserve import Reservations
-from spark_sched.sim.story import Story
+from spark_sched.sim.plan_in_force import Plans
+from spark_sched.sim.reservations import Reservations
 
 __all__ = ["Nodes"]
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
-from spark_sched.sim.near import Near
+from spark_sched.sim.delay_scheduling import Near
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec

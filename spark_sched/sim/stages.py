@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_sched.sim.cluster import ClusterSpec
-from spark_sched.sim.near import Near
+from spark_sched.sim.delay_scheduling import Near
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun, StageEdges, StageRun
 

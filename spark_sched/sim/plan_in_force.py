@@ -5,13 +5,13 @@ from __future__ import annotations
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
 from spark_sched.sim.attempts import Attempts
+from spark_sched.sim.emitted_events import Story
 from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.jobs import ActiveJobs
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import UNRANKED
-from spark_sched.sim.story import Story
 from spark_sched.sim.waiting import WaitingStages
 
 __all__ = ["Plans"]
