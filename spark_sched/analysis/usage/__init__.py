@@ -5,11 +5,11 @@ from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEn
 from spark_sched.analysis.usage.event_log import usage_of_event_log
 from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
 from spark_sched.analysis.usage.recorded import is_recorded, usage_of_recorded
-from spark_sched.analysis.usage.records import Attempt, Hold, Owner, Presence, Usage
+from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
 
 __all__ = [
     "KINDS",
-    "Attempt",
+    "ChargedAttempt",
     "EnergyRow",
     "EnergyStatement",
     "GroupBy",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from spark_sched.analysis.usage.records import Attempt, Owner, Usage
+from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Usage
 
 __all__ = ["KINDS", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
 
@@ -124,7 +124,7 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
 
 def charges(usage: Usage) -> Iterator[Charge]:
     """All attempts and holds of an application."""
-    by_task: dict[tuple[str, int], list[Attempt]] = defaultdict(list)
+    by_task: dict[tuple[str, int], list[ChargedAttempt]] = defaultdict(list)
     for attempt in usage.attempts:
         by_task[attempt.stage, attempt.index].append(attempt)
     for attempts in by_task.values():
@@ -137,7 +137,7 @@ def charges(usage: Usage) -> Iterator[Charge]:
         yield Charge(hold.job, "held", "", hold.executor, hold.start_ms, hold.end_ms, 1, hold.job)
 
 
-def _kind(attempt: Attempt, place: int, attempts: Sequence[Attempt]) -> str:
+def _kind(attempt: ChargedAttempt, place: int, attempts: Sequence[ChargedAttempt]) -> str:
     """``attempts`` are those of one task in the order of their ends, this one at ``place``."""
     if attempt.outcome in ("failed", "lost"):
         return "failed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spark_sched.analysis.usage.records import Attempt, Owner, Presence, Usage
+from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, Usage
 from spark_sched.traces import Trace
 
 __all__ = ["usage_of_event_log"]
@@ -31,7 +31,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
             continue
         start_ms = round(start_s * 1000)
         usage.attempts.append(
-            Attempt(
+            ChargedAttempt(
                 str(job),
                 f"{job}.{stage}",
                 index,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched import events
-from spark_sched.analysis.usage.records import Attempt, Hold, Owner, Presence, Usage
+from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
 from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
 
@@ -65,9 +65,9 @@ class _Fold:
         self._holds: list[Hold] = []
         self._now_ms = 0
         self._present: dict[str, events.ExecutorAdded] = {}
-        self._running: dict[int, Attempt] = {}
+        self._running: dict[int, ChargedAttempt] = {}
         #: Attempts from before a reset that nobody has mentioned since, and when that was.
-        self._doubtful: dict[int, tuple[Attempt, int]] = {}
+        self._doubtful: dict[int, tuple[ChargedAttempt, int]] = {}
         self._held: dict[tuple[str, str], deque[int]] = defaultdict(deque)
         self._slots_per_task: dict[str, int] = {}
 
@@ -141,7 +141,7 @@ class _Fold:
         self._running[event.task] = (
             known[0]
             if known is not None
-            else Attempt(
+            else ChargedAttempt(
                 event.job,
                 event.stage,
                 event.index,
@@ -168,7 +168,9 @@ class _Fold:
 
     def _add(self, job: str, stage: str, index: int, executor: str, start_ms: int, end_ms: int, outcome: str,
              slots: int) -> None:  # fmt: skip
-        self._usage.attempts.append(Attempt(job, stage, index, executor, start_ms, end_ms, outcome, slots))
+        self._usage.attempts.append(
+            ChargedAttempt(job, stage, index, executor, start_ms, end_ms, outcome, slots)
+        )
 
     def _freed(self, job: str, executor: str, at_ms: int) -> None:
         since = self._held[job, executor]
@@ -181,8 +183,8 @@ class _Fold:
             self._usage.executors.append(Presence(executor, added.slots, added.time_ms, at_ms, added.host))
 
 
-def _until(attempt: Attempt, end_ms: int, outcome: str, evicted_for: str = "") -> Attempt:
-    return Attempt(
+def _until(attempt: ChargedAttempt, end_ms: int, outcome: str, evicted_for: str = "") -> ChargedAttempt:
+    return ChargedAttempt(
         attempt.job, attempt.stage, attempt.index, attempt.executor, attempt.start_ms,
         max(attempt.start_ms, end_ms), outcome, attempt.slots, evicted_for,
     )  # fmt: skip

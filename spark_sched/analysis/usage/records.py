@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["Attempt", "Hold", "Owner", "Presence", "Usage"]
+__all__ = ["ChargedAttempt", "Hold", "Owner", "Presence", "Usage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class ChargedAttempt:
     """One attempt of a task. ``outcome`` is ``success``, ``failed``, ``killed``, ``lost`` or ``unknown``.
 
     ``evicted_for`` is the job that it was killed for, empty where none is recorded.
@@ -61,5 +61,5 @@ class Usage:
 
     executors: list[Presence] = field(default_factory=list)
     owners: dict[str, Owner] = field(default_factory=dict)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[ChargedAttempt] = field(default_factory=list)
     holds: list[Hold] | None = None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from spark_sched.analysis.whatif.recorded import Attempt
+from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.traces.tables import Machine
 
 __all__ = ["LONG_MS", "WAVE_MS", "Wait", "available_executors"]
@@ -33,7 +33,7 @@ class Wait(NamedTuple):
 
 
 def available_executors(
-    executors: Sequence[Machine], attempts: Iterable[Attempt], waits: Iterable[Wait]
+    executors: Sequence[Machine], attempts: Iterable[RecordedAttempt], waits: Iterable[Wait]
 ) -> list[Machine]:
     """The executors over the spans in which they took tasks.
 

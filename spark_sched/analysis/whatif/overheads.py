@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark_sched.analysis.whatif.recorded import Attempt
+from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.traces.tables import Machine
 
 __all__ = ["Occupancy", "turnaround_ms", "usual_ms"]
@@ -35,7 +35,7 @@ _LEAST = 5
 class Launch:
     """An attempt, the number of its stage in the application and when that had been submitted."""
 
-    attempt: Attempt
+    attempt: RecordedAttempt
     stage: int
     submit_ms: int
 
@@ -69,7 +69,9 @@ def turnaround_ms(launches: Iterable[Launch], slots: Mapping[str, int]) -> float
 class Occupancy:
     """How many slots of the application were free at each moment, as recorded."""
 
-    def __init__(self, attempts: Iterable[Attempt], executors: Sequence[Machine], turnaround: float) -> None:
+    def __init__(
+        self, attempts: Iterable[RecordedAttempt], executors: Sequence[Machine], turnaround: float
+    ) -> None:
         changes: dict[int, int] = defaultdict(int)
         self._spans_ms = [
             (round((m.added_s or 0.0) * 1000), None if m.removed_s is None else round(m.removed_s * 1000))

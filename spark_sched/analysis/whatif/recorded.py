@@ -21,8 +21,8 @@ from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
 __all__ = [
-    "Attempt",
     "Recorded",
+    "RecordedAttempt",
     "attempts_of",
     "default_pools",
     "local_file",
@@ -43,7 +43,7 @@ _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class RecordedAttempt:
     """One attempt of a task as it ran; times in ms since the application's start."""
 
     task: int
@@ -151,11 +151,11 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     )
 
 
-def attempts_of(stage: StageRecord) -> list[Attempt]:
+def attempts_of(stage: StageRecord) -> list[RecordedAttempt]:
     """Attempts of a stage's tasks whose times are known, in the order of their launch."""
     rows = stage.rows
     found = [
-        Attempt(
+        RecordedAttempt(
             task,
             round(start_s * 1000),
             round((start_s + duration_s) * 1000),
@@ -251,7 +251,7 @@ def _executors(machines: Iterable[Machine], jobs: list[JobRecord]) -> Iterator[M
 
     Executors that the log does not list have as many slots as ran tasks at once.
     """
-    launches: dict[str, list[Attempt]] = {}
+    launches: dict[str, list[RecordedAttempt]] = {}
     for job in jobs:
         for stage in job.stages:
             for attempt in attempts_of(stage):

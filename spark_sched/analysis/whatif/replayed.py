@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from spark_sched.analysis.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
-from spark_sched.analysis.whatif.recorded import Attempt, Recorded, attempts_of
+from spark_sched.analysis.whatif.recorded import Recorded, RecordedAttempt, attempts_of
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.tables import Machine
@@ -42,11 +42,11 @@ class Model:
 
 
 @dataclass
-class _Stage:
+class _ReplayedStage:
     """A stage that ran tasks, with its place in time."""
 
     record: StageRecord
-    attempts: list[Attempt]
+    attempts: list[RecordedAttempt]
     parents: tuple[int, ...]
     submit_ms: int
     first_ms: int
@@ -64,12 +64,12 @@ class _Stage:
 
 
 @dataclass
-class _Job:
+class _ReplayedJob:
     record: JobRecord
     submit_ms: int
     end_ms: int | None
     priority: int
-    stages: list[_Stage] = field(default_factory=list)
+    stages: list[_ReplayedStage] = field(default_factory=list)
 
 
 def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
@@ -123,9 +123,11 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
 # ---- taking the log apart ----
 
 
-def _job(record: JobRecord) -> _Job:
+def _job(record: JobRecord) -> _ReplayedJob:
     submit_ms = _ms(record.submit_s)
-    job = _Job(record, submit_ms, None if record.end_s is None else _ms(record.end_s), record.priority or 0)
+    job = _ReplayedJob(
+        record, submit_ms, None if record.end_s is None else _ms(record.end_s), record.priority or 0
+    )
     # Stages without a task that ran are passed over: their children wait for what these waited for.
     kept: dict[int, tuple[int, ...]] = {}
     for number, stage in enumerate(record.stages):
@@ -138,15 +140,15 @@ def _job(record: JobRecord) -> _Job:
         first_ms = attempts[0].start_ms
         done = [a.end_ms for a in attempts if a.finished] or [a.end_ms for a in attempts]
         at_ms = first_ms if stage.submit_s is None else min(_ms(stage.submit_s), first_ms)
-        job.stages.append(_Stage(stage, attempts, parents, at_ms, first_ms, max(done)))
+        job.stages.append(_ReplayedStage(stage, attempts, parents, at_ms, first_ms, max(done)))
     return job
 
 
-def _learn_launches(jobs: Sequence[_Job], occupancy: Occupancy, recorded: Recorded) -> int:
+def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded: Recorded) -> int:
     """Sets each stage's launch time and returns the usual one."""
     open_to = [(job.submit_ms, job.end_ms, job) for job in jobs]
     sure: list[int] = []
-    doubtful: list[tuple[_Stage, int]] = []
+    doubtful: list[tuple[_ReplayedStage, int]] = []
     for job in jobs:
         for stage in job.stages:
             ready_ms = max(stage.submit_ms, occupancy.free_since_ms(stage.first_ms))
@@ -184,7 +186,7 @@ def _node(machine: Machine) -> NodeSpec:
 # ---- the simulation's jobs ----
 
 
-def _spec(job: _Job, turnaround: int, hosts: _Hosts, locality_wait_ms: int) -> JobSpec:
+def _spec(job: _ReplayedJob, turnaround: int, hosts: _Hosts, locality_wait_ms: int) -> JobSpec:
     record = job.record
     part_numbers: dict[int | None, int] = {}
     stages = []
@@ -241,7 +243,7 @@ class _Hosts:
         }
         self._all = frozenset(self._of)
 
-    def near(self, attempts: Iterable[Attempt]) -> list[frozenset[str]]:
+    def near(self, attempts: Iterable[RecordedAttempt]) -> list[frozenset[str]]:
         """By task, in order; empty where no task prefers anything that another executor has not."""
         if len(self._on) < 2:
             return []
@@ -256,7 +258,7 @@ class _Hosts:
         return [found[task] for task in sorted(found)] if any(found.values()) else []
 
 
-def _seen_on(attempts: Iterable[Attempt]) -> list[str]:
+def _seen_on(attempts: Iterable[RecordedAttempt]) -> list[str]:
     """By task, in order, the executor of its first attempt."""
     found: dict[int, str] = {}
     for attempt in attempts:
@@ -264,7 +266,7 @@ def _seen_on(attempts: Iterable[Attempt]) -> list[str]:
     return [found[task] for task in sorted(found)]
 
 
-def _durations(attempts: Iterable[Attempt], turnaround: int) -> tuple[list[int], dict[int, int]]:
+def _durations(attempts: Iterable[RecordedAttempt], turnaround: int) -> tuple[list[int], dict[int, int]]:
     """How long each task keeps a slot, and how long its copy ran, by index in that list.
 
     A task that failed and ran again keeps its slot for all its attempts.
@@ -283,7 +285,7 @@ def _durations(attempts: Iterable[Attempt], turnaround: int) -> tuple[list[int],
     return [own[task] for task in sorted(own)], {order[task]: ms for task, ms in copies.items()}
 
 
-def _alone(jobs: Sequence[_Job]) -> bool:
+def _alone(jobs: Sequence[_ReplayedJob]) -> bool:
     """No two jobs overlapped: one thread of the driver ran them."""
     ends = [job.end_ms for job in jobs]
     return len(jobs) > 1 and all(
@@ -291,7 +293,7 @@ def _alone(jobs: Sequence[_Job]) -> bool:
     )
 
 
-def _chain(specs: list[JobSpec], jobs: Sequence[_Job], tails: Mapping[str, int]) -> list[JobSpec]:
+def _chain(specs: list[JobSpec], jobs: Sequence[_ReplayedJob], tails: Mapping[str, int]) -> list[JobSpec]:
     """Each job behind the one before it; the first alone is left."""
     following: JobSpec | None = None
     for spec, job, later in zip(reversed(specs), reversed(jobs), [None, *reversed(jobs)], strict=False):

@@ -60,7 +60,7 @@ def _processor_s() -> float:
     return used_s
 
 
-class _Arm:
+class _Application:
     def __init__(self, reports: TextIO) -> None:
         self._reports = reports
         self._lock = threading.Lock()
@@ -289,7 +289,7 @@ def _main() -> None:
     # Spark, its JVM and its workers inherit descriptor 1: keep the report pipe to ourselves.
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    arm = _Arm(reports)
+    arm = _Application(reports)
     lines: list[str] = []
     ready = threading.Condition()
 

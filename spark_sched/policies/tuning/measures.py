@@ -57,7 +57,7 @@ class HeldIdle:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class _MeasuredStage:
     """An active stage so far.
 
     Attributes:
@@ -76,7 +76,7 @@ class _Stage:
     oldest_ms: int | None
     slots_per_task: int
 
-    def until(self, now_ms: int, since_ms: int) -> _Stage:
+    def until(self, now_ms: int, since_ms: int) -> _MeasuredStage:
         """The same after a time in which nothing changed."""
         work_ms = self.work_ms + self.running * self.slots_per_task * since_ms
         longest_ms = (
@@ -84,7 +84,7 @@ class _Stage:
         )
         return replace(self, work_ms=work_ms, longest_ms=longest_ms)
 
-    def seen(self, stage: StageView) -> _Stage:
+    def seen(self, stage: StageView) -> _MeasuredStage:
         """The same as the snapshot shows it."""
         running = {task.index for task in stage.running}
         oldest_ms = min((task.launched_ms for task in stage.running), default=None)
@@ -120,7 +120,7 @@ class Slowdown:
     started_ms: int | None = None
     now_ms: int = 0
     slots: int = 1
-    stages: Mapping[str, _Stage] = field(default_factory=lambda: MappingProxyType({}))
+    stages: Mapping[str, _MeasuredStage] = field(default_factory=lambda: MappingProxyType({}))
     busy_ms: int = 0
     took_ms: float = 0.0
     alone_ms: float = 0.0
@@ -131,7 +131,7 @@ class Slowdown:
         for stage in job.stages:
             begun = until.stages.get(stage.stage)
             if begun is None:
-                begun = _Stage(stage.started_ms, 0.0, 0, 0, None, stage.slots_per_task)
+                begun = _MeasuredStage(stage.started_ms, 0.0, 0, 0, None, stage.slots_per_task)
             stages[stage.stage] = begun.seen(stage)
         return replace(
             until,

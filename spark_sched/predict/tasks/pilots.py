@@ -111,7 +111,7 @@ class TaskPrior(Protocol):
     def expected(self, job: str, forecast: Forecast) -> tuple[StageExpectation, ...]: ...
 
 
-class _Stage:
+class _SampledStage:
     __slots__ = ("ended_ms", "index", "ran_on", "spoiled", "times")
 
     def __init__(self, index: int) -> None:
@@ -122,11 +122,11 @@ class _Stage:
         self.times: StageTimes | None = None  # as last shown
 
 
-class _Job:
+class _SampledJob:
     __slots__ = ("attained_ms", "forecast", "stages")
 
     def __init__(self) -> None:
-        self.stages: dict[str, _Stage] = {}
+        self.stages: dict[str, _SampledStage] = {}
         self.attained_ms = 0.0
         self.forecast: TaskForecast | None = None  # until something changes
 
@@ -144,7 +144,7 @@ class TaskTimes:
         self._others = others
         self._observes = bool(getattr(others, "observes", True))
         self._prior = prior
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _SampledJob] = {}
         self.speeds = ExecutorSpeeds()
 
     def observe(self, event: Event) -> None:
@@ -167,13 +167,13 @@ class TaskTimes:
                 job.attained_ms += sum(event.durations_ms)
                 stage.times = job.forecast = None
         elif isinstance(event, JobStarted):
-            self._jobs.setdefault(event.job, _Job())
+            self._jobs.setdefault(event.job, _SampledJob())
             if self._prior is not None:
                 self._prior.job_started(event)
         elif isinstance(event, StageStarted):
             job = self._jobs.get(event.job)
             if job is not None:
-                job.stages[event.stage] = _Stage(event.index)
+                job.stages[event.stage] = _SampledStage(event.index)
                 if len(job.stages) > STAGES_KEPT:
                     del job.stages[next(iter(job.stages))]
                 job.forecast = None
@@ -232,11 +232,11 @@ class TaskTimes:
             known.forecast = forecast
         return forecast
 
-    def _stage(self, job: str, stage: str) -> _Stage | None:
+    def _stage(self, job: str, stage: str) -> _SampledStage | None:
         known = self._jobs.get(job)
         return None if known is None else known.stages.get(stage)
 
-    def _spoil(self, job: str, stage: _Stage, index: int) -> None:
+    def _spoil(self, job: str, stage: _SampledStage, index: int) -> None:
         stage.spoiled.add(index)
         stage.ended_ms.pop(index, None)
         stage.times = self._jobs[job].forecast = None

@@ -56,7 +56,7 @@ class _Task:
 
 
 @dataclass(slots=True)
-class _Job:
+class _UnfinishedJob:
     """A job so far: flat, as the `JobRecord` that it becomes."""
 
     source_id: str
@@ -94,7 +94,7 @@ class JobAssembler:
         self._report = report
         self._known_jobs = known_jobs
         self._demand = demand
-        self._live: dict[str, _Job] = {}
+        self._live: dict[str, _UnfinishedJob] = {}
         self._closed: set[str] = set()
         self._quiet: deque[tuple[float, str]] = deque()
 
@@ -116,7 +116,7 @@ class JobAssembler:
             if job is not None and job.last_s <= quiet_s and self._over(job):
                 yield self._close(job)
 
-    def _over(self, job: _Job) -> bool:
+    def _over(self, job: _UnfinishedJob) -> bool:
         return job.alive == 0 and (job.ended or not self._known_jobs)
 
     def _apply(self, event: ClusterEvent) -> None:
@@ -129,7 +129,7 @@ class JobAssembler:
             if not (makes_job and (event.kind == SUBMIT or event.filled_in or event.time_s is None)):
                 self._report.notes["events of jobs whose submission is not in the files"] += 1
                 return
-            job = self._live[event.job] = _Job(event.job)
+            job = self._live[event.job] = _UnfinishedJob(event.job)
         at_s = event.time_s
         if at_s is not None:
             if at_s < job.last_s:
@@ -149,7 +149,7 @@ class JobAssembler:
         if self._over(job):
             self._quiet.append((job.last_s, job.source_id))
 
-    def _job_event(self, job: _Job, event: ClusterEvent) -> None:
+    def _job_event(self, job: _UnfinishedJob, event: ClusterEvent) -> None:
         job.by_event = True
         if event.kind == SUBMIT:
             if event.time_s is None:
@@ -165,7 +165,7 @@ class JobAssembler:
         elif event.kind == END:
             job.ended, job.end_s, job.outcome = True, event.time_s, event.outcome
 
-    def _task_event(self, job: _Job, index: int, event: ClusterEvent) -> None:
+    def _task_event(self, job: _UnfinishedJob, index: int, event: ClusterEvent) -> None:
         task = job.tasks.get(index)
         if task is None:
             task = job.tasks[index] = _Task()
@@ -194,7 +194,7 @@ class JobAssembler:
         job.alive += (task.pending or task.running) - was_alive
 
     @staticmethod
-    def _attempt(job: _Job, index: int, task: _Task, end_s: float | None, outcome: str) -> None:
+    def _attempt(job: _UnfinishedJob, index: int, task: _Task, end_s: float | None, outcome: str) -> None:
         start_s = task.since_s if task.running else None
         known = start_s is not None and end_s is not None
         duration_s = end_s - start_s if known and end_s is not None and start_s is not None else None
@@ -209,7 +209,7 @@ class JobAssembler:
         task.attempts += 1
         task.since_s = task.machine = None
 
-    def _close(self, job: _Job) -> JobRecord:
+    def _close(self, job: _UnfinishedJob) -> JobRecord:
         del self._live[job.source_id]
         self._closed.add(job.source_id)
         for index, task in job.tasks.items():

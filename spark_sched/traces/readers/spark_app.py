@@ -44,7 +44,7 @@ Event = dict[str, Any]
 
 
 @dataclass(slots=True)
-class _Job:
+class _OpenJob:
     key: str
     marks: dict[str, str]
     name: str | None
@@ -73,16 +73,16 @@ class _SparkJobs:
     """
 
     def __init__(self) -> None:
-        self.by_number: dict[int, tuple[_Job, SparkJob]] = {}
-        self.runs: dict[tuple[int, int], tuple[_Job, StageAttempt]] = {}
+        self.by_number: dict[int, tuple[_OpenJob, SparkJob]] = {}
+        self.runs: dict[tuple[int, int], tuple[_OpenJob, StageAttempt]] = {}
         self._owners: dict[int, list[int]] = {}  # by stage, the Spark jobs that need it
 
-    def add(self, job: _Job, spark_job: SparkJob) -> None:
+    def add(self, job: _OpenJob, spark_job: SparkJob) -> None:
         self.by_number[spark_job.spark_job] = (job, spark_job)
         for stage in spark_job.parents:
             self._owners.setdefault(stage, []).append(spark_job.spark_job)
 
-    def owner(self, stage: int) -> tuple[_Job, SparkJob] | None:
+    def owner(self, stage: int) -> tuple[_OpenJob, SparkJob] | None:
         # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
         numbers = self._owners.get(stage, [])
         active = [n for n in numbers if self.by_number[n][1].end_s is None]
@@ -118,7 +118,7 @@ class SparkApplication:
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
         self._executors = SparkExecutors(self._s)
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _OpenJob] = {}
         self._closed: set[str] = set()
         self._spark_jobs = _SparkJobs()
         self._sql_names: dict[str, str] = {}
@@ -179,7 +179,7 @@ class SparkApplication:
             if job is not None and job.open_jobs == 0 and not job.may_grow:
                 yield self._close(job.key)
 
-    def _may_leave(self, job: _Job) -> None:
+    def _may_leave(self, job: _OpenJob) -> None:
         if job.open_jobs == 0 and not job.may_grow:
             self._leaving.append((self._count + _LATE_EVENTS, job.key))
 
@@ -248,7 +248,7 @@ class SparkApplication:
                 or properties.get("spark.jobGroup.id")
             )
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
-            job = self._jobs[key] = _Job(key, marks, name, marks.get("user") or self._about.user)
+            job = self._jobs[key] = _OpenJob(key, marks, name, marks.get("user") or self._about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         job.spark_jobs.append(spark_job)

@@ -17,7 +17,7 @@ from spark_sched.analysis.recommend import (
     read_application,
     recommend,
 )
-from spark_sched.analysis.usage import Attempt, Hold, Owner, Presence, Usage
+from spark_sched.analysis.usage import ChargedAttempt, Hold, Owner, Presence, Usage
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import Executed
@@ -27,13 +27,13 @@ SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"
 STANDALONE = {"spark.master": "spark://host:7077"}
 
 
-def attempt(start_ms: int, end_ms: int, job: str = "a", index: int = 0, **changed: Any) -> Attempt:
+def attempt(start_ms: int, end_ms: int, job: str = "a", index: int = 0, **changed: Any) -> ChargedAttempt:
     known = {"stage": f"{job}.0", "executor": "1", "outcome": "success"} | changed
-    return Attempt(job=job, index=index, start_ms=start_ms, end_ms=end_ms, **known)
+    return ChargedAttempt(job=job, index=index, start_ms=start_ms, end_ms=end_ms, **known)
 
 
 def application(
-    attempts: list[Attempt], *, slots: int = 4, job_class: str = "", **changed: Any
+    attempts: list[ChargedAttempt], *, slots: int = 4, job_class: str = "", **changed: Any
 ) -> Application:
     names = {one.job for one in attempts}
     end_ms = max(one.end_ms for one in attempts)

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from spark_sched.analysis.usage import (
     KINDS,
-    Attempt,
+    ChargedAttempt,
     Hold,
     Owner,
     Presence,
@@ -34,12 +34,12 @@ from tests.unit.sim.scripted import Scripted
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"
 
 
-def attempt(start_ms: int, end_ms: int, outcome: str = "success", **changed: Any) -> Attempt:
+def attempt(start_ms: int, end_ms: int, outcome: str = "success", **changed: Any) -> ChargedAttempt:
     known = {"job": "a", "stage": "a.0", "index": 0, "executor": "1"} | changed
-    return Attempt(start_ms=start_ms, end_ms=end_ms, outcome=outcome, **known)
+    return ChargedAttempt(start_ms=start_ms, end_ms=end_ms, outcome=outcome, **known)
 
 
-def charged(*attempts: Attempt, holds: list[Hold] | None = None, slots: int = 1) -> dict[str, int]:
+def charged(*attempts: ChargedAttempt, holds: list[Hold] | None = None, slots: int = 1) -> dict[str, int]:
     usage = Usage([Presence("1", slots, 0, 10_000)], {"a": Owner("a", "u", "c")}, list(attempts), holds)
     found = account([usage])
     return {kind: found.total_ms(kind) for kind in KINDS if found.total_ms(kind)}

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_sched.analysis.usage import (
-    Attempt,
+    ChargedAttempt,
     EnergyStatement,
     Hold,
     HostType,
@@ -34,16 +34,16 @@ HOST = PowerProfile(HostType("host", 100.0, 60.0, 2))
 OWNERS = {"a": Owner("a", "ann", ""), "b": Owner("b", "bob", "")}
 
 
-def attempt(start_ms: int, end_ms: int, outcome: str = "success", **changed: Any) -> Attempt:
+def attempt(start_ms: int, end_ms: int, outcome: str = "success", **changed: Any) -> ChargedAttempt:
     known = {"job": "a", "stage": "a.0", "index": 0, "executor": "1"} | changed
-    return Attempt(start_ms=start_ms, end_ms=end_ms, outcome=outcome, **known)
+    return ChargedAttempt(start_ms=start_ms, end_ms=end_ms, outcome=outcome, **known)
 
 
 def charged(found: EnergyStatement) -> dict[tuple[str, ...], dict[str, float]]:
     return {row.group: {kind: j for kind, j in row.joules.items() if j} for row in found.rows}
 
 
-def account(*attempts: Attempt, by: Any = ("name",), **changed: Any) -> EnergyStatement:
+def account(*attempts: ChargedAttempt, by: Any = ("name",), **changed: Any) -> EnergyStatement:
     known = {"executors": [Presence("1", 2, 0, 10_000, "h")], "holds": []} | changed
     return account_energy([Usage(known["executors"], OWNERS, list(attempts), known["holds"])], HOST, by)
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
-from spark_sched.analysis.whatif.recorded import Attempt
+from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.cli.app import app
 from spark_sched.traces.tables import Machine
 
@@ -228,7 +228,7 @@ def test_waiting_for_slots_is_no_overhead(tmp_path: Path) -> None:
 
 def test_turnaround_is_matched_by_the_order_of_ends() -> None:
     def launch(start: int, end: int) -> Launch:
-        return Launch(Attempt(0, start, end, "e", True, False, ""), 0, -1)
+        return Launch(RecordedAttempt(0, start, end, "e", True, False, ""), 0, -1)
 
     own = [launch(1_000 * i // 2 + 4 * (i // 2), 1_000 * i // 2 + 996 + 4 * (i // 2)) for i in range(20)]
     assert turnaround_ms(own, {"e": 2}) == pytest.approx(8, abs=4)
@@ -236,7 +236,10 @@ def test_turnaround_is_matched_by_the_order_of_ends() -> None:
 
 
 def test_free_slots_are_followed_back_to_when_the_last_one_came_free() -> None:
-    attempts = [Attempt(0, 0, 100, "e", True, False, ""), Attempt(1, 0, 50, "e", True, False, "")]
+    attempts = [
+        RecordedAttempt(0, 0, 100, "e", True, False, ""),
+        RecordedAttempt(1, 0, 50, "e", True, False, ""),
+    ]
     occupancy = Occupancy(attempts, [Machine("e", slots=2)], 0)
     assert occupancy.free_since_ms(40) == 40
     assert occupancy.free_since_ms(80) == 50
