@@ -77,6 +77,7 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
         "notes": list(reader.meta.notes),
         "machines": len(reader.meta.machines),
         "stats": found,
+        "measured": _measured(reader.meta.parameters),
         "report": reader.report.to_dict(),
     }
     if as_json:
@@ -86,6 +87,16 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
 
         print_stats(document)
     say_left_out(reader)
+
+
+def _measured(parameters: dict[str, Any]) -> dict[str, Any] | None:
+    """Slot-seconds that the scheduler measured and wrote into an event log; None where it wrote none."""
+    from spark_sched.traces.readers.spark_measured import KINDS, Measured
+
+    found = Measured.of_parameters(parameters.get("measured"))
+    if found is None:
+        return None
+    return {f"{kind}_slot_s": found.total_ms(kind) / 1000 for kind in KINDS} | {"complete": found.complete}
 
 
 @command.command("convert")

@@ -43,12 +43,20 @@ def _overview(document: dict[str, Any]) -> Table:
         "span of arrivals": _number(stats["span_s"], "s"),
         "work": _number(stats["work_slot_s"], "slot·s"),
         "slots busy, mean": _number(stats["mean_slots_busy"]),
+        "measured live": _measured(document["measured"]),
         "rows skipped": f"{document['report']['bad_rows']:,} of {document['report']['rows']:,}",
     }
     for name, value in rows.items():
         if value:
             table.add_row(name, value)
     return table
+
+
+def _measured(measured: dict[str, Any] | None) -> str:
+    if measured is None:
+        return ""
+    held, copied, evicted = (measured[f"{kind}_slot_s"] for kind in ("held_idle", "copied", "evicted"))
+    return f"{held:,.1f} slot·s held idle, {copied:,.1f} by copies, {evicted:,.1f} by evicted attempts"
 
 
 def _quantiles(stats: dict[str, Any]) -> Table:

@@ -58,8 +58,10 @@ def command(
     """Charge the executors' slot time, and their hosts' energy, to users, classes or jobs.
 
     A LOG is the file that spark.sched.events.path named, or a Spark event log (a file, a rolling directory or
-    a folder). Only the former records which idle slots were held. The rows and the idle time add up to what
-    the executors offered. docs/how-to/charge-slot-time.md explains the columns.
+    a folder). The former records which idle slots were held; attached applications write into their event
+    logs how long slots were held for each job. The rows and the idle time add up to what the executors
+    offered.
+    docs/how-to/charge-slot-time.md explains the columns.
 
     \b
     Examples:
@@ -204,9 +206,7 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
     table.add_row("(idle)", *blank, f"{idle:,.1f}", f"{idle / offered:.1%}", style="dim")
     console.print(table)
     if not document["held_is_recorded"]:
-        console.print(
-            "note: a Spark event log does not record held slots: they count as idle", highlight=False
-        )
+        console.print("note: the log does not record held slots: they count as idle", highlight=False)
     if document["excess_slot_s"]:
         excess = document["excess_slot_s"] / offered
         console.print(

@@ -12,8 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 from prometheus_client.parser import text_string_to_metric_families
 
+from spark_sched import bridge
+from spark_sched.traces.lines import lines
+from spark_sched.traces.report import ReadReport
 from spark_sched.view import Status
 from tests.integration.harness import Driver
+from tests.integration.history import history_server
+from tests.integration.status_scenarios import command
 
 pytestmark = pytest.mark.integration
 
@@ -33,9 +38,24 @@ SETTINGS = (
 
 
 @pytest.fixture(scope="module")
-def shown(driver: Driver) -> dict[str, Any]:
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where event logs are."""
+    return tmp_path_factory.mktemp("event-logs")
+
+
+@pytest.fixture(scope="module")
+def shown(driver: Driver, logs: Path) -> dict[str, Any]:
     """One application, looked at in every way."""
-    return driver.run("shown", "spark-sched:local[4]", *SETTINGS)
+    log = ("spark.eventLog.enabled=true", f"spark.eventLog.dir={logs.as_uri()}")
+    return driver.run("shown", "spark-sched:local[4]", *SETTINGS, *log)
+
+
+@pytest.fixture(scope="module")
+def past(shown: dict[str, Any], driver: Driver, logs: Path) -> Path:
+    """Its event log, after its end."""
+    driver.stop()
+    (log,) = logs.iterdir()
+    return log
 
 
 def job(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -210,7 +230,76 @@ def test_the_story_of_a_job(shown):
     assert told[0] == "submitted"
     assert any("the plan's reason" in entry for entry in told)
     assert told[-1].startswith("ended after")
-    assert any("holds 3 idle slots" in entry["text"] for entry in shown["holder_over"]["jobs"][0]["story"])
+    # It was looked at while the first three tasks ended, or after that.
+    told = [entry["text"] for entry in shown["holder_over"]["jobs"][0]["story"]]
+    assert any(re.fullmatch(r"holds [123] idle slots", text) for text in told)
+
+
+def test_the_event_log_tells_of_every_job_once(past):
+    ours = [event for event in events(past) if event["Event"].endswith(".SchedulingEvent")]
+    assert {event["schema"] for event in ours} == {1}
+    assert [event["kind"] for event in ours][-1] == "end"
+    jobs = {event["body"]["name"]: event["body"] for event in ours if event["kind"] == "job"}
+    assert {"holder", "waiter"} <= set(jobs)
+    assert len(jobs) == sum(event["kind"] == "job" for event in ours)
+    assert jobs["waiter"]["outcome"] == "ended"
+    assert jobs["waiter"]["story"][-1]["text"].startswith("ended after")
+    assert jobs["holder"]["slot_ms"]["held_idle"] > 0
+    planners = [event["body"]["planner"]["alive"] for event in ours if event["kind"] == "plan"]
+    assert {True, False} <= set(planners)
+
+
+def test_commands_that_read_event_logs_tell_of_what_was_held(past):
+    held_s = {
+        event["body"]["name"]: event["body"]["slot_ms"]["held_idle"] / 1000
+        for event in events(past)
+        if event["Event"].endswith(".SchedulingEvent") and event["kind"] == "job"
+    }
+    _, text = command("usage", "--json", str(past))
+    usage = json.loads(text)
+    rows = {row["name"]: row for row in usage["rows"]}
+    assert usage["held_is_recorded"] is True
+    assert rows["holder"]["held_slot_s"] == pytest.approx(held_s["holder"])
+    charged = usage["total"]["total_slot_s"] + usage["idle_slot_s"] - usage["excess_slot_s"]
+    assert charged == pytest.approx(usage["capacity_slot_s"])
+    _, text = command("whatif", "--json", str(past))
+    (replayed,) = json.loads(text)["logs"]
+    assert replayed["measured"]["held_idle_slot_s"] == pytest.approx(sum(held_s.values()))
+    assert replayed["measured"]["complete"] is True
+    assert any(line.startswith("Measured live: ") for line in replayed["answer"])
+    _, text = command("trace", "stats", "--json", str(past))
+    assert json.loads(text)["measured"] == replayed["measured"]
+
+
+def test_a_history_server_with_the_jar_shows_the_tab(past):
+    with history_server(past.parent, bridge.build().as_posix()) as server:
+        (application,) = json.loads(server.get("/api/v1/applications"))
+        page = server.get(f"/history/{application['id']}/scheduling/")
+        story = server.get(f"/history/{application['id']}/scheduling/job/?name=waiter")
+    table = {row[0]: row for row in rows(page) if row}
+    assert (table["waiter"][1], table["waiter"][3], table["waiter"][4]) == ("grace", "1", "ended")
+    assert table["waiter"][8].startswith("met, ")
+    assert table["holder"][2] == "etl"
+    assert "at the application&#39;s end" in page or "at the application's end" in page
+    assert "<script>alert" not in page
+    assert "held back by holder, wants 2 slots" in story
+
+
+@pytest.mark.slow
+def test_a_stock_history_server_shows_the_application_without_the_tab(past):
+    with history_server(past.parent) as server:
+        (application,) = json.loads(server.get("/api/v1/applications"))
+        assert application["attempts"][0]["completed"] is True
+        page = server.get(f"/history/{application['id']}/jobs/")
+        assert "Completed Jobs" in page
+        assert "/scheduling/" not in page
+        assert "SchedulingEvent" in server.said  # a warning: it skips them
+
+
+def events(log: Path) -> list[dict[str, Any]]:
+    """Of an event log, whichever way Spark wrote it."""
+    parts = sorted(log.glob("events_*")) if log.is_dir() else [log]
+    return [json.loads(line) for part in parts for _, line in lines(part, ReadReport())]
 
 
 def test_a_job_that_nobody_knows(shown):

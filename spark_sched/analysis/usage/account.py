@@ -97,8 +97,15 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
     rows: dict[tuple[str, ...], Row] = {}
     capacity_ms = idle_ms = excess_ms = 0
     has_holds = True
+
+    def add(usage: Usage, number: int, charge: Charge, slot_ms: int) -> None:
+        group = group_of(usage, charge.job, charge, by)
+        row = rows.setdefault(group, Row(group))
+        row.jobs.add(f"{number}/{charge.job}")
+        row.slot_ms[charge.kind] += slot_ms
+
     for number, usage in enumerate(usages):
-        has_holds &= usage.holds is not None
+        has_holds &= usage.holds is not None or usage.held_ms is not None
         charged: dict[str, int] = defaultdict(int)
         presence = {each.executor: each for each in usage.executors}
         for charge in charges(usage):
@@ -108,22 +115,27 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
             slot_ms = charge.slots * max(
                 0, min(charge.end_ms, there.end_ms) - max(charge.start_ms, there.start_ms)
             )
-            group = group_of(usage, charge.job, charge, by)
-            row = rows.setdefault(group, Row(group))
-            row.jobs.add(f"{number}/{charge.job}")
-            row.slot_ms[charge.kind] += slot_ms
+            add(usage, number, charge, slot_ms)
             charged[charge.executor] += slot_ms
+        free_ms = 0
         for there in usage.executors:
             offered_ms = there.slots * (there.end_ms - there.start_ms)
             capacity_ms += offered_ms
-            idle_ms += max(0, offered_ms - charged[there.executor])
+            free_ms += max(0, offered_ms - charged[there.executor])
             excess_ms += max(0, charged[there.executor] - offered_ms)
+        # Sums do not say where slots were held: somewhere where they were free.
+        held_ms = {job: ms for job, ms in (usage.held_ms or {}).items() if ms > 0}
+        for job, ms in held_ms.items():
+            add(usage, number, Charge(job, "held", "", "", 0, 0, 0, job), ms)
+        free_ms -= sum(held_ms.values())
+        idle_ms += max(0, free_ms)
+        excess_ms += max(0, -free_ms)
     ordered = sorted(rows.values(), key=lambda row: (-row.total_ms, row.group))
     return Statement(tuple(by), tuple(ordered), capacity_ms, idle_ms, excess_ms, has_holds)
 
 
 def charges(usage: Usage) -> Iterator[Charge]:
-    """All attempts and holds of an application."""
+    """All attempts and holds of an application; sums of held slot time (``held_ms``) are none."""
     by_task: dict[tuple[str, int], list[ChargedAttempt]] = defaultdict(list)
     for attempt in usage.attempts:
         by_task[attempt.stage, attempt.index].append(attempt)

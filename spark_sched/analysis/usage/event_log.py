@@ -1,9 +1,10 @@
-"""Usage from a Spark event log, of stock Spark or of this scheduler. It records no holds."""
+"""Usage from a Spark event log, of stock Spark or of this scheduler, which logs what it held for each job."""
 
 from __future__ import annotations
 
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, Usage
 from spark_sched.traces import Trace
+from spark_sched.traces.readers.spark_measured import Measured
 
 __all__ = ["usage_of_event_log"]
 
@@ -14,10 +15,17 @@ def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
 
     An attempt takes one slot of its executor. An executor without an end is there until the last event of
-    any attempt, job or executor.
+    any attempt, job or executor. Slot time held idle is as the scheduler measured it.
     """
     usage = Usage()
     jobs = trace.jobs.to_pydict()
+    measured = Measured.of_parameters(trace.meta.parameters.get("measured"))
+    if measured is not None:
+        numbers = dict(zip(jobs["source_id"], jobs["job"], strict=True))
+        usage.held_ms = {"": measured.left_out.get("held_idle", 0)}
+        for key, times in measured.jobs.items():
+            owner = str(numbers[key]) if key in numbers else ""
+            usage.held_ms[owner] = usage.held_ms.get(owner, 0) + times["held_idle"]
     for number, name, user, job_class in zip(
         jobs["job"], jobs["name"], jobs["user"], jobs["class"], strict=True
     ):

@@ -57,9 +57,14 @@ class Hold:
 
 @dataclass(slots=True)
 class Usage:
-    """All of one application; ``holds`` is None where the source does not record them."""
+    """All of one application; ``holds`` is None where the source does not record them.
+
+    ``held_ms`` is the slot time held idle by job, in slot-milliseconds, where the source records sums instead
+    of holds; what is known of no job has the key ``""``.
+    """
 
     executors: list[Presence] = field(default_factory=list)
     owners: dict[str, Owner] = field(default_factory=dict)
     attempts: list[ChargedAttempt] = field(default_factory=list)
     holds: list[Hold] | None = None
+    held_ms: dict[str, int] | None = None

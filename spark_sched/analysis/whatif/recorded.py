@@ -17,6 +17,7 @@ from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader, event_logs
+from spark_sched.traces.readers.spark_measured import Measured
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
@@ -70,6 +71,7 @@ class Recorded:
         settings: the ``spark.sched.*`` properties that say how it scheduled.
         allocation_file: where its FAIR pools were declared; empty: nowhere.
         notes: what the reader skipped, with counts.
+        measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
     """
 
     log: Path
@@ -83,6 +85,7 @@ class Recorded:
     settings: Mapping[str, str]
     allocation_file: str
     notes: Mapping[str, int]
+    measured: Measured | None = None
 
 
 def logs_under(path: Path) -> list[Path]:
@@ -148,6 +151,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         settings=_settings(properties),
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
+        measured=reader.measured if reader.measured.events else None,
     )
 
 

@@ -13,6 +13,7 @@ from spark_sched.analysis.whatif.replayed import Model, build_model
 from spark_sched.analysis.whatif.words import sentences
 from spark_sched.errors import BadInputError
 from spark_sched.sim import JobSpec, Result, simulate
+from spark_sched.traces.readers.spark_measured import KINDS
 
 __all__ = ["NEAR", "answer"]
 
@@ -26,8 +27,9 @@ Progress = Callable[[str, int], None]
 def answer(recorded: Recorded, question: Question, progress: Progress | None = None) -> dict[str, Any]:
     """One application's document: ``replay`` (the error), ``arms`` (jobs and sums each), ``answer`` (words).
 
-    ``arms[0]`` is the replay as it ran. ``jct_s`` counts from a job's submission to its end, as
-    ``real_jct_s`` does; jobs without an end in the log have no ``real_jct_s`` and are excluded from means.
+    ``measured`` is what the scheduler wrote of slot time into the log. ``arms[0]`` is the replay as it ran.
+    ``jct_s`` counts from a job's submission to its end, as ``real_jct_s`` does; jobs without an end in the
+    log have no ``real_jct_s`` and are excluded from means.
     Times are seconds since the application's start.
 
     Raises:
@@ -60,6 +62,7 @@ def answer(recorded: Recorded, question: Question, progress: Progress | None = N
         "slots": sum(machine.slots or 0 for machine in recorded.executors),
         "jobs": len(specs),
         "replay": _errors(arms[0]["jobs"]),
+        "measured": _measured(recorded),
         "model": {
             **model.learned,
             "locality_wait_ms": recorded.locality_wait_ms,
@@ -70,6 +73,15 @@ def answer(recorded: Recorded, question: Question, progress: Progress | None = N
     }
     document["answer"] = sentences(document)
     return document
+
+
+def _measured(recorded: Recorded) -> dict[str, Any] | None:
+    """Slot-seconds as the scheduler measured them; None where the log does not tell."""
+    found = recorded.measured
+    if found is None:
+        return None
+    seconds = {f"{kind}_slot_s": found.total_ms(kind) / 1000.0 for kind in KINDS}
+    return {**seconds, "complete": found.complete}
 
 
 def _run(

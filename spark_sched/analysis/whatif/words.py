@@ -21,6 +21,13 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
     base = document["arms"][0]
     if base["slots_held"] or base["copies"]:
         lines.append(f"As it ran: {_held(base)}.")
+    if (measured := document.get("measured")) is not None:
+        until = "" if measured["complete"] else " until the log breaks off"
+        lines.append(
+            f"Measured live{until}: {measured['held_idle_slot_s']:.1f} slot-seconds held idle (the replay "
+            f"has {base['held_idle_slot_s']:.1f}), {measured['copied_slot_s']:.1f} run by copies, "
+            f"{measured['evicted_slot_s']:.1f} by attempts that were evicted."
+        )
     for arm in document["arms"][1:]:
         lines += _arm(arm, base)
     return lines

@@ -11,6 +11,7 @@ from typing import Any
 from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
+from spark_sched.traces.readers.spark_measured import EVENT, Measured
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_moment_ms
@@ -117,6 +118,8 @@ class SparkApplication:
         self._about = _About()
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
+        #: What this project's scheduler wrote of its jobs.
+        self.measured = Measured()
         self._executors = SparkExecutors(self._s)
         self._jobs: dict[str, _OpenJob] = {}
         self._closed: set[str] = set()
@@ -136,6 +139,7 @@ class SparkApplication:
             "SparkListenerStageSubmitted": self._stage_submitted,
             "SparkListenerStageCompleted": self._stage_completed,
             "SparkListenerTaskEnd": self._task_end,
+            EVENT: self._scheduling,
         }
 
     def reads(self, kind: str) -> bool:
@@ -202,6 +206,9 @@ class SparkApplication:
         if self.origin_ms is None:  # a log whose beginning is missing
             self.origin_ms = at_ms
         return (at_ms - self.origin_ms) / 1000.0
+
+    def _scheduling(self, event: Event) -> None:
+        self.measured.apply(event, self._prefix)
 
     def _log_start(self, event: Event) -> None:
         self.version = str(event["Spark Version"])

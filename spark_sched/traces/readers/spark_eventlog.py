@@ -15,6 +15,7 @@ from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress, lines
 from spark_sched.traces.readers.base import TraceReader
 from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
+from spark_sched.traces.readers.spark_measured import Measured
 from spark_sched.traces.report import ReadReport
 
 _PART = re.compile(r"^events_(\d+)_(.+?)(\.(?:zstd|lz4|lzf|snappy|gz))?(\.compact)?$")
@@ -31,7 +32,8 @@ class SparkEventLogReader(TraceReader):
     A *job* is the same as for the live scheduler, with the same keys: ``mark-…``, ``group-…``, ``sql-…``,
     ``spark-…`` (with the application's id in front if there are several). Only a Spark job's start makes a
     job; a stage is a stage only if it was submitted. Time 0 is the first application's start. ``features``
-    has ``app`` and ``app_name``.
+    has ``app`` and ``app_name``. ``meta.parameters["measured"]`` is what this project's scheduler wrote of
+    its jobs (`Measured`), where it did.
 
     A log without its end (``.inprogress``, a crashed driver) is read to its last line; what had not ended
     is ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
@@ -44,6 +46,8 @@ class SparkEventLogReader(TraceReader):
         super().__init__(path, progress)
         #: Spark's properties of the application that was read last.
         self.properties: dict[str, str] = {}
+        #: What this project's scheduler wrote into the logs that were read.
+        self.measured = Measured()
         self._logs = event_logs(path)
         if not self._logs:
             raise BadInputError(
@@ -65,6 +69,7 @@ class SparkEventLogReader(TraceReader):
                 yield from self._part(app, part)
             yield from app.finish()
             self.properties = app.properties
+            self.measured = self.measured.plus(app.measured)
             self.meta = replace(
                 self.meta,
                 origin_epoch_ms=app.origin_ms,
@@ -72,6 +77,7 @@ class SparkEventLogReader(TraceReader):
                 parameters={
                     **self.meta.parameters,
                     "spark_versions": _with(self.meta.parameters, app.version),
+                    **({"measured": self.measured.to_parameters()} if self.measured.events else {}),
                 },
             )
 

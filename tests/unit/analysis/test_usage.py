@@ -246,3 +246,15 @@ def test_a_missing_log_and_a_file_that_is_none_are_refused(tmp_path):
     result = call(tmp_path / "text")
     assert result.exit_code == 2
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_sums_of_held_slot_time_are_taken_from_the_time_that_slots_were_free():
+    usage = Usage([Presence("1", 2, 0, 5_000)], {"a": Owner("a", "u", "c")}, [attempt(0, 4_000)])
+    usage.held_ms = {"a": 1_500, "": 500, "b": 0}
+    found = account([usage])
+    assert {row.group: row.slot_ms["held"] for row in found.rows} == {("a",): 1_500, ("",): 500}
+    assert (found.idle_ms, found.excess_ms, found.has_holds) == (4_000, 0, True)
+    usage.held_ms["a"] = 6_500
+    found = account([usage])
+    assert (found.idle_ms, found.excess_ms) == (0, 1_000)
+    assert sum(row.total_ms for row in found.rows) + found.idle_ms - found.excess_ms == found.capacity_ms

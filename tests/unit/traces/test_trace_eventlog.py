@@ -368,3 +368,46 @@ def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
     }
     assert max(kept.values()) <= 33  # jobs of the last 2,000 events
     assert [job.name for job in app.finish()][-1] == "query 59"
+
+
+def scheduling(kind, schema=1, **body):
+    name = "org.apache.spark.scheduler.sparksched.SchedulingEvent"
+    return {"Event": name, "schema": schema, "kind": kind, "timeMs": T0, "body": body}
+
+
+def times(run, held):
+    return {"run": run, "held_idle": held, "evicted": 0, "copied": 5}
+
+
+def test_what_the_scheduler_measured_is_read_with_the_trace(tmp_path):
+    log = (
+        Log()
+        .executor(0, "1", 4)
+        .job(0, 0, {0: []}, **{"spark.jobGroup.id": "g"})
+        .stage(0, 0, 50)
+        .job_end(0, 60)
+    )
+    log.events.append(scheduling("plan", policy="fair"))
+    log.events.append(scheduling("job", job="group-g", slot_ms=times(40, 30)))
+    log.events.append(scheduling("job", job="group-g", slot_ms=times(1, 2)))
+    log.events.append(scheduling("job", schema=2, job="group-g", slot_ms="of a later version"))
+    for jobs, held in ((1, 7), (3, 9)):
+        log.events.append(scheduling("status", left_out={"jobs": jobs, "slot_ms": times(0, held)}))
+    log.events.append(scheduling("job", job="group-g"))
+    reader = open_trace(log.write(tmp_path / "log"))
+    assert len(list(reader.records())) == 1
+    assert reader.report.bad_rows == 1
+    assert reader.meta.parameters["measured"] == {
+        "jobs": {"group-g": {"run": 41, "held_idle": 32, "evicted": 0, "copied": 10}},
+        "left_out": times(0, 9),
+        "left_out_jobs": 3,
+        "complete": False,
+        "events": 5,
+    }
+    assert reader.measured.total_ms("held_idle") == 41
+
+
+def test_a_log_of_stock_spark_measured_nothing(tmp_path):
+    reader = open_trace(Log().job(0, 0, {0: []}).stage(0, 0, 50).job_end(0, 60).write(tmp_path / "log"))
+    list(reader.records())
+    assert "measured" not in reader.meta.parameters

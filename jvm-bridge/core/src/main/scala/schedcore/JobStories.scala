@@ -20,6 +20,10 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
   private val living = mutable.HashMap.empty[String, Story]
   private val over = mutable.LinkedHashMap.empty[String, Ended]
+  // Those that ended since somebody took them for the event log.
+  private val fresh = mutable.ArrayBuffer.empty[Ended]
+  private var lost = 0L
+  private var lostTimes = SlotTimes.Zero
 
   def submitted(job: String, atMs: Long): Unit = synchronized {
     val story = new Story
@@ -37,8 +41,22 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
     story.tell(atMs, summary(last, atMs))
     over -= last.mark.key // One of a key that comes again is the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
+    if (fresh.size < MostFresh) fresh += over(last.mark.key)
+    else {
+      lost += 1
+      lostTimes += last.times
+    }
     if (over.size > mostEnded) over -= over.head._1
   })
+
+  /** Jobs that ended since the last call. */
+  def takeEnded(): EndedJobs = synchronized {
+    val taken = EndedJobs(fresh.map(e => e.job -> e.story.entries).toSeq, lost, lostTimes)
+    fresh.clear()
+    lost = 0L
+    lostTimes = SlotTimes.Zero
+    taken
+  }
 
   def forgetOld(nowMs: Long): Unit = synchronized {
     while (over.headOption.exists(_._2.atMs + keepMs <= nowMs)) over -= over.head._1
@@ -55,6 +73,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 object JobStories {
   val KeepMs: Long = 15 * 60 * 1000L
   val MostEnded = 200
+  val MostFresh = 2000
   /** Entries of one job: its first ones stay, of the others the latest. */
   val MostFirst = 10
   val MostLatest = 50

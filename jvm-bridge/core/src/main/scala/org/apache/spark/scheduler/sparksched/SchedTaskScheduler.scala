@@ -83,10 +83,10 @@ private[spark] final class SchedTaskScheduler(
   override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
 
   override def stop(exitCode: Int): Unit = {
-    views.detach()
     Utils.tryLogNonFatalError(timer.shutdownNow())
     Utils.tryLogNonFatalError(sqlOutlook.stop())
     Utils.tryLogNonFatalError(stopPlanner())
+    views.detach()
     SparkSched.unregister(context)
     super.stop(exitCode)
   }

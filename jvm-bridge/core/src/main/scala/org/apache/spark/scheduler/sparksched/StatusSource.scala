@@ -37,6 +37,18 @@ private[sparksched] final class StatusSource(
   private def isMeant(job: JobFacts, by: String): Boolean =
     job.mark.name == by || job.mark.key == by || job.mark.key == JobMark.keyOf(by)
 
+  @volatile private var book: Option[EventLogBook] = None
+
+  /** What is found from now on is written there, too. */
+  def logTo(events: EventLogBook): Unit = book = Some(events)
+
+  /** The application ends: what became of all jobs, and how the others stand. */
+  def finishLog(): Unit = book.foreach { events =>
+    book = None
+    val document = this.document
+    events.finish(document, registry.stories.takeEnded(), document.jobs.map(job => job -> registry.stories.of(job.mark.key)))
+  }
+
   /** Without what is told of each executor. */
   private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
 
@@ -46,6 +58,8 @@ private[sparksched] final class StatusSource(
     registry.stories.forgetOld(document.nowMs)
     document.jobs.foreach(registry.stories.look(_, document.nowMs))
     metrics.looked(document)
+    val ended = registry.stories.takeEnded()
+    book.foreach(_.look(document, ended))
   } catch {
     case NonFatal(thrown) =>
       failed = true

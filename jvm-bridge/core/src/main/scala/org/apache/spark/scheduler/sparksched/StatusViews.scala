@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
 import org.apache.spark.util.Utils
+import schedcore.{EventLogBook, LogEntry}
 
 /** Where the status of a live application is shown. An application is better off without a view than without a scheduler. */
 private[sparksched] final class StatusViews(context: SparkContext, status: StatusSource) {
@@ -11,11 +12,19 @@ private[sparksched] final class StatusViews(context: SparkContext, status: Statu
     StatusTab.attach(ui, status)
   }
 
-  /** The application has its id, which metrics are named by. */
+  /** The application has its id, which metrics are named by, and writes its event log if it has one. */
   def applicationKnown(): Unit = Utils.tryLogNonFatalError {
+    if (context.eventLogger.isDefined) status.logTo(new EventLogBook(log))
     status.look()
     context.env.metricsSystem.registerSource(status.metrics)
   }
 
-  def detach(): Unit = Utils.tryLogNonFatalError(context.env.metricsSystem.removeSource(status.metrics))
+  /** The last jobs have ended, and the listener bus still runs. */
+  def detach(): Unit = {
+    Utils.tryLogNonFatalError(status.finishLog())
+    Utils.tryLogNonFatalError(context.env.metricsSystem.removeSource(status.metrics))
+  }
+
+  private def log(entry: LogEntry): Unit =
+    context.listenerBus.post(SchedulingEvent(EventLogBook.Schema, entry.kind, entry.timeMs, entry.body))
 }

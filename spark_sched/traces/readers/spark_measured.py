@@ -1,0 +1,87 @@
+"""What this project's scheduler wrote into a Spark event log: slot time by job, as measured in the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["EVENT", "KINDS", "Measured"]
+
+#: The class of the events (``protocol/README.md``).
+EVENT = "org.apache.spark.scheduler.sparksched.SchedulingEvent"
+_SCHEMA = 1
+#: Run by originals that were not evicted, held idle, run by evicted attempts, run by copies.
+KINDS = ("run", "held_idle", "evicted", "copied")
+
+
+@dataclass(slots=True)
+class Measured:
+    """Slot time in slot-milliseconds by kind (`KINDS`).
+
+    Attributes:
+        jobs: of each job that the log tells of, by its key.
+        left_out: of jobs that ended faster than they are logged, as one sum.
+        left_out_jobs: how many they were.
+        complete: the log tells of the application's end.
+        events: how many of our events there were; 0: the scheduler wrote none.
+    """
+
+    jobs: dict[str, dict[str, int]] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    left_out_jobs: int = 0
+    complete: bool = False
+    events: int = 0
+
+    def apply(self, event: Mapping[str, Any], prefix: str = "") -> None:
+        """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: the event is damaged.
+        """
+        if event["schema"] != _SCHEMA:
+            return
+        kind, body = event["kind"], event["body"]
+        if kind == "job":
+            found = {name: int(body["slot_ms"][name]) for name in KINDS}
+            # A job group that rests for long is over, and comes again.
+            times = self.jobs.setdefault(prefix + str(body["job"]), dict.fromkeys(KINDS, 0))
+            for name in KINDS:
+                times[name] += found[name]
+        elif kind in ("status", "end"):
+            left = body["left_out"]
+            # Sums since the application's start: the latest has all of them.
+            self.left_out = {name: int(left["slot_ms"][name]) for name in KINDS}
+            self.left_out_jobs = int(left["jobs"])
+            self.complete = kind == "end"
+        self.events += 1
+
+    def to_parameters(self) -> dict[str, Any]:
+        """As JSON for a trace's metadata (`of_parameters` reads it), without jobs that used no slot time."""
+        return {
+            "jobs": {key: times for key, times in self.jobs.items() if any(times.values())},
+            "left_out": self.left_out,
+            "left_out_jobs": self.left_out_jobs,
+            "complete": self.complete,
+            "events": self.events,
+        }
+
+    @classmethod
+    def of_parameters(cls, given: Mapping[str, Any] | None) -> Measured | None:
+        """What `to_parameters` gave; None where the scheduler wrote nothing."""
+        return None if not given or not given["events"] else cls(**given)
+
+    def plus(self, other: Measured) -> Measured:
+        """Of two applications, whose jobs have different keys."""
+        return Measured(
+            {**self.jobs, **other.jobs},
+            {name: self.left_out.get(name, 0) + other.left_out.get(name, 0) for name in KINDS},
+            self.left_out_jobs + other.left_out_jobs,
+            # An application that wrote none says nothing of its end.
+            (self.complete or not self.events) and (other.complete or not other.events),
+            self.events + other.events,
+        )
+
+    def total_ms(self, kind: str) -> int:
+        """Of all jobs."""
+        return sum(times[kind] for times in self.jobs.values()) + self.left_out.get(kind, 0)
