@@ -7,14 +7,15 @@ of C (thesis, equation 4.1, with the slots in use as the utilization of CPU and 
   owner's part, the free ones belong to nobody;
 - the dynamic power is divided equally among the busy slots.
 
-Owners and nobody therefore add up to the hosts' energy whatever overlaps in the log.
+Owners and nobody therefore add up to the hosts' energy whatever overlaps in the log. Where a host's energy was
+measured, the model only gives the shares: all parts are scaled to the measured sum.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,8 +83,8 @@ def account_energy(
     application is charged for its hosts as if it had them alone. Executors without a host name are hosts of
     their own.
     """
-    rows: dict[tuple[str, ...], EnergyRow] = {}
     hosts: list[HostEnergy] = []
+    parts: list[tuple[str, tuple[str, ...], str, float]] = []
     for usage in usages:
         executors: dict[str, list[Presence]] = defaultdict(list)
         host_of: dict[str, tuple[str, Presence]] = {}
@@ -103,10 +104,27 @@ def account_energy(
             found, joules = _host(host, kind, presences, taken[host])
             hosts.append(found)
             for charge, energy_j in zip(taken[host], joules, strict=True):
-                group = group_of(usage, charge.caused_by, charge, by)
-                rows.setdefault(group, EnergyRow(group)).joules[charge.kind] += energy_j
+                parts.append((host, group_of(usage, charge.caused_by, charge, by), charge.kind, energy_j))
+    factor = _calibration(hosts, profile.measured_j)
+    rows: dict[tuple[str, ...], EnergyRow] = {}
+    for host, group, kind_of_use, energy_j in parts:
+        rows.setdefault(group, EnergyRow(group)).joules[kind_of_use] += factor[host] * energy_j
+    hosts = [
+        replace(h, energy_j=factor[h.host] * h.energy_j, idle_j=factor[h.host] * h.idle_j) for h in hosts
+    ]
     ordered = sorted(rows.values(), key=lambda row: (-row.total_j, row.group))
     return EnergyStatement(tuple(by), tuple(ordered), tuple(hosts))
+
+
+def _calibration(hosts: Sequence[HostEnergy], measured_j: Mapping[str, float]) -> dict[str, float]:
+    """Measured energy over the model's, by host; 1 for hosts without a measurement or never on."""
+    modelled_j: dict[str, float] = defaultdict(float)
+    for host in hosts:
+        modelled_j[host.host] += host.energy_j
+    return {
+        host: measured_j[host] / joules if host in measured_j and joules > 0.0 else 1.0
+        for host, joules in modelled_j.items()
+    }
 
 
 def _host(

@@ -42,11 +42,13 @@ class HostType:
 class PowerProfile:
     """The types of the hosts: the first pattern that a host's name matches, else ``default``.
 
-    Patterns are the shell's (``*``, ``?``, ``[...]``).
+    Patterns are the shell's (``*``, ``?``, ``[...]``). ``measured_j`` has the energy in joules that was
+    measured of a host while its executors were there, by the host's name.
     """
 
     default: HostType
-    hosts: tuple[tuple[str, HostType], ...] = field(default=())
+    hosts: tuple[tuple[str, HostType], ...] = ()
+    measured_j: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, host: str) -> HostType:
         """The type of a host."""
@@ -65,7 +67,7 @@ def read_profile(path: Path) -> PowerProfile:
         raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
     except ValueError as error:
         raise BadInputError(f"{path} is not TOML: {error}") from None
-    _known(path, "the profile", document, ("default", "types", "hosts"))
+    _known(path, "the profile", document, ("default", "types", "hosts", "measured_j"))
     types = document.get("types")
     if not isinstance(types, dict) or not types:
         raise BadInputError(f"{path}: give at least one host type, a table such as [types.A]")
@@ -80,9 +82,16 @@ def read_profile(path: Path) -> PowerProfile:
     if not isinstance(hosts, dict):
         raise BadInputError(f"{path}: hosts must be a table of host name patterns and types")
     default = document.get("default", next(iter(kinds)) if len(kinds) == 1 else None)
+    measured_j = document.get("measured_j", {})
+    if not isinstance(measured_j, dict):
+        raise BadInputError(f"{path}: measured_j must be a table of host names and joules")
+    for host, joules in measured_j.items():
+        if type(joules) not in (int, float) or not 0.0 < joules < float("inf"):
+            raise BadInputError(f"{path}: measured_j.{host} is {joules!r} but must be a number above 0")
     return PowerProfile(
         kind("default", default),
         tuple((pattern, kind(f"hosts.{pattern}", v)) for pattern, v in hosts.items()),
+        {host: float(joules) for host, joules in measured_j.items()},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,17 @@ def test_executors_of_one_host_share_its_idle_power():
     assert (len(found.hosts), found.idle_j) == (1, 0.0)
 
 
+def test_a_measurement_scales_the_shares_of_its_host_alone():
+    executors = [Presence("1", 2, 0, 10_000, "h"), Presence("2", 2, 0, 10_000, "other")]
+    usage = Usage(executors, OWNERS, [attempt(0, 4_000), attempt(0, 4_000, index=1, executor="2")])
+    modelled = account_energy([usage], HOST, ("executor",))
+    measured = account_energy([usage], replace(HOST, measured_j={"h": 2_240.0}), ("executor",))
+    assert modelled.hosts[0].energy_j == 1_120
+    assert charged(measured) == {("1",): {"run": 2 * 320}, ("2",): {"run": 320}}
+    assert [host.energy_j for host in measured.hosts] == [2_240, 1_120]
+    assert measured.idle_j == 2 * 800 + 800
+
+
 _SPANS = st.tuples(st.integers(-500, 5_000), st.integers(0, 3_000), st.integers(1, 3), st.sampled_from("ab"))
 
 
@@ -124,6 +136,10 @@ def test_the_example_profile_has_the_server_types_of_the_thesis(tmp_path):
         ("[types.A]\nidel_w = 1", "did you mean 'idle_w'"),
         ('default = "B"\n[types.A]\nidle_w = 1\ncpu_w = 1', "default is 'B' but must be one of A"),
         ("[types.A]\nidle_w = 1\ncpu_w = 1\n[hosts]\nx = 3", "hosts.x is 3 but must be one of A"),
+        (
+            "[types.A]\nidle_w = 1\ncpu_w = 1\n[measured_j]\nx = 0",
+            "measured_j.x is 0 but must be a number",
+        ),
         ("types = ", "is not TOML"),
     ],
 )
