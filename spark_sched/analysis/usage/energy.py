@@ -7,7 +7,7 @@ of C (thesis, equation 4.1, with the slots in use as the utilization of CPU and 
   owner's part, the free ones belong to nobody;
 - the dynamic power is divided equally among the busy slots.
 
-Owners and nobody therefore add up to the hosts' energy whatever overlaps in the log. Where a host's energy was
+Owners and nobody therefore add up to the hosts' energy whatever overlaps in the log. Where it was
 measured, the model only gives the shares: all parts are scaled to the measured sum.
 """
 
