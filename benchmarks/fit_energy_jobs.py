@@ -12,21 +12,15 @@ weight.
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
-from collections import defaultdict
 from pathlib import Path
 
 import click
 import numpy as np
+from _google2011 import TRACE_START_S, TaskEvents, task_events
 
 from spark_sched.files import write_whole
 
-SUBMIT, SCHEDULE, FINISH = 0, 1, 4
-ENDINGS = (2, 3, 4, 5, 6)
-TRACE_START_S = 600.0
-CONTIGUOUS_PARTS = 14
 LONGEST_S = 900.0
 FEW_TASKS = 10
 SMALL_JOBS = 500
@@ -35,36 +29,15 @@ DEFAULT_OUT = Path(__file__).parents[1] / "spark_sched" / "energy" / "data" / "g
 Job = tuple[float, int, float, float, float, float]
 
 
-def read(parts: list[Path]) -> tuple[list[Job], float]:
-    """Submission, width, mean time and its CoV, CPU and memory request of each job; and the window's end."""
-    submitted: dict[int, float] = {}
-    tasks: dict[int, set[int]] = defaultdict(set)
-    durations: dict[int, list[float]] = defaultdict(list)
-    requests: dict[int, tuple[float, float]] = {}
-    running: dict[tuple[int, int], float] = {}
-    time_s = 0.0
-    for part in parts:
-        with gzip.open(part, "rt") as rows:
-            for row in csv.reader(rows):
-                time_s, job, index, event = int(row[0]) / 1e6, int(row[2]), int(row[3]), int(row[5])
-                if event == SUBMIT:
-                    submitted.setdefault(job, time_s)
-                    tasks[job].add(index)
-                    if row[9] and row[10]:
-                        requests[job] = (float(row[9]), float(row[10]))
-                elif event == SCHEDULE:
-                    running[job, index] = time_s
-                elif event in ENDINGS:
-                    started_s = running.pop((job, index), None)
-                    if event == FINISH and started_s is not None:
-                        durations[job].append(time_s - started_s)
+def jobs_of(events: TaskEvents) -> list[Job]:
+    """Submission, width, mean time and its CoV, CPU and memory request of each job that states both."""
     found = []
-    for job, at_s in submitted.items():
-        if TRACE_START_S < at_s <= time_s / 2 and durations.get(job) and job in requests:
-            mean_s = float(np.mean(durations[job]))
-            cov = float(np.std(durations[job])) / mean_s
-            found.append((at_s, len(tasks[job]), mean_s, cov, *requests[job]))
-    return sorted(found), time_s
+    for job in events.seen_whole():
+        if job in events.requests:
+            mean_s = float(np.mean(events.durations_s[job]))
+            cov = float(np.std(events.durations_s[job])) / mean_s
+            found.append((events.submitted[job], len(events.tasks[job]), mean_s, cov, *events.requests[job]))
+    return sorted(found)
 
 
 @click.command()
@@ -74,10 +47,8 @@ def read(parts: list[Path]) -> tuple[list[Job], float]:
 )
 def main(trace_dir: Path, out: Path) -> None:
     """Keep the short jobs of the Google 2011 trace in TRACE_DIR."""
-    parts = sorted((trace_dir / "task_events").glob("part-*-of-00500.csv.gz"))[:CONTIGUOUS_PARTS]
-    if not parts:
-        raise click.UsageError(f"TRACE_DIR is {trace_dir}: it holds no task_events/part-*-of-00500.csv.gz")
-    jobs, end_s = read(parts)
+    events = task_events(trace_dir)
+    jobs = jobs_of(events)
     short = [job for job in jobs if job[2] <= LONGEST_S]
     gaps_s = np.diff([job[0] for job in short])
     small = [job for job in short if job[1] <= FEW_TASKS]
@@ -91,7 +62,7 @@ def main(trace_dir: Path, out: Path) -> None:
         "source": "Google clusterdata-2011-2 (CC-BY 4.0), task_events parts 0 to 13 of 500",
         "command": "python benchmarks/fit_energy_jobs.py TRACE_DIR",
         "jobs": len(short),
-        "window_s": round(end_s / 2 - TRACE_START_S),
+        "window_s": round(events.end_s / 2 - TRACE_START_S),
         "arrival_gap_over_mean": [
             round(float(q), 4) for q in np.quantile(gaps_s / gaps_s.mean(), np.linspace(0, 1, 101))
         ],

@@ -17,47 +17,19 @@ Which jobs count:
 
 from __future__ import annotations
 
-import csv
-import gzip
 import json
-import os
-from collections import defaultdict
 from pathlib import Path
 
 import click
 import numpy as np
+from _google2011 import TRACE_START_S, task_events
 
-SUBMIT, SCHEDULE, FINISH = 0, 1, 4
-ENDINGS = (2, 3, 4, 5, 6)
-TRACE_START_S = 600.0
-CONTIGUOUS_PARTS = 14  # parts 14, 18 and 19 are missing; 0 to 13 have no hole
+from spark_sched.files import write_whole
+
 CLASSES = (("1", 1, 1), ("2-10", 2, 10), ("11-100", 11, 100), ("101+", 101, 10**9))
 COUNT_QUANTILES = 201
 QUANTILES = 51
 DEFAULT_OUT = Path(__file__).parents[1] / "spark_sched" / "workloads" / "data" / "google2011.json"
-
-
-def read(parts: list[Path]) -> tuple[dict[int, float], dict[int, set[int]], dict[int, list[float]], float]:
-    """First submission, task indices and finished durations per job, and the window's end; all in seconds."""
-    submitted: dict[int, float] = {}
-    tasks: dict[int, set[int]] = defaultdict(set)
-    durations: dict[int, list[float]] = defaultdict(list)
-    running: dict[tuple[int, int], float] = {}
-    time_s = 0.0
-    for part in parts:
-        with gzip.open(part, "rt") as rows:
-            for row in csv.reader(rows):
-                time_s, job, index, event = int(row[0]) / 1e6, int(row[2]), int(row[3]), int(row[5])
-                if event == SUBMIT:
-                    submitted.setdefault(job, time_s)
-                    tasks[job].add(index)
-                elif event == SCHEDULE:
-                    running[job, index] = time_s
-                elif event in ENDINGS:
-                    started_s = running.pop((job, index), None)
-                    if event == FINISH and started_s is not None:
-                        durations[job].append(time_s - started_s)
-    return submitted, tasks, durations, time_s
 
 
 def quantiles(values: list[float], points: int, digits: int) -> list[float]:
@@ -72,14 +44,11 @@ def quantiles(values: list[float], points: int, digits: int) -> list[float]:
 @click.option("--json", "json_output", is_flag=True, help="Print the fitted document too.")
 def main(trace_dir: Path, out: Path, json_output: bool) -> None:
     """Fit the background workload to the Google 2011 trace in TRACE_DIR."""
-    parts = sorted((trace_dir / "task_events").glob("part-*-of-00500.csv.gz"))[:CONTIGUOUS_PARTS]
-    if not parts:
-        raise click.UsageError(f"TRACE_DIR is {trace_dir}: it holds no task_events/part-*-of-00500.csv.gz")
-    submitted, tasks, durations, end_s = read(parts)
-    half_s = end_s / 2
-    jobs = [j for j, s in submitted.items() if TRACE_START_S < s <= half_s and durations.get(j)]
-    counts = {job: len(tasks[job]) for job in jobs}
-    arrivals_s = sorted(submitted[job] for job in jobs)
+    events = task_events(trace_dir)
+    half_s = events.end_s / 2
+    jobs = events.seen_whole()
+    counts = {job: len(events.tasks[job]) for job in jobs}
+    arrivals_s = sorted(events.submitted[job] for job in jobs)
     gaps_s = np.diff(arrivals_s)
     document = {
         "source": "Google clusterdata-2011-2 (CC-BY 4.0), task_events parts 0 to 13 of 500",
@@ -93,7 +62,7 @@ def main(trace_dir: Path, out: Path, json_output: bool) -> None:
         "classes": [],
     }
     for name, low, high in CLASSES:
-        members = [durations[job] for job in jobs if low <= counts[job] <= high]
+        members = [events.durations_s[job] for job in jobs if low <= counts[job] <= high]
         means_s = [float(np.mean(d)) for d in members]
         spreads = [float(np.std(d) / np.mean(d)) for d in members if len(d) > 1 and np.mean(d) > 0]
         document["classes"].append(
@@ -107,11 +76,8 @@ def main(trace_dir: Path, out: Path, json_output: bool) -> None:
             }
         )
     text = json.dumps(document, indent=1) + "\n"
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial = out.with_suffix(".partial")
-    partial.write_text(text)
-    os.replace(partial, out)
-    click.echo(f"{len(jobs)} jobs from {len(parts)} parts fitted into {out}", err=True)
+    write_whole(out, text)
+    click.echo(f"{len(jobs)} jobs fitted into {out}", err=True)
     if json_output:
         click.echo(text, nl=False)
 
