@@ -12,6 +12,7 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies.plan import PoolShare
 from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
 from spark_sched.sim.rule import Rule
+from spark_sched.sim.task_shape import TaskShape
 
 __all__ = ["OPERATIONS", "Outcome", "StepRunner", "rule_of"]
 
@@ -43,7 +44,8 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
-    "stage_started": ("slots_per_task", "restartable", "vertex", "successors", "next_at_most"),
+    "executor_added": ("profile",),
+    "stage_started": ("slots_per_task", "restartable", "vertex", "successors", "next_at_most", "profile"),
     "may_launch": ("slots",),
     "next_learned": ("inputs",),
 }
@@ -109,6 +111,11 @@ class StepRunner:
         if missing:
             raise BadInputError(f"step {dict(step)!r} lacks {missing[0]}")
         arguments = {name: step[name] for name in (*names, *_OPTIONAL.get(op, ())) if name in step}
+        if "successors" in arguments:
+            arguments["successors"] = [
+                (name, slots, ready, *(TaskShape(*s) for s in shape))
+                for name, slots, ready, *shape in arguments["successors"]
+            ]
         if "rule" in arguments:
             rule = self._rules.get(arguments["rule"])
             if rule is None:

@@ -74,6 +74,7 @@ class _Stage:
     tasks: int
     pending: list[int]
     slots_per_task: int
+    profile: int = 0
     done: set[int] = field(default_factory=set)
 
 
@@ -86,10 +87,13 @@ class Walk:
     limits: IdleLimits = UNBOUNDED
     #: Holds expire when they should and not when somebody happens to ask.
     punctual: bool = False
+    #: Executors and stages are of two resource profiles, and next stages' tasks of several sizes.
+    shapes: bool = False
     runner: StepRunner = field(init=False)
     now_ms: int = 0
     steps: list[dict[str, Any]] = field(default_factory=list)
     slots: dict[str, int] = field(default_factory=dict)
+    profiles: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, int] = field(default_factory=dict)
     stages: dict[str, _Stage] = field(default_factory=dict)
     running: dict[int, tuple[str, int, str, int]] = field(default_factory=dict)
@@ -160,7 +164,9 @@ class Walk:
         name = name or f"e{self.rng.randint(0, 5)}"
         if name not in self.slots:
             self.slots[name] = self.rng.randint(1, 4)
-            self.do("executor_added", executor=name, slots=self.slots[name])
+            more = {"profile": self.rng.randint(0, 1)} if self.shapes else {}
+            self.profiles[name] = more.get("profile", 0)
+            self.do("executor_added", executor=name, slots=self.slots[name], **more)
 
     def lose_executor(self) -> None:
         if self.slots and self.rng.random() < 0.3:
@@ -203,9 +209,12 @@ class Walk:
         name = f"{self.numbers}.0"
         tasks = self.rng.randint(1, 6)
         slots_per_task = self.rng.choice((1, 1, 1, 1, 1, 2, 3))
-        self.stages[name] = _Stage(job, tasks, list(range(tasks)), slots_per_task)
+        profile = self.rng.choice((0, 0, 1)) if self.shapes else 0
+        self.stages[name] = _Stage(job, tasks, list(range(tasks)), slots_per_task, profile)
         more: dict[str, Any] = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
-        if self.rng.random() < 0.5:
+        if self.shapes:
+            more["profile"] = profile
+        if self.rng.random() < (0.9 if self.shapes else 0.5):
             more |= self._in_dag()
         elif self.rng.random() < 0.5:
             more["next_at_most"] = self.rng.randint(1, 9)
@@ -226,7 +235,14 @@ class Walk:
     def _in_dag(self) -> dict[str, Any]:
         """A place in a DAG of few places, so that stages share those that read them."""
         vertices = self.rng.sample("ABCDE", self.rng.randint(1, 4))
-        readers = [[v, self.rng.randint(1, 6), self.rng.random() < 0.7] for v in vertices[1:]]
+        readers: list[list[Any]] = []
+        for v in vertices[1:]:
+            readers.append([v, self.rng.randint(1, 6), self.rng.random() < 0.7])
+            if self.shapes and self.rng.random() < 0.9:
+                size = self.rng.choice((1, 1, 2, 3))
+                readers[-1].append(
+                    [size, self.rng.randint(max(1, size - 1), size), self.rng.choice((0, 0, 1))]
+                )
         return {"vertex": vertices[0], "successors": readers}
 
     def learn(self) -> None:
@@ -252,6 +268,8 @@ class Walk:
         if waiting and free:
             name = self._one(waiting)
             executor = self._one(free)
+            if waiting[name].profile != self.profiles[executor]:
+                return
             # A task that needs more than an executor has left takes what is left: needs are rounded up.
             slots = waiting[name].slots_per_task
             wider = {"slots": slots} if slots > 1 else {}
@@ -418,3 +436,4 @@ if __name__ == "__main__":
         "random-calibrated.json.gz",
         document(SEED + SEQUENCES + 120, 100, CALIBRATED_RULES, steps=160, punctual=True),
     )
+    write("random-shapes.json.gz", document(SEED + SEQUENCES + 220, 150, RULES, shapes=True))

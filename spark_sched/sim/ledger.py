@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spark_sched.sim import ledger_decisions, ledger_demand
+from spark_sched.sim import ledger_decisions, ledger_demand, ledger_fit
 from spark_sched.sim.barriers import Barriers
 from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
@@ -59,10 +59,10 @@ class Ledger:
 
     # ---- executors ----
 
-    def executor_added(self, executor: str, slots: int) -> None:
-        """A new executor with all its slots free; one that is known already stays as it is."""
+    def executor_added(self, executor: str, slots: int, profile: int = 0) -> None:
+        """A new executor of a resource profile with all its slots free; a known one stays as it is."""
         if executor not in self._executors:
-            self._books.new_executor(executor, slots)
+            self._books.new_executor(executor, slots, profile)
 
     def observe_free(self, executor: str, free: int, now_ms: int) -> None:
         """Sets the free slots to what the cluster really offers; holds that no longer fit are dropped."""
@@ -125,8 +125,7 @@ class Ledger:
 
     def rule_of(self, job: str) -> Rule | None:
         """The job's rule; None where it is unknown."""
-        j = self._jobs.get(job)
-        return None if j is None else j.rule
+        return self._jobs[job].rule if job in self._jobs else None
 
     def rule_changed(self, job: str, rule: Rule, now_ms: int) -> None:
         """Replaces a job's rule; holds that the new rule does not want are freed."""
@@ -166,8 +165,9 @@ class Ledger:
         slots_per_task: int = 1,
         restartable: bool = True,
         vertex: str = "",
-        successors: Sequence[tuple[str, int, bool]] = (),
+        successors: Sequence[ledger_demand.Next] = (),
         next_at_most: int | None = None,
+        profile: int = 0,
     ) -> None:
         """A stage's tasks are ready to be launched.
 
@@ -183,19 +183,18 @@ class Ledger:
             slots_per_task: slots that each of the stage's tasks takes.
             restartable: its tasks may get copies at all.
             vertex: the stage's name in the DAG; empty where that is unknown.
-            successors: of each stage that reads its output its name in the DAG, the slots that it needs, and
-                whether all of its other parents have started or ended. Without any, one stage that nothing
-                else leads to needs ``next_tasks``.
+            successors: the stages that read its output. Without any, one stage that nothing else leads to
+                needs ``next_tasks``.
             next_at_most: slots that the stage which follows needs at most, where something decides that while
                 this one runs.
+            profile: resource profile of the executors that run it.
         """
         j = self._jobs.get(job)
         if j is not None:
             self._pauses.end(j, now_ms)
             following = Following(next_tasks, next_at_most, last)
-            p = LedgerStage(
-                stage, j, index, tasks, following, restartable and not barrier, now_ms, slots_per_task
-            )
+            again = restartable and not barrier
+            p = LedgerStage(stage, j, index, tasks, following, again, now_ms, slots_per_task, profile)
             self._stages[stage] = p
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors)
@@ -244,7 +243,7 @@ class Ledger:
     # ---- tasks ----
 
     def gives_way(self, holder: str, asker: str) -> bool:
-        """Whether a task of ``asker`` may take a slot that ``holder`` holds; both must be known."""
+        """Whether ``asker``'s tasks may take slots that ``holder`` holds; both must be known."""
         return self._jobs[holder].refuses(self._jobs[asker], 1, 0) == 0
 
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
@@ -316,14 +315,21 @@ class Ledger:
             if a.copy:
                 self.counters.copies_won += 1
         # 2. Keep them or let them go.
-        if p.key not in self._stages:
-            decision = ledger_decisions.after_stage(p, now_ms)
-        elif success and not was_done:
-            decision = self._on_completion(p, now_ms)
+        active = p.key in self._stages
+        completed = success and not was_done and active
+        if completed and j.may_hold and not p.is_last():
+            self._books.refresh_demand(j, now_ms)
+            j.refresh_deadline(now_ms)
+        again = active and not success and not was_done
+        place = None if again else ledger_fit.place_of(a, self._executors, now_ms)
+        if not active:
+            decision = ledger_decisions.after_stage(p, now_ms, place)
+        elif completed:
+            decision = ledger_decisions.on_completion(p, now_ms, place)
         else:
-            decision = ledger_decisions.keep_unless_last(p, "copy returned" if was_done else "retry", now_ms)
-        completed = success and not was_done and p.key in self._stages
-        wanted = ledger_decisions.slots_to_keep(a, completed, now_ms) if decision.keep else 0
+            why = "retry" if again else "copy returned"
+            decision = ledger_decisions.keep_unless_last(p, why, now_ms, place)
+        wanted = ledger_decisions.slots_to_keep(a, completed, now_ms, place) if decision.keep else 0
         kept = 0
         while kept < wanted and self._books.hold(j, p, a.executor, now_ms):
             kept += 1
@@ -331,7 +337,7 @@ class Ledger:
         for _ in range(kept, a.slots):
             self._books.offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
-            if p.key in self._stages:  # and not the loser of a race with a copy
+            if active:  # and not the loser of a race with a copy
                 self._books.barrier_fell(p, now_ms)
             self.stage_ended(p.key, now_ms)
         self._books.pre_reserve_idle(j, now_ms)
@@ -416,8 +422,7 @@ class Ledger:
 
     def held_by(self, job: str) -> int:
         """Slots that the job holds now; 0 where it is unknown."""
-        j = self._jobs.get(job)
-        return 0 if j is None else j.held
+        return self._jobs[job].held if job in self._jobs else 0
 
     def held_idle_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time that a job, or all that ever were, held idle so far; 0 where the job is unknown."""
@@ -429,8 +434,7 @@ class Ledger:
     def predicted_idle_ms(self, job: str) -> int:
         """What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is
         unknown. Of all jobs that ever were the counters have the sum."""
-        j = self._jobs.get(job)
-        return 0 if j is None else j.held_time.predicted_ms
+        return self._jobs[job].held_time.predicted_ms if job in self._jobs else 0
 
     def idle_cost_ms(self, now_ms: int, job: str | None = None) -> int:
         """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""
@@ -442,9 +446,3 @@ class Ledger:
     def violations(self) -> list[str]:
         """Sentences about what must never be; empty when all is well."""
         return self._books.violations()
-
-    def _on_completion(self, p: LedgerStage, now_ms: int) -> Decision:
-        if p.job.may_hold and not p.is_last():
-            self._books.refresh_demand(p.job, now_ms)
-            p.job.refresh_deadline(now_ms)
-        return ledger_decisions.on_completion(p, now_ms)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from spark_sched.sim import ledger_demand
+from spark_sched.sim import ledger_demand, ledger_fit
 from spark_sched.sim.fair_shares import PoolUse
 from spark_sched.sim.ledger_pauses import LedgerPauses
 from spark_sched.sim.ledger_state import (
@@ -60,9 +60,9 @@ class LedgerBooks:
         p.job.held_time.predicted_ms += predicted_ms
         self.counters.predicted_idle_slot_ms += predicted_ms
 
-    def new_executor(self, executor: str, slots: int) -> LedgerExecutor:
+    def new_executor(self, executor: str, slots: int, profile: int = 0) -> LedgerExecutor:
         self.pauses.capacity.add(slots)
-        e = self.executors[executor] = LedgerExecutor(executor, slots)
+        e = self.executors[executor] = LedgerExecutor(executor, slots, profile)
         return e
 
     def join_pool(self, j: LedgerJob) -> None:
@@ -171,12 +171,21 @@ class LedgerBooks:
             self.trim(j, now_ms)
 
     def trim(self, j: LedgerJob, now_ms: int) -> None:
+        if ledger_fit.shaped(j):
+            self._release_what_does_not_fit(j, now_ms)
+            return
         surplus = j.running + j.held - j.demand.slots
         if surplus > 0 and j.held > 0:
             for e in [e for e in reversed(self.executors.values()) if j in e.held_by]:
                 while surplus > 0 and j in e.held_by:
                     self._give_back(e, j, "trimmed", now_ms)
                     surplus -= 1
+
+    def _release_what_does_not_fit(self, j: LedgerJob, now_ms: int) -> None:
+        if j.held > 0:
+            for name, over in ledger_fit.surplus(j, self.executors, now_ms).items():
+                for _ in range(over):
+                    self._give_back(self.executors[name], j, "trimmed", now_ms)
 
     def expire_budget(self, now_ms: int) -> bool:
         """The lowest priority gives way first, of equals the latest to start."""
@@ -196,21 +205,44 @@ class LedgerBooks:
     # ---- pre-reservation (Algorithm 1, lines 14-17) ----
 
     def offer_to_pre_reservers(self, executor: str, now_ms: int) -> None:
+        e = self.executors.get(executor)
+        if e is None:
+            return
         best: LedgerJob | None = None
         for j in self.jobs.values():
-            if (best is None or j.outranks(best)) and ledger_demand.wanted(j, now_ms) > 0:
+            if (best is None or j.outranks(best)) and self._wanted_on(j, e, now_ms) > 0:
                 best = j
-        e = self.executors.get(executor)
-        if best is not None and e is not None:
+        if best is not None:
             self._take_idle(best, e, now_ms)
+
+    def _wanted_on(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> int:
+        """Slots that the job would take of this executor."""
+        if ledger_fit.shaped(j):
+            return ledger_fit.wanted_on(j, e, self.executors, now_ms)
+        return ledger_demand.wanted(j, now_ms) if _runs_on(j, e) else 0
 
     def pre_reserve_idle(self, j: LedgerJob, now_ms: int) -> None:
         """Slots that idle unheld when the threshold is crossed are taken at once."""
+        if ledger_fit.shaped(j):
+            self._pre_reserve_fitting(j, now_ms)
+            return
         want = ledger_demand.wanted(j, now_ms) if j.stages else 0
         if want > 0:
             for e in self.executors.values():
-                while want > 0 and self._take_idle(j, e, now_ms):
+                while want > 0 and _runs_on(j, e) and self._take_idle(j, e, now_ms):
                     want -= 1
+
+    def _pre_reserve_fitting(self, j: LedgerJob, now_ms: int) -> None:
+        """Whole tasks first, then parts of them, which others' slots complete as they are released."""
+        if not j.stages or not j.may_hold or j.deadline_ms <= now_ms:
+            return
+        for whole in (True, False):
+            for e in self.executors.values():
+                idle = e.free - e.held
+                want = self._wanted_on(j, e, now_ms) if idle > 0 else 0
+                while want > 0 and (want <= idle or not whole) and self._take_idle(j, e, now_ms):
+                    want -= 1
+                    idle -= 1
 
     def _take_idle(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> bool:
         stages = j.stages.values()
@@ -258,6 +290,11 @@ class LedgerBooks:
         if between != self.pauses.held:
             found.append(f"{self.pauses.held} slots held between actions but jobs say {between}")
         return found
+
+
+def _runs_on(j: LedgerJob, e: LedgerExecutor) -> bool:
+    """Whether the active stages' slots and those of the executor are of one profile."""
+    return not j.stages or any(p.profile == e.profile for p in j.stages.values())
 
 
 def _occupied(a: LedgerAttempt, slots: int) -> None:

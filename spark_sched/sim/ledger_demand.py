@@ -10,15 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from spark_sched.sim.task_shape import ANY_SHAPE, TaskShape
+
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
 
 __all__ = [
     "Edge",
     "JobDemand",
+    "Next",
     "Successor",
+    "edges",
     "lacking",
     "learned",
+    "left",
     "needed_after",
     "refresh",
     "started",
@@ -29,16 +34,22 @@ __all__ = [
 # What follows a stage of which the DAG does not tell what follows it.
 _UNNAMED = ">"
 
+#: A stage that reads the output of an active one: its name in the DAG, the slots that its tasks need, whether
+#: all of its other parents have started or ended, and, where that is known, what each of its tasks needs.
+Next = tuple[str, int, bool] | tuple[str, int, bool, TaskShape]
+
 
 class Successor:
     """A stage that has not started and reads what active stages write."""
 
-    __slots__ = ("handed", "known", "orphan_ms", "parents", "ready", "slots")
+    __slots__ = ("handed", "known", "orphan_ms", "parents", "ready", "shape", "shaped", "slots")
 
     def __init__(self) -> None:
         self.slots = 0
         self.known = True  # how many slots it needs
         self.ready = False
+        self.shape = ANY_SHAPE
+        self.shaped = False  # not every slot that its parents free is one for its tasks
         self.parents: dict[str, LedgerStage] = {}  # the active ones
         self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
         self.orphan_ms: int | None = None  # since when no parent is active
@@ -66,12 +77,14 @@ class Edge(NamedTuple):
         parents: the active stages.
         given: slots that parents handed over which ended.
         past: it is known, and its parents are past the threshold of pre-reservation.
+        shape: what each of its tasks needs.
     """
 
     need: int
     parents: tuple[LedgerStage, ...]
     given: int
     past: bool
+    shape: TaskShape
 
 
 def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[LedgerStage], int]) -> int:
@@ -118,7 +131,7 @@ def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[
     return short
 
 
-def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tuple[str, int, bool]]) -> None:
+def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[Next]) -> None:
     """A stage started: it waits for nobody any more, and these wait for it."""
     waiting = j.demand.successors
     if waiting.pop(vertex, None) is None:
@@ -127,13 +140,15 @@ def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[tupl
         waiting.pop(next(unnamed, ""), None)
     if not successors:
         successors = ((_UNNAMED + p.key, 0, True),)
-    for name, slots, ready in successors:
+    for name, slots, ready, *shape in successors:
         s = waiting.get(name)
         if s is None:
             s = waiting[name] = Successor()
         s.slots, s.ready, s.orphan_ms = slots, ready, None
         s.parents[p.key] = p
         s.handed.pop(p.index, None)
+        s.shape = shape[0] if shape else TaskShape(p.slots_per_task, 1, p.profile)
+        s.shaped = bool(shape) and (s.shape.slots > 1 or s.shape.profile != p.profile)
 
 
 def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
@@ -161,6 +176,7 @@ def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequen
     s = waiting.setdefault(name, Successor())
     s.ready, s.orphan_ms = ready, None
     s.parents[p.key] = p
+    s.shape = TaskShape(p.slots_per_task, 1, p.profile)
     # What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     for at in (_UNNAMED + key for key in inputs):
         if at != name and at in waiting:
@@ -175,17 +191,20 @@ def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequen
 
 def refresh(j: LedgerJob, now_ms: int) -> None:
     """Sets what the job may have in all, held and running."""
-    left = _sum(j, _left)
     rest = max((n for n, _, _ in _rests(j)), default=0)
+    next_ = edges(j, now_ms)
+    # Where slots must fit, `ledger_fit` says which are held: this bounds their number.
+    fitting = any(s.shaped for s in j.demand.successors.values())
+    more = sum(e.shape.round_up(e.need) for e in next_) if fitting else lacking(_needs(next_), _left)
     # Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
-    j.demand.slots = max(left + lacking([(e.need, e.parents) for e in _edges(j, now_ms)], _left), rest)
+    j.demand.slots = max(left(j) + more, rest)
 
 
 def needed_after(p: LedgerStage, now_ms: int) -> int:
     """Slots that must be held for the stages that read the output of ``p``."""
     j = p.job
-    own = [(e.need, e.parents) for e in _edges(j, now_ms) if p in e.parents]
-    rest = p.rest()[0] - _sum(j, _left) if _goes_on(j) else 0
+    own = _needs([e for e in edges(j, now_ms) if p in e.parents])
+    rest = p.rest()[0] - left(j) if _goes_on(j) else 0
     return max(lacking(own, _left) if own else 0, rest, 0)
 
 
@@ -198,20 +217,26 @@ def wanted(j: LedgerJob, now_ms: int) -> int:
         return min(j.demand.overridden, open_)
     most = j.demand.overridden
     reserved = sum(p.pre_reserved for p in j.stages.values())
-    edges = _edges(j, now_ms)
-    if any(e.past for e in edges):
+    next_ = edges(j, now_ms)
+    if any(e.past for e in next_):
         # Before the threshold a successor gets the slots of its parents and no other ones.
-        needs = [e.need if e.past else min(e.need, _slots(e.parents) + e.given) for e in edges]
-        now = [(n, e.parents) for n, e in zip(needs, edges, strict=True)]
-        more = [(max(0, n - e.given), e.parents) for n, e in zip(needs, edges, strict=True)]
+        needs = [e.need if e.past else min(e.need, _slots(e.parents) + e.given) for e in next_]
+        now = [(n, e.parents) for n, e in zip(needs, next_, strict=True)]
+        more = [(max(0, n - e.given), e.parents) for n, e in zip(needs, next_, strict=True)]
         most = max(most, min(lacking(now, _left) - j.held, lacking(more, _all) - reserved))
     for n, known, p in _rests(j):
         if known and p.past_threshold():
-            most = max(most, min(n - _sum(j, _left) - j.held, n - _sum(j, _all) - reserved))
+            most = max(most, min(n - left(j) - j.held, n - _sum(j, _all) - reserved))
     return min(most, open_)
 
 
-def _edges(j: LedgerJob, now_ms: int) -> list[Edge]:
+def left(j: LedgerJob) -> int:
+    """Slots of the job's tasks that are not done."""
+    return _sum(j, _left)
+
+
+def edges(j: LedgerJob, now_ms: int) -> list[Edge]:
+    """The stages that start when the active ones end; those that nobody started in time are forgotten."""
     found = []
     waiting = j.demand.successors
     for name, s in list(waiting.items()):
@@ -225,7 +250,7 @@ def _edges(j: LedgerJob, now_ms: int) -> list[Edge]:
                 # With n unknown the paper expects m again.
                 s.slots = max(told or [p.slots for p in parents])
             past = s.known and all(p.past_threshold() for p in parents)
-            found.append(Edge(s.slots, parents, sum(s.handed.values()), past))
+            found.append(Edge(s.slots, parents, sum(s.handed.values()), past, s.shape))
     return found
 
 
@@ -246,6 +271,10 @@ def _goes_on(j: LedgerJob) -> bool:
 def _rests(j: LedgerJob) -> list[tuple[int, bool, LedgerStage]]:
     """What a marked job's next action needs: by stage, its slots and whether that is known."""
     return [(*p.rest(), p) for p in j.stages.values() if not p.is_last()] if _goes_on(j) else []
+
+
+def _needs(next_: Sequence[Edge]) -> list[tuple[int, tuple[LedgerStage, ...]]]:
+    return [(e.need, e.parents) for e in next_]
 
 
 def _left(p: LedgerStage) -> int:

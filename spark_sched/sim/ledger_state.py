@@ -49,10 +49,11 @@ class LedgerCounters:
 class LedgerExecutor:
     """Free and held slots of one executor; held ones are free too."""
 
-    __slots__ = ("draining", "free", "held", "held_by", "id", "slots")
+    __slots__ = ("draining", "free", "held", "held_by", "id", "profile", "slots")
 
-    def __init__(self, id: str, free: int) -> None:
+    def __init__(self, id: str, free: int, profile: int = 0) -> None:
         self.id = id
+        self.profile = profile  # resource profile
         self.free = free
         self.slots = free  # all that it ever had free at once
         self.draining = False
@@ -185,7 +186,7 @@ class LedgerStage:
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",
-        "pre_reserved", "restartable", "slots", "slots_per_task", "tasks", "times",
+        "pre_reserved", "profile", "restartable", "slots_per_task", "tasks", "times",
     )  # fmt: skip
 
     def __init__(
@@ -198,13 +199,14 @@ class LedgerStage:
         restartable: bool,
         start_ms: int,
         slots_per_task: int,
+        profile: int = 0,
     ) -> None:
         self.key = key
         self.job = job
         self.index = index
         self.tasks = tasks
         self.slots_per_task = slots_per_task
-        self.slots = tasks * slots_per_task
+        self.profile = profile  # of the executors that run it
         self.following = following
         self.restartable = restartable
         self.done: set[int] = set()
@@ -214,6 +216,11 @@ class LedgerStage:
         self.barrier = StageBarrier(tasks)
         self.times = TaskTimes()
         self.pre_reserved = 0
+
+    @property
+    def slots(self) -> int:
+        """Slots of all its tasks."""
+        return self.tasks * self.slots_per_task
 
     def launched(self, now_ms: int) -> None:
         """An attempt that is no copy; it is among the stage's attempts."""

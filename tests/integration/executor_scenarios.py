@@ -22,6 +22,7 @@ from tests.integration.scenarios import (
     counters,
     executor_pid,
     release,
+    running_tasks,
     settled,
     sleeper,
     straggling,
@@ -127,6 +128,41 @@ def gpus(spark: SparkSession) -> Result:
         "held": held,
         "counters": settled(sc),
     }
+
+
+def larger_next(spark: SparkSession) -> Result:
+    """Three tasks of one core, then one of both cores of an executor, beside work that ends after them."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    both = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
+    rows: list[Any] = []
+
+    def holder(end: Path) -> None:
+        with spark_sched.job(spark, "holder", priority=10, copies="never"):
+            first = sc.parallelize([1, 2, 3], 3).map(straggling(end)).map(lambda row: (0, row[0]))
+            rows.extend(first.partitionBy(1).withResources(both).values().collect())
+
+    def other(end: Path) -> None:
+        sc.parallelize([3] * 6, 6).map(straggling(end)).collect()
+
+    with release() as end, release() as last:
+        holding = InheritableThread(target=holder, args=(end,))
+        holding.start()
+        wait_until(lambda: running_tasks(sc) == 3, "the first stage was to run")
+        beside = InheritableThread(target=other, args=(last,))
+        beside.start()
+        # The straggler's executor is kept for the next task; on the other one two tasks run.
+        wait_until(
+            lambda: running_tasks(sc) == 3 and counters(sc)["slots_held_now"] == 1,
+            "one slot was to be held beside the straggler, and others' tasks to run elsewhere",
+        )
+        end.touch()
+        holding.join(120)
+        done = sorted(rows)
+        last.touch()
+        holding.join()
+        beside.join()
+    return {"done": done, "counters": settled(sc)}
 
 
 def decommissioned(spark: SparkSession) -> Result:

@@ -208,6 +208,14 @@ def test_dynamic_allocation_keeps_executors_while_they_have_held_slots(scenario:
 
 
 @on(*CLUSTER)
+def test_slots_of_one_executor_are_kept_for_a_task_that_needs_both_of_them(scenario: Scenario) -> None:
+    result = scenario("larger_next")
+    nothing_leaked(result)
+    # The other job's tasks were still running: the large task did not wait for them.
+    assert result["done"] == [1, 2, 3]
+
+
+@on(*CLUSTER)
 def test_holds_leave_with_a_decommissioned_executor(scenario: Scenario) -> None:
     result = scenario("decommissioned")
     nothing_leaked(result)

@@ -14,7 +14,7 @@ object Leftovers {
     "registry.executors", "ledger.books.executors", // those that are alive
     "plans.refusals", // one number per reason
     "ledger.barriers.", // what deadlines learn from, bounded
-    "slots.needs", "slots.perTaskOf", // one per resource profile
+    "slots.needs", "slots.shapes", // one per resource profile
     "registry.heldIdle.", "registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
     "registry.overMarks", "registry.stories.over", "registry.stories.fresh", "sqlOutlook.writers", // the latest, so many at most
     "plans.current.about.", // what the last plan says to people, of so many jobs at most

@@ -37,8 +37,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
-  def executorAdded(executor: String, slots: Int): Unit =
-    executors.getOrElseUpdate(executor, books.newExecutor(executor, slots))
+  def executorAdded(executor: String, slots: Int, profile: Int = 0): Unit =
+    executors.getOrElseUpdate(executor, books.newExecutor(executor, slots, profile))
 
   /** Sets the free slots to what the cluster really offers; holds that no longer fit are dropped. */
   def observeFree(executor: String, free: Int, nowMs: Long): Unit = {
@@ -132,15 +132,17 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    * @param vertex its name in the DAG; empty where that is unknown
    * @param successors the stages that read its output. Without any, one stage that nothing else leads to needs `nextTasks`
    * @param nextAtMost slots that the stage which follows needs at most, where something decides that while this one runs
+   * @param profile resource profile of the executors that run it
    */
   def stageStarted(
       job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true, vertex: String = "",
-      successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None): Unit =
+      successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None, profile: Int = 0): Unit =
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(
-        stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask)
+        stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask,
+        profile)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors)
@@ -260,18 +262,24 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       executors.get(a.executor).foreach(_.free += a.slots)
       val wasDone = p.done(a.index)
       if (success && !wasDone) finishTask(a, nowMs) else if (wasDone) countWaste(a, nowMs)
+      val active = stages.contains(p.key)
+      val completed = success && !wasDone && active
+      if (completed && j.mayHold && !p.isLast) {
+        books.refreshDemand(j, nowMs)
+        j.refreshDeadline(nowMs)
+      }
+      val again = active && !success && !wasDone
+      val place = if (again) None else LedgerFit.placeOf(a, executors, nowMs)
       val decision =
-        if (!stages.contains(p.key)) LedgerDecisions.afterStage(p, nowMs)
-        else if (success && !wasDone) onCompletion(p, nowMs)
-        else if (wasDone) LedgerDecisions.keepUnlessLast(p, "copy returned", nowMs)
-        else LedgerDecisions.keepUnlessLast(p, "retry", nowMs)
-      val completed = success && !wasDone && stages.contains(p.key)
-      val wanted = if (decision.keep) LedgerDecisions.slotsToKeep(a, completed, nowMs) else 0
+        if (!active) LedgerDecisions.afterStage(p, nowMs, place)
+        else if (completed) LedgerDecisions.onCompletion(p, nowMs, place)
+        else LedgerDecisions.keepUnlessLast(p, if (again) "retry" else "copy returned", nowMs, place)
+      val wanted = if (decision.keep) LedgerDecisions.slotsToKeep(a, completed, nowMs, place) else 0
       var kept = 0
       while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
       if (p.finished == p.tasks) {
-        if (stages.contains(p.key)) books.barrierFell(p, nowMs) // and not the loser of a race with a copy
+        if (active) books.barrierFell(p, nowMs) // and not the loser of a race with a copy
         stageEnded(p.key, nowMs)
       }
       books.preReserveIdle(j, nowMs)
@@ -364,14 +372,6 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** Sentences about what must never be; empty when all is well. */
   def violations(): Seq[String] = books.violations()
-
-  private def onCompletion(p: LedgerStage, nowMs: Long): Decision = {
-    if (p.job.mayHold && !p.isLast) {
-      books.refreshDemand(p.job, nowMs)
-      p.job.refreshDeadline(nowMs)
-    }
-    LedgerDecisions.onCompletion(p, nowMs)
-  }
 
   private def finishTask(a: LedgerAttempt, nowMs: Long): Unit = {
     a.stage.finish(a.index, nowMs - a.launchMs)

@@ -31,9 +31,9 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     counters.predictedIdleSlotMs += predictedMs
   }
 
-  def newExecutor(executor: String, slots: Int): LedgerExecutor = {
+  def newExecutor(executor: String, slots: Int, profile: Int = 0): LedgerExecutor = {
     pauses.capacity.add(slots)
-    new LedgerExecutor(executor, slots)
+    new LedgerExecutor(executor, slots, profile)
   }
 
   /** The job's slots count against the pool that its rule names. */
@@ -143,7 +143,10 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     trim(j, nowMs)
   }
 
-  def trim(j: LedgerJob, nowMs: Long): Unit = {
+  def trim(j: LedgerJob, nowMs: Long): Unit = if (LedgerFit.shaped(j)) {
+    if (j.held > 0)
+      LedgerFit.surplus(j, executors.values, nowMs).foreach { case (e, over) => for (_ <- 0 until over) giveBack(e, j, "trimmed", nowMs) }
+  } else {
     var surplus = j.running + j.held - j.demand.slots
     if (surplus > 0 && j.held > 0) {
       val latestFirst = executors.valuesIterator.filter(_.heldBy.contains(j)).toSeq.reverseIterator
@@ -176,21 +179,42 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   // ---- pre-reservation (Algorithm 1, lines 14-17) --------------------------------------------------------------
 
-  def offerToPreReservers(executor: String, nowMs: Long): Unit = {
+  def offerToPreReservers(executor: String, nowMs: Long): Unit = executors.get(executor).foreach { e =>
     var best: LedgerJob = null
     jobs.valuesIterator.foreach { j =>
-      if ((best == null || j.outranks(best)) && LedgerDemand.wanted(j, nowMs) > 0) best = j
+      if ((best == null || j.outranks(best)) && wantedOn(j, e, nowMs) > 0) best = j
     }
-    if (best != null) executors.get(executor).foreach(takeIdle(best, _, nowMs))
+    if (best != null) takeIdle(best, e, nowMs)
   }
 
+  /** Slots that the job would take of this executor. */
+  private def wantedOn(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Int =
+    if (LedgerFit.shaped(j)) LedgerFit.wantedOn(j, e, executors.values, nowMs)
+    else if (runsOn(j, e)) LedgerDemand.wanted(j, nowMs)
+    else 0
+
+  /** Whether the active stages' slots and those of the executor are of one profile. */
+  private def runsOn(j: LedgerJob, e: LedgerExecutor): Boolean =
+    j.stages.isEmpty || j.stages.valuesIterator.exists(_.profile == e.profile)
+
   /** Slots that idle unheld when the threshold is crossed are taken at once. */
-  def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = {
+  def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = if (LedgerFit.shaped(j)) preReserveFitting(j, nowMs) else {
     var want = if (j.stages.isEmpty) 0 else LedgerDemand.wanted(j, nowMs)
     if (want > 0) executors.valuesIterator.foreach { e =>
-      while (want > 0 && takeIdle(j, e, nowMs)) want -= 1
+      while (want > 0 && runsOn(j, e) && takeIdle(j, e, nowMs)) want -= 1
     }
   }
+
+  /** Whole tasks first, then parts of them, which others' slots complete as they are released. */
+  private def preReserveFitting(j: LedgerJob, nowMs: Long): Unit = if (j.stages.nonEmpty && j.mayHold && j.deadlineMs > nowMs)
+    for (whole <- Seq(true, false); e <- executors.valuesIterator) {
+      var idle = e.free - e.held
+      var want = if (idle > 0) wantedOn(j, e, nowMs) else 0
+      while (want > 0 && (want <= idle || !whole) && takeIdle(j, e, nowMs)) {
+        want -= 1
+        idle -= 1
+      }
+    }
 
   private def takeIdle(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Boolean = {
     val p = j.stages.valuesIterator.find(p => !p.isLast && p.pastThreshold).orElse(j.stages.valuesIterator.nextOption())

@@ -8,33 +8,37 @@ final case class Decision(keep: Boolean, reason: String)
   */
 private[schedcore] object LedgerDecisions {
 
-  /** A task of the stage was completed; the job's demand and deadline count it already. */
-  def onCompletion(p: LedgerStage, nowMs: Long): Decision =
+  /** A task of the stage was completed; the job's demand and deadline count it already.
+    *
+    * `place` is what its slots are to the next stages, where they must fit.
+    */
+  def onCompletion(p: LedgerStage, nowMs: Long, place: Option[LedgerFit.Place]): Decision =
     if (!p.job.mayHold) Decision(keep = false, "no isolation")
     else if (p.isLast) Decision(keep = false, "last stage") // lines 2-3
-    else if (LedgerDemand.neededAfter(p, nowMs) == 0) Decision(keep = false, "fewer tasks next") // lines 9-11
+    else if (place.exists(!_.fits)) Decision(keep = false, "next stage needs other slots") // section III-C
+    else if (place.fold(LedgerDemand.neededAfter(p, nowMs))(_.slots) == 0) Decision(keep = false, "fewer tasks next") // lines 9-11
     else room(p.job, nowMs, if (p.nextSlots.isEmpty) "next stage unknown" else "next stage") // lines 6-8, 12-15
 
   /** An attempt ended that completed no task of a stage that still runs. */
-  def keepUnlessLast(p: LedgerStage, why: String, nowMs: Long): Decision =
+  def keepUnlessLast(p: LedgerStage, why: String, nowMs: Long, place: Option[LedgerFit.Place]): Decision =
     if (!p.job.mayHold) Decision(keep = false, "no isolation")
     else if (p.isLast) Decision(keep = false, "last stage")
+    else if (place.exists(_.slots == 0)) Decision(keep = false, "enough held")
     else room(p.job, nowMs, why)
 
   /** A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap ends. */
-  def afterStage(p: LedgerStage, nowMs: Long): Decision =
-    if (p.isLast || !p.job.mayHold) Decision(keep = false, "stage over") else room(p.job, nowMs, "copy returned")
+  def afterStage(p: LedgerStage, nowMs: Long, place: Option[LedgerFit.Place]): Decision =
+    if (p.isLast || !p.job.mayHold || place.exists(_.slots == 0)) Decision(keep = false, "stage over") else room(p.job, nowMs, "copy returned")
 
   /** How many of an ended attempt's slots its job keeps, if it keeps any. `completed` is whether the attempt
     * completed a task of a stage that still runs.
     */
-  def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long): Int =
-    if (a.slots == 1) 1
-    else {
+  def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long, place: Option[LedgerFit.Place]): Int =
+    place.map(_.slots).getOrElse(if (a.slots == 1) 1 else {
       val most = math.min(a.slots, a.stage.job.demand.slots - a.stage.job.running - a.stage.job.held)
       // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
       if (completed) math.min(most, LedgerDemand.neededAfter(a.stage, nowMs)) else most
-    }
+    })
 
   private def room(j: LedgerJob, nowMs: Long, why: String): Decision =
     if (j.deadlineMs <= nowMs) Decision(keep = false, "deadline passed")

@@ -8,14 +8,17 @@ import scala.collection.mutable
  * @param vertex its name in the DAG
  * @param slots that its tasks need
  * @param ready all of its other parents have started or ended
+ * @param shape what each of its tasks needs, where that is known
  */
-final case class NextStage(vertex: String, slots: Int, ready: Boolean)
+final case class NextStage(vertex: String, slots: Int, ready: Boolean, shape: Option[TaskShape] = None)
 
 /** A stage that has not started and reads what active stages write. */
 private[schedcore] final class LedgerSuccessor {
   var slots = 0
   var known = true // how many slots it needs
   var ready = false
+  var shape = TaskShape()
+  var shaped = false // not every slot that its parents free is one for its tasks
   val parents = mutable.LinkedHashMap.empty[String, LedgerStage] // the active ones
   val handed = mutable.LinkedHashMap.empty[Int, Int] // slots of parents that ended while it was ready, by their index
   var orphanMs: Option[Long] = None // since when no parent is active
@@ -46,8 +49,9 @@ private[schedcore] object LedgerDemand {
    *
    * @param given slots that parents handed over which ended
    * @param past it is known, and its parents are past the threshold of pre-reservation
+   * @param shape what each of its tasks needs
    */
-  private final case class Edge(need: Int, parents: Seq[LedgerStage], given: Int, past: Boolean)
+  final case class Edge(need: Int, parents: Seq[LedgerStage], given: Int, past: Boolean, shape: TaskShape)
 
   /**
    * The least number of slots that, beside `have` slots of each parent, suffices for all successors.
@@ -115,6 +119,8 @@ private[schedcore] object LedgerDemand {
       s.orphanMs = None
       s.parents(p.key) = p
       s.handed -= p.index
+      s.shape = n.shape.getOrElse(shapeOf(p))
+      s.shaped = n.shape.exists(t => t.slots > 1 || t.profile != p.profile)
     }
   }
 
@@ -143,6 +149,7 @@ private[schedcore] object LedgerDemand {
     s.ready = next.ready
     s.orphanMs = None
     s.parents(p.key) = p
+    s.shape = shapeOf(p)
     // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     inputs.map(Unnamed + _).filter(_ != name).flatMap(waiting.remove(_)).foreach { other =>
       s.parents ++= other.parents
@@ -157,14 +164,19 @@ private[schedcore] object LedgerDemand {
   def refresh(j: LedgerJob, nowMs: Long): Unit = {
     val rest = rests(j).map(_._1).maxOption.getOrElse(0)
     // Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
-    j.demand.slots = math.max(sum(j)(_.left) + lacking(edges(j, nowMs).map(e => e.need -> e.parents))(_.left), rest)
+    val next = edges(j, nowMs)
+    // Where slots must fit, `LedgerFit` says which are held: this bounds their number.
+    val more =
+      if (LedgerFit.shaped(j)) next.iterator.map(e => e.shape.roundUp(e.need)).sum
+      else lacking(next.map(e => e.need -> e.parents))(_.left)
+    j.demand.slots = math.max(left(j) + more, rest)
   }
 
   /** Slots that must be held for the stages that read the output of the stage. */
   def neededAfter(p: LedgerStage, nowMs: Long): Int = {
     val j = p.job
     val own = edges(j, nowMs).filter(_.parents.contains(p)).map(e => e.need -> e.parents)
-    val rest = if (goesOn(j)) p.rest._1 - sum(j)(_.left) else 0
+    val rest = if (goesOn(j)) p.rest._1 - left(j) else 0
     math.max(0, math.max(if (own.isEmpty) 0 else lacking(own)(_.left), rest))
   }
 
@@ -184,12 +196,18 @@ private[schedcore] object LedgerDemand {
         most = math.max(most, math.min(now - j.held, more - reserved))
       }
       rests(j).foreach { case (n, known, p) =>
-        if (known && p.pastThreshold) most = math.max(most, math.min(n - sum(j)(_.left) - j.held, n - sum(j)(_.slots) - reserved))
+        if (known && p.pastThreshold) most = math.max(most, math.min(n - left(j) - j.held, n - sum(j)(_.slots) - reserved))
       }
       math.min(most, j.demand.slots - j.running - j.held)
     }
 
-  private def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
+  /** Slots of the job's tasks that are not done. */
+  def left(j: LedgerJob): Int = sum(j)(_.left)
+
+  private def shapeOf(p: LedgerStage) = TaskShape(p.slotsPerTask, 1, p.profile)
+
+  /** The stages that start when the active ones end; those that nobody started in time are forgotten. */
+  def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
     val waiting = j.demand.successors
     waiting.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
     waiting.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
@@ -200,7 +218,7 @@ private[schedcore] object LedgerDemand {
         // With n unknown the paper expects m again.
         s.slots = if (s.known) told.max else parents.iterator.map(_.slots).max
       }
-      Edge(s.slots, parents, s.handed.valuesIterator.sum, s.known && parents.forall(_.pastThreshold))
+      Edge(s.slots, parents, s.handed.valuesIterator.sum, s.known && parents.forall(_.pastThreshold), s.shape)
     }.toIndexedSeq
   }
 

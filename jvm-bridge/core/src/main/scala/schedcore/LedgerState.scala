@@ -21,7 +21,7 @@ final class LedgerCounters {
 }
 
 /** Free and held slots of one executor; held ones are free too. */
-private[schedcore] final class LedgerExecutor(val id: String, var free: Int) {
+private[schedcore] final class LedgerExecutor(val id: String, var free: Int, val profile: Int = 0) {
   var draining = false
   var held = 0
   val heldBy = mutable.LinkedHashMap.empty[LedgerJob, Int]
@@ -121,7 +121,7 @@ private[schedcore] final class TaskTimes {
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
-    startMs: Long, val slotsPerTask: Int) {
+    startMs: Long, val slotsPerTask: Int, val profile: Int = 0) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
   var finished = 0 // = done.size, which a BitSet has to count

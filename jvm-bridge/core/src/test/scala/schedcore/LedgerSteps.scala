@@ -27,7 +27,7 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
     def now: Long = step.required("now_ms").asLong
     def rule: Rule = rules(text("rule"))
     text("op") match {
-      case "executor_added" => ledger.executorAdded(text("executor"), int("slots"))
+      case "executor_added" => ledger.executorAdded(text("executor"), int("slots"), step.path("profile").asInt(0))
       case "observe_free" => ledger.observeFree(text("executor"), int("free"), now)
       case "executor_draining" => ledger.executorDraining(text("executor"), now)
       case "executor_excluded" => ledger.executorExcluded(text("executor"), now)
@@ -41,8 +41,11 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
           Option(step.required("next_tasks")).filterNot(_.isNull).map(_.asInt), flag("last"), flag("barrier"), now,
           step.path("slots_per_task").asInt(1), step.path("restartable").asBoolean(true),
           step.path("vertex").asText(""),
-          step.path("successors").elements().asScala.map(s => NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean)).toSeq,
-          Option(step.get("next_at_most")).map(_.asInt))
+          step.path("successors").elements().asScala.map { s =>
+            NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean,
+              Option(s.get(3)).map(t => TaskShape(t.get(0).asInt, t.get(1).asInt, t.get(2).asInt)))
+          }.toSeq,
+          Option(step.get("next_at_most")).map(_.asInt), step.path("profile").asInt(0))
       case "next_learned" =>
         ledger.nextLearned(text("stage"), NextStage(text("vertex"), int("slots"), flag("ready")), now,
           step.path("inputs").elements().asScala.map(_.asText).toSeq)

@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler._
-import schedcore.NextStage
+import schedcore.{NextStage, TaskShape}
 import scala.collection.mutable
 
 /**
@@ -28,9 +28,9 @@ private[sparksched] object DagOutlook {
   /**
    * Only to be called from the DAGScheduler's event loop, whose structures it reads.
    *
-   * @param slotsPerTask slots that a task of a resource profile takes
+   * @param shapeOf what a task of a resource profile needs of its executor
    */
-  def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, slotsPerTask: Int => Int): DagOutlook =
+  def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, shapeOf: Int => TaskShape): DagOutlook =
     (dag.stageIdToStage.get(stageId), dag.jobIdToActiveJob.get(sparkJobId)) match {
       case (Some(stage), Some(job)) if job.finalStage eq stage =>
         stage match {
@@ -45,7 +45,8 @@ private[sparksched] object DagOutlook {
       case (Some(stage), Some(job)) =>
         val readers = readersOf(stage, job.finalStage)
         val next = readers.map { s =>
-          NextStage(s.id.toString, s.numTasks * slotsPerTask(s.resourceProfileId), isReady(dag, s, beside = stage))
+          val shape = shapeOf(s.resourceProfileId)
+          NextStage(s.id.toString, s.numTasks * shape.slots, isReady(dag, s, beside = stage), Some(shape))
         }
         DagOutlook(
           Option.when(readers.nonEmpty)(readers.map(_.numTasks).sum), next, finalOfSparkJob = false, mapStageJob = false)

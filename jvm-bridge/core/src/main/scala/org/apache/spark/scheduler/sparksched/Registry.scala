@@ -97,7 +97,7 @@ private[sparksched] final class Registry(
     if (freeSlots > 0 && !executors.contains(executor)) {
       val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots, profile)
       executors(executor) = added
-      ledger.executorAdded(executor, freeSlots)
+      ledger.executorAdded(executor, freeSlots, profile)
       events.offer(added)
     }
     ledger.observeFree(executor, freeSlots, nowMs)
@@ -120,7 +120,7 @@ private[sparksched] final class Registry(
 
   def stageStarted(
       mark: JobMark, plans: PlanBook, sparkJobId: Int, stage: String, name: String, tasks: Int, outlook: DagOutlook,
-      barrier: Boolean, restartable: Boolean, slotsPerTask: Int, pool: Option[PoolShare], property: String => Option[String],
+      barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     if (overMarks(mark.key)) close(job, "ended", nowMs)
@@ -136,6 +136,7 @@ private[sparksched] final class Registry(
     val last = isLast(mark, job, outlook, property)
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
+    val slotsPerTask = shape.slots
     val started =
       Event.StageStarted(
         nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask,
@@ -144,7 +145,7 @@ private[sparksched] final class Registry(
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
       vertex = stageId.toString, successors = outlook.next,
-      nextAtMost = outlook.written.map(_.partitions * slotsPerTask))
+      nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile)
     events.offer(started)
     stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined

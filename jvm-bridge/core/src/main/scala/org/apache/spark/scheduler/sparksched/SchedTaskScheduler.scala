@@ -137,23 +137,23 @@ private[spark] final class SchedTaskScheduler(
   def stageStarted(stage: String, taskSet: TaskSet, barrier: Boolean): StagePlace =
     failOpen("task set", StagePlace.None)(synchronized {
       val profile = taskSet.resourceProfileId
-      val slotsPerTask = slots.perTask(profile)
-      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.perTask)
+      val shape = slots.shape(profile)
+      val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       val mark = JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
-        restartable = !barrier && !SparkLine.isPipelined(taskSet), slotsPerTask, fairPool(property), property, nowMs)
+        restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
       val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // Of a stage that is attempted again some outputs are there already.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
-        yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, slotsPerTask)
+        yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, shape.slots)
       output.foreach(sqlOutlook.began)
       // A marked job may run more queries after this one.
       if (mark.grouping == JobMark.BySqlExecution && mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial)
         query.foreach(sqlOutlook.resultBegan(stage, _))
-      place.copy(slotsPerTask = slotsPerTask, executorProfile = slots.executorProfile(profile), output = output)
+      place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
     })
 
   /** The pool that a task set with these properties waits in, where pools share the slots fairly. */

@@ -3,6 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import org.apache.spark.SparkContext
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.{ExecutorResourcesAmounts, WorkerOffer}
+import schedcore.TaskShape
 import scala.collection.mutable
 
 /**
@@ -16,7 +17,7 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
   import SlotCounts._
 
   private val needs = mutable.HashMap.empty[Int, Need]
-  private val perTaskOf = mutable.HashMap.empty[Int, Int]
+  private val shapes = mutable.HashMap.empty[Int, TaskShape]
 
   /** Slots of the executor that are free, held ones included. */
   def free(offer: WorkerOffer): Int = {
@@ -37,13 +38,15 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
     if (slots <= 0) offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
     else SparkLine.atMost(offer, slots * needOf(offer.resourceProfileId).cpus)
 
-  /** Slots that one task of a stage with this profile takes. */
-  def perTask(profile: Int): Int = perTaskOf.getOrElseUpdate(profile, {
+  /** What one task of a stage with this profile needs of its executor. */
+  def shape(profile: Int): TaskShape = shapes.getOrElseUpdate(profile, {
     val task = needOf(profile)
     val slot = needOf(executorProfile(profile))
     // What a slot does not count bounds nobody's slots.
-    val ratios = slot.resources.iterator.map { case (name, amount) => task.resources.getOrElse(name, 0.0) / amount }
-    math.max(1, roundedUp((Iterator(task.cpus / slot.cpus) ++ ratios).max))
+    val ratios = slot.resources.toSeq.map { case (name, amount) => task.resources.getOrElse(name, 0.0) / amount }
+    val all = (task.cpus / slot.cpus) +: ratios
+    // An executor has as many slots as its scarcest resource allows, which may be one that the task needs little of.
+    TaskShape(math.max(1, roundedUp(all.max)), math.max(1, whole(all.min)), executorProfile(profile))
   })
 
   /** The profile of the executors that may run such a stage's tasks. */

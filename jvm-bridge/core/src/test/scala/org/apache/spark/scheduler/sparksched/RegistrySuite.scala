@@ -22,7 +22,7 @@ final class RegistrySuite extends AnyFunSuite {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
       registry.stageStarted(
         JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false,
-        restartable = true, slotsPerTask = 1, pool = None, property, 0).job
+        restartable = true, shape = TaskShape(), pool = None, property, 0).job
     }
     def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
   }
@@ -99,7 +99,7 @@ final class RegistrySuite extends AnyFunSuite {
     def index(stage: String): Int =
       w.registry.stageStarted(
         JobMark.from(Map("spark.jobGroup.id" -> "g").get, 1), w.plans, 1, stage, "", 1, unknown, barrier = false,
-        restartable = true, slotsPerTask = 1, pool = None, _ => None, 0).index
+        restartable = true, shape = TaskShape(), pool = None, _ => None, 0).index
     assert((0 to 2000).map(n => index(s"$n.0")) === (0 to 2000))
     assert(index("2000.1") === 2000 && index("1999.1") === 1999)
     assert(index("0.1") === 2001, "too long ago to be retried")
@@ -111,7 +111,7 @@ final class RegistrySuite extends AnyFunSuite {
       val property = Map("sql.streaming.queryId" -> "q", "streaming.sql.batchId" -> n.toString).get(_)
       val mark = JobMark.from(property, n)
       val key = w.registry.stageStarted(
-        mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, slotsPerTask = 1, pool = None, property,
+        mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, property,
         n * 100).job
       w.registry.stageEnded(key, s"$n.0", completed = true, n * 100 + 50)
       w.registry.sparkJobEnded(n, n * 100 + 50)
