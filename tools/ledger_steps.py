@@ -45,7 +45,15 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
 #: Arguments that a step may leave out.
 _OPTIONAL: dict[str, tuple[str, ...]] = {
     "executor_added": ("profile",),
-    "stage_started": ("slots_per_task", "restartable", "vertex", "successors", "next_at_most", "profile"),
+    "stage_started": (
+        "slots_per_task",
+        "restartable",
+        "vertex",
+        "successors",
+        "next_at_most",
+        "profile",
+        "kill_ms",
+    ),
     "may_launch": ("slots",),
     "next_learned": ("inputs",),
 }

@@ -150,7 +150,8 @@ COPIES_MIN_SLOWDOWN = ConfigKey(
     values.number(0, 1000),
     "1.5",
     "A task gets a copy only after it has run this many times its stage's typical (geometric mean) "
-    "task time; 0 copies as soon as `minTaskTime` has passed.",
+    "task time; where the stage runs Python, 2 s and `spark.python.task.killTimeout` more, since a killed "
+    "Python task keeps its slot for up to that time. 0 copies as soon as `minTaskTime` has passed.",
 )
 PLACEMENT = ConfigKey(
     "spark.sched.placement",

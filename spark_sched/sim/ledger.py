@@ -168,6 +168,7 @@ class Ledger:
         successors: Sequence[ledger_demand.Next] = (),
         next_at_most: int | None = None,
         profile: int = 0,
+        kill_ms: int = 0,
     ) -> None:
         """A stage's tasks are ready to be launched.
 
@@ -188,13 +189,16 @@ class Ledger:
             next_at_most: slots that the stage which follows needs at most, where something decides that while
                 this one runs.
             profile: resource profile of the executors that run it.
+            kill_ms: how long a killed attempt of its tasks still takes its slots.
         """
         j = self._jobs.get(job)
         if j is not None:
             self._pauses.end(j, now_ms)
             following = Following(next_tasks, next_at_most, last)
             again = restartable and not barrier
-            p = LedgerStage(stage, j, index, tasks, following, again, now_ms, slots_per_task, profile)
+            p = LedgerStage(
+                stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms
+            )
             self._stages[stage] = p
             j.stages[stage] = p
             ledger_demand.started(j, p, vertex, successors)
@@ -351,8 +355,7 @@ class Ledger:
 
     def done_tasks(self, stage: str) -> frozenset[int]:
         """Indices of the stage's tasks that are done; empty where the stage is unknown."""
-        p = self._stages.get(stage)
-        return frozenset() if p is None else frozenset(p.done)
+        return frozenset(self._stages[stage].done) if stage in self._stages else frozenset()
 
     # ---- copies (section IV-C) ----
 
@@ -440,8 +443,7 @@ class Ledger:
         """Slot time held between the actions of a job, or of all that ever were; 0 where it is unknown."""
         if job is None:
             return self._pauses.cost_ms(now_ms)
-        j = self._jobs.get(job)
-        return 0 if j is None else self._pauses.cost_ms(now_ms, j)
+        return self._pauses.cost_ms(now_ms, self._jobs[job]) if job in self._jobs else 0
 
     def violations(self) -> list[str]:
         """Sentences about what must never be; empty when all is well."""

@@ -163,9 +163,10 @@ class TaskTimes:
     """Sums over a stage's task times. They stay when a task's result is lost, so that they are counted apart
     from the done tasks."""
 
-    __slots__ = ("count", "shortest_ms", "sum_log_ms")
+    __slots__ = ("count", "kill_ms", "shortest_ms", "sum_log_ms")
 
-    def __init__(self) -> None:
+    def __init__(self, kill_ms: int) -> None:
+        self.kill_ms = kill_ms  # how long a killed attempt still takes its slots
         self.count = 0
         self.shortest_ms = math.inf  # t_m
         self.sum_log_ms = 0.0
@@ -200,6 +201,7 @@ class LedgerStage:
         start_ms: int,
         slots_per_task: int,
         profile: int = 0,
+        kill_ms: int = 0,
     ) -> None:
         self.key = key
         self.job = job
@@ -214,7 +216,7 @@ class LedgerStage:
         self.attempts: dict[int, LedgerAttempt] = {}
         self.last_launch_ms = start_ms
         self.barrier = StageBarrier(tasks)
-        self.times = TaskTimes()
+        self.times = TaskTimes(kill_ms)
         self.pre_reserved = 0
 
     @property
@@ -310,9 +312,17 @@ class LedgerStage:
         return [a for a in uncopied if a.launch_ms + age_ms <= now_ms]
 
     def copy_age_ms(self) -> int:
-        """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first."""
+        """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first.
+
+        One attempt is killed, and its slot is missed for as long as that takes. A Pareto tail of alpha <= 2
+        has at least as much left to run as it ran: what ran for s typical times and the time of a kill
+        outlasts a copy by that time on average.
+        """
         rule = self.job.rule
-        return max(rule.copy_min_task_ms, round_half_up(rule.copy_min_slowdown * self.times.typical_ms))
+        if rule.copy_min_slowdown == 0.0:
+            return rule.copy_min_task_ms
+        slow_ms = round_half_up(rule.copy_min_slowdown * self.times.typical_ms) + self.times.kill_ms
+        return max(rule.copy_min_task_ms, slow_ms)
 
     def pace_known(self) -> bool:
         """Without a finished sibling nobody can tell a straggler from a task that takes its time."""

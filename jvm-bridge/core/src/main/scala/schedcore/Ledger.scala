@@ -133,16 +133,18 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    * @param successors the stages that read its output. Without any, one stage that nothing else leads to needs `nextTasks`
    * @param nextAtMost slots that the stage which follows needs at most, where something decides that while this one runs
    * @param profile resource profile of the executors that run it
+   * @param killMs how long a killed attempt of its tasks still takes its slots
    */
   def stageStarted(
       job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true, vertex: String = "",
-      successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None, profile: Int = 0): Unit =
+      successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None, profile: Int = 0,
+      killMs: Long = 0L): Unit =
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(
         stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask,
-        profile)
+        profile, killMs)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors)

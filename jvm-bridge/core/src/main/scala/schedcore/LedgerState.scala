@@ -102,8 +102,12 @@ private[schedcore] final class Following(val inDag: Option[Int], val atMost: Opt
   def isKnown: Boolean = inDag.isDefined || atMost.isDefined || learned.isDefined
 }
 
-/** Sums over a stage's task times. They stay when a task's result is lost, so that they are counted apart from the done tasks. */
-private[schedcore] final class TaskTimes {
+/**
+ * Sums over a stage's task times. They stay when a task's result is lost, so that they are counted apart from the done tasks.
+ *
+ * @param killMs how long a killed attempt still takes its slots
+ */
+private[schedcore] final class TaskTimes(val killMs: Long) {
   var count = 0
   var shortestMs: Double = Double.PositiveInfinity // t_m
   var sumLogMs = 0.0
@@ -121,7 +125,7 @@ private[schedcore] final class TaskTimes {
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
-    startMs: Long, val slotsPerTask: Int, val profile: Int = 0) {
+    startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
   var finished = 0 // = done.size, which a BitSet has to count
@@ -129,7 +133,7 @@ private[schedcore] final class LedgerStage(
   val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
   private var lastLaunchMs: Long = startMs
   private val barrier = new Barriers.OfStage(tasks)
-  private val times = new TaskTimes
+  private val times = new TaskTimes(killMs)
   var preReserved = 0
 
   /** An attempt that is no copy; it is among the stage's attempts. */
@@ -203,8 +207,15 @@ private[schedcore] final class LedgerStage(
       }
     }
 
-  /** How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does. */
-  def copyAgeMs: Long = math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * times.typicalMs))
+  /**
+   * How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does.
+   *
+   * One attempt is killed, and its slot is missed for as long as that takes. A Pareto tail of alpha <= 2 has at least as
+   * much left to run as it ran: what ran for s typical times and the time of a kill outlasts a copy by that time on average.
+   */
+  def copyAgeMs: Long =
+    if (job.rule.copyMinSlowdown == 0.0) job.rule.copyMinTaskMs
+    else math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * times.typicalMs) + times.killMs)
 
   /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
   def paceKnown: Boolean = times.count > 0 || job.rule.copyMinSlowdown == 0.0

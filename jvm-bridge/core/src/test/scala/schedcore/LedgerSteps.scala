@@ -45,7 +45,8 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
             NextStage(s.get(0).asText, s.get(1).asInt, s.get(2).asBoolean,
               Option(s.get(3)).map(t => TaskShape(t.get(0).asInt, t.get(1).asInt, t.get(2).asInt)))
           }.toSeq,
-          Option(step.get("next_at_most")).map(_.asInt), step.path("profile").asInt(0))
+          Option(step.get("next_at_most")).map(_.asInt), step.path("profile").asInt(0),
+          step.path("kill_ms").asLong(0))
       case "next_learned" =>
         ledger.nextLearned(text("stage"), NextStage(text("vertex"), int("slots"), flag("ready")), now,
           step.path("inputs").elements().asScala.map(_.asText).toSeq)

@@ -145,7 +145,8 @@ private[sparksched] final class Registry(
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
       vertex = stageId.toString, successors = outlook.next,
-      nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile)
+      nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile,
+      killMs = outlook.killMs)
     events.offer(started)
     stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined
