@@ -1,48 +1,14 @@
-"""Which running task is evicted: as a function of candidates, and as an index that looks at few of them."""
+"""Which running task is evicted, by an index that looks at few of them."""
 
 from __future__ import annotations
 
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spark_sched.policies.eviction.rules import PRODUCTION, PreemptionRule
 
-__all__ = ["Candidate", "RunningIndex", "choose_victim"]
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A running task that may be evicted. ``started``: its place in the order of starts; ``level``: how
-    powerful its slot is, 0 the most."""
-
-    task: int
-    priority: int
-    started: int
-    level: int = 0
-
-
-def choose_victim(
-    rule: PreemptionRule, priority: int, candidates: Sequence[Candidate], rng: random.Random
-) -> Candidate | None:
-    """The task to evict for one of ``priority``; None where no candidate has a strictly lower one.
-
-    It is of the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most powerful
-    slots that hold a lower priority (§8.1.2).
-    """
-    lower = [c for c in candidates if c.priority < priority]
-    if not lower or rule.victims == "none":
-        return None
-    if rule.powerful and priority in PRODUCTION:
-        level = min(c.level for c in lower)
-        lower = [c for c in lower if c.level == level]
-    lowest = min(c.priority for c in lower)
-    lower = [c for c in lower if c.priority == lowest]
-    if rule.victims == "RND":
-        return rng.choice(lower)
-    pick = max if rule.victims == "MRS" else min
-    return pick(lower, key=lambda c: c.started)
+__all__ = ["RunningIndex"]
 
 
 class _Group:
@@ -57,7 +23,11 @@ class _Group:
 
 
 class RunningIndex:
-    """The same choice as `choose_victim` without a look at every running task."""
+    """Chooses the task to evict for one of a higher priority without a look at every running task.
+
+    It is of the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most powerful
+    slots that hold a lower priority (§8.1.2). A level says how powerful a slot is, 0 the most.
+    """
 
     def __init__(self, rule: PreemptionRule, levels: int, rng: random.Random) -> None:
         self._rule = rule
