@@ -76,6 +76,7 @@ def command(
                          table5.1 table5.2 fig5.2 fig6.7 fig6.8 fig6.9 table7.2 table7.3
                          fig7.1 fig7.2 fig7.3 fig7.4 fig7.5 table8.1 fig8.3 fig8.4 fig8.5
                          fig8.6 table9.1 fig9.2 fig9.3 fig9.4 table9.3 fig9.5 priced
+                         bars optimum
 
     \b
     Examples:
