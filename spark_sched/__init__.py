@@ -11,9 +11,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "admission", "conf", "explain", "job", "status"]
+__all__ = ["__version__", "admission", "conf", "explain", "job", "status", "steer"]
 
 if TYPE_CHECKING:
+    from spark_sched.api import steer
     from spark_sched.api.admission import admission
     from spark_sched.api.job import job
     from spark_sched.api.status import explain, status
@@ -30,6 +31,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "steer":
+        return importlib.import_module("spark_sched.api.steer")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ import click
 from spark_sched import __version__
 from spark_sched.errors import BadInputError, did_you_mean
 
-# name -> (module, its line in --help). Each module has a click command named `command`.
+# name -> (module, its line in --help). A module has one click command, `command`, or names follow a colon.
 _COMMANDS: Mapping[str, tuple[str, str]] = {
     "conf": ("spark_sched.cli.conf", "Print the properties that attach the scheduler to spark-submit."),
     "submit": ("spark_sched.cli.submit", "Run spark-submit with those properties."),
@@ -19,6 +19,14 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("spark_sched.cli.demo", "Compare stock Spark and spark_sched on a local cluster."),
     "top": ("spark_sched.cli.top", "Show the jobs of a live application: who runs, who waits, why."),
     "explain": ("spark_sched.cli.explain", "Tell the story of one job of a live application."),
+    "set": ("spark_sched.cli.steer:set_command", "Change the priority, deadline or isolation of a live job."),
+    "hold": ("spark_sched.cli.steer:hold", "Start no further task of a live job."),
+    "resume": ("spark_sched.cli.steer:resume", "Let a job on hold start tasks again."),
+    "cancel": ("spark_sched.cli.steer:cancel", "Cancel the Spark jobs that run for a live job."),
+    "pause": ("spark_sched.cli.steer:pause", "Release all held slots of an application; hold none."),
+    "unpause": ("spark_sched.cli.steer:unpause", "Let the jobs of an application hold slots again."),
+    "policy": ("spark_sched.cli.steer:policy_command", "Switch a live application to another policy."),
+    "mode": ("spark_sched.cli.steer:mode_command", "Switch a live application on, off or to shadow mode."),
     "simulate": ("spark_sched.cli.simulate", "Run any policy on any trace, on a virtual clock."),
     "whatif": ("spark_sched.cli.whatif", "Replay a Spark event log under other policies."),
     "usage": ("spark_sched.cli.usage", "Charge the executors' slot time to users, classes or jobs."),
@@ -65,7 +73,8 @@ class LazyGroup(click.Group):
         """Import the command's module. Returns None for an unknown name, as click expects."""
         if cmd_name not in _COMMANDS:
             return None
-        command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute or "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -22,6 +22,7 @@ _STYLES = {
     "deferred": "cyan",
     "evicted": "red",
     "waiting": "yellow",
+    "on_hold": "magenta",
 }
 
 
@@ -103,7 +104,7 @@ def _table(status: Status) -> Group:
                 for i, cell in enumerate(text.job_row(job, status.now_ms))
             )
         )
-    lines = [text.application_line(status), text.planner_line(status), text.plan_line(status)]
+    lines = text.head_lines(status)
     alarming = not status.application.scheduling or (status.planner.enabled and not status.planner.alive)
     head = Text("\n".join(lines), style="red" if alarming else "")
     return Group(head, Text(), table if status.jobs else Text("no jobs"))

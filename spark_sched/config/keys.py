@@ -286,6 +286,22 @@ LIMITS_MARKS = ConfigKey(
     "since `never` protects a job from eviction, `user` if a tenant must not use another's name. With "
     "Spark Connect the user is always the one that the server knows.",
 )
+MODE = ConfigKey(
+    "spark.sched.mode",
+    values.choice("on", "shadow", "off"),
+    "on",
+    "How far scheduling goes: `on`; `shadow`, where plans and holds are made, shown and counted as what "
+    "would have been, while placements are Spark's own; or `off`, where nothing is held and the planner is "
+    "not started. `spark-sched mode` switches it while the application runs.",
+)
+STEERING_ENABLED = ConfigKey(
+    "spark.sched.steering.enabled",
+    values.flag(),
+    "true",
+    "Whether jobs and policies can be changed over the network (`spark-sched set`, `hold`, `policy` and so "
+    "on). `spark.ui.killEnabled` must be true, too, and `spark.modify.acls` says who may, as for Spark's "
+    "kill links.",
+)
 SEED = ConfigKey(
     "spark.sched.seed",
     values.whole(0, _INT_MAX, "seed"),

@@ -17,8 +17,11 @@ from spark_sched.events.kinds import (
     Event,
     ExecutorAdded,
     ExecutorRemoved,
+    JobCancelled,
+    JobChanged,
     JobEnded,
     JobStarted,
+    SchedulingChanged,
     ShortTasks,
     SlotFreed,
     SlotHeld,
@@ -151,6 +154,24 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _EXECUTOR,
         # A driver of a later version may have further reasons.
         _text("reason", empty=False),
+    ),
+    JobChanged: (
+        _TIME,
+        _JOB,
+        _whole("priority", None),
+        _ISOLATION,
+        _whole("deadline_ms", None, optional=True),
+        _flag("on_hold"),
+        _text("by"),
+    ),
+    JobCancelled: (_TIME, _JOB, _text("by")),
+    SchedulingChanged: (
+        _TIME,
+        _text("policy", empty=False),
+        # A driver of a later version may have further modes.
+        _text("mode", empty=False),
+        _flag("reservations_paused"),
+        _text("by"),
     ),
 }
 

@@ -18,8 +18,11 @@ __all__ = [
     "Event",
     "ExecutorAdded",
     "ExecutorRemoved",
+    "JobCancelled",
+    "JobChanged",
     "JobEnded",
     "JobStarted",
+    "SchedulingChanged",
     "SlotFreed",
     "SlotHeld",
     "StageEnded",
@@ -196,6 +199,43 @@ class SlotFreed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobChanged:
+    """Somebody changed the job's marks, or lets none of its tasks start (``on_hold``): all of that as it is
+    from now on. ``by``: who did; empty where that was before the planner came."""
+
+    type: ClassVar[str] = "job_changed"
+    time_ms: int
+    job: str
+    priority: int
+    isolation: float | None
+    deadline_ms: int | None
+    on_hold: bool
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobCancelled:
+    """Somebody cancelled the Spark jobs that run for the job; its end is an event of its own."""
+
+    type: ClassVar[str] = "job_cancelled"
+    time_ms: int
+    job: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingChanged:
+    """Somebody switched what holds for all jobs: all of that as it is from now on."""
+
+    type: ClassVar[str] = "scheduling_changed"
+    time_ms: int
+    policy: str
+    mode: str
+    reservations_paused: bool
+    by: str
+
+
 Event: TypeAlias = (
     ExecutorAdded
     | ExecutorRemoved
@@ -208,6 +248,9 @@ Event: TypeAlias = (
     | ShortTasks
     | SlotHeld
     | SlotFreed
+    | JobChanged
+    | JobCancelled
+    | SchedulingChanged
 )
 
 

@@ -207,7 +207,7 @@ class PlannerLoop:
         now_ms = self._now_ms()
         self._pace.planned()
         try:
-            snapshot = self.state.snapshot()
+            snapshot = self.state.snapshot().to_plan()
             known = forecasts(self._predictor, snapshot)
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._outlook.see(snapshot)

@@ -61,6 +61,10 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     def answer(
         text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
     ) -> Mapping[str, object]:
+        if name := asked_policy(text):
+            # The one that the driver would start a planner with.
+            create(name, PolicySettings.from_config(settings))
+            return {"policy": name}
         # Few ask, and what answers need is not imported by those planners that are never asked.
         from spark_sched.planner import admission
 
@@ -87,6 +91,12 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         answer=answer,
         close=close,
     )
+
+
+def asked_policy(text: str) -> str | None:
+    """The policy whose name somebody wants to be judged, if that is what is asked."""
+    question = json.loads(text)
+    return str(question["name"]) if question.get("ask") == "policy" else None
 
 
 def main(stdin_fd: int = 0) -> int:

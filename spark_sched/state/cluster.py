@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
@@ -17,8 +18,11 @@ from spark_sched.events import (
     Event,
     ExecutorAdded,
     ExecutorRemoved,
+    JobCancelled,
+    JobChanged,
     JobEnded,
     JobStarted,
+    SchedulingChanged,
     ShortTasks,
     SlotFreed,
     SlotHeld,
@@ -54,6 +58,8 @@ class ClusterState:
         self.version = 0
         self.now_ms = 0
         self.ignored: Counter[str] = Counter()
+        #: What somebody switched for all jobs; None: nothing.
+        self.scheduling: SchedulingChanged | None = None
         self._arrivals = 0
         self._executors: dict[str, ExecutorRecord] = {}
         self._jobs: dict[str, JobRecord] = {}
@@ -86,6 +92,7 @@ class ClusterState:
 
     def clear(self) -> None:
         """Forget the cluster; counters and the order of arrivals go on."""
+        self.scheduling = None
         self._executors.clear()
         self._jobs.clear()
         self._tasks.clear()
@@ -277,6 +284,28 @@ class ClusterState:
         self._hold(job, executor, -1, event)
         return None
 
+    def _job_changed(self, event: JobChanged) -> None:
+        job = self._jobs.get(event.job)
+        if job is None:
+            return self._ignore(event)
+        job.started = replace(
+            job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
+        )
+        job.on_hold = event.on_hold
+        job.story.add(event)
+        job.changed()
+        return None
+
+    def _job_cancelled(self, event: JobCancelled) -> None:
+        job = self._jobs.get(event.job)
+        if job is None:
+            return self._ignore(event)
+        job.story.add(event)
+        return None
+
+    def _scheduling_changed(self, event: SchedulingChanged) -> None:
+        self.scheduling = event
+
     # -- parts
     # -------------------------------------------------------------------------------------------------
 
@@ -354,4 +383,7 @@ _HANDLERS: dict[type[Event], Callable[[ClusterState, Any], Summary | None]] = {
     ShortTasks: ClusterState._short_tasks,
     SlotHeld: ClusterState._slot_held,
     SlotFreed: ClusterState._slot_freed,
+    JobChanged: ClusterState._job_changed,
+    JobCancelled: ClusterState._job_cancelled,
+    SchedulingChanged: ClusterState._scheduling_changed,
 }

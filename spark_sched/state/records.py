@@ -151,6 +151,7 @@ class JobRecord:
         "arrival",
         "attained_ms",
         "held",
+        "on_hold",
         "running_slots",
         "seen_whole",
         "stages",
@@ -165,6 +166,7 @@ class JobRecord:
         self.seen_whole = seen_whole  # no attempt of it can have ended before it was known here
         self.stages: dict[str, StageRecord] = {}
         self.held: dict[str, int] = {}
+        self.on_hold = False
         self.running_slots = 0
         self.story = Story()
         self._view: JobView | None = None
@@ -182,5 +184,6 @@ class JobRecord:
                 stages=tuple([stage.view() for stage in self.stages.values()]),
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
+                on_hold=self.on_hold,
             )
         return self._view

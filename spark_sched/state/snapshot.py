@@ -6,7 +6,7 @@ Times are the driver's clock in milliseconds since 1970 (UTC).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -85,6 +85,7 @@ class JobView:
         running_slots: slots on which attempts run, copies included.
         preferred: partitions where it runs at full speed; None: it runs alike everywhere.
         elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
+        on_hold: somebody lets none of its tasks start. Policies see such a job only while tasks of it run.
     """
 
     job: str
@@ -103,6 +104,7 @@ class JobView:
     running_slots: int
     preferred: frozenset[int] | None = None
     elsewhere_factor: float = 1.0
+    on_hold: bool = False
 
     @property
     def held_slots(self) -> int:
@@ -167,3 +169,8 @@ class Snapshot:
     executors: Mapping[str, ExecutorView]
     jobs: Mapping[str, JobView]
     ended: Mapping[str, EndedJob] = field(default_factory=lambda: _NONE_ENDED)
+
+    def to_plan(self) -> Snapshot:
+        """Without the jobs on hold of which nothing runs: a plan would keep slots for them in vain."""
+        kept = {key: job for key, job in self.jobs.items() if not job.on_hold or job.running_slots}
+        return self if len(kept) == len(self.jobs) else replace(self, jobs=MappingProxyType(kept))

@@ -15,8 +15,8 @@ __all__ = ["of_job", "of_status"]
 
 
 def of_status(status: Status) -> str:
-    """The whole document: three lines and a table of jobs."""
-    lines = (text.application_line(status), text.planner_line(status), text.plan_line(status))
+    """The whole document: lines about the application and a table of jobs."""
+    lines = text.head_lines(status)
     rows = (text.job_row(job, status.now_ms) for job in status.jobs)
     return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}"
 

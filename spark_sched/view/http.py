@@ -1,8 +1,9 @@
-"""Reads the status document from an application's Spark UI."""
+"""Reads the status document from an application's Spark UI, and sends changes to it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -12,9 +13,11 @@ from spark_sched.errors import BadInputError
 from spark_sched.view.names import unknown_job
 from spark_sched.view.status import JobStatus, Status
 
-__all__ = ["fetch_document", "fetch_jobs", "fetch_status", "ui_address"]
+__all__ = ["fetch_document", "fetch_jobs", "fetch_status", "send_change", "ui_address"]
 
 _API = "/sched/api/v1"
+#: Changes need it: no page of another site can make a browser send it.
+_CHANGES = "X-Spark-Sched"
 _EXAMPLE = "http://localhost:4040"
 _TIMEOUT_S = 10.0
 #: Pages of the UI that a user may have copied the address of.
@@ -87,16 +90,49 @@ def fetch_jobs(url: str, job: str) -> tuple[JobStatus, ...]:
     return Status.from_json(fetch_document(url, job)).jobs
 
 
+def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
+    """Change the application with this UI. Returns what was changed, in one sentence.
+
+    Args:
+        url: as for `fetch_document`.
+        action: what to do, ``hold`` for example.
+        given: its arguments.
+
+    Raises:
+        BadInputError: as `fetch_document`, or the driver refuses; then the sentence is the driver's.
+    """
+    base = ui_address(url)
+    body = json.dumps(dict(given)).encode()
+    try:
+        status, said = _get(f"{base}{_API}/steer/{action}", body)
+    except (URLError, OSError, ValueError) as error:
+        raise _no_answer(base, error) from None
+    answer = _parsed(said)
+    if isinstance(answer, dict) and "done" in answer:
+        return str(answer["done"])
+    if isinstance(answer, dict) and "code" in answer and "error" in answer:
+        raise BadInputError(str(answer["error"]))
+    _document(base, "/status")  # It says what is wrong with the address.
+    raise BadInputError(
+        f"URL is {base!r} but its UI refuses changes (status {status}): ask for a place in "
+        "spark.modify.acls, or use the spark-sched of the application's version"
+    )
+
+
+def _no_answer(base: str, error: Exception) -> BadInputError:
+    why = getattr(error, "reason", None) or error
+    return BadInputError(
+        f"URL is {base!r} but nothing answers there ({why}): give the address of a running application's "
+        f"UI such as {_EXAMPLE}"
+    )
+
+
 def _document(base: str, path: str) -> Any:
     """The parsed answer; a 404 may have a document, too."""
     try:
         status, body = _get(base + _API + path)
     except (URLError, OSError, ValueError) as error:
-        why = getattr(error, "reason", None) or error
-        raise BadInputError(
-            f"URL is {base!r} but nothing answers there ({why}): give the address of a running application's "
-            f"UI such as {_EXAMPLE}"
-        ) from None
+        raise _no_answer(base, error) from None
     if status in (401, 403):
         raise BadInputError(
             f"URL is {base!r} but its UI does not let you in (status {status}): ask for a place in "
@@ -125,10 +161,15 @@ def _is_spark(base: str) -> bool:
     return isinstance(found, dict) and "spark" in found
 
 
-def _get(url: str) -> tuple[int, bytes]:
-    request = Request(url, headers={"Accept": "application/json"})
+def _get(url: str, body: bytes | None = None) -> tuple[int, bytes]:
+    """Status and body; with a body of its own the request is a POST that changes something."""
+    headers = {"Accept": "application/json"}
+    if body is not None:
+        headers |= {"Content-Type": "application/json", _CHANGES: "1"}
+    request = Request(url, data=body, headers=headers)
     try:
-        with urlopen(request, timeout=_TIMEOUT_S) as answer:
+        # The planner judges a policy's name before the driver answers.
+        with urlopen(request, timeout=_TIMEOUT_S if body is None else 2 * _TIMEOUT_S) as answer:
             return answer.status, answer.read()
     except HTTPError as error:
         with error:

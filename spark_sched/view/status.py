@@ -227,8 +227,8 @@ class JobStatus:
         arrival: place in the order of arrival.
         submitted_ms, begun_ms, ended_ms: None where that has not happened; it began with its first task.
         outcome: how it ended.
-        state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``idle`` or
-            ``ended``.
+        state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``on_hold``,
+            ``idle`` or ``ended``.
         state_text: the same in words, with the time or the jobs that it depends on.
         reason: the plan's, in one sentence.
         rank, queue: its place in the plan in force.
@@ -282,7 +282,9 @@ class Status:
     Attributes:
         now_ms: the moment, ms since 1970 on the driver's clock.
         application: its slots and executors.
-        policy: the one that the settings name.
+        policy: the one that the settings name, or that somebody switched to.
+        mode: ``on``, ``shadow`` (plans and holds are on paper only) or ``off``.
+        reservations_paused: somebody lets no job hold slots.
         planner: whether it is alive.
         plan: the one in force; None: the configured rules apply.
         jobs: those that are not over, in the order of their arrival.
@@ -300,6 +302,8 @@ class Status:
     executors: tuple[ExecutorStatus, ...] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     classes: tuple[ClassStatus, ...] = ()
+    reservations_paused: bool = False
+    mode: str = "on"
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
@@ -325,6 +329,8 @@ class Status:
                 executors=tuple(map(_executor, document.get("executors", ()))),
                 counters=dict(document.get("counters", {})),
                 classes=tuple(map(_class, document.get("classes", ()))),
+                reservations_paused=document.get("reservations_paused", False),
+                mode=document.get("mode", "on"),
             )
         except (KeyError, TypeError) as error:
             raise BadInputError(

@@ -15,7 +15,9 @@ __all__ = [
     "clock",
     "deadline_text",
     "end_text",
+    "head_lines",
     "job_row",
+    "mode_line",
     "of_job",
     "of_status",
     "plan_line",
@@ -25,6 +27,9 @@ __all__ = [
 
 #: The columns of a table of jobs.
 COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
+
+
+_WOULD_HAVE = "would_have_"
 
 
 def seconds(ms: float) -> str:
@@ -52,10 +57,27 @@ def application_line(status: Status) -> str:
     app = status.application
     if not app.scheduling:
         return f"{app.name} ({app.id}): spark_sched has failed, and Spark's own scheduling is in force"
+    would = "would be" if status.mode == "shadow" else "are"
+    held = "reservations are paused" if status.reservations_paused else f"{app.held_slots} {would} held idle"
     return (
         f"{app.name} ({app.id}): {app.running_slots} of {app.slots} slots run tasks on {app.executors} "
-        f"executors, {app.held_slots} are held idle; {len(status.jobs)} jobs"
+        f"executors, {held}; {len(status.jobs)} jobs"
     )
+
+
+def mode_line(status: Status) -> str | None:
+    """What would have been done, where nothing is enforced or was for a time; None: all was."""
+    would = {
+        name.removeprefix(_WOULD_HAVE): count
+        for name, count in status.counters.items()
+        if name.startswith(_WOULD_HAVE) and count
+    }
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(would.items())) or "nothing yet"
+    if status.mode == "off":
+        return "mode: off, Spark's own scheduling applies"
+    if status.mode == "shadow":
+        return f"mode: shadow, Spark's own order applies; would have: {counts}"
+    return f"mode: {status.mode}; in shadow mode it would have: {counts}" if would else None
 
 
 def planner_line(status: Status) -> str:
@@ -128,9 +150,16 @@ def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
     )
 
 
+def head_lines(status: Status) -> list[str]:
+    """The application, its mode where that is not the usual one, the planner and the plan."""
+    mode = mode_line(status)
+    lines = [application_line(status), *([] if mode is None else [mode])]
+    return [*lines, planner_line(status), plan_line(status)]
+
+
 def of_status(status: Status) -> str:
-    """The whole document: three lines and a table of jobs."""
-    lines = [application_line(status), planner_line(status), plan_line(status)]
+    """The whole document: lines about the application and a table of jobs."""
+    lines = head_lines(status)
     if status.jobs:
         lines += _table([COLUMNS, *(job_row(job, status.now_ms) for job in status.jobs)])
     return "\n".join(lines)

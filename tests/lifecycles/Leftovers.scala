@@ -14,6 +14,7 @@ object Leftovers {
     "registry.executors", "ledger.books.executors", // those that are alive
     "plans.refusals", // one number per reason
     "ledger.barriers.", // what deadlines learn from, bounded
+    "tally.shadow.before", "tally.shadow.past", "registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
     "registry.heldIdle.", "registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
     "registry.overMarks", "registry.stories.over", "registry.stories.fresh", "sqlOutlook.writers", // the latest, so many at most

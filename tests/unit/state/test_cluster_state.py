@@ -11,8 +11,11 @@ from spark_sched.events import (
     Event,
     ExecutorAdded,
     ExecutorRemoved,
+    JobCancelled,
+    JobChanged,
     JobEnded,
     JobStarted,
+    SchedulingChanged,
     ShortTasks,
     SlotFreed,
     SlotHeld,
@@ -279,3 +282,30 @@ def test_a_broken_invariant_tells_the_objects_story() -> None:
         InvariantError, match=r"executor e1: running slots: 2 booked, 1 counted\n.*ExecutorAdded"
     ):
         state.check()
+
+
+def test_a_changed_job_has_its_new_marks_and_is_planned_without_while_on_hold_and_idle() -> None:
+    on_hold = JobChanged(5, "j", 9, 0.5, 777, True, "ada")
+    state = state_of(executor(), job(), stage(), launch(7, 0), on_hold)
+    view = state.snapshot().jobs["j"]
+    assert (view.priority, view.isolation, view.deadline_ms, view.on_hold) == (9, 0.5, 777, True)
+    assert "j" in state.snapshot().to_plan().jobs, "its running tasks take slots"
+    state.apply(end(7, 0))
+    state.apply(JobCancelled(6, "j", "ada"))
+    assert "j" in state.snapshot().jobs
+    assert not state.snapshot().to_plan().jobs
+    state.apply(JobChanged(7, "j", 9, 0.5, 777, False, "ada"))
+    assert state.snapshot().to_plan() is not None
+    assert "j" in state.snapshot().to_plan().jobs
+    state.check()
+
+
+def test_what_was_switched_for_all_jobs_is_known_until_a_reset() -> None:
+    switched = SchedulingChanged(5, "fair", "shadow", True, "ada")
+    state = state_of(
+        switched, JobChanged(5, "nobody", 9, None, None, True, "ada"), JobCancelled(6, "nobody", "ada")
+    )
+    assert state.scheduling == switched
+    assert state.ignored == {"job_changed": 1, "job_cancelled": 1}
+    state.clear()
+    assert state.scheduling is None

@@ -34,6 +34,7 @@ class _Site:
 
     def __init__(self) -> None:
         self.answers: Mapping[str, tuple[int, str]] = {}
+        self.posted: list[tuple[str, dict[str, str], bytes]] = []
         site = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -43,6 +44,12 @@ class _Site:
                 self.send_header("Content-Length", str(len(body.encode())))
                 self.end_headers()
                 self.wfile.write(body.encode())
+
+            def do_POST(self) -> None:
+                site.posted.append(
+                    (self.path, dict(self.headers), self.rfile.read(int(self.headers["Content-Length"])))
+                )
+                self.do_GET()
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -151,3 +158,49 @@ def test_explain_tells_the_story_and_knows_near_names(site: _Site):
     done = CliRunner().invoke(app, ["explain", site.url, "nightly"])
     assert done.exit_code == 2
     assert "no such job is known" in done.output
+
+
+def test_changes_are_sent_with_the_header_that_pages_of_other_sites_cannot_send(site: _Site):
+    site.answers = {f"{API}/steer/set": (200, '{"done": "job report: priority 1 -> 7"}')}
+    done = CliRunner().invoke(app, ["set", f"{site.url}/jobs/", "report", "--priority", "7"])
+    assert (done.exit_code, done.output) == (0, "job report: priority 1 -> 7\n")
+    ((path, headers, body),) = site.posted
+    assert path == f"{API}/steer/set"
+    assert "X-Spark-Sched" in headers
+    assert json.loads(body) == {"job": "report", "priority": "7"}
+
+
+@pytest.mark.parametrize(
+    ("command", "sent"),
+    [
+        (["hold", "report"], {"job": "report"}),
+        (["resume", "report"], {"job": "report"}),
+        (["cancel", "report"], {"job": "report"}),
+        (["pause"], {}),
+        (["unpause"], {}),
+        (["policy", "fair"], {"name": "fair"}),
+        (["mode", "shadow"], {"name": "shadow"}),
+    ],
+)
+def test_each_command_sends_its_action(site: _Site, command: list[str], sent: dict[str, str]):
+    name, *rest = command
+    site.answers = {f"{API}/steer/{name}": (200, '{"done": "so it is"}')}
+    done = CliRunner().invoke(app, [name, site.url, *rest, "--json"])
+    assert json.loads(done.output) == {"done": "so it is"}
+    assert json.loads(site.posted[0][2]) == sent
+
+
+def test_a_refused_change_is_the_drivers_sentence(site: _Site):
+    site.answers = ATTACHED | {
+        f"{API}/steer/hold": (
+            404,
+            '{"error": "job is \'x\' but no such job is known", "code": "unknown_job"}',
+        ),
+        f"{API}/steer/pause": (403, "<html>Forbidden</html>"),
+    }
+    done = CliRunner().invoke(app, ["hold", site.url, "x"])
+    assert (done.exit_code, "job is 'x' but no such job is known" in done.output) == (2, True)
+    done = CliRunner().invoke(app, ["pause", site.url])
+    assert (done.exit_code, "spark.modify.acls" in done.output) == (2, True)
+    done = CliRunner().invoke(app, ["set", site.url, "x"])
+    assert (done.exit_code, "nothing is to be changed" in done.output) == (2, True)

@@ -113,3 +113,15 @@ def test_an_unknown_name_is_answered_with_the_nearest():
 )
 def test_lengths_of_time_have_two_units_at_most(ms: float, said: str):
     assert seconds(ms) == said
+
+
+def test_text_says_what_would_have_been_done():
+    document = example() | {"mode": "shadow"}
+    document["counters"] = document["counters"] | {"would_have_holds_total": 5, "would_have_evictions": 0}
+    text = str(Status.from_json(document))
+    assert "mode: shadow, Spark's own order applies; would have: holds_total 5\n" in text
+    assert "would be held idle" in text
+    document["mode"] = "on"
+    assert "in shadow mode it would have: holds_total 5" in str(Status.from_json(document))
+    assert "mode:" not in str(Status.from_json(example()))
+    assert "reservations are paused" in str(Status.from_json(example() | {"reservations_paused": True}))

@@ -51,6 +51,43 @@ object Event {
   }
 
   /**
+   * Somebody changed what was marked, or lets nothing of the job start: all of that as it is from now on.
+   *
+   * @param by who did
+   */
+  final case class JobChanged(
+      timeMs: Long, job: String, priority: Int, isolation: Option[Double], deadlineMs: Option[Long], onHold: Boolean, by: String)
+      extends Event("job_changed") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeNumberField("priority", priority)
+      isolation.fold(out.writeNullField("isolation"))(out.writeNumberField("isolation", _))
+      deadlineMs.fold(out.writeNullField("deadline_ms"))(out.writeNumberField("deadline_ms", _))
+      out.writeBooleanField("on_hold", onHold)
+      out.writeStringField("by", by)
+    }
+  }
+
+  /** Somebody cancelled the Spark jobs that run for the job; its end comes by itself. */
+  final case class JobCancelled(timeMs: Long, job: String, by: String) extends Event("job_cancelled") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("job", job)
+      out.writeStringField("by", by)
+    }
+  }
+
+  /** Somebody switched what holds for all jobs: the policy, the mode, or whether anything is reserved. */
+  final case class SchedulingChanged(timeMs: Long, policy: String, mode: String, reservationsPaused: Boolean, by: String)
+      extends Event("scheduling_changed") {
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      out.writeStringField("policy", policy)
+      out.writeStringField("mode", mode)
+      out.writeBooleanField("reservations_paused", reservationsPaused)
+      out.writeStringField("by", by)
+    }
+  }
+
+  /**
    * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
    * @param slotsPerTask slots that each of its tasks takes
    * @param nextAtMost most tasks that the stage after it can have, where adaptive execution decides that later

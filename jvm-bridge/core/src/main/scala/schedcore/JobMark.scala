@@ -29,6 +29,9 @@ final case class JobMark(
     runsOnce: Boolean = false,
     series: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
+
+  /** Whether people mean this job by a name, a key or an id. */
+  def isCalled(by: String): Boolean = name == by || key == by || key == JobMark.keyOf(by)
 }
 
 object JobMark {

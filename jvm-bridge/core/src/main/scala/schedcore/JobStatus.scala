@@ -42,13 +42,14 @@ object SlotTimes {
  * @param start what its waiting tasks may do under the plan in force
  * @param planned what that plan says of it
  * @param heldUpBy names of the jobs whose held slots are all that it could have
+ * @param onHold whether an operator lets nothing of it start
  * @param outcome how it ended; None: it has not
  */
 final case class JobFacts(
     mark: JobMark, arrival: Int, submittedMs: Long, begunMs: Option[Long], priority: Int, isolation: Double,
     stages: Seq[StageFacts], runningSlots: Int, heldSlots: Int, copiedSlots: Int, times: SlotTimes,
     start: Start = Start.Now, planned: Option[JobPlan] = None, forecast: Option[EndForecast] = None,
-    heldUpBy: Seq[String] = Nil, outcome: Option[String] = None, endedMs: Option[Long] = None) {
+    heldUpBy: Seq[String] = Nil, outcome: Option[String] = None, endedMs: Option[Long] = None, onHold: Boolean = false) {
 
   private def slotsOf(tasks: StageFacts => Int): Int = stages.map(s => tasks(s) * s.slotsPerTask).sum
 
@@ -90,6 +91,7 @@ object JobState {
 
   def of(job: JobFacts): JobState =
     if (job.outcome.isDefined) plain("ended")
+    else if (job.onHold) JobState("on_hold", if (job.runningSlots > 0) "on hold, the last tasks run" else "on hold")
     else if (job.start == Start.Evicted && job.stages.nonEmpty) plain("evicted")
     else if (job.stages.exists(s => s.pilotsFirst && s.gated > 0)) plain("pilots")
     else if (job.runningSlots > 0) plain("running")

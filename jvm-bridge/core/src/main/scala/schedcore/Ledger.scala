@@ -304,6 +304,11 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def anyCopiesDue(nowMs: Long): Boolean =
     books.heldNow > 0 && jobs.valuesIterator.exists(j => j.held > 0 && j.stages.valuesIterator.exists(_.stragglers(nowMs).nonEmpty))
 
+  /** Stage and index of each task that is to have a copy. */
+  def copiesDue(nowMs: Long): Seq[(String, Int)] =
+    if (books.heldNow == 0) Nil
+    else jobs.valuesIterator.filter(_.held > 0).flatMap(_.stages.valuesIterator).flatMap(p => p.stragglers(nowMs).map(p.key -> _.index)).toSeq
+
   /** The task that a slot of `executor`, held by the stage's job, should run a copy of. */
   def pickCopy(stage: String, executor: String, nowMs: Long): Option[Int] =
     for {

@@ -40,6 +40,9 @@ class PlanInForce(patienceMs: Long) {
 
   def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
 
+  /** Whether the plan in force was made with the events up to this version known. */
+  def knows(version: Long): Boolean = current.forall(_.snapshot >= version)
+
   /** Order among jobs of equal priority: the plan's, where it orders at all; jobs it does not know come last. */
   def rank(job: String): Int = current match {
     case Some(plan) if plan.ordered => plan.jobs.get(job).fold(Int.MaxValue)(_.rank)

@@ -18,7 +18,9 @@ final case class Settings(
     eventQueueCapacity: Int,
     limits: Limits,
     historyPassword: Secret,
-    packs: Boolean)
+    packs: Boolean,
+    mode: String = Modes.On,
+    steeringEnabled: Boolean = true)
 
 /** Text that no log and no message shows. */
 final class Secret(val text: String) {
@@ -89,6 +91,8 @@ object Settings {
   val MaxPriority = Key("spark.sched.limits.maxPriority", "2147483647")
   val MaxIsolation = Key("spark.sched.limits.maxIsolation", "1.0")
   val Marks = Key("spark.sched.limits.marks", "id,name,user,priority,deadline,isolation,class,copies")
+  val Mode = Key("spark.sched.mode", "on")
+  val SteeringEnabled = Key("spark.sched.steering.enabled", "true")
   val Seed = Key("spark.sched.seed", "0")
 
   val All: Seq[Key] = Seq(
@@ -98,7 +102,8 @@ object Settings {
     PlannerSolver,
     PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
-    QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Seed)
+    QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Mode, SteeringEnabled,
+    Seed)
 
   /** What only the planner can tell to be right: names and URLs depend on what is installed beside it. */
   private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)
@@ -147,7 +152,9 @@ object Settings {
         read.integer(MaxPriority, Int.MinValue, Int.MaxValue), read.within(MaxIsolation, 0.0, 1.0),
         read.words(Marks, JobMark.Fields)),
       new Secret(read.text(HistoryPassword)),
-      packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack")
+      packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack",
+      mode = read.oneOf(Mode, Modes.All),
+      steeringEnabled = read.flag(SteeringEnabled))
   }
 
   // The user's part of a URL, or a parameter that is called so.

@@ -24,7 +24,7 @@ final case class ExecutorFacts(executor: String, host: String, slots: Int, runni
 /**
  * What became of the planner's plans.
  *
- * @param configured the policy that the settings name
+ * @param configured the policy that the settings name, or that an operator switched to
  * @param inForce None: the configured rules apply
  * @param lastMadeMs when the newest plan that was accepted was made
  */
@@ -38,11 +38,14 @@ final case class PlanFacts(
  * @param stories what happened to jobs, by their key; only where one job is asked for
  * @param executors in the order of their first offers
  * @param classes sums over the jobs of each class
+ * @param reservationsPaused whether an operator lets no job hold slots
+ * @param mode one of [[Modes]]
  */
 final case class StatusDocument(
     nowMs: Long, application: ApplicationFacts, planner: PlannerFacts, plans: PlanFacts, jobs: Seq[JobFacts],
     stories: Map[String, Seq[StoryEntry]] = Map.empty, executors: Seq[ExecutorFacts] = Nil,
-    counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty) {
+    counters: Map[String, Long] = Map.empty, classes: Map[String, ClassFigures] = Map.empty, reservationsPaused: Boolean = false,
+    mode: String = Modes.On) {
 
   def toJson: String = toNode.toString
 
@@ -50,7 +53,7 @@ final case class StatusDocument(
     val root = StatusDocument.mapper.createObjectNode()
     root.put("schema", StatusDocument.Schema).put("now_ms", nowMs)
     writeApplication(root.putObject("application"))
-    root.put("policy", plans.configured)
+    root.put("policy", plans.configured).put("mode", mode).put("reservations_paused", reservationsPaused)
     writePlanner(root.putObject("planner"))
     plans.inForce.fold[Any](root.putNull("plan"))(writePlan(_, root.putObject("plan")))
     val list = root.putArray("jobs")

@@ -41,7 +41,10 @@ final class BatchSuite extends AnyFunSuite {
       ShortTasks(t + 2590, "spark-3", "5.0", "0", Seq(20L, 21L), Seq(0, 1), Seq(41L, 38L)),
       ExecutorRemoved(t + 4000, "1", "idle for 60 s"),
       JobEnded(t + 8000, "mark-7f3a", "ended"),
-      JobEnded(t + 8900, "spark-3", "idle")))
+      JobEnded(t + 8900, "spark-3", "idle"),
+      JobChanged(t + 9000, "group-etl", 7, Some(0.5), Some(t + 600000), onHold = true, "ada at 10.0.0.1"),
+      SchedulingChanged(t + 9010, "fair", "shadow", reservationsPaused = true, "ada at 10.0.0.1"),
+      JobCancelled(t + 9020, "group-etl", "ada at 10.0.0.1")))
     val wanted = Protocol.json("examples/event-batch.more.json")
     val events = wanted.path("events").elements()
     while (events.hasNext) if (events.next().path("type").asText == "a_type_of_a_later_version") events.remove()
@@ -55,7 +58,8 @@ final class BatchSuite extends AnyFunSuite {
       ExecutorAdded(t, "0", "h", 2), ExecutorRemoved(t, "0", "r"), JobStarted(t, mark("a", "a")), JobEnded(t, "a", "ended"),
       StageStarted(t, "a", "1.0", "p", 0, 2, None, last = false, barrier = true), StageEnded(t, "a", "1.0", completed = false),
       TaskLaunched(t, "a", "1.0", 1, 0, "0", copy = false), TaskEnded(t, "a", "1.0", 1, 0, "0", 5, "lost", copy = false),
-      ShortTasks(t, "a", "1.0", "0", Seq(1L), Seq(0), Seq(5L)), SlotHeld(t, "a", "1.0", "0", t), SlotFreed(t, "a", "0", "expired"))
+      ShortTasks(t, "a", "1.0", "0", Seq(1L), Seq(0), Seq(5L)), SlotHeld(t, "a", "1.0", "0", t), SlotFreed(t, "a", "0", "expired"),
+      JobChanged(t, "a", 1, None, None, onHold = false, ""), JobCancelled(t, "a", ""), SchedulingChanged(t, "p", "on", reservationsPaused = false, ""))
     assert(samples.map(_.kind).toSet === required.keySet)
     val written = Protocol.parse(Batch.toJson(Batch(1, reset = false, 0, t, samples))).path("events").elements().asScala
     written.foreach { event =>

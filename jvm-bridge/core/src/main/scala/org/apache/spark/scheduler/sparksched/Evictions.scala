@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import schedcore.{Enforcement, RunningAttempt}
+import schedcore.{Enforcement, RunningAttempt, ShadowBook}
 import scala.collection.mutable
 
 /**
@@ -11,20 +11,25 @@ import scala.collection.mutable
  *
  * @param managerOf the task set of an attempt that has not ended
  * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
+ * @param enforcing whether any are killed; else those that would be are counted
  * @param kill an attempt, for a reason in words for people
  */
 private[sparksched] final class Evictions(
     registry: Registry,
     managerOf: Long => Option[SchedTaskSetManager],
     waitingSlots: String => Map[Int, Int],
+    enforcing: () => Boolean,
     kill: (Long, String) => Unit) {
   import Evictions._
 
   private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that it makes room for, if one
+  private val spared = mutable.HashSet.empty[Long] // that would be under way
+  private var wouldHave = 0L
   private var total = 0L
   private var lostMs = 0L // slot-milliseconds
 
-  def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs)
+  def counters: Map[String, Long] = Map("evictions" -> total, "evictions_lost_slot_ms" -> lostMs) ++
+    (if (wouldHave > 0) Map((ShadowBook.Prefix + "evictions") -> wouldHave) else Map.empty)
 
   /** Takes all slots of a job. */
   def evict(job: String): Unit = {
@@ -44,7 +49,9 @@ private[sparksched] final class Evictions(
       .foreach(evict(_, Some(job), "evicted for a job of higher priority"))
   }
 
-  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = {
+  private def evict(tid: Long, beneficiary: Option[String], why: String): Unit = if (!enforcing()) {
+    if (spared.add(tid)) wouldHave += 1
+  } else {
     underWay(tid) = beneficiary
     total += 1
     managerOf(tid).foreach(_.evicting(tid))
@@ -52,14 +59,19 @@ private[sparksched] final class Evictions(
   }
 
   /** An attempt ended; what it was evicted for, if it was `killed` and had not ended by itself before. */
-  def ended(tid: Long, killed: Boolean): Option[Eviction] =
+  def ended(tid: Long, killed: Boolean): Option[Eviction] = {
+    spared -= tid
     underWay.remove(tid).filter(_ => killed).map(Eviction(_))
+  }
 
   /** So much slot time was lost to an eviction. */
   def lost(slotMs: Long): Unit = lostMs += math.max(0L, slotMs)
 
   /** Attempts that were lost with their executor never end. */
-  def keep(alive: Long => Boolean): Unit = underWay.filterInPlace((tid, _) => alive(tid))
+  def keep(alive: Long => Boolean): Unit = {
+    underWay.filterInPlace((tid, _) => alive(tid))
+    spared.filterInPlace(alive)
+  }
 }
 
 private[sparksched] object Evictions {

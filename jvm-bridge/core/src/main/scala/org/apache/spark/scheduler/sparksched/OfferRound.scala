@@ -41,14 +41,24 @@ private[sparksched] final class OfferRound(
   def givesSpare: Boolean = enforcement.givesSpare
 
   /** @param spread Spark's own round of offers; what it has launched is returned whatever happens here */
-  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed = {
-    val place: Place = if (scheduler.settings.packs) packed(spread) else spread
+  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed =
+    if (scheduler.enforcing) enforced(offers, isAllFreeResources, atMs)(if (scheduler.settings.packs) packed(spread) else spread)
+    else {
+      scheduler.failOpen("offers", ())(begin(atMs))
+      spread(offers, isAllFreeResources)
+    }
+
+  private def begin(atMs: Long): Unit = {
+    nowMs = atMs
+    enforcement.begin(registry.runningByJob, nowMs)
+    refused.clear()
+    refusedByPlan.clear()
+  }
+
+  private def enforced(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(place: Place): Placed = {
     val apart = scheduler.failOpen("offers", false) {
-      nowMs = atMs
-      enforcement.begin(registry.runningByJob, nowMs)
+      begin(atMs)
       enforcement.owe(owedByPools)
-      refused.clear()
-      refusedByPlan.clear()
       // Only what this scheduler refuses can make Spark's own count of slots wrong.
       gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)
     }

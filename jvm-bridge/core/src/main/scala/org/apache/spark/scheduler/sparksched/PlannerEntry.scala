@@ -20,8 +20,12 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
     val password = scheduler.settings.historyPassword.text
     if (password.nonEmpty) node.put(Settings.HistoryPassword.name, password)
     scheduler.conf.getAllWithPrefix("spark.sched.").foreach { case (k, v) => node.put("spark.sched." + k, v) }
+    scheduler.steering.policySwitched.foreach(node.put(Settings.PlannerPolicy.name, _))
     heard(node.toString)
   }
+
+  /** A planner refused its settings. @return whether the next one gets others */
+  private[sparksched] def settingsRefused(): Boolean = scheduler.steering.policyRefused()
 
   /** The planner is still making itself ready, which may take it longer than it may be silent for later. */
   def alive(): Unit = heartbeat.beat()

@@ -43,17 +43,19 @@ private[sparksched] final class PlannerProcess(
   private var relay: Thread = _ // copies the lines of the planner that runs now; the keeper's own
   @volatile private var process: Option[Process] = None
   @volatile private var stopping = false
+  @volatile private var replacing = false // its end is wanted, and the next one is to come at once
   @volatile private var starts = 0L
   @volatile private var stalls = 0L
 
-  def start(): Unit = {
+  /** Once; starting it again changes nothing. */
+  def start(): Unit = synchronized(if (keeper == null) {
     emptyFolder = Utils.createTempDir(namePrefix = "spark-sched-planner")
     gateway = new GatewayServer.GatewayServerBuilder(entry)
       .javaPort(0).javaAddress(loopback).authToken(secret).build()
     // Threads of the gateway inherit being daemons from the one that accepts, and must not keep the driver alive.
     daemon("spark-sched-gateway")(gateway.start(false))
     keeper = daemon("spark-sched-planner-keeper")(keep())
-  }
+  })
 
   /** Waits until the planner has looked at its settings. @return the sentence with which it refuses them, if it does */
   def refusal(): Option[String] = {
@@ -92,6 +94,12 @@ private[sparksched] final class PlannerProcess(
     if (emptyFolder != null) Utils.deleteRecursively(emptyFolder)
   }
 
+  /** Another planner takes over, with the settings that are in force by then. */
+  def replace(): Unit = process.filter(_.isAlive).foreach { planner =>
+    replacing = true
+    planner.destroy()
+  }
+
   def counters: Map[String, Long] = Map(
     "planner_starts" -> starts,
     "planner_restarts" -> math.max(0, starts - 1),
@@ -109,13 +117,13 @@ private[sparksched] final class PlannerProcess(
     while (!stopping && !hopeless) {
       val planner = launch()
       val worked = planner.exists(watch)
-      hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings)
+      hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings) && !entry.settingsRefused()
       refused.complete(if (hopeless) Some(lastError) else None)
       if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
         "again; the configured rules apply")
       else if (!stopping) {
         if (worked) backoffMs = settings.restartBackoffMs
-        Thread.sleep(backoffMs)
+        if (replacing) replacing = false else Thread.sleep(backoffMs)
         backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
       }
     }
@@ -166,7 +174,7 @@ private[sparksched] final class PlannerProcess(
       }
     }
     relay.join(1000) // It may still have its last line.
-    if (!stopping) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
+    if (!stopping && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling goes on by the last valid rules")
     entry.heartbeat.silentMs.isDefined
   }

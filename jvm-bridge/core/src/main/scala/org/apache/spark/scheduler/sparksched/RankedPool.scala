@@ -12,16 +12,17 @@ import scala.collection.mutable.ArrayBuffer
  * Among jobs of equal priority Spark's order of the pools stands, whatever the planner's policy: their weights and
  * minimum shares are the administrator's. A plan orders the jobs of one pool.
  *
+ * @param enforcing whether anything but Spark's own order applies
  * @param only the task sets to give at all; None: all
  */
 private[sparksched] final class RankedPool(
-    mode: SchedulingMode, failOpen: FailOpen, rank: TaskSetManager => OfferRank,
+    mode: SchedulingMode, failOpen: FailOpen, enforcing: () => Boolean, rank: TaskSetManager => OfferRank,
     only: () => Option[TaskSetManager => Boolean])
     extends Pool("", mode, 0, 0) {
 
   override def getSortedTaskSetQueue: ArrayBuffer[TaskSetManager] = {
     val stock = super.getSortedTaskSetQueue
-    if (stock.isEmpty) stock
+    if (stock.isEmpty || !enforcing()) stock
     else failOpen("order", stock) {
       val given = only().fold(stock)(stock.filter(_))
       if (given.size < 2) given else ranked(given)

@@ -40,7 +40,7 @@ private[sparksched] final class Registry(
     attemptOver: (String, Long, Long) => Unit)
     extends Logging {
 
-  private final class Job(val mark: JobMark, val arrival: Int, val startedMs: Long) {
+  private final class Job(var mark: JobMark, val arrival: Int, val startedMs: Long) {
     val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
     val sparkJobs = mutable.HashSet.empty[Int]
     // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
@@ -77,6 +77,7 @@ private[sparksched] final class Registry(
   private val newest = mutable.HashMap.empty[String, String]
   private val userOfGroup = mutable.LinkedHashMap.empty[String, String]
   private val sqlMarks = new SqlMarks
+  private val orders = new Orders(settings.mode)
   private val heldIdle = new HeldIdleSums(Registry.MostOwners)
   // Spark jobs that the DAG scheduler did not know a second ago.
   private var missing = Set.empty[Int]
@@ -245,6 +246,7 @@ private[sparksched] final class Registry(
   private def forget(job: Job, outcome: String, nowMs: Long): Unit = {
     val key = job.mark.key
     jobs -= key
+    orders.jobEnded(key)
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     jobOfSparkJob --= job.sparkJobs
     heldIdle.add(heldIdleOf(job, nowMs))
@@ -358,7 +360,8 @@ private[sparksched] final class Registry(
 
   private def applyRule(j: Job, plans: PlanBook, nowMs: Long): Unit = {
     val planned = rule(j.mark, plans, j.pool)
-    ledger.ruleChanged(j.mark.key, if (j.closing.isEmpty) planned else planned.copy(isolation = 0.0), nowMs)
+    val holdsNone = j.closing.isDefined || orders.isOnHold(j.mark.key)
+    ledger.ruleChanged(j.mark.key, if (holdsNone) planned.copy(isolation = 0.0) else planned, nowMs)
   }
 
   private def rule(mark: JobMark, plans: PlanBook, pool: Option[PoolShare] = None): Rule = {
@@ -366,8 +369,33 @@ private[sparksched] final class Registry(
     val isolation = mark.isolation.getOrElse(if (mark.priority >= settings.minPriority) defaults.isolation else 0.0)
     val own = defaults.copy(
       priority = mark.priority, isolation = isolation, copies = defaults.copies && mark.copies, pool = pool)
-    val planned = plans.forJob(mark.key).fold(own)(_.over(own))
-    if (settings.reservationEnabled) planned else planned.copy(isolation = 0.0)
+    val planned = orders.over(mark.key, plans, plans.forJob(mark.key).fold(own)(_.over(own)), own)
+    if (settings.reservationEnabled && orders.reserves) planned else planned.copy(isolation = 0.0)
+  }
+
+  // ---- what operators change -----------------------------------------------------------------------------------
+
+  /** Marks of the jobs that have this name, key or id. */
+  def marksOf(job: String): Seq[JobMark] = jobs.valuesIterator.map(_.mark).filter(_.isCalled(job)).toSeq
+  def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
+  def isOnHold(job: String): Boolean = orders.isOnHold(job)
+
+  /** Spark jobs of a job that are not over. */
+  def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.sparkJobs.toSeq.sorted)
+
+  /** An operator gives a job this mark, and lets nothing of it start where it is `held`. */
+  def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Unit = jobs.get(mark.key).foreach { job =>
+    job.mark = mark
+    events.offer(orders.changed(mark, held, by, nowMs))
+    orders.toldAs(mark.key, events.currentVersion)
+    applyRule(job, plans, nowMs)
+  }
+
+  /** An operator switches what holds for all jobs. */
+  def switch(change: Event.SchedulingChanged, plans: PlanBook): Unit = {
+    orders.switch(change)
+    events.offer(change)
+    applyPlan(plans, change.timeMs)
   }
 
   // ---- what people are shown ---------------------------------------------------------------------------------
@@ -382,7 +410,8 @@ private[sparksched] final class Registry(
     JobFacts(
       job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
       stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
-      SlotTimes(job.use.runMs(nowMs), ledger.heldIdleMs(key, nowMs), job.use.evictedMs, job.use.copiedMs(nowMs)))
+      SlotTimes(job.use.runMs(nowMs), ledger.heldIdleMs(key, nowMs), job.use.evictedMs, job.use.copiedMs(nowMs)),
+      onHold = orders.isOnHold(key))
   }
 
   /** What runs on each executor's slots and whom the others are held for. */
@@ -400,7 +429,8 @@ private[sparksched] final class Registry(
 
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++
-      jobs.valuesIterator.flatMap(j => Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: j.stages.valuesIterator.toSeq) ++
+      orders.inForce ++
+      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: orders.retold(j.mark, nowMs)) ++ j.stages.valuesIterator) ++
       running.valuesIterator ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))

@@ -28,7 +28,7 @@ private[spark] final class SchedTaskScheduler(
     context.conf.getOption("spark.testing.schedThrowAt"), () => putAside())
 
   // TaskSchedulerImpl asks for the pool only after construction.
-  override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, round.rank(_), () => round.only)
+  override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
 
   val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized {
     slotNews.forget()
@@ -49,18 +49,22 @@ private[spark] final class SchedTaskScheduler(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
   /** What is going on, for people. */
   val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts)
-  private val views = new StatusViews(context, status)
+  /** What operators change. */
+  val steering: Steering = new Steering(
+    this, context, registry, new PlannerSwitch(() => planner.replace(), () => planner.start()))
+  private val views = new StatusViews(context, status, steering)
+  private val tally = new SchedTally(registry, ledger, events, settings.mode)
+
+  /** Whether anything but Spark's own scheduling applies. */
+  def enforcing: Boolean = steering.enforcing
 
   private val sqlOutlook: SqlOutlook = new SqlOutlook(
     (stage, next, inputs) => afterChange(ledger.nextLearned(stage, next, nowMs, inputs)),
     (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
-  private var offersRefused = 0L
-  private var executorsKept = 0L // times that one was to go which had nothing but held slots
   private var offering = false // whether a round of offers is under way
   private val evictions = new Evictions(
-    registry, managerOf, job => round.waitingSlots(job), killTaskAttempt(_, interruptThread = true, _))
-  private var violations = 0L
+    registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
 
   // ---- life --------------------------------------------------------------------------------------------------
 
@@ -69,7 +73,7 @@ private[spark] final class SchedTaskScheduler(
   @volatile private var started = false
 
   override def start(): Unit = {
-    if (settings.planner.enabled) startPlanner()
+    if (settings.planner.enabled && settings.mode != Modes.Off) startPlanner()
     super.start()
     started = true
     SparkSched.register(context, this)
@@ -88,6 +92,7 @@ private[spark] final class SchedTaskScheduler(
     Utils.tryLogNonFatalError(stopPlanner())
     views.detach()
     SparkSched.unregister(context)
+    Utils.tryLogNonFatalError(ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
     super.stop(exitCode)
   }
 
@@ -102,7 +107,7 @@ private[spark] final class SchedTaskScheduler(
   }
 
   /** There is no backend before `initialize`. */
-  private def reviveOffers(): Unit = if (backend != null) backend.reviveOffers()
+  private def reviveOffers(): Unit = if (backend != null && enforcing) backend.reviveOffers()
 
   /** Settings that it refuses stop the application before any executor starts. Others it need not have looked at yet. */
   private def startPlanner(): Unit = {
@@ -171,6 +176,7 @@ private[spark] final class SchedTaskScheduler(
     manager match {
       case ours: SchedTaskSetManager => failOpen("task set finished", ()) {
         round.remove(ours)
+        tally.shadow.stageEnded(ours.stage)
         ours.place.output.foreach(sqlOutlook.ended)
         val before = ledger.heldSlots
         registry.stageEnded(ours.job, ours.stage, ours.tasksSuccessful == ours.numTasks, nowMs)
@@ -198,7 +204,7 @@ private[spark] final class SchedTaskScheduler(
         try round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
         finally offering = false
       failOpen("offers over", ()) {
-        val gaveWay = round.breakGangCycles()
+        val gaveWay = enforcing && round.breakGangCycles()
         slotNews.tell()
         if (checkInvariants) check(offers, tasks)
         if (gaveWay || round.offersAgain) reviveOffers()
@@ -212,9 +218,9 @@ private[spark] final class SchedTaskScheduler(
 
   /** Whether a task of the task set may take a slot of the executor, beside `pending` ones that only it knows of. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = failOpen("slot", true) {
-    val may = round.mayTake(manager, executor, pending)
-    if (!may) offersRefused += 1
-    may
+    val may = steering.mode == Modes.Off || round.mayTake(manager, executor, pending)
+    if (!may) tally.offersRefused += 1
+    may || !enforcing
   }
 
   /** The last pilot of a stage is over: its other tasks may take the idle slots of all executors. */
@@ -231,7 +237,7 @@ private[spark] final class SchedTaskScheduler(
   override protected def shuffleOffers(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val shuffled = super.shuffleOffers(offers)
     failOpen("order", shuffled) {
-      if (ledger.heldSlots == 0) shuffled
+      if (ledger.heldSlots == 0 || !enforcing) shuffled
       else {
         val (holding, others) = shuffled.partition(o => ledger.heldOn(o.executorId) > 0)
         holding ++ others
@@ -267,6 +273,7 @@ private[spark] final class SchedTaskScheduler(
       }
       // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
       if (ledger.anyCopiesDue(now)) reviveOffers()
+      tally.shadow.look(now)
       rearm()
     }
   }
@@ -279,9 +286,9 @@ private[spark] final class SchedTaskScheduler(
   private def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
 
   def wantsCopies(stage: String): Boolean =
-    failOpen("copies", false)(ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
+    failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
-    if (ledger.heldSlots == 0) None else ledger.pickCopy(stage, executor, nowMs)
+    if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
   def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index)
   def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 
@@ -302,8 +309,8 @@ private[spark] final class SchedTaskScheduler(
   override def isExecutorBusy(executorId: String): Boolean = synchronized {
     super.isExecutorBusy(executorId) || failOpen("executor", false) {
       val kept = !offering && ledger.heldOn(executorId) > 0
-      if (kept) executorsKept += 1
-      kept
+      if (kept) tally.executorsKept += 1
+      kept && enforcing
     }
   }
 
@@ -311,7 +318,7 @@ private[spark] final class SchedTaskScheduler(
   @volatile private var demands = Map.empty[Int, SlotDemand]
 
   /** Slots of the executors with a resource profile, and who might take them lately; None: whatever Spark wants is right. */
-  def slotDemand(profile: Int): Option[SlotDemand] = demands.get(profile)
+  def slotDemand(profile: Int): Option[SlotDemand] = if (enforcing) demands.get(profile) else None
 
   /** Not under this object's lock, as the backend takes its own. */
   private def askForExecutors(): Unit = backend match {
@@ -331,6 +338,20 @@ private[spark] final class SchedTaskScheduler(
   def streamEnded(query: String): Unit = afterChange(registry.seriesEnded(JobMark.seriesOf(query), nowMs))
   def groupStarted(group: String, user: String): Unit = afterChange(registry.groupStarted(group, user))
   def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
+
+  /** An operator changes something of the books: whoever waits may start. */
+  def steered[A](failed: => A)(change: Long => A): A = failOpen("jobs", failed)(synchronized {
+    val done = change(nowMs)
+    if (backend != null) backend.reviveOffers()
+    rearm()
+    done
+  })
+
+  /** From now on the ledger's books are, or are not, on paper only. */
+  def shadowed(now: Boolean): Unit = tally.shadow.be(now, tally.sums(nowMs))
+
+  /** Whether an operator lets nothing of the job start. */
+  def isOnHold(job: String): Boolean = registry.isOnHold(job)
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized {
     val before = ledger.heldSlots
@@ -357,6 +378,7 @@ private[spark] final class SchedTaskScheduler(
   private def everySecond(): Unit = afterChange {
     val now = nowMs
     slotNews.tell()
+    tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
@@ -392,8 +414,8 @@ private[spark] final class SchedTaskScheduler(
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
       registry.applyPlan(plans, nowMs)
-      plans.evicted.foreach(evictions.evict)
-      plans.preemptions.foreach { case (job, victims) => evictions.preempt(job, victims) }
+      if (steering.mode != Modes.Off) plans.evicted.foreach(evictions.evict)
+      if (steering.mode != Modes.Off) plans.preemptions.foreach { case (job, victims) => evictions.preempt(job, victims) }
       // A planner may be quicker than the backend.
       if (started && (refusing || plans.starts.active)) reviveOffers()
       rearm()
@@ -408,8 +430,8 @@ private[spark] final class SchedTaskScheduler(
   }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
-    (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>
-      violations += 1
+    (ledger.violations() ++ (if (enforcing) round.stalled(offers, placed) else Nil)).foreach { sentence =>
+      tally.violations += 1
       logError(s"spark_sched invariant: $sentence")
     }
 
@@ -418,32 +440,9 @@ private[spark] final class SchedTaskScheduler(
 
   /** With what a comparison of all books finds: it visits every job on every executor. */
   def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(
-    synchronized(countersAtHand ++ Map("invariant_violations" -> (violations + ledger.violations().size))))
+    synchronized(countersAtHand ++ Map("invariant_violations" -> (tally.violations + ledger.violations().size))))
 
   /** Without that comparison, for those who catch what reading may throw. */
-  def countersAtHand: Map[String, Long] = failOpen.counters ++ synchronized {
-    val c = ledger.counters
-    Map(
-      "slots_held_now" -> ledger.heldSlots.toLong,
-      "holds_total" -> c.holds,
-      "holds_used" -> c.holdsUsed,
-      "holds_expired" -> c.holdsExpired,
-      "holds_overridden" -> c.holdsOverridden,
-      "prereserved_total" -> c.preReserved,
-      "holds_over_budget" -> c.holdsOverBudget,
-      "held_between_slot_ms" -> ledger.idleCostMs(nowMs),
-      "held_idle_slot_ms" -> ledger.heldIdleMs(nowMs),
-      "predicted_idle_slot_ms" -> c.predictedIdleSlotMs,
-      "copies_launched" -> c.copiesLaunched,
-      "copies_won" -> c.copiesWon,
-      "copies_wasted_ms" -> c.copiesWastedMs,
-      "executors_kept" -> executorsKept,
-      "offers_refused" -> offersRefused,
-      "invariant_violations" -> violations,
-      "holds_given_way" -> c.holdsGivenWay,
-      "marks_ignored" -> registry.marksIgnored,
-      "marks_limited" -> registry.marksLimited,
-      "events_sent" -> events.sentCount,
-      "events_dropped" -> events.droppedCount) ++ evictions.counters ++ plans.counters ++ planner.counters
-  }
+  def countersAtHand: Map[String, Long] =
+    failOpen.counters ++ synchronized(tally.counters(nowMs) ++ evictions.counters ++ plans.counters ++ planner.counters)
 }

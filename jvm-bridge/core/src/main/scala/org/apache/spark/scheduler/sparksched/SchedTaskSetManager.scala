@@ -34,7 +34,10 @@ private[sparksched] class SchedTaskSetManager(
     if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
 
   /** Whether all tasks wait and must start together. */
-  def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks
+  def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks && !onHold
+
+  /** Its job is on hold: in no round of offers is it there at all. */
+  private def onHold: Boolean = scheduler.isOnHold(job)
 
   private val evictions = mutable.HashMap.empty[Int, Int] // by task, of those that had one
 
@@ -67,7 +70,7 @@ private[sparksched] class SchedTaskSetManager(
   /** Its progress, for people. */
   def facts: StageFacts = {
     val left = math.max(0, numTasks - tasksSuccessful - runningTasks)
-    val behindPilots = pilotsFirst
+    val behindPilots = scheduler.enforcing && pilotsFirst
     val piloting = if (behindPilots) scheduler.plans.pilots(job, place.index).count(i => i < numTasks && copiesRunning(i) > 0) else 0
     StageFacts(
       stage, "", numTasks, tasksSuccessful, runningTasks, left, slotsPerTask, behindPilots,
@@ -99,7 +102,8 @@ private[sparksched] class SchedTaskSetManager(
   override def checkSpeculatableTasks(minTimeToSpeculation: Long): Boolean =
     !place.runsOnce && super.checkSpeculatableTasks(minTimeToSpeculation)
 
-  override def isSchedulable: Boolean = super.isSchedulable || (!isZombie && scheduler.wantsCopies(stage))
+  override def isSchedulable: Boolean =
+    (super.isSchedulable || (!isZombie && scheduler.wantsCopies(stage))) && !failOpen("slot", false)(onHold)
 
   /** Stock speculation refuses the original's host, so copies on held slots are picked by the ledger instead. */
   override protected def dequeueTaskHelper(
@@ -107,7 +111,7 @@ private[sparksched] class SchedTaskSetManager(
       host: String,
       maxLocality: TaskLocality.Value,
       speculative: Boolean): Option[Dequeued] = {
-    val onlyPilots = !speculative && failOpen("pilots", false)(!scheduler.givesSpare && pilotsFirst)
+    val onlyPilots = !speculative && failOpen("pilots", false)(scheduler.enforcing && !scheduler.givesSpare && pilotsFirst)
     val stock =
       if (onlyPilots) failOpen("pilots", Option.empty[Dequeued])(nextPilot(execId, host, maxLocality))
       else super.dequeueTaskHelper(execId, host, maxLocality, speculative)

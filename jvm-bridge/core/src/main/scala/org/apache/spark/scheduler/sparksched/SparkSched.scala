@@ -43,6 +43,17 @@ object SparkSched {
   /** The status document of the jobs of a name or key, with their stories; empty when not attached. */
   def explain(context: SparkContext, job: String): String = Option(schedulers.get(context)).fold("")(_.status.documentOf(job).toJson)
 
+  /**
+   * Changes something while the application runs: see [[Steering]].
+   *
+   * @param arguments a JSON object of text
+   * @return a JSON object with `done`, or with `error` and `code`; empty when not attached
+   */
+  def steer(context: SparkContext, action: String, arguments: String): String =
+    Option(schedulers.get(context)).fold("") { scheduler =>
+      SteeringServlet.answer(SteeringServlet.arguments(arguments).flatMap(scheduler.steering.steer(action, _, context.sparkUser)))
+    }
+
   /** Counters as one flat JSON object of whole numbers; empty when not attached. */
   def counters(context: SparkContext): String = {
     val node = new ObjectMapper().createObjectNode()

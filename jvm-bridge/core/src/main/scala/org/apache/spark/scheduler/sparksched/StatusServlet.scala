@@ -15,7 +15,7 @@ import schedcore.StatusDocument
  * The UI gives every handler its own filters, the check of the view ACLs among them. A job that nobody knows is answered
  * with status 404 and a document without jobs.
  */
-private[sparksched] final class StatusServlet(source: StatusSource) extends HttpServlet with Logging {
+private[sparksched] class StatusServlet(source: StatusSource) extends HttpServlet with Logging {
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
     try Option(request.getPathInfo).getOrElse("") match {
@@ -52,7 +52,7 @@ private[sparksched] object StatusServlet {
   val Path = "/sched/api/v1"
 
   /** By reflection: to compile the call, scalac wants the overloads' Jetty classes under the name that they had before shading. */
-  def attach(ui: SparkUI, source: StatusSource): Unit =
+  def attach(ui: SparkUI, servlet: StatusServlet): Unit =
     classOf[SparkUI].getMethod("attachHandler", classOf[String], classOf[HttpServlet], classOf[String])
-      .invoke(ui, Path, new StatusServlet(source), "/*")
+      .invoke(ui, Path, servlet, "/*")
 }

@@ -32,10 +32,7 @@ private[sparksched] final class StatusSource(
    * The document with the jobs of this name, key or id and their stories, those that ended lately included; it has no jobs where
    * there are none.
    */
-  def documentOf(job: String): StatusDocument = made(withStories = true)(c => (c.ended ++ c.jobs).filter(isMeant(_, job)))
-
-  private def isMeant(job: JobFacts, by: String): Boolean =
-    job.mark.name == by || job.mark.key == by || job.mark.key == JobMark.keyOf(by)
+  def documentOf(job: String): StatusDocument = made(withStories = true)(c => (c.ended ++ c.jobs).filter(_.mark.isCalled(job)))
 
   @volatile private var book: Option[EventLogBook] = None
 
@@ -81,7 +78,7 @@ private[sparksched] final class StatusSource(
     StatusDocument(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
-      facts.classes)
+      facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode)
   }
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
@@ -89,7 +86,7 @@ private[sparksched] final class StatusSource(
     val (executors, slots) = registry.capacity
     val living = jobs(now)
     Copied(
-      now, executors, slots, scheduler.plans.facts(policy), living, if (ended) registry.stories.endedJobs else Nil,
+      now, executors, slots, scheduler.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
       if (onExecutors) registry.executorFacts else Nil, registry.classes.beside(living, now))
   }
 
@@ -108,8 +105,8 @@ private[sparksched] final class StatusSource(
     }
     found.map { job =>
       val key = job.mark.key
-      val start = if (plans.starts.active) plans.starts.peek(key, nowMs) else Start.Now
-      val stuck = start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
+      val start = if (plans.starts.active && scheduler.enforcing) plans.starts.peek(key, nowMs) else Start.Now
+      val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
         start = start, planned = plans.forJob(key), forecast = forecasts.get(key), heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
@@ -119,9 +116,6 @@ private[sparksched] final class StatusSource(
     val Array(id, attempt) = stage.stage.split('.').map(_.toInt)
     scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours.facts.copy(name = stage.name) }
   }
-
-  private def policy: String =
-    context.conf.get(Settings.PlannerPolicy.name, Settings.PlannerPolicy.default)
 }
 
 private object StatusSource {

@@ -137,8 +137,15 @@ private object StatusCells {
     val app = document.application
     val slots =
       if (!app.scheduling) "spark_sched has failed, and Spark's own scheduling is in force"
-      else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle"
-    Seq("Slots" -> slots, "Planner" -> planner(document), "Plan" -> plan(document))
+      else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle" +
+        (if (document.reservationsPaused) ", reservations are paused" else "")
+    Seq("Mode" -> mode(document), "Slots" -> slots, "Planner" -> planner(document), "Plan" -> plan(document))
+  }
+
+  private def mode(document: StatusDocument): String = document.mode match {
+    case Modes.Shadow => "shadow: plans and holds are on paper only, Spark's own order applies"
+    case Modes.Off => "off: Spark's own order applies"
+    case other => other
   }
 
   private def planner(document: StatusDocument): String = {

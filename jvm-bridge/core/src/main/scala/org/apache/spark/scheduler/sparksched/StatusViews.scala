@@ -1,14 +1,16 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.SparkContext
+import org.apache.spark.internal.config.UI.UI_KILL_ENABLED
 import org.apache.spark.util.Utils
 import schedcore.{EventLogBook, LogEntry}
 
 /** Where the status of a live application is shown. An application is better off without a view than without a scheduler. */
-private[sparksched] final class StatusViews(context: SparkContext, status: StatusSource) {
+private[sparksched] final class StatusViews(context: SparkContext, status: StatusSource, steering: Steering) {
 
   def attach(): Unit = context.ui.foreach { ui =>
-    Utils.tryLogNonFatalError(StatusServlet.attach(ui, status))
+    Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(
+      status, steering, steering.overNetwork && context.conf.get(UI_KILL_ENABLED), ui.securityManager.checkModifyPermissions)))
     StatusTab.attach(ui, status)
   }
 

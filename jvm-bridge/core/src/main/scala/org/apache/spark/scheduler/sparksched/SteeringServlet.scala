@@ -1,0 +1,82 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletResponse}
+import schedcore.Refusal
+
+/**
+ * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments.
+ *
+ * Changes are open to whom Spark shows its kill links: where `allowed`, to those whom the modify ACLs let in. A page of another
+ * site can make a browser send a form with this user's cookies, but no header of its own, so one is demanded.
+ *
+ * @param allowed whether anything may be changed over the network
+ * @param mayModify whether a user is in the modify ACLs
+ */
+private[sparksched] final class SteeringServlet(
+    source: StatusSource, steering: Steering, allowed: Boolean, mayModify: String => Boolean) extends StatusServlet(source) {
+  import SteeringServlet._
+
+  override def doPost(request: HttpServletRequest, response: HttpServletResponse): Unit = {
+    val path = Option(request.getPathInfo).getOrElse("")
+    val user = request.getRemoteUser
+    val done: Either[Refusal, String] =
+      if (!path.startsWith(Steer)) Left(Refusal("unknown_path", s"nothing can be changed at '$path': use $Steer and an action"))
+      else if (!allowed) Left(Refusal("not_allowed", "spark.sched.steering.enabled or spark.ui.killEnabled is false: nothing can be changed here"))
+      else if (request.getHeader(Header) == null) Left(Refusal("not_allowed", s"the header $Header is missing: send it with any value"))
+      else if (!mayModify(user))
+        Left(Refusal("not_allowed", s"user ${Option(user).getOrElse("nobody")} may not change the application: ask for a place in spark.modify.acls"))
+      else
+        try arguments(request).flatMap(steering.steer(path.stripPrefix(Steer), _, who(request)))
+        catch {
+          case NonFatal(thrown) =>
+            logWarning("spark_sched: a change that was asked for failed", thrown)
+            Left(Refusal("failed", s"it failed: ${thrown.getMessage}"))
+        }
+    val body = answer(done).getBytes(UTF_8)
+    response.setStatus(done.fold(refused => Status.getOrElse(refused.code, HttpServletResponse.SC_CONFLICT), _ => HttpServletResponse.SC_OK))
+    response.setContentType("application/json;charset=utf-8")
+    response.setContentLength(body.length)
+    response.getOutputStream.write(body)
+  }
+
+  private def who(request: HttpServletRequest): String =
+    Option(request.getRemoteUser).fold(s"somebody at ${request.getRemoteAddr}")(user => s"$user at ${request.getRemoteAddr}")
+
+  private def arguments(request: HttpServletRequest): Either[Refusal, Map[String, String]] = {
+    val body = request.getInputStream.readNBytes(MostBytes + 1)
+    if (body.length > MostBytes) Left(Refusal("bad_value", s"the request has more than $MostBytes bytes"))
+    else SteeringServlet.arguments(new String(body, UTF_8))
+  }
+}
+
+private[sparksched] object SteeringServlet {
+  val Header = "X-Spark-Sched"
+  private val Steer = "/steer/"
+  private val MostBytes = 1 << 16
+  private val mapper = new ObjectMapper
+
+  private val Status = Map(
+    "bad_value" -> HttpServletResponse.SC_BAD_REQUEST, "not_allowed" -> HttpServletResponse.SC_FORBIDDEN,
+    "unknown_job" -> HttpServletResponse.SC_NOT_FOUND, "unknown_path" -> HttpServletResponse.SC_NOT_FOUND,
+    "failed" -> HttpServletResponse.SC_INTERNAL_SERVER_ERROR)
+
+  /** The members of a JSON object as text. */
+  def arguments(json: String): Either[Refusal, Map[String, String]] =
+    Try(mapper.readTree(if (json.trim.isEmpty) "{}" else json)).toOption.collect { case node: ObjectNode => node }
+      .filter(_.elements.asScala.forall(_.isValueNode))
+      .map(node => node.fieldNames.asScala.map(name => name -> node.get(name).asText).toMap)
+      .toRight(Refusal("bad_value", "the arguments must be a JSON object of text and numbers"))
+
+  def answer(done: Either[Refusal, String]): String = {
+    val node = mapper.createObjectNode()
+    done.fold(refused => node.put("error", refused.sentence).put("code", refused.code), node.put("done", _)).toString
+  }
+}

@@ -1,0 +1,66 @@
+package schedcore
+
+import scala.collection.mutable
+
+/**
+ * What would have been done while nothing is enforced, apart from what was done.
+ *
+ * The ledger keeps its books in both cases. So whatever one of its sums grew by while the application was in shadow mode did
+ * not happen. Used under the scheduler's lock only.
+ */
+final class ShadowBook(ledger: Ledger, begun: Boolean) {
+  import ShadowBook._
+
+  private var inShadow = begun
+  private var ever = begun
+  private val before = mutable.HashMap.empty[String, Long] // sums when it last began
+  private val past = mutable.HashMap.empty[String, Long] // what earlier times in shadow mode added
+  private var copies = 0L
+  private val due = mutable.HashSet.empty[(String, Int)] // tasks of active stages that had a copy by now
+
+  /** From now on what the sums grow by happens, or does not. */
+  def be(shadow: Boolean, sums: Map[String, Long]): Unit = if (shadow != inShadow) {
+    if (shadow) Sums.foreach(key => before(key) = sums.getOrElse(key, 0L))
+    else {
+      Sums.foreach(key => past(key) = wouldHave(key, sums))
+      before.clear()
+      due.clear()
+    }
+    inShadow = shadow
+    ever ||= shadow
+  }
+
+  /** Counts the copies that would be launched now. */
+  def look(nowMs: Long): Unit = if (inShadow) ledger.copiesDue(nowMs).foreach(task => if (due.add(task)) copies += 1)
+
+  def stageEnded(stage: String): Unit = if (due.nonEmpty) due.filterInPlace((task) => task._1 != stage)
+
+  /** The sums of what happened, and beside them those of what would have. */
+  def apart(sums: Map[String, Long]): Map[String, Long] =
+    if (!ever) sums
+    else {
+      val shadow = Sums.map(key => key -> wouldHave(key, sums)).toMap
+      val now = if (inShadow) sums.getOrElse(HeldNow, 0L) else 0L
+      sums.map { case (key, sum) => key -> (sum - (if (key == HeldNow) now else shadow.getOrElse(key, 0L))) } ++
+        shadow.map { case (key, sum) => (Prefix + key) -> sum } ++
+        Map((Prefix + HeldNow) -> now, (Prefix + "copies_launched") -> copies)
+    }
+
+  private def wouldHave(key: String, sums: Map[String, Long]): Long =
+    past.getOrElse(key, 0L) + (if (inShadow) sums.getOrElse(key, 0L) - before.getOrElse(key, 0L) else 0L)
+}
+
+object ShadowBook {
+  val Prefix = "would_have_"
+
+  /** What would have been done, in one line for people; None: there was no shadow mode. */
+  def report(counters: Map[String, Long]): Option[String] = {
+    val parts = counters.toSeq.sorted.collect { case (key, n) if key.startsWith(Prefix) => s"${key.stripPrefix(Prefix)} $n" }
+    Option.when(parts.nonEmpty)(parts.mkString("would have ", ", ", ""))
+  }
+
+  private val HeldNow = "slots_held_now"
+  private val Sums = Seq(
+    "holds_total", "holds_used", "holds_expired", "holds_overridden", "holds_given_way", "holds_over_budget", "prereserved_total",
+    "held_between_slot_ms", "held_idle_slot_ms", "predicted_idle_slot_ms", "executors_kept", "offers_refused")
+}

@@ -1,0 +1,112 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.net.URI
+import java.net.http.{HttpClient, HttpRequest, HttpResponse}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.ExecutionContext.Implicits.global
+import scala.concurrent.duration._
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.{SparkConf, SparkContext}
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+
+/** A running application is changed over its UI and from its own process. */
+final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
+  private lazy val context = new SparkContext(new SparkConf()
+    .setMaster("spark-sched:local[2]").setAppName("steered").set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
+    .set("spark.sched.planner.enabled", "false"))
+  private lazy val scheduler = context.taskScheduler.asInstanceOf[SchedTaskScheduler]
+  private val mapper = new ObjectMapper
+
+  override def afterAll(): Unit = context.stop()
+
+  private def post(action: String, body: String): (Int, JsonNode) = {
+    val request = HttpRequest.newBuilder(URI.create(s"${context.uiWebUrl.get}/sched/api/v1/steer/$action"))
+      .header(SteeringServlet.Header, "1").POST(HttpRequest.BodyPublishers.ofString(body)).build()
+    val answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString())
+    (answer.statusCode, mapper.readTree(answer.body))
+  }
+
+  private def steer(action: String, arguments: String = "{}"): JsonNode = mapper.readTree(SparkSched.steer(context, action, arguments))
+
+  private def status: JsonNode = mapper.readTree(SparkSched.status(context))
+  private def job(name: String): Option[JsonNode] =
+    (0 until status.path("jobs").size).map(status.path("jobs").get(_)).find(_.path("name").asText == name)
+
+  private def until(what: String)(so: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    while (!so && System.nanoTime() < end) Thread.sleep(5)
+    assert(so, what)
+  }
+
+  /** A job of six tasks on two slots: each ends when it is let go. */
+  private def started(name: String): Future[Unit] = {
+    SteeringSuite.letGo = new CountDownLatch(1)
+    Future {
+      context.setLocalProperty("spark.sched.job.name", name)
+      context.setLocalProperty("spark.sched.job.priority", "3")
+      context.parallelize(0 until 6, 6).foreach(SteeringSuite.task)
+    }
+  }
+
+  test("marks are changed, and a job on hold starts nothing until it is resumed") {
+    val done = started("report")
+    until("two tasks were to run")(job("report").exists(_.at("/slots/running").asInt == 2))
+    val (code, said) = post("set", """{"job": "report", "priority": 8, "deadline": "1h", "isolation": "0.25"}""")
+    assert(code === 200 && said.path("done").asText.startsWith("job report: priority 3 -> 8, deadline none -> "), said)
+    val changed = job("report").get
+    assert((changed.path("priority").asInt, changed.path("isolation").asDouble) === ((8, 0.25)))
+    assert(changed.path("deadline_ms").asLong - status.path("now_ms").asLong > 3500000)
+    assert(post("hold", """{"job": "report"}""")._1 === 200)
+    SteeringSuite.letGo.countDown()
+    // Spark reads results after the tasks' slots are free.
+    until("the last tasks were to end")(job("report").exists { j =>
+      j.path("state_text").asText == "on hold" && j.path("tasks_done").asInt == 2 && j.at("/slots/waiting").asInt == 4
+    })
+    assert(scheduler.rootPool.getSortedTaskSetQueue.isEmpty)
+    assert(steer("resume", """{"job": "report"}""").path("done").asText === "job report: resumed")
+    Await.result(done, 60.seconds)
+    val story = mapper.readTree(SparkSched.explain(context, "report")).findValuesAsText("text")
+    assert(story.contains(s"resumed, by ${context.sparkUser}") && story.toString.contains("by somebody at "))
+  }
+
+  test("a job is cancelled with its Spark jobs") {
+    val done = started("batch")
+    until("two tasks were to run")(job("batch").exists(_.at("/slots/running").asInt == 2))
+    assert(post("cancel", """{"job": "batch"}""")._2.path("done").asText === "job batch: cancelled with its 1 Spark jobs")
+    val thrown = Try(Await.result(done, 60.seconds)).failed.get
+    SteeringSuite.letGo.countDown()
+    assert(thrown.getMessage.contains("cancelled by somebody at "))
+  }
+
+  test("reservations are paused and modes are switched for all jobs") {
+    assert(post("pause", "")._2.path("done").asText === "reservations are paused: no job holds slots")
+    assert(status.path("reservations_paused").asBoolean)
+    assert(post("pause", "")._2.path("done").asText.endsWith("nothing was changed"))
+    assert(steer("unpause").has("done") && !status.path("reservations_paused").asBoolean)
+    assert(steer("mode", """{"name": "shadow"}""").path("done").asText === "the mode is shadow")
+    assert(status.path("mode").asText === "shadow" && status.at("/counters/would_have_holds_total").isNumber)
+    assert(!scheduler.enforcing)
+    assert(steer("mode", """{"name": "on"}""").has("done") && scheduler.enforcing)
+  }
+
+  test("what cannot be changed is refused in one sentence") {
+    def error(answer: (Int, JsonNode), code: Int): String = { assert(answer._1 === code, answer); answer._2.path("error").asText }
+    assert(error(post("hold", """{"job": "nobody"}"""), 404).startsWith("job is 'nobody' but no such job is known: "))
+    assert(error(post("delete", "{}"), 400).startsWith("action is 'delete' but must be one of cancel, hold, "))
+    assert(error(post("hold", "{}"), 400) === "hold needs the argument 'job'")
+    assert(error(post("pause", """{"job": "a"}"""), 400) === "unknown argument 'job' of pause: it takes none")
+    assert(error(post("policy", """{"name": "fair"}"""), 409).contains("spark.sched.planner.enabled is false"))
+    assert(steer("mode", """{"name": "dim"}""").path("error").asText === "mode is 'dim' but must be one of on, shadow, off")
+  }
+}
+
+/** Tasks run in this very process. */
+object SteeringSuite {
+  @volatile var letGo = new CountDownLatch(1)
+  val task: Int => Unit = _ => letGo.await()
+}

@@ -1,0 +1,151 @@
+"""``spark-sched set``, ``hold``, ``policy`` and so on: change a live application."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from spark_sched.errors import BadInputError
+
+_ABOUT_URL = "URL is the address of the application's Spark UI."
+_ABOUT_JOB = (
+    "JOB is a job's name, the id that spark_sched.job gave, or its key in the status; of several jobs of one "
+    "name only the key is taken."
+)
+_ABOUT_ACLS = "The UI's modify ACLs apply, as to Spark's kill links."
+
+
+def _json_option(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")(
+        command
+    )
+
+
+def _send(url: str, action: str, given: Mapping[str, Any], as_json: bool) -> None:
+    from spark_sched.view.http import send_change
+
+    done = send_change(url, action, given)
+    click.echo(json.dumps({"done": done}) if as_json else done)
+
+
+def _example(text: str) -> str:
+    return f"\n\n\b\nExamples:\n  {text}"
+
+
+def _of_job(name: str, line: str, more: str) -> click.Command:
+    @click.command(
+        name,
+        help=f"{line}\n\n{more} {_ABOUT_URL} {_ABOUT_JOB} {_ABOUT_ACLS}"
+        + _example(f"spark-sched {name} http://localhost:4040 nightly-report"),
+    )
+    @click.argument("url")
+    @click.argument("job")
+    @_json_option
+    def command(url: str, job: str, as_json: bool) -> None:
+        _send(url, name, {"job": job}, as_json)
+
+    return command
+
+
+def _of_all(name: str, line: str, more: str) -> click.Command:
+    @click.command(
+        name,
+        help=f"{line}\n\n{more} {_ABOUT_URL} {_ABOUT_ACLS}"
+        + _example(f"spark-sched {name} http://localhost:4040"),
+    )
+    @click.argument("url")
+    @_json_option
+    def command(url: str, as_json: bool) -> None:
+        _send(url, name, {}, as_json)
+
+    return command
+
+
+@click.command("set")
+@click.argument("url")
+@click.argument("job")
+@click.option("--priority", metavar="N", help="The higher one wins.")
+@click.option(
+    "--deadline",
+    metavar="TIME",
+    help="When the job must end: 15 min or 1h30m from now, an ISO time, or none.",
+)
+@click.option("--isolation", metavar="P", help="The isolation level from 0 to 1, or default.")
+@_json_option
+def set_command(
+    url: str, job: str, priority: str | None, deadline: str | None, isolation: str | None, as_json: bool
+) -> None:
+    """Change a job's priority, deadline or isolation level.
+
+    The limits on marks (spark.sched.limits.*) are for tenants and do not apply. URL is the address of the
+    application's Spark UI. JOB is a job's name, the id that spark_sched.job gave, or its key in the status;
+    of several jobs of one name only the key is taken. The UI's modify ACLs apply, as to Spark's kill links.
+
+    \b
+    Examples:
+      spark-sched set http://localhost:4040 nightly-report --priority 10
+      spark-sched set http://localhost:4040 nightly-report --deadline 1h30m --isolation 0.9
+    """
+    given = {"priority": priority, "deadline": deadline, "isolation": isolation}
+    wanted = {field: text for field, text in given.items() if text is not None}
+    if not wanted:
+        raise BadInputError("nothing is to be changed: give --priority, --deadline or --isolation")
+    _send(url, "set", {"job": job, **wanted}, as_json)
+
+
+@click.command("policy")
+@click.argument("url")
+@click.argument("name")
+@_json_option
+def policy_command(url: str, name: str, as_json: bool) -> None:
+    """Switch a live application to another policy.
+
+    The planner judges the name; another planner process takes over. The last plan stays in force until it
+    expires or the first one of the new policy comes. URL is the address of the application's Spark UI. The
+    UI's modify ACLs apply, as to Spark's kill links.
+
+    \b
+    Examples:
+      spark-sched policy http://localhost:4040 3sigma
+    """
+    _send(url, "policy", {"name": name}, as_json)
+
+
+@click.command("mode")
+@click.argument("url")
+@click.argument("name", metavar="on|shadow|off")
+@_json_option
+def mode_command(url: str, name: str, as_json: bool) -> None:
+    """Switch a live application to another mode.
+
+    In shadow mode everything is planned, shown and counted as what would have been, and placements are
+    Spark's own. When off, nothing is held, either. URL is the address of the application's Spark UI. The
+    UI's modify ACLs apply, as to Spark's kill links.
+
+    \b
+    Examples:
+      spark-sched mode http://localhost:4040 shadow
+    """
+    _send(url, "mode", {"name": name}, as_json)
+
+
+hold = _of_job(
+    "hold",
+    "Start no further task of a job until it is resumed.",
+    "Its running tasks go on. It holds no slots.",
+)
+resume = _of_job("resume", "Let a job on hold start tasks again.", "")
+cancel = _of_job(
+    "cancel",
+    "Cancel the Spark jobs that run for a job now.",
+    "The program gets an exception, as with Spark's kill links. What it submits after that runs.",
+)
+pause = _of_all(
+    "pause",
+    "Release all held slots and let no job hold any.",
+    "Order and starts stay planned. `spark-sched unpause` ends it.",
+)
+unpause = _of_all("unpause", "Let jobs hold slots again.", "It ends what `spark-sched pause` began.")
