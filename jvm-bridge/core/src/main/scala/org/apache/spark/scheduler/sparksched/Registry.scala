@@ -374,12 +374,10 @@ private[sparksched] final class Registry(
   }
 
   // ---- what operators change -----------------------------------------------------------------------------------
-
   /** Marks of the jobs that have this name, key or id. */
   def marksOf(job: String): Seq[JobMark] = jobs.valuesIterator.map(_.mark).filter(_.isCalled(job)).toSeq
   def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
-
   /** Spark jobs of a job that are not over. */
   def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.sparkJobs.toSeq.sorted)
 
