@@ -38,6 +38,7 @@ from tests.integration import (
     slearn_scenarios,
     sql_scenarios,
     status_scenarios,
+    steering_scenarios,
 )
 
 MARKER = "SCENARIO "
@@ -54,6 +55,7 @@ MODULES: tuple[ModuleType, ...] = (
     fail_open_scenarios,
     lifecycles,
     status_scenarios,
+    steering_scenarios,
 )
 
 

@@ -116,7 +116,7 @@ def test_is_the_planner_alive(shown):
     assert without["plan"] is None
     assert without["planner"]["last_plan_age_ms"] > 0
     assert job(without, "waiter")["reason"].startswith("no plan in force")
-    assert shown["again"]["planner"]["restarts"] == 1
+    assert shown["again"]["planner"]["restarts"] > shown["driver"]["planner"]["restarts"]
 
 
 def test_all_views_show_one_document(shown):

@@ -72,7 +72,7 @@ final case class JobFacts(
   def atRisk(nowMs: Long): Boolean =
     mark.deadlineMs.exists(nowMs > _) || forecast.flatMap(_.deadlineProbability).exists(_ < JobFacts.EvenChance)
 
-  def reason: String = planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
+  def reason: String = if (onHold) JobFacts.OnHold else planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {
@@ -81,6 +81,7 @@ object JobFacts {
 
   /** Why a job is treated as it is where no plan in force knows it. */
   val NoPlan = "no plan in force knows the job: the configured rules apply"
+  val OnHold = "an operator put it on hold: it starts nothing until somebody resumes it"
 }
 
 /** @param kind one word for programs; `text` is for people */

@@ -50,7 +50,13 @@ private[sparksched] final class SteeringServlet(
   private def who(request: HttpServletRequest): String =
     Option(request.getRemoteUser).fold(s"somebody at ${request.getRemoteAddr}")(user => s"$user at ${request.getRemoteAddr}")
 
+  /** Of a form, Spark's own filter has already read the body to check its parameters: none would be left. */
   private def arguments(request: HttpServletRequest): Either[Refusal, Map[String, String]] = {
+    val form = Option(request.getContentType).exists(_.toLowerCase(java.util.Locale.ROOT).startsWith(Form))
+    if (form) Left(Refusal("bad_value", s"the content type is $Form: send the arguments as application/json")) else read(request)
+  }
+
+  private def read(request: HttpServletRequest): Either[Refusal, Map[String, String]] = {
     val body = request.getInputStream.readNBytes(MostBytes + 1)
     if (body.length > MostBytes) Left(Refusal("bad_value", s"the request has more than $MostBytes bytes"))
     else SteeringServlet.arguments(new String(body, UTF_8))
@@ -60,6 +66,7 @@ private[sparksched] final class SteeringServlet(
 private[sparksched] object SteeringServlet {
   val Header = "X-Spark-Sched"
   private val Steer = "/steer/"
+  private val Form = "application/x-www-form-urlencoded"
   private val MostBytes = 1 << 16
   private val mapper = new ObjectMapper
 

@@ -1,0 +1,164 @@
+"""One application that is changed while it runs: over REST, on the command line and in its own Python.
+
+Run like those of `scenarios`, with the UI switched on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
+
+from pyspark import InheritableThread
+from pyspark.sql import SparkSession
+
+import spark_sched
+from spark_sched.view import JobStatus
+from tests.integration.scenarios import Result, release, settled, sleeper, straggling, wait_until, warm_up
+from tests.integration.status_scenarios import command, is_so, raw
+
+HEADER = {"X-Spark-Sched": "1", "Content-Type": "application/json"}
+
+
+def post(url: str, action: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
+    request = Request(
+        f"{url}/sched/api/v1/steer/{action}",
+        data=json.dumps(body).encode(),
+        headers=HEADER if headers is None else headers,
+    )
+    try:
+        with urlopen(request, timeout=60) as answer:
+            return answer.status, json.loads(answer.read())
+    except HTTPError as error:
+        with error:
+            return error.code, json.loads(error.read())
+
+
+def steered(spark: SparkSession) -> Result:
+    """A job that is cancelled at last, and one that holds three slots, changed in every way."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "the planner was to come")
+    url = sc.uiWebUrl
+    found: Result = {}
+    ended: list[str] = []
+    last_begins = Event()
+    with release() as last, release() as end:
+
+        def batch() -> None:
+            with spark_sched.job(spark, "batch", priority=1, isolation=1.0):
+                while not last.exists():
+                    sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.1)).count()
+                last_begins.set()
+                try:
+                    sc.parallelize(range(4), 4).map(straggling(end)).count()
+                except Exception as error:
+                    ended.append(str(error))
+
+        thread = InheritableThread(target=batch)
+        thread.start()
+        wait_until(lambda: is_so(spark, "batch", lambda j: j.slots.running > 0), "the batch was to run")
+        found |= changed(spark, url)
+        found |= on_hold(spark, url)
+        found |= refused(spark, url)
+        # Between two actions there is no Spark job to cancel.
+        last.touch()
+        last_begins.wait()
+        wait_until(lambda: is_so(spark, "batch", lambda j: j.slots.running == 1), "the straggler was to run")
+        found["cancel"] = command("cancel", url, "batch")
+        thread.join()
+    found["raised"] = ended
+    # The cancelled task's Python worker runs a little longer.
+    wait_until(lambda: spark_sched.status(spark).application.running_slots == 0, "all slots were to be free")
+    found |= paused(spark, url)
+    return found
+
+
+def wait_for(spark: SparkSession, condition: Callable[[JobStatus], bool], what: str) -> Any:
+    wait_until(lambda: is_so(spark, "batch", condition), what)
+    return raw(spark.sparkContext)
+
+
+def changed(spark: SparkSession, url: str) -> Result:
+    said = command("set", url, "batch", "--priority", "7", "--deadline", "1h", "--isolation", "0.5")
+    document = raw(spark.sparkContext)
+    again = spark_sched.steer.change(spark, "batch", priority=7)
+    return {"set": said, "after_set": document, "set_again": again}
+
+
+def on_hold(spark: SparkSession, url: str) -> Result:
+    """On hold, under another planner with another policy, and resumed."""
+    said = spark_sched.steer.hold(spark, "batch")
+    held = wait_for(
+        spark, lambda j: j.state_text == "on hold" and j.slots.waiting > 0, "it was to wait on hold"
+    )
+    restarts = spark_sched.status(spark).planner.restarts
+    switched = command("policy", url, "fair")
+
+    def plans() -> bool:
+        status = spark_sched.status(spark)
+        plan = status.plan
+        return status.planner.restarts > restarts and plan is not None and plan.policy == "fair"
+
+    wait_until(plans, "the other policy was to plan")
+    still = raw(spark.sparkContext)
+    resumed = post(url, "resume", {"job": "batch"})
+    wait_for(spark, lambda j: j.state == "running", "it was to run again")
+    story = [entry.text for entry in spark_sched.explain(spark, "batch").story]
+    back = command("policy", url, "reservation")
+    return {
+        "hold": said, "held": held, "policy": switched, "still": still, "resume": resumed, "story": story,
+        "back": back,
+    }  # fmt: skip
+
+
+def paused(spark: SparkSession, url: str) -> Result:
+    sc = spark.sparkContext
+    with release() as end:
+
+        def holder() -> None:
+            with spark_sched.job(spark, "holder", priority=5, isolation=1.0, copies="never"):
+                sc.parallelize(range(4), 4).map(straggling(end)).collect()
+
+        twins = [InheritableThread(target=holder) for _ in range(2)]
+        twins[0].start()
+        wait_until(lambda: is_so(spark, "holder", lambda j: j.slots.held == 3), "three slots were to be held")
+        said = command("pause", url)
+        document = raw(sc)
+        twins[1].start()
+        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "a second job of the name was to come")
+        ambiguous = command("hold", url, "holder")
+        unpaused = spark_sched.steer.unpause(spark)
+        end.touch()
+        for thread in twins:
+            thread.join()
+    settled(sc)
+    return {"pause": said, "paused": document, "unpause": unpaused, "ambiguous": ambiguous}
+
+
+def refused(spark: SparkSession, url: str) -> Result:
+    def python(call: Callable[[], object]) -> str:
+        try:
+            call()
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    steer = spark_sched.steer
+    return {
+        "without_header": post(url, "hold", {"job": "batch"}, {}),
+        "form": post(url, "hold", {"job": "batch"}, {"X-Spark-Sched": "1"}),
+        "no_object": post(url, "hold", [1]),
+        "no_action": post(url, "delete", {}),
+        "unknown_job": post(url, "hold", {"job": "nobody"}),
+        "unknown_policy": command("policy", url, "fare"),
+        "bad_deadline": command("set", url, "batch", "--deadline", "soon"),
+        "past_deadline": command("set", url, "batch", "--deadline", "2001-01-01T00:00"),
+        "bad_priority": command("set", url, "batch", "--priority", "high"),
+        "nothing": command("set", url, "batch"),
+        "bad_isolation": python(lambda: steer.change(spark, "batch", isolation=2.0)),
+        "python_unknown": python(lambda: steer.cancel(spark, "nobody")),
+    }

@@ -1,0 +1,78 @@
+"""A live application is changed by its operators, and says in one sentence what cannot be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.integration.harness import Driver
+from tests.integration.test_status import SETTINGS, job
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def steered(driver: Driver) -> dict[str, Any]:
+    return driver.run("steered", "spark-sched:local[4]", *SETTINGS)
+
+
+def test_marks_of_a_running_job_are_changed(steered):
+    exit_status, said = steered["set"]
+    assert exit_status == 0
+    assert said.startswith("job batch: priority 1 -> 7, deadline none -> ")
+    batch = job(steered["after_set"], "batch")
+    assert (batch["priority"], batch["isolation"]) == (7, 0.5)
+    assert 3_500_000 < batch["deadline_ms"] - steered["after_set"]["now_ms"] <= 3_600_000
+    assert steered["set_again"] == "job batch is so already: nothing was changed"
+
+
+def test_a_job_on_hold_starts_nothing_and_is_so_under_the_next_planner(steered):
+    assert steered["hold"] == "job batch: on hold: it starts no further task"
+    held = job(steered["held"], "batch")
+    assert (held["state"], held["slots"]["running"], held["slots"]["held"]) == ("on_hold", 0, 0)
+    assert held["slots"]["waiting"] > 0
+    assert held["reason"].startswith("an operator put it on hold")
+    assert list(steered["policy"]) == [0, "the policy is fair\n"]
+    still = job(steered["still"], "batch")
+    assert (still["state"], still["priority"], still["tasks_done"]) == ("on_hold", 7, held["tasks_done"])
+    assert steered["still"]["policy"] == "fair"
+    assert steered["resume"][0] == 200
+    assert any(text.startswith("resumed, by somebody at ") for text in steered["story"])
+    assert steered["back"][0] == 0
+
+
+def test_a_cancelled_job_ends_with_an_exception(steered):
+    assert steered["cancel"][0] == 0
+    assert any("cancelled by" in text for text in steered["raised"])
+
+
+def test_while_reservations_are_paused_nothing_is_held(steered):
+    assert steered["pause"][0] == 0
+    assert steered["paused"]["reservations_paused"] is True
+    assert steered["paused"]["application"]["held_slots"] == 0
+    assert steered["unpause"] == "reservations are in force again"
+
+
+def test_what_cannot_be_changed_is_refused_in_a_sentence(steered):
+    assert steered["without_header"][0] == 403
+    assert "X-Spark-Sched" in steered["without_header"][1]["error"]
+    assert steered["form"][0] == 400
+    assert "send the arguments as application/json" in steered["form"][1]["error"]
+    assert steered["no_object"][0] == 400
+    assert "action is 'delete' but must be one of" in steered["no_action"][1]["error"]
+    assert steered["unknown_job"][0] == 404
+    assert steered["unknown_job"][1]["error"].endswith("no such job is known: now there are batch")
+    for name, sentence in (
+        ("unknown_policy", "the policy 'fare' is unknown"),
+        ("bad_deadline", "deadline is 'soon' but must be a time from now"),
+        ("past_deadline", "but must be a moment in the future"),
+        ("bad_priority", "priority is 'high' but must be a whole number"),
+        ("nothing", "nothing is to be changed"),
+        ("ambiguous", "2 jobs are called so: give one of the keys mark-"),
+    ):
+        exit_status, said = steered[name]
+        assert exit_status == 2, name
+        assert sentence in said
+    assert "isolation is '2.0' but must be a number from 0 to 1" in steered["bad_isolation"]
+    assert "no such job is known" in steered["python_unknown"]
