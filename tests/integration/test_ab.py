@@ -52,7 +52,10 @@ def test_a_killed_test_continues_and_nothing_is_lost_or_repeated(tmp_path):
     suite.write_text(SUITE)
     runs = out / "runs.jsonl"
     command = [sys.executable, "-m", "spark_sched", "ab", "run", str(suite), "--out", str(out), "--json"]
-    first = subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    environment = {**clean_environment(), "TMPDIR": str(scratch)}
+    first = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert until(lambda: first.poll() is not None or _lines(runs) >= 2, STARTS_WITHIN_S)
     finally:
@@ -61,8 +64,10 @@ def test_a_killed_test_continues_and_nothing_is_lost_or_repeated(tmp_path):
     before = runs.read_bytes()
     assert _lines(runs) >= 2, problem.decode()
 
-    done = subprocess.run(command, env=clean_environment(), capture_output=True, text=True, check=False)
+    assert list(scratch.glob("spark-sched-runs-*"))  # its applications' logs
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    assert not list(scratch.glob("spark-sched-runs-*"))
     assert runs.read_bytes().startswith(before[: before.rfind(b"\n") + 1])
     rows = [json.loads(line) for line in runs.read_text().splitlines()]
     keys = [(row["block"], row["setting"]) for row in rows]

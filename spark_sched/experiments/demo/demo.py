@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +36,7 @@ from spark_sched.experiments.demo.report import render_report, table_rows
 from spark_sched.experiments.demo.timeline import Timeline, read_timeline
 from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult
 from spark_sched.experiments.paired.properties import POOL, POOL_WEIGHT, allocation_file
+from spark_sched.experiments.paired.scratch import scratch_folder
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis, basis_line
@@ -127,8 +126,7 @@ class DemoRuns:
 
     def __enter__(self) -> DemoRuns:
         with self._stack as stack:
-            self._directory = Path(tempfile.mkdtemp(prefix="spark-sched-demo-"))
-            stack.callback(shutil.rmtree, self._directory, ignore_errors=True)
+            self._directory = stack.enter_context(scratch_folder("spark-sched-demo-"))
             (self._directory / "event-logs").mkdir()
             slots = plan.WORKERS * plan.SLOTS_PER_WORKER
             (self._directory / "pools.xml").write_text(allocation_file(slots))

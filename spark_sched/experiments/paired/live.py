@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from spark_sched.cluster import LocalCluster, StandaloneCluster
 from spark_sched.experiments.paired.application import ArmApplication
 from spark_sched.experiments.paired.arms import Arm, ClusterSize
 from spark_sched.experiments.paired.properties import allocation_file, quiet_application
+from spark_sched.experiments.paired.scratch import scratch_folder
 
 __all__ = ["applications", "worker_needs"]
 
@@ -38,8 +37,7 @@ def applications(
     for arm in arms:
         firsts.setdefault(arm.application, arm)
     with contextlib.ExitStack() as stack:
-        directory = Path(tempfile.mkdtemp(prefix="spark-sched-runs-"))
-        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        directory = stack.enter_context(scratch_folder("spark-sched-runs-"))
         (directory / "pools.xml").write_text(allocation_file(size.all_slots))
         note("compiling the bridge, if that was not done before")
         bridge.build()
