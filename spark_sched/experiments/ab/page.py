@@ -82,9 +82,23 @@ def render_report(document: Document) -> str:
         ),
         headings=HEADINGS,
         figures=figures,
+        cost=_cost(document.get("cost")),
         method=_method(document),
         equal=document["results_equal"],
     )
+
+
+def _cost(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What a rented cluster cost, as text: a sentence, a table's rows, and what is not in the sums."""
+    if cost is None:
+        return None
+    nodes = ", ".join(f"{count} {kind}" for kind, count in cost["nodes"].items())
+    rows = [(arm, f"{row['hours']:.3f}", f"{row['dollars']:.4f}") for arm, row in cost["arms"].items()]
+    rest_hours = cost["hours"] - sum(row["hours"] for row in cost["arms"].values())
+    rows.append(("start, warm-up and gaps", f"{rest_hours:.3f}", f"{cost['other_dollars']:.4f}"))
+    rows.append(("all", f"{cost['hours']:.3f}", f"{cost['dollars']:.4f}"))
+    lead = f"{cost['dollars']:.2f} dollars at {cost['dollars_per_hour']:.4f} per hour ({nodes})."
+    return {"lead": lead, "rows": rows, "without": f"Not included: {cost['without']}."}
 
 
 def _method(document: Document) -> list[str]:

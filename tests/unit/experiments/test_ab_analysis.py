@@ -8,6 +8,7 @@ import pytest
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.analysis import build_document, narrow_enough, order_agreement, whole_blocks
+from spark_sched.experiments.ab.cost import add_command, cost_of
 from spark_sched.experiments.ab.page import render_report, table
 from spark_sched.experiments.ab.run import run_blocks
 from spark_sched.experiments.ab.schedule import block_runs
@@ -185,6 +186,18 @@ def test_the_page_has_a_forest_and_a_trade_off_for_each_workload_and_all_togethe
     ):
         assert word in page
     assert {len(row) for row in table(found)} == {8}
+
+
+def test_the_page_says_what_a_rented_cluster_cost_per_arm_and_that_the_rest_adds_up(tmp_path):
+    plan = suite(blocks=2)
+    runs = records_of(plan, Known(noise=0.0))
+    add_command(tmp_path, 3.6, 1000.0, {"master": 1, "worker": 2})  # 0.001 dollars per second
+    page = render_report(document_of(plan, Known(noise=0.0)) | {"cost": cost_of(tmp_path, runs)})
+    # Blocks 1 and 2, kmeans and svm: 10 s x (1 + 2) x (1 + 2) under the baseline.
+    assert "<tr><td>stock</td><td>0.025</td><td>0.0900</td></tr>" in page
+    assert "<tr><td>all</td><td>0.278</td><td>1.0000</td></tr>" in page
+    assert "1.00 dollars at 3.6000 per hour (1 master, 2 worker)." in page
+    assert "<h2>Cost</h2>" not in render_report(document_of(plan, Known()))
 
 
 def test_without_a_background_there_is_no_slowdown_and_the_trade_off_shows_ratios():
