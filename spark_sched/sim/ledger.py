@@ -322,7 +322,7 @@ class Ledger:
         active = p.key in self._stages
         completed = success and not was_done and active
         if completed and j.may_hold and not p.is_last():
-            self._books.refresh_demand(j, now_ms)
+            self._books.refresh_demand(j, now_ms, freed=a)
             j.refresh_deadline(now_ms)
         again = active and not success and not was_done
         place = None if again else ledger_fit.place_of(a, self._executors, now_ms)

@@ -165,14 +165,16 @@ class LedgerBooks:
             loser.demand.overridden += 1
             self.counters.holds_overridden += 1
 
-    def refresh_demand(self, j: LedgerJob, now_ms: int) -> None:
+    def refresh_demand(self, j: LedgerJob, now_ms: int, freed: LedgerAttempt | None = None) -> None:
+        """``freed`` is an attempt of the job that ended and whose slots it may keep: what it holds beside
+        them stays."""
         if j.stages:
             ledger_demand.refresh(j, now_ms)
-            self.trim(j, now_ms)
+            self.trim(j, now_ms, freed)
 
-    def trim(self, j: LedgerJob, now_ms: int) -> None:
+    def trim(self, j: LedgerJob, now_ms: int, freed: LedgerAttempt | None = None) -> None:
         if ledger_fit.shaped(j):
-            self._release_what_does_not_fit(j, now_ms)
+            self._release_what_does_not_fit(j, now_ms, freed)
             return
         surplus = j.running + j.held - j.demand.slots
         if surplus > 0 and j.held > 0:
@@ -181,9 +183,9 @@ class LedgerBooks:
                     self._give_back(e, j, "trimmed", now_ms)
                     surplus -= 1
 
-    def _release_what_does_not_fit(self, j: LedgerJob, now_ms: int) -> None:
+    def _release_what_does_not_fit(self, j: LedgerJob, now_ms: int, freed: LedgerAttempt | None) -> None:
         if j.held > 0:
-            for name, over in ledger_fit.surplus(j, self.executors, now_ms).items():
+            for name, over in ledger_fit.surplus(j, self.executors, now_ms, freed).items():
                 for _ in range(over):
                     self._give_back(self.executors[name], j, "trimmed", now_ms)
 

@@ -130,9 +130,14 @@ def wanted_on(j: LedgerJob, e: LedgerExecutor, executors: Mapping[str, LedgerExe
     return next(begun, 0)
 
 
-def surplus(j: LedgerJob, executors: Mapping[str, LedgerExecutor], now_ms: int) -> dict[str, int]:
-    """Held slots, by executor, that neither a next task nor one that waits for a slot will take."""
-    found = claims(j, executors, now_ms)
+def surplus(
+    j: LedgerJob, executors: Mapping[str, LedgerExecutor], now_ms: int, freed: LedgerAttempt | None = None
+) -> dict[str, int]:
+    """Held slots, by executor, that neither a next task nor one that waits for a slot will take.
+
+    ``freed`` is an attempt of the job that ended; its slots count as held.
+    """
+    found = claims(j, executors, now_ms, freed)
     waiting = max(0, ledger_demand.left(j) - j.running)
     over: dict[str, int] = {}
     for e in executors.values():

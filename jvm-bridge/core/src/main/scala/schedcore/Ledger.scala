@@ -267,7 +267,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       val active = stages.contains(p.key)
       val completed = success && !wasDone && active
       if (completed && j.mayHold && !p.isLast) {
-        books.refreshDemand(j, nowMs)
+        books.refreshDemand(j, nowMs, Some(a))
         j.refreshDeadline(nowMs)
       }
       val again = active && !success && !wasDone

@@ -138,14 +138,15 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     counters.holdsOverridden += 1
   }
 
-  def refreshDemand(j: LedgerJob, nowMs: Long): Unit = if (j.stages.nonEmpty) {
+  /** @param freed an attempt of the job that ended and whose slots it may keep: what it holds beside them stays */
+  def refreshDemand(j: LedgerJob, nowMs: Long, freed: Option[LedgerAttempt] = None): Unit = if (j.stages.nonEmpty) {
     LedgerDemand.refresh(j, nowMs)
-    trim(j, nowMs)
+    trim(j, nowMs, freed)
   }
 
-  def trim(j: LedgerJob, nowMs: Long): Unit = if (LedgerFit.shaped(j)) {
+  def trim(j: LedgerJob, nowMs: Long, freed: Option[LedgerAttempt] = None): Unit = if (LedgerFit.shaped(j)) {
     if (j.held > 0)
-      LedgerFit.surplus(j, executors.values, nowMs).foreach { case (e, over) => for (_ <- 0 until over) giveBack(e, j, "trimmed", nowMs) }
+      LedgerFit.surplus(j, executors.values, nowMs, freed).foreach { case (e, over) => for (_ <- 0 until over) giveBack(e, j, "trimmed", nowMs) }
   } else {
     var surplus = j.running + j.held - j.demand.slots
     if (surplus > 0 && j.held > 0) {

@@ -111,8 +111,9 @@ private[schedcore] object LedgerFit {
     }
 
   /** Executors with held slots, in order, that neither a next task nor one that waits for a slot will take. */
-  def surplus(j: LedgerJob, executors: Iterable[LedgerExecutor], nowMs: Long): Seq[(LedgerExecutor, Int)] = {
-    val found = claims(j, executors, nowMs)
+  def surplus(
+      j: LedgerJob, executors: Iterable[LedgerExecutor], nowMs: Long, freed: Option[LedgerAttempt]): Seq[(LedgerExecutor, Int)] = {
+    val found = claims(j, executors, nowMs, freed)
     var waiting = math.max(0, LedgerDemand.left(j) - j.running)
     executors.iterator.filter(_.heldBy.contains(j)).map { e =>
       val beyond = e.heldBy(j) - math.max(0, found.taken(e.id) - found.running(e.id))
