@@ -30,8 +30,8 @@ from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 def command(context: click.Context, suite: Path, out: Path | None, simulate: bool, as_json: bool) -> None:
     """Run the suites of a TOML file: workloads with SparkBench's names and parameters.
 
-    SparkBench's own files (HOCON, ending in .conf or .hocon) run as well; what is not known here is named and
-    left out.
+    SparkBench's own files (HOCON, ending in .conf or .hocon) and workloads of the UWFQ benchmark tool (.json)
+    run as well; what is not known here is named and left out.
 
     A list of values makes one job for each. Suites run one after the other; the jobs of one run in sequence,
     side by side, or arrive as a Poisson process. docs/how-to/run-a-suite.md explains the file; conf/bench has
@@ -56,10 +56,14 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
             from spark_sched.experiments.bench.hocon import read_hocon
 
             plan, left_out = read_hocon(suite)
-        for what in left_out:
-            click.echo(f"left out: {what}", err=True)
+    elif suite.suffix == ".json":
+        from spark_sched.experiments.bench.uwfq import read_uwfq
+
+        plan, left_out = read_uwfq(suite)
     else:
         plan = read_bench(suite)
+    for what in left_out:
+        click.echo(f"left out: {what}", err=True)
     try:
         with counting_bar("jobs") as bar:
             task = bar.add_task("", total=None)

@@ -26,6 +26,7 @@ _MARKS = (
     Parameter("user", str, "", "owner of the job"),
     Parameter("priority", int, None, "instead of the scheduler's"),
     Parameter("isolation", float, None, "instead of the scheduler's", least=0.0),
+    Parameter("start_s", float, 0.0, 'arrival after the suite\'s start, for mode = "parallel"', least=0.0),
 )
 
 
@@ -111,6 +112,11 @@ def _suite(fields: Fields) -> BenchSuite:
     fields.done()
     if not suite.jobs:
         raise BadInputError(f"{fields.file}: {fields.where} has no workload: begin one by [[suite.workload]]")
+    late = next((job.label for job in suite.jobs if job.marks["start_s"]), None)
+    if late is not None and mode != "parallel":
+        raise BadInputError(
+            f'{fields.file}: {late!r} sets start_s, which is read only with mode = "parallel": remove it'
+        )
     return suite
 
 
@@ -130,17 +136,21 @@ def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
 
 
 def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:
-    """The jobs of suite ``number`` in the order of their arrival (for a sequence, of their runs)."""
+    """The jobs of suite ``number`` in the order of their arrival (for a sequence, of their runs).
+
+    Side by side, every repetition of a job arrives at its ``start_s``.
+    """
     suite = found.suites[number]
     rng = np.random.default_rng([found.seed, number, 6])
     planned, arrival_s = [], 0.0
     for repetition in range(suite.repeat):
         for place, job in enumerate(suite.jobs):
             seed = int(np.random.SeedSequence([found.seed, number, repetition, place]).generate_state(1)[0])
-            planned.append(PlannedJob(job, repetition, round(arrival_s, 3), seed))
+            at_s = arrival_s + job.marks["start_s"]
+            planned.append(PlannedJob(job, repetition, round(at_s, 3), seed))
             if suite.mode == "poisson":
                 arrival_s += float(rng.exponential(suite.gap_ms / 1000))
-    return planned
+    return sorted(planned, key=lambda one: one.arrival_s)
 
 
 def mark_of(arm: Arm, job: WorkloadJob, repetition: int) -> Mapping[str, Any] | None:

@@ -63,6 +63,13 @@ def test_jobs_in_sequence_wait_for_one_another_and_parallel_ones_compete():
     assert sorted(row["jct_s"] for row in beside)[-1] == 3.0  # four slots for eight tasks
 
 
+def test_jobs_side_by_side_arrive_at_their_start():
+    (rows,) = simulated(
+        bench('mode = "parallel"', workload=SLEEP.replace("[1000, 2000]", "1000") + "start_s = 1.5\n")
+    )
+    assert [(row["began_s"], row["jct_s"]) for row in rows] == [(1.5, 1.0)]
+
+
 def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
     found = bench(
         scheduler='[scheduler]\npolicy = "uwfq"\nisolation = 0.3\npriority = 4\ncopies = "never"\n',
@@ -105,6 +112,10 @@ def test_a_failed_job_is_counted_and_left_out_of_the_means():
 
 
 REFUSED = {
+    "an arrival in a sequence": (
+        lambda: bench(workload=SLEEP + "start_s = 2\n"),
+        'sets start_s, which is read only with mode = "parallel"',
+    ),
     "an unknown workload": (
         lambda: bench(workload='[[suite.workload]]\nname = "pi"\n'),
         "unknown workload 'pi'",
