@@ -6,7 +6,6 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from scipy.stats import binomtest
 
 from spark_sched import bridge
 from spark_sched.analysis.whatif import Question, answer, read_log
@@ -16,7 +15,7 @@ from tests.replay.record import SLOTS_PER_WORKER, WORKERS, record
 pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
 
 
-def test_fresh_runs_of_stock_spark_and_of_this_scheduler_are_replayed_within_ten_percent(
+def test_the_median_job_of_fresh_runs_is_replayed_within_five_percent(
     tmp_path: Path,
 ) -> None:
     bridge.build()
@@ -31,10 +30,8 @@ def test_fresh_runs_of_stock_spark_and_of_this_scheduler_are_replayed_within_ten
                 for row in document["arms"][0]["jobs"]
             ]
     assert len(found) == 24
-    near = sum(error <= 0.10 for _, error in found)
-    # One that has nine of ten jobs within a tenth in the long run misses four or more of 24 in one run of
-    # five. The recorded logs hold the share itself (tests/replay); this run: fresh ones are not told worse.
-    assert binomtest(near, len(found), 0.9, alternative="less").pvalue > 0.001, sorted(
-        (round(error, 3), name) for name, error in found
+    # Recorded logs hold how many jobs are within a tenth (tests/replay); a fresh run only its middle:
+    # one task that a busy host delays shifts all later jobs of that run, so that their errors come together.
+    assert median(error for _, error in found) <= 0.05, "\n".join(
+        f"{error:.3f} {name}" for name, error in found
     )
-    assert median(error for _, error in found) <= 0.05
