@@ -54,6 +54,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
   private val failures = new ConcurrentLinkedQueue[String]
   private val next = new AtomicInteger
   private val killed = new AtomicInteger
+  private val ended = new AtomicInteger
   private val startedNs = System.nanoTime()
 
   private val conf: SparkConf = {
@@ -107,6 +108,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
       disturbPlanner(world, number)
       try new Lifecycle(world, seed * 100003 + number).run()
       catch { case t: Throwable => fail(world, t) }
+      if (!world.failed) switchMode(world)
       number = next.getAndIncrement()
     }
   }
@@ -120,6 +122,18 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
         planner.destroyForcibly()
         killed.incrementAndGet()
       }
+    }
+  }
+
+  /** A lifecycle has ended: off, shadow and on in turn while others run, and at the end as at the beginning. */
+  private def switchMode(world: World): Unit = ended.synchronized {
+    def mode = ModesInTurn(ended.get * ModesInTurn.size / (lifecycles + 1))
+    val before = mode
+    ended.incrementAndGet()
+    if (mode != before) {
+      val answer = SparkSched.steer(world.context, "mode", s"""{"name": "$mode"}""")
+      if (answer.contains("error")) fail(world, new LifecycleFailed(answer))
+      world.count(s"mode $mode")
     }
   }
 
@@ -150,6 +164,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
 
 object Round {
   val MaxFailures = 4
+  private val ModesInTurn = Seq("on", "off", "shadow", "on", "shadow", "on")
   private val Tenants = 24
   /** Far longer than anything here takes on a crowded machine, and far shorter than `maxHold` and `planValidity`. */
   private val StallMs = 60000L

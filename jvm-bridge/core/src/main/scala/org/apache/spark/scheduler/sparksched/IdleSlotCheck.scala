@@ -38,6 +38,12 @@ private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long)
     }
   }
 
+  /** Nobody is kept from anything now: what was seen before says nothing of later rounds. */
+  def forget(): Unit = {
+    unknownSinceMs.clear()
+    keptSinceMs.clear()
+  }
+
   private def plannedAway(m: SchedTaskSetManager, waiting: Seq[SchedTaskSetManager], nowMs: Long): Boolean =
     plans.forJob(m.job) match {
       case None => plans.newJobsWait && nowMs - unknownSinceMs.getOrElseUpdate(m, nowMs) <= patienceMs

@@ -218,7 +218,10 @@ private[sparksched] final class OfferRound(
   private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
 
   /** What the checked round kept from somebody for no reason, in sentences. */
-  def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = {
+  def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = if (!scheduler.enforcing) {
+    idleSlots.foreach(_.forget())
+    Nil
+  } else {
     val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       .filter(_._2 > 0).toMap
     val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq

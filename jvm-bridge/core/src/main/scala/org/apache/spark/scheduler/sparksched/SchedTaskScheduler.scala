@@ -430,7 +430,7 @@ private[spark] final class SchedTaskScheduler(
   }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
-    (ledger.violations() ++ (if (enforcing) round.stalled(offers, placed) else Nil)).foreach { sentence =>
+    (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>
       tally.violations += 1
       logError(s"spark_sched invariant: $sentence")
     }
