@@ -31,6 +31,7 @@ _PAGES = (
     "connect",
     "StreamingQuery",
     "streaming",
+    "scheduling",
 )
 
 

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from click.testing import CliRunner
@@ -31,7 +32,7 @@ from tests.integration.scenarios import (
 )
 
 #: A name that a page must not take for its own markup.
-MARKUP = "<script>alert('a name')</script>"
+MARKUP = "<script>alert('a & b')</script>"
 
 
 def shown(spark: SparkSession) -> Result:
@@ -143,6 +144,7 @@ def everywhere(sc: SparkContext, spark: SparkSession, name: str) -> Result:
         ],
         "tab": page(f"{url}/scheduling/"),
         "story_page": page(f"{url}/scheduling/job/?name={name}"),
+        "rest_markup": get(f"{url}/sched/api/v1/jobs?name={quote(MARKUP, safe='')}"),
         "rest_jobs": [get(f"{url}/sched/api/v1/jobs{query}") for query in (f"/{name}", f"?name={name}")],
         "python": str(spark_sched.status(spark)),
         "html": spark_sched.status(spark)._repr_html_(),

@@ -211,6 +211,12 @@ def test_names_are_text_in_the_tab(shown):
     assert "&lt;script&gt;alert" in shown["tab"]
 
 
+def test_a_job_is_found_by_a_name_that_html_would_escape(shown):
+    status, document = shown["rest_markup"]
+    assert status == 200
+    assert "<script>alert('a & b')" in document["jobs"][0]["name"]
+
+
 def test_the_document_says_whom_the_slots_of_an_executor_are_held_for(shown):
     (executor,) = shown["driver"]["executors"]
     holder = job(shown["driver"], "holder")

@@ -75,6 +75,7 @@ def site() -> Iterator[_Site]:
         ("localhost:4040", "http://localhost:4040"),
         ("http://h:4040/", "http://h:4040"),
         ("https://h:4040/jobs/job/?id=3", "https://h:4040"),
+        ("https://h:4040/scheduling/job/?name=report", "https://h:4040"),
         ("http://h:8088/proxy/application_1_2/SQL/", "http://h:8088/proxy/application_1_2"),
         ("http://h:8088/proxy/application_1_2", "http://h:8088/proxy/application_1_2"),
         ("http://[::1]:4040/stages", "http://[::1]:4040"),

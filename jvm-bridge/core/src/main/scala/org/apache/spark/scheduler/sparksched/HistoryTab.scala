@@ -88,7 +88,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
   import StatusCells.{facts, wide}
 
   override def render(request: HttpServletRequest): Seq[Node] = {
-    val name = Option(request.getParameter("name")).getOrElse("")
+    val name = QueryString.value(request, "name").getOrElse("")
     val jobs = history.of("job").map(_.body).filter(one => text(one, "job") == name || text(one, "name") == name)
     val content: Seq[Node] =
       if (jobs.isEmpty) <p>The event log has no such job.</p> else jobs.takeRight(MostStories).reverse.flatMap(story)

@@ -20,7 +20,8 @@ private[sparksched] class StatusServlet(source: StatusSource) extends HttpServle
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
     try Option(request.getPathInfo).getOrElse("") match {
       case "/status" => answer(response, HttpServletResponse.SC_OK, source.document)
-      case "/jobs" if request.getParameter("name") != null => answerJob(response, request.getParameter("name"))
+      case "/jobs" =>
+        QueryString.value(request, "name").fold(response.sendError(HttpServletResponse.SC_NOT_FOUND))(answerJob(response, _))
       case path if path.startsWith("/jobs/") => answerJob(response, path.stripPrefix("/jobs/"))
       case _ => response.sendError(HttpServletResponse.SC_NOT_FOUND)
     } catch {

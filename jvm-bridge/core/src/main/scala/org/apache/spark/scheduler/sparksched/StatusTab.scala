@@ -95,7 +95,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource) extends WebU
   import StatusCells._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
-    val name = Option(request.getParameter("name")).getOrElse("")
+    val name = QueryString.value(request, "name").getOrElse("")
     val document = source.documentOf(name)
     val content: Seq[Node] =
       if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
