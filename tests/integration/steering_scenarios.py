@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.view import JobStatus
+from tests.integration.browser import CHROMIUM, Page, browser
 from tests.integration.scenarios import Result, release, settled, sleeper, straggling, wait_until, warm_up
 from tests.integration.status_scenarios import command, is_so, raw
 
@@ -53,10 +54,11 @@ def steered(spark: SparkSession) -> Result:
                 while not last.exists():
                     sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.1)).count()
                 last_begins.set()
-                try:
-                    sc.parallelize(range(4), 4).map(straggling(end)).count()
-                except Exception as error:
-                    ended.append(str(error))
+                for _ in range(2):
+                    try:
+                        sc.parallelize(range(4), 4).map(straggling(end)).count()
+                    except Exception as error:
+                        ended.append(str(error))
 
         thread = InheritableThread(target=batch)
         thread.start()
@@ -69,6 +71,10 @@ def steered(spark: SparkSession) -> Result:
         last_begins.wait()
         wait_until(lambda: is_so(spark, "batch", lambda j: j.slots.running == 1), "the straggler was to run")
         found["cancel"] = command("cancel", url, "batch")
+        wait_until(lambda: is_so(spark, "batch", lambda j: j.tasks_done == 3), "the next one was to run")
+        found["browser"] = None if CHROMIUM is None else by_buttons(spark, url)
+        if found["browser"] is None:
+            command("cancel", url, "batch")
         thread.join()
     found["raised"] = ended
     # The cancelled task's Python worker runs a little longer.
@@ -113,6 +119,68 @@ def on_hold(spark: SparkSession, url: str) -> Result:
         "hold": said, "held": held, "policy": switched, "still": still, "resume": resumed, "story": story,
         "back": back,
     }  # fmt: skip
+
+
+def by_buttons(spark: SparkSession, url: str) -> Result:
+    """All that the tab's buttons do, at last the cancelling of the batch."""
+    with browser() as page:
+        page.open(f"{url}/scheduling/")
+        text = str(page.run("document.body.innerText"))
+        found: Result = {"text": text, "columns": page.run(_COLUMNS)}
+        for action in ("hold", "resume", "pause", "unpause"):
+            found[action] = click(page, action)
+        for mode in ("shadow", "on"):
+            found[mode] = click(page, "mode", f'{{"name":"{mode}"}}')
+        found["mode"] = spark_sched.status(spark).mode
+        page.run("window.confirm = question => { window.asked = question; return false; }")
+        page.run(_button("cancel") + ".click()")
+        found["asked"] = page.run("window.asked")
+        found["not_cancelled"] = is_so(spark, "batch", lambda j: j.tasks_done == 3)
+        page.run("window.confirm = () => true")
+        found["cancel"] = click(page, "cancel")
+        # What is refused is shown on the page.
+        page.open(f"{url}/scheduling/")
+        page.run(f"{_PAUSE}.dataset.schedArguments = '[1]'")
+        page.run(f"{_PAUSE}.click()")
+        found["refused"] = answered(page)
+    return found
+
+
+_COLUMNS = "[...document.querySelector('table').querySelectorAll('th')].map(cell => cell.innerText.trim())"
+_ANSWER = "(document.getElementById('sched-answer') || {}).textContent || ''"
+
+
+def _button(action: str, arguments: str | None = None) -> str:
+    selector = f'[data-sched-action="{action}"]'
+    if arguments is not None:
+        selector += f"[data-sched-arguments='{arguments}']"
+    return f"document.querySelector({json.dumps(selector)})"
+
+
+_PAUSE = _button("pause")
+
+
+def click(page: Page, action: str, arguments: str | None = None) -> str:
+    """What the page says after a click, which loads it again."""
+    page.run("document.getElementById('sched-answer').textContent = ''")
+    page.run(_button(action, arguments) + ".click()")
+    return answered(page)
+
+
+def answered(page: Page) -> str:
+    """The answer, as soon as there is one: a page that is being replaced has none."""
+    said = ""
+
+    def is_there() -> bool:
+        nonlocal said
+        try:
+            said = str(page.run(_ANSWER))
+        except AssertionError:  # the page was left meanwhile
+            said = ""
+        return bool(said)
+
+    wait_until(is_there, "the page was to show an answer")
+    return said
 
 
 def paused(spark: SparkSession, url: str) -> Result:

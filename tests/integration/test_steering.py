@@ -44,7 +44,24 @@ def test_a_job_on_hold_starts_nothing_and_is_so_under_the_next_planner(steered):
 
 def test_a_cancelled_job_ends_with_an_exception(steered):
     assert steered["cancel"][0] == 0
-    assert any("cancelled by" in text for text in steered["raised"])
+    assert len(steered["raised"]) == 2
+    assert all("cancelled by" in text for text in steered["raised"])
+
+
+def test_the_buttons_of_the_tab_change_what_they_say(steered):
+    seen = steered["browser"]
+    if seen is None:
+        pytest.skip("there is no chromium here (apt-get install chromium)")
+    assert seen["columns"][-1] == "Change"
+    assert seen["hold"] == "job batch: on hold: it starts no further task"
+    assert seen["resume"] == "job batch: resumed"
+    assert seen["pause"] == "reservations are paused: no job holds slots"
+    assert seen["unpause"] == "reservations are in force again"
+    assert (seen["shadow"], seen["on"], seen["mode"]) == ("the mode is shadow", "the mode is on", "on")
+    assert seen["asked"] == "Cancel the running Spark jobs of batch?"
+    assert seen["not_cancelled"]
+    assert seen["cancel"] == "job batch: cancelled with its 1 Spark jobs"
+    assert "must be a JSON object" in seen["refused"]
 
 
 def test_while_reservations_are_paused_nothing_is_held(steered):

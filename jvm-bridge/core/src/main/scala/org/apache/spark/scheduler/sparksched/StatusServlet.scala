@@ -35,10 +35,12 @@ private[sparksched] class StatusServlet(source: StatusSource) extends HttpServle
     answer(response, if (document.jobs.nonEmpty) HttpServletResponse.SC_OK else HttpServletResponse.SC_NOT_FOUND, document)
   }
 
-  private def answer(response: HttpServletResponse, status: Int, document: StatusDocument): Unit = {
-    val body = document.toJson.getBytes(UTF_8)
+  private def answer(response: HttpServletResponse, status: Int, document: StatusDocument): Unit =
+    send(response, status, "application/json", document.toJson.getBytes(UTF_8))
+
+  protected def send(response: HttpServletResponse, status: Int, contentType: String, body: Array[Byte]): Unit = {
     response.setStatus(status)
-    response.setContentType("application/json;charset=utf-8")
+    response.setContentType(s"$contentType;charset=utf-8")
     response.setHeader("Cache-Control", "no-cache, no-store, must-revalidate")
     response.setContentLength(body.length)
     response.getOutputStream.write(body)

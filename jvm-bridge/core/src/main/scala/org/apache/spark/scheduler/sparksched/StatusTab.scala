@@ -13,32 +13,34 @@ import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
 import schedcore._
 
 /** The tab "Scheduling" of the Spark UI: the status document in the style of Spark's own pages. */
-private[sparksched] final class StatusTab(ui: SparkUI, source: StatusSource) extends SparkUITab(ui, StatusTab.Prefix) {
-  attachPage(new JobsPage(this, source))
-  attachPage(new StoryPage(this, source))
+private[sparksched] final class StatusTab(ui: SparkUI, source: StatusSource, buttons: SteeringButtons)
+    extends SparkUITab(ui, StatusTab.Prefix) {
+  attachPage(new JobsPage(this, source, buttons))
+  attachPage(new StoryPage(this, source, buttons))
 }
 
 private[sparksched] object StatusTab extends Logging {
   val Prefix = "scheduling"
 
   /** An application is better off without a tab than without a scheduler: page classes may be others in a vendor's Spark. */
-  def attach(ui: SparkUI, source: StatusSource): Unit =
-    try ui.attachTab(new StatusTab(ui, source))
+  def attach(ui: SparkUI, source: StatusSource, buttons: SteeringButtons): Unit =
+    try ui.attachTab(new StatusTab(ui, source, buttons))
     catch {
       case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the Spark UI has no tab for scheduling", thrown)
     }
 }
 
 /** Who runs, who waits and why; whom executors' slots are held for; the planner and the plan in force. */
-private final class JobsPage(tab: StatusTab, source: StatusSource) extends WebUIPage("") {
+private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: SteeringButtons) extends WebUIPage("") {
   import StatusCells._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
     val document = source.document
     val json = UIUtils.prependBaseUri(request, tab.basePath, s"${StatusServlet.Path}/status")
+    val columns = if (buttons.shownTo(request)) JobColumns :+ "Change" else JobColumns
     val content =
-      facts(lines(document)) ++
-      section("Jobs", JobColumns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
+      facts(lines(document)) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
+      section("Jobs", columns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
       section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
       section("Counters", CounterColumns, document.counters, document.counters.toSeq.sorted, json)(counter)
     UIUtils.headerSparkPage(request, "Scheduling", content, tab)
@@ -68,6 +70,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource) extends WebUI
       <td>{job.waitingSlots}</td>
       <td sorttable_customkey={job.forecast.fold(Long.MaxValue)(_.p50Ms).toString}>{endsIn(job, nowMs)}</td>
       <td sorttable_customkey={job.mark.deadlineMs.getOrElse(Long.MaxValue).toString}>{deadline(job, nowMs)}</td>
+      {if (buttons.shownTo(request)) <td>{buttons.of(job)}</td> else Nil}
     </tr>
   }
 
@@ -91,7 +94,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource) extends WebUI
 }
 
 /** What happened to the jobs of a name. */
-private final class StoryPage(tab: StatusTab, source: StatusSource) extends WebUIPage("job") {
+private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: SteeringButtons) extends WebUIPage("job") {
   import StatusCells._
 
   override def render(request: HttpServletRequest): Seq[Node] = {
@@ -99,11 +102,13 @@ private final class StoryPage(tab: StatusTab, source: StatusSource) extends WebU
     val document = source.documentOf(name)
     val content: Seq[Node] =
       if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
-      else document.jobs.reverse.flatMap(story(_, document))
+      else buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
+        story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) <p>{buttons.of(job)}</p> else Nil)
+      }
     UIUtils.headerSparkPage(request, s"Story of ${document.jobs.lastOption.fold(name)(_.mark.name)}", content, tab)
   }
 
-  private def story(job: JobFacts, document: StatusDocument): Seq[Node] = {
+  private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
     val t = job.times
     val about = Seq(
       "State" -> job.state.text,
@@ -113,7 +118,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource) extends WebU
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
       "Slot time" -> (s"${length(t.runMs)} run, ${length(t.heldIdleMs)} held idle, ${length(t.evictedMs)} evicted, " +
         s"${length(t.copiedMs)} copied"))
-    facts(about) ++ wide(UIUtils.listingTable[StoryEntry](
+    facts(about) ++ change ++ wide(UIUtils.listingTable[StoryEntry](
       Seq("Time", "What happened"), entry => <tr><td>{UIUtils.formatDate(entry.atMs)}</td><td>{entry.text}</td></tr>,
       document.stories.getOrElse(job.mark.key, Nil)))
   }

@@ -9,9 +9,10 @@ import schedcore.{EventLogBook, LogEntry}
 private[sparksched] final class StatusViews(context: SparkContext, status: StatusSource, steering: Steering) {
 
   def attach(): Unit = context.ui.foreach { ui =>
-    Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(
-      status, steering, steering.overNetwork && context.conf.get(UI_KILL_ENABLED), ui.securityManager.checkModifyPermissions)))
-    StatusTab.attach(ui, status)
+    val allowed = steering.overNetwork && context.conf.get(UI_KILL_ENABLED)
+    val mayModify: String => Boolean = ui.securityManager.checkModifyPermissions
+    Utils.tryLogNonFatalError(StatusServlet.attach(ui, new SteeringServlet(status, steering, allowed, mayModify)))
+    StatusTab.attach(ui, status, new SteeringButtons(allowed, mayModify))
   }
 
   /** The application has its id, which metrics are named by, and writes its event log if it has one. */

@@ -12,7 +12,7 @@ import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletRespons
 import schedcore.Refusal
 
 /**
- * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments.
+ * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments; and the script of the tab's buttons.
  *
  * Changes are open to whom Spark shows its kill links: where `allowed`, to those whom the modify ACLs let in. A page of another
  * site can make a browser send a form with this user's cookies, but no header of its own, so one is demanded.
@@ -23,6 +23,9 @@ import schedcore.Refusal
 private[sparksched] final class SteeringServlet(
     source: StatusSource, steering: Steering, allowed: Boolean, mayModify: String => Boolean) extends StatusServlet(source) {
   import SteeringServlet._
+
+  override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
+    if (request.getPathInfo == Script) send(response, HttpServletResponse.SC_OK, "text/javascript", script) else super.doGet(request, response)
 
   override def doPost(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val path = Option(request.getPathInfo).getOrElse("")
@@ -40,11 +43,8 @@ private[sparksched] final class SteeringServlet(
             logWarning("spark_sched: a change that was asked for failed", thrown)
             Left(Refusal("failed", s"it failed: ${thrown.getMessage}"))
         }
-    val body = answer(done).getBytes(UTF_8)
-    response.setStatus(done.fold(refused => Status.getOrElse(refused.code, HttpServletResponse.SC_CONFLICT), _ => HttpServletResponse.SC_OK))
-    response.setContentType("application/json;charset=utf-8")
-    response.setContentLength(body.length)
-    response.getOutputStream.write(body)
+    val status = done.fold(refused => Status.getOrElse(refused.code, HttpServletResponse.SC_CONFLICT), _ => HttpServletResponse.SC_OK)
+    send(response, status, "application/json", answer(done).getBytes(UTF_8))
   }
 
   private def who(request: HttpServletRequest): String =
@@ -65,10 +65,17 @@ private[sparksched] final class SteeringServlet(
 
 private[sparksched] object SteeringServlet {
   val Header = "X-Spark-Sched"
-  private val Steer = "/steer/"
+  val Steer = "/steer/"
+  /** What the tab's buttons do. */
+  val Script = "/steering.js"
   private val Form = "application/x-www-form-urlencoded"
   private val MostBytes = 1 << 16
   private val mapper = new ObjectMapper
+
+  private lazy val script: Array[Byte] = {
+    val in = getClass.getResourceAsStream("steering.js")
+    try in.readAllBytes() finally in.close()
+  }
 
   private val Status = Map(
     "bad_value" -> HttpServletResponse.SC_BAD_REQUEST, "not_allowed" -> HttpServletResponse.SC_FORBIDDEN,

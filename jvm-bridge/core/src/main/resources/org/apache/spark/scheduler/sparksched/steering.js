@@ -1,0 +1,44 @@
+"use strict";
+
+/* The buttons of the tab "Scheduling": each posts one change, and the page is loaded again to show what came of it. */
+(function () {
+  const STORED = "spark-sched-answer";
+  const answer = document.getElementById("sched-answer");
+
+  function say(text, failed) {
+    answer.textContent = text;
+    answer.className = failed ? "text-danger" : "";
+  }
+
+  function post(button) {
+    button.disabled = true;
+    fetch(answer.dataset.schedUrl + button.dataset.schedAction, {
+      method: "POST",
+      credentials: "same-origin",
+      headers: {"Content-Type": "application/json", "X-Spark-Sched": "1"},
+      body: button.dataset.schedArguments
+    }).then(function (response) {
+      return response.json();
+    }).then(function (told) {
+      if (told.error) throw new Error(told.error);
+      window.sessionStorage.setItem(STORED, told.done);
+      window.location.reload();
+    }).catch(function (error) {
+      button.disabled = false;
+      say(error.message, true);
+    });
+  }
+
+  document.addEventListener("click", function (event) {
+    const button = event.target.closest("button[data-sched-action]");
+    if (button === null) return;
+    const question = button.dataset.schedConfirm;
+    if (!question || window.confirm(question)) post(button);
+  });
+
+  const stored = window.sessionStorage.getItem(STORED);
+  if (stored !== null) {
+    window.sessionStorage.removeItem(STORED);
+    say(stored, false);
+  }
+})();

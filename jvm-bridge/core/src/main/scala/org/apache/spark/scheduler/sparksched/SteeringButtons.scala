@@ -1,0 +1,65 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.xml.{Attribute, Elem, MetaData, Node, Null, Text}
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import jakarta.servlet.http.HttpServletRequest
+import org.apache.spark.ui.UIUtils
+import schedcore.{JobFacts, Modes, StatusDocument}
+
+/**
+ * Buttons of the tab "Scheduling", which post changes to [[SteeringServlet]]. It decides who may change what; a page only
+ * spares others the sight of buttons that would be refused.
+ *
+ * @param allowed whether anything may be changed over the network
+ * @param mayModify whether a user is in the modify ACLs
+ */
+private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: String => Boolean) {
+  import SteeringButtons._
+
+  def shownTo(request: HttpServletRequest): Boolean = allowed && mayModify(request.getRemoteUser)
+
+  /** Where answers are shown, and the script, which no page needs to have twice. */
+  def script(request: HttpServletRequest, basePath: String): Seq[Node] =
+    if (!shownTo(request)) Nil
+    else {
+      def at(path: String) = UIUtils.prependBaseUri(request, basePath, StatusServlet.Path + path)
+      <p id="sched-answer" role="status" data-sched-url={at(SteeringServlet.Steer)}></p>
+      <script src={at(SteeringServlet.Script)} defer="defer"></script>
+    }
+
+  /** Those that concern all jobs. */
+  def ofAll(request: HttpServletRequest, document: StatusDocument): Seq[Node] =
+    if (!shownTo(request)) Nil
+    else {
+      val (text, action) = if (document.reservationsPaused) ("unpause", "unpause") else ("pause", "pause")
+      <p>
+        <strong>Switch the mode:</strong>
+        {Modes.All.filter(_ != document.mode).flatMap(name => button(name, "mode", "name" -> name) ++ Gap)}
+        <strong>Reservations:</strong>
+        {button(text, action)}
+      </p>
+    }
+
+  /** Those that concern one job, which has not ended. */
+  def of(job: JobFacts): Seq[Node] = {
+    val (text, action) = if (job.onHold) ("resume", "resume") else ("hold", "hold")
+    val which = "job" -> job.mark.key
+    <span class="text-nowrap">{button(text, action, which)} {
+      button("cancel", "cancel", which) % confirm(s"Cancel the running Spark jobs of ${job.mark.name}?")
+    }</span>
+  }
+}
+
+private object SteeringButtons {
+  private val mapper = new ObjectMapper
+  private val Gap = Text(" ")
+
+  private def confirm(question: String): MetaData = Attribute(None, "data-sched-confirm", Text(question), Null)
+
+  private def button(text: String, action: String, arguments: (String, String)*): Elem = {
+    val json = mapper.createObjectNode()
+    arguments.foreach { case (name, value) => json.put(name, value) }
+    <button type="button" class="btn btn-outline-secondary btn-sm" data-sched-action={action} data-sched-arguments={json.toString}>{text}</button>
+  }
+}
