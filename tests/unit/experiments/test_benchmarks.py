@@ -1,6 +1,7 @@
 """The benchmarks' own arithmetic; their measurements need a machine and time."""
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -39,6 +40,26 @@ def test_a_share_counts_the_slots_in_use_at_each_moment(benchmark):
     times_s, used = benchmark("fair_pools").share(timeline, "foreground", 4)
     assert times_s == [0.0, 0.25, 0.5, 0.75]
     assert used == [0.25, 0.25, 0.5, 0.5]
+
+
+def test_an_urgent_job_has_its_slots_when_the_last_task_of_its_first_attempts_starts(benchmark, tmp_path):
+    def start(at_ms, stages, group):
+        properties = {"spark.jobGroup.id": group}
+        event = {"Event": "SparkListenerJobStart", "Submission Time": at_ms, "Stage IDs": stages}
+        return {**event, "Properties": properties}
+
+    def task(stage, at_ms):
+        event = {"Event": "SparkListenerTaskStart", "Stage ID": stage}
+        return {**event, "Task Info": {"Launch Time": at_ms}}
+
+    events = [
+        start(500, [0], "foreground"), task(0, 600),  # an earlier round's
+        start(1_000, [1], "background-1"), task(1, 1_010), task(1, 1_020),
+        start(3_000, [2], "foreground"), task(2, 3_400), task(2, 3_900), task(1, 9_000),
+    ]  # fmt: skip
+    log = tmp_path / "events"
+    log.write_text("\n".join(json.dumps(event, separators=(",", ":")) for event in events))
+    assert benchmark("evictions_live").slots_after_s(log, since_ms=900, tasks=2) == pytest.approx(0.9)
 
 
 def test_both_arms_of_the_fair_share_benchmark_do_the_same_work(benchmark):
