@@ -96,6 +96,8 @@ class Walk:
     profiles: dict[str, int] = field(default_factory=dict)
     jobs: dict[str, int] = field(default_factory=dict)
     stages: dict[str, _Stage] = field(default_factory=dict)
+    #: Every stage that ever started, and its job.
+    started: dict[str, str] = field(default_factory=dict)
     running: dict[int, tuple[str, int, str, int]] = field(default_factory=dict)
     numbers: int = 0
 
@@ -210,6 +212,7 @@ class Walk:
         tasks = self.rng.randint(1, 6)
         slots_per_task = self.rng.choice((1, 1, 1, 1, 1, 2, 3))
         profile = self.rng.choice((0, 0, 1)) if self.shapes else 0
+        self.started[name] = job
         self.stages[name] = _Stage(job, tasks, list(range(tasks)), slots_per_task, profile)
         more: dict[str, Any] = {"slots_per_task": slots_per_task} if slots_per_task > 1 else {}
         if self.shapes:
@@ -251,10 +254,18 @@ class Walk:
             if self.rng.random() < 0.2:
                 self.do("last_learned", stage=stage, last=self.rng.random() < 0.6, now_ms=self.now_ms)
             else:
-                found = {"vertex": self.rng.choice("XYZ"), "slots": self.rng.randint(1, 9)}
+                found: dict[str, Any] = {"vertex": self.rng.choice("XYZ"), "slots": self.rng.randint(1, 9)}
+                if self.rng.random() < 0.5:
+                    found["inputs"] = self._inputs(stage)
                 self.do(
                     "next_learned", stage=stage, **found, ready=self.rng.random() < 0.8, now_ms=self.now_ms
                 )
+
+    def _inputs(self, stage: str) -> list[str]:
+        """Stages of the same job, active or ended, in the DAG or not, whose outputs one reader reads."""
+        job = self.stages[stage].job
+        started = [name for name, owner in self.started.items() if owner == job]
+        return self.rng.sample(started, self.rng.randint(1, min(3, len(started))))
 
     def end_stage(self) -> None:
         if self.stages and self.rng.random() < 0.2:
