@@ -261,13 +261,15 @@ def _recommended(compare: Comparison) -> dict[str, Any] | None:
 
 
 def _monotone(compare: Comparison) -> bool | None:
-    """Whether no higher P is shown to be slower than a lower one; None without levels to compare."""
+    """Whether no higher P is shown to be slower than a lower one; None without levels or intervals."""
     levels = _levels(compare)
     if not levels:
         return None
     pairs = [(low[1], high[1]) for n, low in enumerate(levels) for high in levels[n + 1 :]]
     level = adjusted(compare.level, len(pairs))
     found = [compare.jct(high, to=low, level=level) for low, high in pairs]
+    if any(one.low is None for one in found):
+        return None  # too few blocks: nothing can be shown
     return not any(one.mean > 1.0 and one.excludes(1.0) for one in found)
 
 

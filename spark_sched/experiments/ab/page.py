@@ -23,6 +23,12 @@ HEADINGS = (
 )
 _RED, _BLUE, _GREY = "#c8442d", "#3f6f9f", "#7d93a8"
 
+_MONOTONE = {
+    None: "",
+    True: "The curve over P is monotone within its intervals: no higher P is shown to be slower.",
+    False: "The curve over P is not monotone: a higher P is shown to be slower than a lower one.",
+}
+
 Document = Mapping[str, Any]
 
 
@@ -73,6 +79,7 @@ def render_report(document: Document) -> str:
         name=document["suite"],
         verdict=document["verdict"]["text"],
         recommended=document["recommended"]["text"] if document["recommended"] else "",
+        monotone=_MONOTONE[document["monotone"]],
         null=_interval(document["verdict"].get("null"), "{:.3f}"),
         null_arm=document["null_arm"],
         baseline=document["baseline"],

@@ -118,6 +118,7 @@ def test_a_baseline_that_is_faster_than_all_wins():
 def test_a_curve_that_rises_with_isolation_is_not_monotone():
     found = document_of(suite(), Known({"P = 0.0": 0.5, "P = 1.0": 0.9}))
     assert found["monotone"] is False
+    assert "The curve over P is not monotone" in render_report(found)
 
 
 def test_few_blocks_give_means_and_no_winner():
@@ -126,6 +127,7 @@ def test_few_blocks_give_means_and_no_winner():
     assert row_of(found, "P = 1.0")["jct_ratio"]["low"] is None
     assert found["recommended"] is None
     assert "too few" in render_report(found)
+    assert found["monotone"] is None
 
 
 def test_only_whole_blocks_count():
@@ -183,6 +185,7 @@ def test_the_page_has_a_forest_and_a_trade_off_for_each_workload_and_all_togethe
         "slots kept idle",
         "kmeans",
         "wild bootstrap",
+        "monotone within its intervals",
     ):
         assert word in page
     assert {len(row) for row in table(found)} == {8}
