@@ -74,6 +74,8 @@ def shown(spark: SparkSession) -> Result:
     settled(sc)
     wait_until(lambda: spark_sched.status(spark).plan is not None, "another planner was to plan")
     wait_until(lambda: spark_sched.explain(spark, "waiter").state == "ended", "the waiter was to end")
+    spark_sched.steer.pause(spark)
+    spark_sched.steer.unpause(spark)
     return {
         **held,
         **planner,

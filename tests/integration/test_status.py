@@ -251,6 +251,11 @@ def test_the_event_log_tells_of_every_job_once(past):
     assert jobs["waiter"]["outcome"] == "ended"
     assert jobs["waiter"]["story"][-1]["text"].startswith("ended after")
     assert jobs["holder"]["slot_ms"]["held_idle"] > 0
+    changes = [event["body"]["what"] for event in ours if event["kind"] == "change"]
+    assert changes == [
+        "reservations are paused: no job holds slots",
+        "reservations are in force again",
+    ]
     planners = [event["body"]["planner"]["alive"] for event in ours if event["kind"] == "plan"]
     assert {True, False} <= set(planners)
 
@@ -286,6 +291,7 @@ def test_a_history_server_with_the_jar_shows_the_tab(past):
     assert (table["waiter"][1], table["waiter"][3], table["waiter"][4]) == ("grace", "1", "ended")
     assert table["waiter"][8].startswith("met, ")
     assert table["holder"][2] == "etl"
+    assert "reservations are in force again" in page
     assert "at the application&#39;s end" in page or "at the application's end" in page
     assert "<script>alert" not in page
     assert "held back by holder, wants 2 slots" in story

@@ -1,5 +1,7 @@
 package schedcore
 
+import java.util.concurrent.atomic.AtomicInteger
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.ObjectNode
 
@@ -8,7 +10,7 @@ final case class LogEntry(kind: String, timeMs: Long, body: ObjectNode)
 
 /**
  * What Spark's event log is to know of scheduling after the application's end: each job once, when it is over, with its slot time and
- * its story; changes of the planner and the plan in force; the document without jobs every minute; and all of it at the end.
+ * its story; changes of the planner and the plan in force; what operators changed; the document without jobs every minute; and all of it at the end.
  *
  * The log grows by one entry a minute and so many jobs a second at most. Jobs beyond that are added up in the next document as
  * `left_out`. Called by one thread after another, without the scheduler's lock.
@@ -21,8 +23,20 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
   private var documentMs = 0L
   private var planSeen = ""
   private var plansLeft = MostPlans
+  private val changes = new AtomicInteger
   private var left = 0L
   private var leftTimes = SlotTimes.Zero
+
+  /**
+   * An operator changed something. Waits for nobody: it is called under the scheduler's lock.
+   *
+   * @param job the key of the job that it concerns; None: all
+   */
+  def changed(atMs: Long, by: String, job: Option[String], what: String): Unit =
+    if (changes.getAndIncrement() < MostChanges) {
+      val body = mapper.createObjectNode().put("by", by).put("what", what)
+      post(LogEntry("change", atMs, job.fold(body)(body.put("job", _))))
+    }
 
   /** @param ended jobs that ended since the last call */
   def look(document: StatusDocument, ended: EndedJobs): Unit = synchronized {
@@ -88,6 +102,7 @@ object EventLogBook {
   val MostJobs = 1000
   val JobsPerSecond = 10
   val MostPlans = 1000
+  val MostChanges = 1000
   val DocumentEveryMs: Long = 60 * 1000L
   /** Entries of a story that are logged: the first ones and the latest. */
   val MostStory: Int = 30

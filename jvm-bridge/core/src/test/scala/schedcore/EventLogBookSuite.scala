@@ -45,6 +45,17 @@ final class EventLogBookSuite extends AnyFunSuite {
     assert(left.get("slot_ms").get("held_idle").asLong === 5 * 300 + 1)
   }
 
+  test("operators' changes are logged at once, and no more than there is room for") {
+    val entries = logged() { book =>
+      book.changed(5, "ada", Some("mark-1"), "job etl: resumed")
+      (1 to EventLogBook.MostChanges).foreach(book.changed(_, "ada", None, "the mode is off"))
+    }
+    assert(entries.size === EventLogBook.MostChanges && entries.forall(_.kind == "change"))
+    assert(entries.head.timeMs === 5)
+    assert(entries.head.body.toString === """{"by":"ada","what":"job etl: resumed","job":"mark-1"}""")
+    assert(!entries(1).body.has("job"))
+  }
+
   test("plans are logged when the policy in force or the planner changes, documents once a minute") {
     val entries = logged() { book =>
       (0 to 120).foreach(s => book.look(document(100000L + 1000 * s, Option.when(s >= 60)("fair"), restarts = if (s > 100) 1 else 0), EndedJobs()))

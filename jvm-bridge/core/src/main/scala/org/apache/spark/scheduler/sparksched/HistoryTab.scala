@@ -26,10 +26,12 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
     val last = history.last
     val jobs = history.of("job").map(_.body)
     val plans = history.of("plan")
+    val changes = history.of("change")
     val content = last.fold(Seq.empty[Node])(e => facts(lines(e))) ++
       table("Jobs", JobColumns, jobs.takeRight(MostRows).reverse, jobs.size)(job(_, request)) ++
       last.fold(Seq.empty[Node])(e => section("Classes", ClassColumns, e.body.path("classes").elements().asScala.toSeq)(jobClass)) ++
       table("Planner and plans", PlanColumns, plans.takeRight(MostRows).reverse, plans.size)(plan) ++
+      (if (changes.isEmpty) Nil else table("Changes by operators", ChangeColumns, changes.takeRight(MostRows).reverse, changes.size)(change)) ++
       last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toSeq) { c =>
         <tr><td>{c.getKey}</td><td>{c.getValue.asLong}</td></tr>
       })
@@ -74,6 +76,13 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
       {TimeKinds.map(kind => <td>{StatusCells.length(one.path("slot_ms").path(kind).asLong)}</td>)}
     </tr>
 
+  private def change(entry: HistoryEntries.Entry): Seq[Node] =
+    <tr>
+      <td>{UIUtils.formatDate(entry.timeMs)}</td>
+      <td>{text(entry.body, "by")}</td>
+      <td>{text(entry.body, "what")}</td>
+    </tr>
+
   private def plan(entry: HistoryEntries.Entry): Seq[Node] =
     <tr>
       <td>{UIUtils.formatDate(entry.timeMs)}</td>
@@ -114,6 +123,7 @@ private object PastCells {
   val JobColumns: Seq[String] =
     Seq("Job", "User", "Class", "Priority", "Outcome", "Submitted", "Waited", "Completion time", "Deadline") ++ TimeColumns
   val ClassColumns: Seq[String] = Seq("Class", "Jobs ended", "Deadlines met", "Missed") ++ TimeColumns
+  val ChangeColumns: Seq[String] = Seq("Time", "By", "What")
   val PlanColumns: Seq[String] = Seq("Time", "Plan in force", "Planner")
 
   def text(node: JsonNode, field: String): String = {

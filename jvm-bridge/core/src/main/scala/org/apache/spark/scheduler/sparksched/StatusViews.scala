@@ -17,7 +17,11 @@ private[sparksched] final class StatusViews(context: SparkContext, status: Statu
 
   /** The application has its id, which metrics are named by, and writes its event log if it has one. */
   def applicationKnown(): Unit = Utils.tryLogNonFatalError {
-    if (context.eventLogger.isDefined) status.logTo(new EventLogBook(log))
+    if (context.eventLogger.isDefined) {
+      val book = new EventLogBook(log)
+      status.logTo(book)
+      steering.logTo(book)
+    }
     status.look()
     context.env.metricsSystem.registerSource(status.metrics)
   }

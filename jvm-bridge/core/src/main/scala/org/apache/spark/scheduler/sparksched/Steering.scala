@@ -19,6 +19,11 @@ private[sparksched] final class Steering(
   @volatile private var switches = Switches(configured, scheduler.settings.mode, reservationsPaused = false)
   @volatile private var enforces = scheduler.settings.mode == Modes.On
 
+  @volatile private var eventLog: Option[EventLogBook] = None
+
+  /** Changes from now on are written there, too. */
+  def logTo(events: EventLogBook): Unit = eventLog = Some(events)
+
   /** Whether anything but Spark's own scheduling applies. Changes under the scheduler's lock only. */
   def enforcing: Boolean = enforces
 
@@ -118,6 +123,7 @@ private[sparksched] final class Steering(
   private def told(mark: JobMark, nowMs: Long, by: String, what: String): Unit = {
     registry.stories.tell(mark.key, nowMs, s"$what, by $by")
     audit(by, s"job ${mark.name} (${mark.key}): $what")
+    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), s"job ${mark.name}: $what"))
   }
 
   // ---- all jobs ------------------------------------------------------------------------------------------------
@@ -173,6 +179,7 @@ private[sparksched] final class Steering(
         enforces = switches.mode == Modes.On
         registry.switch(Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by), scheduler.plans)
         audit(by, s"$said (before: $before)")
+        eventLog.foreach(_.changed(nowMs, by, None, said))
         Right(said)
       }
     }
