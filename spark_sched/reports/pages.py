@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 __all__ = ["render_page"]
 
 
@@ -15,4 +21,12 @@ def render_page(template: str, **values: object) -> str:
         undefined=StrictUndefined,
         trim_blocks=True,
     )
+    environment.filters["code"] = _code
     return environment.get_template(template).render(**values)
+
+
+def _code(text: str) -> Markup:
+    """Text whose parts between backticks are code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

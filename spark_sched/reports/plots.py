@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SERIES = ("#c8442d", "#3f6f9f", "#d9a441", "#5b8c5a", "#7d5a8c", "#7d93a8", "#a0522d", "#4a4a4a")
+_SERIES = ("#c8442d", "#4a7fb5", "#d9a441", "#5b8c5a", "#7d5a8c", "#7d93a8", "#a0522d", "#8a8a8a")
 
 
 def curves_svg(
@@ -32,7 +32,7 @@ def curves_svg(
         x, y = [point[0] for point in points], [point[1] for point in points]
         marker = "o" if len(points) < 15 else None
         axes.plot(x, y, marker=marker, markersize=3.5, linewidth=1.3, label=name, color=colour)
-    _finish(axes, x_label, y_label, title, marks)
+    _finish(axes, x_label, y_label, title, marks, len(series))
     return as_svg(figure)
 
 
@@ -52,20 +52,27 @@ def bars_svg(
         bars = axes.bar(at, [value for _, value in points], width=width * 0.92, color=colour, label=label)
         axes.bar_label(bars, fmt="%.3g", fontsize=7, padding=1)
     axes.set_xticks(range(len(names)), names)
-    _finish(axes, x_label, y_label, title, marks)
+    _finish(axes, x_label, y_label, title, marks, len(series))
     return as_svg(figure)
 
 
-def _finish(axes: Any, x_label: str, y_label: str, title: str, marks: dict[str, float] | None) -> None:
+def _finish(
+    axes: Any, x_label: str, y_label: str, title: str, marks: dict[str, float] | None, series: int
+) -> None:
     for name, value in (marks or {}).items():
         axes.axhline(value, color="black", linewidth=0.8, linestyle=":", label=f"{name}: {value:g}")
     axes.set_xlabel(x_label, fontsize=9)
     axes.set_ylabel(y_label, fontsize=9)
     axes.set_title(title, loc="left", fontsize=10)
     axes.tick_params(which="both", labelsize=8)
-    # Room above for the legend, so that it hides nothing.
-    axes.margins(y=0.3)
-    axes.legend(fontsize=7.5, frameon=False, ncols=2, loc="upper right")
+    low = axes.dataLim.y0
+    axes.margins(y=0.12)
+    if axes.get_yscale() == "linear" and low >= 0.0:
+        # None of our quantities is below 0 but differences.
+        axes.set_ylim(bottom=0.0)
+    if series > 1 or marks:
+        # Outside, so that it hides nothing.
+        axes.figure.legend(fontsize=7.5, frameon=False, ncols=3, loc="outside lower left")
 
 
 def new_figure(width_in: float, height_in: float) -> tuple[Figure, Any]:
@@ -87,6 +94,7 @@ def as_svg(figure: Figure) -> str:
     out = io.StringIO()
     # Text stays text, and nothing in the file depends on the time or a random salt.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "spark_sched", "font.family": "sans-serif"}):
-        figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
-    svg = out.getvalue()
-    return re.sub(r"^.*?(?=<svg )", "", svg, flags=re.DOTALL)
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    # Black is the page's text colour, light or dark. Black fills are the default and not written.
+    svg = out.getvalue().replace("stroke: #000000", "stroke: currentColor")
+    return re.sub(r"^.*?<svg ", '<svg fill="currentColor" ', svg, count=1, flags=re.DOTALL)

@@ -21,7 +21,7 @@ HEADINGS = (
     "idle",
     "copies",
 )
-_RED, _BLUE, _GREY = "#c8442d", "#3f6f9f", "#7d93a8"
+_RED, _BLUE, _GREY = "#c8442d", "#4a7fb5", "#7d93a8"
 
 _MONOTONE = {
     None: "",

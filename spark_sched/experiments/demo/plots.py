@@ -18,7 +18,8 @@ def timeline_svg(timeline: Timeline, title: str) -> str:
     rows = sum(timeline.slots.values()) + len(timeline.slots)
     figure, axes = new_figure(10.0, 0.9 + 0.17 * rows)
     ticks, labels, base = [], [], 0.0
-    for executor, name in timeline.executors.items():
+    # By name, so that executors stand in the same order in pictures that are compared.
+    for executor, name in sorted(timeline.executors.items(), key=lambda item: (item[1], item[0])):
         count = timeline.slots[executor]
         for kind in ("background", "foreground", "held"):
             for lane in range(count):
@@ -48,7 +49,7 @@ def timeline_svg(timeline: Timeline, title: str) -> str:
         Patch(facecolor=_COLOURS[k], hatch="////" if k == "held" else None, edgecolor="#8a6d2f", label=k)
         for k in kinds
     ]
-    axes.legend(handles=handles, loc="upper right", ncol=3, fontsize=8, frameon=True)
+    figure.legend(handles=handles, loc="outside upper left", ncols=3, fontsize=8, frameon=False)
     return as_svg(figure)
 
 
@@ -61,11 +62,14 @@ def slowdown_svg(rows: Sequence[dict[str, Any]]) -> str:
         for place, workload in enumerate(workloads):
             row = next(r for r in rows if r["workload"] == workload and r["setting"] == setting)
             x = place + (offset - 0.5) * 0.36
-            axes.bar(x, row["slowdown"], width=0.32, color=colour, label=setting if place == 0 else None)
+            bar = axes.bar(
+                x, row["slowdown"], width=0.32, color=colour, label=setting if place == 0 else None
+            )
+            axes.bar_label(bar, fmt="%.2f ×", fontsize=8, padding=2, label_type="center")
             points = row["slowdowns"]
             axes.scatter([x] * len(points), points, s=9, color="black", zorder=3, alpha=0.6)
     axes.axhline(1.0, color="black", linewidth=0.7, linestyle=":")
     axes.set_xticks(range(len(workloads)), workloads)
     axes.set_ylabel("slowdown (JCT / JCT alone)")
-    axes.legend(fontsize=8, frameon=False)
+    figure.legend(fontsize=8, frameon=False, ncols=2, loc="outside upper left")
     return as_svg(figure)

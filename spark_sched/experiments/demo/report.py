@@ -33,12 +33,30 @@ def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
     return rows
 
 
+def headline(results: Sequence[dict[str, Any]]) -> list[str]:
+    """What came of it, one sentence per workload."""
+    lines = []
+    for workload in dict.fromkeys(row["workload"] for row in results):
+        stock, ours = (
+            next(row for row in results if row["workload"] == workload and row["setting"] == setting)
+            for setting in ("stock", "spark_sched")
+        )
+        line = f"{workload}: {stock['slowdown']:.2f} × slower than alone became {ours['slowdown']:.2f} ×"
+        ratio = ours["background_makespan_ratio"]
+        if ratio is not None:
+            when = "later" if ratio >= 1.0 else "earlier"
+            line += f"; the background ended {abs(ratio - 1.0):.0%} {when} than stock's"
+        lines.append(f"{line}.")
+    return lines
+
+
 def render_report(document: dict[str, Any], timelines: dict[str, list[tuple[str, Timeline]]]) -> str:
     """The HTML page of a demo: ``timelines`` maps a workload to its (title, timeline) pairs."""
     return render_page(
         "report.html.j2",
         runs=document["runs"],
         basis=basis_line(document),
+        headline=headline(document["results"]),
         rows=table_rows(document["results"]),
         slowdown_svg=slowdown_svg(document["results"]),
         timelines=[

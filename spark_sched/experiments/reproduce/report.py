@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = ["number", "print_figures", "render", "scale_line"]
+
+
+#: A value within this share of the paper's counts as reproduced in the headline.
+_NEAR = 0.2
 
 
 def number(value: object) -> str:
@@ -35,10 +40,29 @@ def _interval(value: Value) -> str:
     return "" if value.ci95 is None else f"{number(value.ci95[0])} to {number(value.ci95[1])}"
 
 
+def words(name: str) -> str:
+    """A value's name as people read it: ``reduction_n_20_alpha_1_6`` is reduction n 20 alpha 1.6."""
+    return re.sub(r"(?<=\d)_(?=\d)", ".", name).replace("_", " ")
+
+
+def headline(figures: Sequence[Figure]) -> str:
+    """How many of the numbers that the paper states came out near; empty where it states none."""
+    stated = [
+        (value.paper, value.ours)
+        for figure in figures
+        for value in figure.values
+        if value.paper is not None and value.ours is not None and not value.text  # no bounds
+    ]
+    if not stated:
+        return ""
+    near = sum(abs(ours - paper) <= _NEAR * abs(paper) for paper, ours in stated)
+    return f"{near} of {len(stated)} values that the paper states are reproduced within {_NEAR:.0%}."
+
+
 def _values(figure: Figure) -> list[list[str]]:
     return [
         [
-            value.name,
+            words(value.name),
             value.unit,
             value.text or number(value.paper),
             number(value.ours),
@@ -79,6 +103,7 @@ def render(paper: Paper, figures: Sequence[Figure], scale: Scale, basis: str) ->
     return render_page(
         "reproduce.html.j2",
         paper=paper,
+        headline=headline(figures),
         scale=scale_line(scale),
         basis=basis,
         value_heads=_VALUE_HEADS,

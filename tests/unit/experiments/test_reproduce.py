@@ -24,6 +24,7 @@ from spark_sched.experiments.reproduce.figures import (
     Value,
     run_of,
 )
+from spark_sched.experiments.reproduce.report import headline, words
 from spark_sched.experiments.reproduce.runner import Store, execute
 
 
@@ -238,3 +239,17 @@ def test_help_names_every_figure(paper: str) -> None:
     words = CliRunner().invoke(app, ["reproduce", "--help"]).output.split()
     assert paper in words
     assert {figure.id for figure in registry.load(paper).figures} <= set(words)
+
+
+def test_values_have_names_and_a_headline_for_people():
+    assert words("mean_reduction_n_20_alpha_1_6") == "mean reduction n 20 alpha 1.6"
+    values = (
+        Value("near", "%", 50.0, 45.0),
+        Value("far", "%", 50.0, 5.0),
+        Value("bound", "%", 50.0, 50.0, text="over 50 %"),
+        Value("ours alone", "", None, 1.0),
+    )
+    assert headline([Figure("f", "t", (), values, "")]) == (
+        "1 of 2 values that the paper states are reproduced within 20%."
+    )
+    assert headline([]) == ""
