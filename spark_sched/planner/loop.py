@@ -175,6 +175,7 @@ class PlannerLoop:
             self._predictor.observe(event)
             if ended is not None:
                 self._predictor.learn(ended)
+                self._outlook.learn(ended)
         if batch.reset or any(map(self._matters, batch.events)):
             self._pace.changed = True
         return batch

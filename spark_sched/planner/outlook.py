@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from spark_sched.policies import EndForecast, JobPlan, Plan
-from spark_sched.predict import UNKNOWN, Forecast
-from spark_sched.state import JobView, Snapshot
+from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
+from spark_sched.predict.ends import EndCorrection, Situation
+from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
 __all__ = ["Outlook"]
 
@@ -20,22 +21,41 @@ class Outlook:
     """Ends of jobs from the forecasts of their runtimes.
 
     A runtime counts from the job's first task on, which the snapshot does not tell of a job between two
-    stages, so that the first sight of each job with a task is remembered here.
+    stages, so that the first sight of each job with a task is remembered here. Ends are corrected by where
+    earlier jobs ended in the forecasts that were made for them (`EndCorrection`).
 
     Args:
         clock_ms: a monotonic clock in milliseconds.
+        correct: false: ends as history and plan alone have them, to compare with.
     """
 
-    def __init__(self, clock_ms: Callable[[], float]) -> None:
+    def __init__(self, clock_ms: Callable[[], float], *, correct: bool = True) -> None:
         self._clock_ms = clock_ms
+        self._correction = EndCorrection() if correct else None
         self._begun_ms: dict[str, int] = {}
         self._made_at_ms = -float("inf")
         self._last: Mapping[str, EndForecast] = {}
+
+    @property
+    def begun(self) -> Collection[str]:
+        """Active jobs that were seen with a task."""
+        return self._begun_ms.keys()
 
     def clear(self) -> None:
         """Active jobs will be told anew."""
         self._begun_ms.clear()
         self._made_at_ms = -float("inf")
+        if self._correction is not None:
+            self._correction.clear()
+
+    def learn(self, summary: Summary) -> None:
+        """Learn from the end of a job."""
+        if self._correction is None or not isinstance(summary, JobSummary):
+            return
+        if summary.cut_short:
+            self._correction.forget(summary.job)
+        else:
+            self._correction.ended(summary.job, summary.ended_ms)
 
     def see(self, snapshot: Snapshot) -> None:
         """Remember who has begun."""
@@ -54,25 +74,51 @@ class Outlook:
         if self._clock_ms() - self._made_at_ms >= _EVERY_MS:
             self._made_at_ms = self._clock_ms()
             found = {}
+            crowd, first = _crowd(snapshot), True
             for entry in plan.jobs[:_MOST_JOBS]:
                 view, forecast = snapshot.jobs.get(entry.job), known.get(entry.job, UNKNOWN)
-                end = None if view is None else self._end(view, forecast, entry, now_ms)
+                end = None if view is None else self._end(view, forecast, entry, now_ms, (first, crowd))
                 if end is not None:
                     found[entry.job] = end
+                first = first and entry.job in self._begun_ms
             self._last = found
         return self._last
 
-    def _end(self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int) -> EndForecast | None:
+    def _end(
+        self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int, others: tuple[bool, float]
+    ) -> EndForecast | None:
         runtime = forecast.runtime
         begun_ms = self._begun_ms.get(view.job)
         if runtime is None or (begun_ms is None and entry.deferred and entry.start_ms is None):
             return None  # nobody knows when it starts
+        # 1. Seconds from the job's submission, or from its first task, to its end, as history has it.
         if begun_ms is None:
-            begun_ms = max(now_ms, entry.start_ms or now_ms)
+            origin_ms = min(view.started_ms, now_ms)
+            wait_s = (max(now_ms, entry.start_ms or now_ms) - origin_ms) / 1000.0
+            given = RuntimeDistribution.trusted(runtime.t_s + wait_s, runtime.p.copy())
         else:
-            runtime = runtime.conditional((now_ms - begun_ms) / 1000.0)
-        low, middle, high = (begun_ms + round(1000.0 * float(t)) for t in runtime.quantile(_QUANTILES))
+            origin_ms = begun_ms
+            given = runtime.conditional((now_ms - origin_ms) / 1000.0)
+        # 2. Corrected by how such forecasts turned out. It still runs now, whatever that says.
+        passed_s = (now_ms - origin_ms) / 1000.0
+        if self._correction is not None:
+            age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
+            situation = Situation(begun_ms is not None, *others, age)
+            self._correction.note(view.job, situation, origin_ms, given)
+            given = self._correction.corrected(situation, given).conditional(passed_s)
+        # 3. In words for people.
+        low, middle, high = (origin_ms + round(1000.0 * float(t)) for t in given.quantile(_QUANTILES))
         probability = None
         if view.deadline_ms is not None:
-            probability = float(runtime.cdf((view.deadline_ms - begun_ms) / 1000.0))
+            probability = float(given.cdf((view.deadline_ms - origin_ms) / 1000.0))
         return EndForecast(low, middle, high, probability)
+
+
+def _crowd(snapshot: Snapshot) -> float:
+    """Tasks that wait for a slot, per slot."""
+    waiting = sum(
+        max(0, stage.tasks - stage.finished - len(stage.running))
+        for view in snapshot.jobs.values()
+        for stage in view.stages
+    )
+    return waiting / max(1, sum(executor.slots for executor in snapshot.executors.values()))

@@ -11,7 +11,7 @@ import pytest
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import EndForecast, JobPlan, Plan
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.state import ClusterState, JobView, Snapshot
+from spark_sched.state import ClusterState, JobSummary, JobView, Snapshot
 
 VIEW = JobView("j", "n", "u", 0, None, None, None, True, True, 1_000, 0, (), MappingProxyType({}), 0)
 KNOWN = {"j": Forecast(runtime=RuntimeDistribution.uniform_s(10.0, 20.0))}
@@ -81,3 +81,16 @@ def test_a_job_that_is_between_two_stages_began_with_its_first_task():
     outlook.see(snapshot(running_slots=1))
     outlook.see(snapshot())
     assert outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"].p50_ms == 16_000
+
+
+@pytest.mark.parametrize("cut_short", [False, True])
+def test_later_ends_are_corrected_by_those_of_jobs_that_ended_whole(cut_short: bool):
+    clock = Clock()
+    outlook = Outlook(clock)
+    for _ in range(30):
+        clock.now_ms += 1_000.0
+        outlook.ends(snapshot(), KNOWN, plan(), 1_000)
+        outlook.learn(JobSummary("j", "n", True, "ended", 1_000, 41_000, cut_short))  # 40 s for 10 to 20 s
+    clock.now_ms += 1_000.0
+    late = outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"]
+    assert (late.p50_ms > 30_000) is not cut_short

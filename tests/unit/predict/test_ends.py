@@ -1,0 +1,52 @@
+"""Forecasts of ends are corrected by how earlier ones turned out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spark_sched.predict import RuntimeDistribution
+from spark_sched.predict.ends import EndCorrection, Situation
+
+WAITS = Situation(begun=False, first=False, crowd=1.0, age=0.0)
+GIVEN = RuntimeDistribution.uniform_s(10.0, 20.0)
+
+
+def test_intervals_hold_though_jobs_wait_longer_than_is_known():
+    """All ends are later than given: of the first interval none is inside, later eight of ten are."""
+    rng = np.random.default_rng(31)
+    correction = EndCorrection()
+    inside, met = [], []
+    for number in range(600):
+        end_s = float(rng.uniform(10.0, 20.0) * rng.uniform(1.5, 3.0))
+        shown = correction.corrected(WAITS, GIVEN)
+        low, high = shown.quantile([0.1, 0.9])
+        inside.append(low <= end_s <= high)
+        met.append((float(shown.cdf(30.0)), end_s <= 30.0))
+        correction.note(f"j{number}", WAITS, 5_000, GIVEN)
+        correction.ended(f"j{number}", 5_000 + round(1000.0 * end_s))
+    assert np.mean(inside[100:]) == pytest.approx(0.8, abs=0.05)
+    given, found = np.array(met[100:], dtype=float).T
+    assert given.mean() == pytest.approx(found.mean(), abs=0.05)
+
+
+def test_another_situation_is_not_corrected_by_this_one_but_a_near_one_is():
+    correction = EndCorrection()
+    for number in range(5):
+        correction.note(f"j{number}", WAITS, 0, GIVEN)
+        correction.ended(f"j{number}", 40_000)
+    assert correction.corrected(replace(WAITS, begun=True), GIVEN) is GIVEN
+    assert correction.corrected(replace(WAITS, age=3.0), GIVEN).quantile(0.9) > 20.0
+
+
+def test_jobs_that_were_cut_short_and_those_of_before_a_reset_teach_nothing():
+    correction = EndCorrection()
+    correction.note("a", WAITS, 0, GIVEN)
+    correction.note("b", WAITS, 0, GIVEN)
+    correction.forget("a")
+    correction.ended("a", 90_000)
+    correction.clear()
+    correction.ended("b", 90_000)
+    assert correction.corrected(WAITS, GIVEN) is GIVEN
