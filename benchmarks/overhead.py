@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the scheduler costs: tasks per second of 10,000 empty JVM tasks, against the stock scheduler.
 
-    python benchmarks/overhead.py [--rounds N] [--policy NAME] [--json]
+    python benchmarks/overhead.py [--rounds N] [--policy NAME] [--mode on|shadow|off] [--json]
 
 Two applications on the same inner master, ``local[4]`` unless told otherwise, each in a process of its own:
 stock, and spark_sched with everything on (reservations, copies, planner, one marked job). In each round both
@@ -25,6 +25,7 @@ from spark_sched.experiments.paired.application import Mark
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
 
 GOAL = 0.95
+SHADOW_GOAL = 0.99
 
 
 @click.command()
@@ -33,6 +34,7 @@ GOAL = 0.95
 @click.option("--tasks", default=10_000, show_default=True)
 @click.option("--slots", default=4, show_default=True)
 @click.option("--policy", default="reservation", show_default=True, help="Policy of the planner.")
+@click.option("--mode", type=click.Choice(["on", "shadow", "off"]), default="on", show_default=True)
 @click.option("--pilots", default=0, show_default=True, help="Pilot tasks named before; no planner then.")
 @click.option("--minutes", default=0.0, help="Begin no further round after so long; 0: no limit.")
 @click.option("--seed", default=0, show_default=True)
@@ -43,6 +45,7 @@ def main(
     tasks: int,
     slots: int,
     policy: str,
+    mode: str,
     pilots: int,
     minutes: float,
     seed: int,
@@ -51,13 +54,14 @@ def main(
     """Tasks per second with everything on, against the stock scheduler."""
     rng, began_s = np.random.default_rng(seed), time.monotonic()
     master = f"local[{slots}]"
-    planner = {"spark.sched.planner.enabled": "false"} if pilots else {}
+    switches = {"spark.sched.mode": mode} | ({"spark.sched.planner.enabled": "false"} if pilots else {})
+    goal = GOAL if mode == "on" else SHADOW_GOAL
     taken_s: dict[str, list[float]] = {"stock": [], "spark_sched": []}
     processor_s: dict[str, list[float]] = {"stock": [], "spark_sched": []}
     with workspace() as directory:
         # No event log: its writer would be most of what both measure.
         base = local_properties(directory) | {"spark.eventLog.enabled": "false"}
-        attached = bridge.conf(master, {**base, "spark.sched.planner.policy": policy, **planner})
+        attached = bridge.conf(master, {**base, "spark.sched.planner.policy": policy, **switches})
         with (
             application("stock", {**base, "spark.master": master}, directory) as stock,
             application("spark_sched", attached, directory) as ours,
@@ -82,6 +86,7 @@ def main(
         "runs": len(ratios),
         "seed": seed,
         "policy": None if pilots else policy,
+        "mode": mode,
         "pilots": pilots,
         "sizes": {"tasks": tasks, "slots": slots, "warm_up_rounds": warm_up},
         "tasks_per_s": {name: [round(r, 1) for r in values] for name, values in rates.items()},
@@ -90,14 +95,14 @@ def main(
         "median_ratio": round(float(np.median(ratios)), 4),
         "processor_s": {name: [round(s, 3) for s in seconds] for name, seconds in processor_s.items()},
         "processor_time_ratio": work.as_json(),
-        "goal": GOAL,
-        "goal_met": ratio.mean >= GOAL,
+        "goal": goal,
+        "goal_met": ratio.mean >= goal,
     }
     medians = document["median_tasks_per_s"]
     speed = f"tasks/s, median: stock {medians['stock']:.0f}, spark_sched {medians['spark_sched']:.0f}"
     ratio_line = (
         f"mean ratio over {len(ratios)} rounds: {ratio.mean:.3f}{interval(ratio.as_json(), 3)}, "
-        f"median {document['median_ratio']:.3f}; goal {GOAL}"
+        f"median {document['median_ratio']:.3f}; goal {goal}"
     )
     work_line = (
         f"tasks per second of processor time (driver and planner): {work.mean:.3f}"
