@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def main(stdin_fd: int = 0) -> int:
         log.error("%s", error)
         return EXIT_BAD_INPUT
     log = make_log(sys.stderr, handshake.secret)
-    _leave_with_the_driver(stdin_fd)
+    _leave_with_the_driver(stdin_fd, made_for_us=os.getcwd())
     _go_to(handshake.folder, log)
     # 2. Connect, read the settings, build the loop.
     try:
@@ -202,12 +202,15 @@ def _runtime_store(settings: Settings, log: logging.Logger) -> StoredRuntimes | 
     return StoredRuntimes(where, log, settings[keys.HISTORY_PASSWORD])
 
 
-def _leave_with_the_driver(fd: int) -> None:
+def _leave_with_the_driver(fd: int, made_for_us: str) -> None:
+    """At the end of the driver, and with the empty folder that it made to start this process in."""
     # Ctrl-C in a terminal reaches the whole process group; the driver decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         wait_for_end(fd)
+        with suppress(OSError):  # not empty, or the driver had time to remove it
+            os.rmdir(made_for_us)
         # Not sys.exit: the main thread may be waiting in a call that the dead driver never answers.
         os._exit(0)
 

@@ -182,7 +182,8 @@ def _verdict(compare: Comparison) -> dict[str, Any]:
     best = min(ratios, key=lambda name: ratios[name].mean)
     if null.low is None or ratios[best].low is None:
         kind = "too_few"
-        text = f"{compare.blocks} blocks are too few for intervals at this level: no winner is named."
+        blocks = "1 block is" if compare.blocks == 1 else f"{compare.blocks} blocks are"
+        text = f"{blocks} too few for intervals at this level: no winner is named."
     elif null.excludes(1.0):
         kind = "interference"
         text = (

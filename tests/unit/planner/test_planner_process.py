@@ -98,8 +98,10 @@ def test_the_planner_connects_plans_and_leaves_when_its_input_ends(py4j_jar: str
         "spark.sched.events.path": str(tmp_path / "events.jsonl"),
         "spark.sched.history.path": str(tmp_path / "history.db"),
     }
+    started_in = tmp_path / "made-by-the-driver"
+    started_in.mkdir()
     with driver(py4j_jar, settings) as (at, jvm):
-        with planner(greeting(*at)) as process:
+        with planner(greeting(*at), cwd=started_in) as process:
             assert jvm.stdout is not None
             assert jvm.stdout.readline() == "taken\n"
             plan = json.loads(jvm.stdout.readline())
@@ -117,6 +119,7 @@ def test_the_planner_connects_plans_and_leaves_when_its_input_ends(py4j_jar: str
         assert SECRET not in log
     assert len((tmp_path / "events.jsonl").read_text().splitlines()) == 15
     assert (tmp_path / "history.db").exists()
+    assert not started_in.exists()  # a driver that was killed cannot remove it
 
 
 @pytest.mark.integration
