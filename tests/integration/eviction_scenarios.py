@@ -58,7 +58,7 @@ class Job:
 
     def join(self) -> list[Row]:
         """(partition, attempt) of its tasks' last attempts."""
-        self._thread.join(120)
+        self._thread.join(600)
         if self._thread.is_alive() or self._error:
             raise AssertionError(self._error or "the job never ended")
         return self.rows
@@ -136,7 +136,7 @@ def _never_evicted(spark: SparkSession, folder: Path) -> list[list[int]]:
     assert urgent.alive
     late.touch()
     for thread in threads:
-        thread.join(120)
+        thread.join(600)
     urgent.join()
     return found
 
@@ -186,7 +186,7 @@ def preempted_at_random(spark: SparkSession) -> Result:
     pressing.join()
     stop.set()
     for thread in loads:
-        thread.join(120)
+        thread.join(600)
     return {
         "alive": [thread.is_alive() for thread in (pressing, *loads)],
         "errors": errors,

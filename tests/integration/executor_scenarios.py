@@ -165,7 +165,7 @@ def larger_next(spark: SparkSession) -> Result:
             "one slot was to be held beside the straggler, and others' tasks to run elsewhere",
         )
         end.touch()
-        holding.join(120)
+        holding.join(600)
         done = sorted(rows)
         last.touch()
         holding.join()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pyspark import BarrierTaskContext, InheritableThread, SparkContext
@@ -50,16 +52,28 @@ class Action:
 def shared_stage(spark: SparkSession) -> Any:
     """Two counts share one shuffle stage; the Spark job that submitted it is cancelled."""
     sc = spark.sparkContext
-    pairs = sc.parallelize(range(12), 12).map(slow).map(lambda i: (i % 3, i))
-    sums = pairs.reduceByKey(lambda a, b: a + b, 3)
-    first = Action(lambda: tagged(sc, "first", sums.count))
-    wait_until(lambda: len(tracked(sc, "first")) > 0, "the first count was to start")
-    wait_until(lambda: busy(sc) > 0, "the shared stage was to run")
-    second = Action(lambda: tagged(sc, "second", sums.count))
-    wait_until(lambda: len(tracked(sc, "second")) > 0, "the second count was to start")
-    sc.cancelJobsWithTag("first")
-    wait_until(lambda: first.over and second.over, "the second count was to end", PATIENCE_S)
+    with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as folder:
+        cancelled = Path(folder, "cancelled")
+        pairs = sc.parallelize(range(12), 12).map(_slow_after(cancelled)).map(lambda i: (i % 3, i))
+        sums = pairs.reduceByKey(lambda a, b: a + b, 3)
+        first = Action(lambda: tagged(sc, "first", sums.count))
+        wait_until(lambda: len(tracked(sc, "first")) > 0, "the first count was to start")
+        wait_until(lambda: busy(sc) > 0, "the shared stage was to run")
+        second = Action(lambda: tagged(sc, "second", sums.count))
+        wait_until(lambda: len(tracked(sc, "second")) > 0, "the second count was to start")
+        sc.cancelJobsWithTag("first")
+        wait_until(lambda: first.over, "the first count was to end", PATIENCE_S)
+        cancelled.touch()
+        wait_until(lambda: second.over, "the second count was to end", PATIENCE_S)
     return [first.error, second.result]
+
+
+def _slow_after(sign: Path) -> Callable[[int], int]:
+    def task(value: int) -> int:
+        wait_until(sign.exists, "the sign was to be given", PATIENCE_S)
+        return slow(value)
+
+    return task
 
 
 def block_ends_first(spark: SparkSession) -> Any:

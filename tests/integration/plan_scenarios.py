@@ -83,7 +83,7 @@ class Running:
         named.wait()
 
     def join(self) -> list[Row]:
-        self._thread.join(120)
+        self._thread.join(600)
         if self._thread.is_alive() or self.error:
             raise AssertionError(self.error or f"{self.key} never ended")
         return self.rows
@@ -272,7 +272,7 @@ def sigma_killed(spark: SparkSession) -> Result:
             os.kill(pid, signal.SIGKILL)
             killed.append(pid)
         for thread in threads:
-            thread.join(60)
+            thread.join(600)
         if any(thread.is_alive() for thread in threads):
             raise AssertionError("a job is stuck")
         wait_until(

@@ -130,7 +130,7 @@ def properties(sc: SparkContext, **marks: str) -> Iterator[None]:
             sc.setLocalProperty(f"spark.sched.job.{name}", None)
 
 
-def wait_until(condition: Callable[[], bool], what: str, within_s: float = 120.0) -> None:
+def wait_until(condition: Callable[[], bool], what: str, within_s: float = 300.0) -> None:
     """Long enough for a busy machine: only a hang takes that long."""
     until = time.monotonic() + within_s
     while not condition():

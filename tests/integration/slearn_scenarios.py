@@ -75,7 +75,7 @@ def pilots_lost(spark: SparkSession) -> Result:
         os.kill(pid, signal.SIGKILL)
         rows = {job: job.join() for job in (failing, dying, *orphans)}
         for thread in threads:
-            thread.join(120)
+            thread.join(600)
         executor_died = died.exists()
     wait_until(lambda: counters(sc)["planner_pid"] not in (pid, -1), "the planner did not come back")
     return {

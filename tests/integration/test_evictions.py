@@ -10,9 +10,12 @@ from tests.integration.harness import Scenario, on
 pytestmark = pytest.mark.integration
 
 _OPTION = "spark.sched.policy.priority-evictions"
-#: In local mode Spark allows no task to fail: an eviction that counted as a failure would end its job.
+#: Local mode allows no task to fail: an eviction that counted as a failure would end its job.
+NO_FAILURES = f"spark-sched:local[{SLOTS}]"
+#: As many as a task may be evicted. On a crowded machine Spark may restart its daemon of Python workers,
+#: which fails the tasks that run (docs/explanation/evictions.md).
+SOME_FAILURES = f"spark-sched:local[{SLOTS},{MOST_EVICTIONS}]"
 APPLICATION = (
-    f"spark-sched:local[{SLOTS}]",
     "spark.sched.planner.policy=priority-evictions",
     "spark.sched.planner.interval=20ms",
     f"{_OPTION}.victims=RND",
@@ -26,7 +29,7 @@ APPLICATION = (
 QUICK_KILLS = "spark.python.task.killTimeout=0s"
 
 
-@on(*APPLICATION, QUICK_KILLS)
+@on(NO_FAILURES, *APPLICATION, QUICK_KILLS)
 def test_urgent_jobs_take_slots_until_each_task_was_evicted_as_often_as_it_may_be(scenario: Scenario) -> None:
     result = scenario("preempted")
     # Each urgent job ended while the tasks of the low priority still could not.
@@ -45,7 +48,7 @@ def test_urgent_jobs_take_slots_until_each_task_was_evicted_as_often_as_it_may_b
 
 
 @pytest.mark.slow
-@on(*APPLICATION)
+@on(SOME_FAILURES, *APPLICATION)
 def test_no_task_is_lost_and_no_result_wrong_under_many_random_evictions(scenario: Scenario) -> None:
     result = scenario("preempted_at_random", timeout_s=600 + 10 * MANY)
     assert result["alive"] == [False] * 3
@@ -53,6 +56,7 @@ def test_no_task_is_lost_and_no_result_wrong_under_many_random_evictions(scenari
     assert result["wrong"] == 0
     assert result["right"] > 0
     assert result["counters"]["evictions"] >= MANY
-    assert max(map(int, result["attempts"])) <= MOST_EVICTIONS
+    # The failures that are allowed, and evictions.
+    assert max(map(int, result["attempts"])) <= MOST_EVICTIONS - 1 + MOST_EVICTIONS
     assert result["counters"]["invariant_violations"] == 0
     assert result["counters"]["slots_held_now"] == 0

@@ -208,7 +208,7 @@ final class Lifecycle(world: World, seed: Long) {
     /** Waits for the end and judges it. */
     def await(): Unit = {
       val done = waiter.completionFuture
-      val until = System.nanoTime() + TimeUnit.MINUTES.toNanos(3)
+      val until = System.nanoTime() + TimeUnit.MINUTES.toNanos(6)
       while (!done.isCompleted && !world.failed) {
         Try(Await.ready(done, LookAgain))
         Option(world.backend.thrown.get).foreach(throw _)

@@ -167,8 +167,8 @@ object Round {
   private val ModesInTurn = Seq("on", "off", "shadow", "on", "shadow", "on")
   private val Tenants = 24
   /** Far longer than anything here takes on a crowded machine, and far shorter than `maxHold` and `planValidity`. */
-  private val StallMs = 60000L
-  private val QuietMs = 60000L
+  private val StallMs = 120000L
+  private val QuietMs = 120000L
 
   private val Common = Seq(
     "spark.ui.enabled" -> "false",
