@@ -17,6 +17,12 @@ from spark_sched.experiments.paired.application import ArmApplication
 from spark_sched.reports.machine import basis, basis_line
 
 stderr = Console(stderr=True)
+#: Spark properties for metrics as Prometheus reads them (docs/how-to/watch-a-live-application.md).
+METRICS = {
+    "spark.metrics.conf.*.sink.prometheusServlet.class": "org.apache.spark.metrics.sink.PrometheusServlet",
+    "spark.metrics.conf.*.sink.prometheusServlet.path": "/metrics/prometheus",
+    "spark.metrics.namespace": "spark",
+}
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import schedcore.{StatusDocument, StatusMetrics}
 /**
  * The status document in Spark's metrics system, under whatever sinks its configuration names: JMX, Graphite, Prometheus.
  *
- * Reading a gauge reads what the look at all jobs found a second ago, so scrapes cost the scheduler nothing. Gauges are added
+ * Reading a gauge reads what the latest look at all jobs found, so scrapes cost the scheduler nothing. Gauges are added
  * when their class or policy is first seen.
  *
  * @param now the document, where nobody has looked for long: after a failure nobody does
@@ -42,5 +42,5 @@ private[sparksched] final class SchedMetrics(now: () => StatusDocument) extends 
 }
 
 private object SchedMetrics {
-  private val StaleNs = TimeUnit.SECONDS.toNanos(3)
+  private val StaleNs = StatusSource.MostPauseNs + TimeUnit.SECONDS.toNanos(3)
 }

@@ -1,5 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
+import java.util.concurrent.TimeUnit
+
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -8,8 +10,8 @@ import org.apache.spark.internal.Logging
 import schedcore._
 
 /**
- * The status document of a live application, made when somebody asks, and the look at all jobs once a second that their
- * stories are told from.
+ * The status document of a live application, made when somebody asks, and the look at all jobs that their stories are told
+ * from: once a second, or less often where there are so many jobs that it would take more than a thousandth of the time.
  *
  * Under the scheduler's lock the books are copied and nothing else; text is made outside. Nothing here decides anything, so
  * a failure here is logged and answered as one, and scheduling goes on. Where scheduling itself has failed open, its books
@@ -49,14 +51,18 @@ private[sparksched] final class StatusSource(
   /** Without what is told of each executor. */
   private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
 
-  /** Compares every job with what the last look found. */
-  def look(): Unit = if (!failed) try {
+  private val pace = new Pace(LookShare, MostPauseNs)
+
+  /** Compares every job with what the last look found, if it is time to. Called about once a second, by one thread at a time. */
+  def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
+    val startNs = System.nanoTime()
     val document = brief
     registry.stories.forgetOld(document.nowMs)
     document.jobs.foreach(registry.stories.look(_, document.nowMs))
     metrics.looked(document)
     val ended = registry.stories.takeEnded()
     book.foreach(_.look(document, ended))
+    if (document.jobs.sizeIs > FewJobs) pace.done(startNs, System.nanoTime())
   } catch {
     case NonFatal(thrown) =>
       failed = true
@@ -119,6 +125,13 @@ private[sparksched] final class StatusSource(
 }
 
 private object StatusSource {
+  /** A look at so few takes less than its share, but for the first ones, whose code is not compiled yet. */
+  val FewJobs = 100
+  /** The share of the time that looks may take. */
+  val LookShare = 0.001
+  /** Between two looks. Metrics are read without a look for a little longer. */
+  val MostPauseNs: Long = TimeUnit.SECONDS.toNanos(10)
+
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
