@@ -5,12 +5,13 @@ Run like those of `scenarios`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark import InheritableThread
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id, udf
 
 import spark_sched
@@ -94,6 +95,26 @@ def adaptive_fewer_next(spark: SparkSession) -> Result:
     return _beside_a_straggler(spark, state)
 
 
+def adaptive_broadcast_join(spark: SparkSession) -> Result:
+    """The same four map tasks, joined with a side so small that it is broadcast: four tasks read them."""
+    sc = spark.sparkContext
+
+    def join(rows: DataFrame) -> int:
+        small = sc.parallelize(range(1), 1).flatMap(lambda _: [(k,) for k in range(100)]).toDF("key long")
+        return len(rows.join(small, "key").collect())
+
+    def state() -> Result:
+        wait_until(
+            lambda: _last_done(sc) == 3 and len(sc.statusTracker().getActiveStageIds()) == 1,
+            "the straggler was to be the only task",
+        )
+        wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
+        time.sleep(0.5)  # What was planned anew could want more.
+        return counters(sc)
+
+    return _beside_a_straggler(spark, state, join)
+
+
 def adaptive_last_stage(spark: SparkSession) -> Result:
     """An unmarked query's result stage: three of its four tasks end, and what they leave is anybody's."""
     sc = spark.sparkContext
@@ -159,7 +180,13 @@ def _two_stages(spark: SparkSession, begin: Path, end: Path) -> list[int]:
     return sorted({row.key for row in found})
 
 
-def _beside_a_straggler(spark: SparkSession, state: Callable[[], Result]) -> Result:
+def _groups(rows: DataFrame) -> int:
+    return rows.groupBy("key").count().count()
+
+
+def _beside_a_straggler(
+    spark: SparkSession, state: Callable[[], Result], query: Callable[[DataFrame], int] = _groups
+) -> Result:
     """What ``state`` finds while one of a query's four map tasks runs on."""
     sc = spark.sparkContext
     warm_up(sc, 8)
@@ -169,7 +196,7 @@ def _beside_a_straggler(spark: SparkSession, state: Callable[[], Result]) -> Res
         body = straggling(end)
         rows = sc.parallelize(range(4), 4).map(body).flatMap(lambda _: [(k,) for k in range(1000)])
         with properties(sc, priority="10"):
-            found.append(rows.toDF("key long").groupBy("key").count().count())
+            found.append(query(rows.toDF("key long")))
 
     with release() as end:
         thread = InheritableThread(target=run, args=(end,))

@@ -259,6 +259,16 @@ def test_under_adaptive_execution_a_wider_next_stage_is_pre_reserved(scenario: S
     assert result["during"]["prereserved_total"] == 2
 
 
+@on(*ADAPTIVE, "spark.sql.shuffle.partitions=6", "spark.sql.adaptive.coalescePartitions.minPartitionSize=1")
+def test_under_adaptive_execution_a_join_that_becomes_a_broadcast_join_holds_for_its_local_reads(
+    scenario: Scenario,
+) -> None:
+    result = scenario("adaptive_broadcast_join")
+    nothing_leaked(result)
+    assert result["rows"] == [400]
+    assert result["during"]["slots_held_now"] == 3
+
+
 @on(*ADAPTIVE, "spark.sql.shuffle.partitions=6")
 def test_under_adaptive_execution_the_sizes_of_outputs_tell_that_fewer_tasks_follow(
     scenario: Scenario,

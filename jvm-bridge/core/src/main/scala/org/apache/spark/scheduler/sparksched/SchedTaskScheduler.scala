@@ -157,7 +157,7 @@ private[spark] final class SchedTaskScheduler(
       output.foreach(sqlOutlook.began)
       // A marked job may run more queries after this one.
       if (mark.grouping == JobMark.BySqlExecution && mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial)
-        query.foreach(sqlOutlook.resultBegan(stage, _))
+        query.foreach(sqlOutlook.resultBegan(stage, _, property(SparkContext.SPARK_JOB_TAGS).getOrElse("")))
       place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
     })
 

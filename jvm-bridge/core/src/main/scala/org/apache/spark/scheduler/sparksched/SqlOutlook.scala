@@ -3,8 +3,10 @@ package org.apache.spark.scheduler.sparksched
 import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException}
 
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 import scala.util.control.NonFatal
 
+import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.sql.sparksched.AdaptivePlans
@@ -26,6 +28,8 @@ private[sparksched] final class SqlOutlook(
   private val outputs = new ConcurrentHashMap[Int, MapOutput]
   // Stages by the shuffles that they wrote: what reads one may read another that ended before. The latest are known.
   private val writers = mutable.LinkedHashMap.empty[Int, String]
+  // Stages that give a result, by the tags of their Spark jobs: each broadcast has one of its own.
+  private val results = mutable.LinkedHashMap.empty[String, String]
   private val reading = ThreadUtils.newDaemonSingleThreadExecutor("spark-sched-sql")
 
   def stop(): Unit = reading.shutdownNow()
@@ -33,25 +37,37 @@ private[sparksched] final class SqlOutlook(
   /** A stage began that writes this. */
   def began(output: MapOutput): Unit = {
     outputs.put(output.shuffle, output)
-    writers.synchronized {
-      writers(output.shuffle) = output.stage
-      if (writers.size > SqlOutlook.MostWriters) writers -= writers.head._1
-    }
+    remember(writers, output.shuffle, output.stage)
   }
 
   def ended(output: MapOutput): Unit = outputs.remove(output.shuffle, output)
 
   /** A task has written its part of it. Now and then: how many tasks will read it? */
   def written(output: MapOutput, index: Int, status: MapStatus): Unit = inBackground {
-    if (output.add(index, status)) AdaptivePlans.readerOf(output.execution, output.shuffle, id => Option(outputs.get(id)).flatMap(_.expected)).foreach { r =>
-      val inputs = writers.synchronized(r.shuffles.flatMap(writers.get(_)))
-      next(output.stage, NextStage(r.name, r.tasks * output.slotsPerTask, r.ready), inputs)
-    }
+    if (output.add(index, status)) lookAhead(output)
   }
 
-  /** A stage began that gives a result of the query: is it the query's? */
-  def resultBegan(stage: String, execution: Long): Unit = inBackground {
+  /**
+   * A stage began that gives a result of the query: is it the query's? If not, it is broadcast, and the join that waits for
+   * it was planned anew.
+   *
+   * @param tags of its Spark job, as Spark's property has them
+   */
+  def resultBegan(stage: String, execution: Long, tags: String): Unit = inBackground {
     AdaptivePlans.isFinal(execution).foreach(last(stage, _))
+    tags.split(SparkContext.SPARK_JOB_TAGS_SEP).foreach(remember(results, _, stage))
+    outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
+  }
+
+  private def lookAhead(output: MapOutput): Unit =
+    AdaptivePlans.readerOf(output.execution, output.shuffle, id => Option(outputs.get(id)).flatMap(_.expected)).foreach { r =>
+      val inputs = synchronized(r.shuffles.flatMap(writers.get(_)) ++ r.broadcasts.flatMap(results.get(_)))
+      next(output.stage, NextStage(r.name, r.tasks * output.slotsPerTask, r.ready), inputs)
+    }
+
+  private def remember[K](stages: mutable.LinkedHashMap[K, String], key: K, stage: String): Unit = synchronized {
+    stages(key) = stage
+    if (stages.size > SqlOutlook.MostStages) stages -= stages.head._1
   }
 
   private def inBackground(read: => Unit): Unit =
@@ -67,6 +83,6 @@ private[sparksched] final class SqlOutlook(
 private[sparksched] object SqlOutlook {
   val ExecutionId = "spark.sql.execution.id"
 
-  /** Far more than the shuffles of queries that run at once. */
-  private val MostWriters = 10000
+  /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
+  private val MostStages = 10000
 }

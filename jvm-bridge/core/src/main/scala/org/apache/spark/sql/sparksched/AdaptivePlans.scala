@@ -1,11 +1,12 @@
 package org.apache.spark.sql.sparksched
 
 import org.apache.spark.MapOutputStatistics
-import org.apache.spark.sql.catalyst.plans.physical.SinglePartition
+import org.apache.spark.sql.catalyst.optimizer.BuildLeft
+import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.execution.{CoalesceExec, SQLExecution, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{CartesianProductExec, ShuffledJoin}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec, ShuffledJoin}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -22,9 +23,10 @@ private[spark] object AdaptivePlans {
    * @param name the same for all shuffles that it reads, as long as the query runs
    * @param tasks how many it is going to have
    * @param ready all else that it reads has begun or ended
-   * @param shuffles that it reads, as far as they have begun
+   * @param shuffles that it reads, as far as they have begun, and those that reach it as a broadcast
+   * @param broadcasts that it reads, by the tags of their Spark jobs
    */
-  final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int])
+  final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
 
   /**
    * Whether nothing is left of a query but its last stage; None where it is not adaptive. A plan calls itself final when
@@ -48,9 +50,11 @@ private[spark] object AdaptivePlans {
       shuffles = group.leaves.collect { case s: ShuffleQueryStageExec => s }
       if shuffles.exists(idOf(_).contains(shuffle))
     } yield tasksOf(group, shuffles, sizes, root.conf).map { tasks =>
+      val broadcasts = group.leaves.flatMap(broadcast)
       // Numbers of query stages grow: those that join a group later do not change its name.
       Reader(
-        s"${plan.id}-${shuffles.map(_.id).min}", tasks, !group.leaves.exists(_.isInstanceOf[Exchange]), shuffles.flatMap(idOf))
+        s"${plan.id}-${shuffles.map(_.id).min}", tasks, !group.leaves.exists(_.isInstanceOf[Exchange]),
+        (shuffles ++ broadcasts.flatMap(b => shufflesAt(b.child))).flatMap(idOf), broadcasts.map(_.jobTag))
     }
     if (found.size == 1) found.head else None
   }
@@ -80,6 +84,15 @@ private[spark] object AdaptivePlans {
       Group(plan +: below.flatMap(_.operators), below.flatMap(_.leaves))
   }
 
+  private def broadcast(leaf: SparkPlan): Option[BroadcastExchangeLike] = leaf match {
+    case stage: BroadcastQueryStageExec => Some(stage.broadcast)
+    case exchange: BroadcastExchangeLike => Some(exchange)
+    case _ => None
+  }
+
+  private def shufflesAt(plan: SparkPlan): Seq[ShuffleQueryStageExec] =
+    groupAt(plan).leaves.collect { case s: ShuffleQueryStageExec => s }
+
   /** The shuffle's number, once it is submitted: to ask earlier would make it. */
   private def idOf(stage: ShuffleQueryStageExec): Option[Int] =
     Option.when(stage.shuffle.futureAction.get.isDefined)(stage.shuffle.shuffleId)
@@ -100,9 +113,28 @@ private[spark] object AdaptivePlans {
       Option.when(bytes.forall(_.isDefined))(bytes.flatten).map { all =>
         val join = group.operators.collectFirst { case j: ShuffledJoin => j }
         val more = if (join.isDefined && all.size == 2) SkewedPartitions.more(all, conf) else 0
-        coalesced(shuffles, all, conf).getOrElse(partitions.head) + more
+        val read = coalesced(shuffles, all, conf).getOrElse(partitions.head)
+        if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) locally(shuffles.head, read) else read + more
       }
     }
+  }
+
+  /** Whether what one map task wrote is read as a whole, since the join no longer needs rows of one key together. */
+  private def readsLocally(group: Group, shuffle: ShuffleQueryStageExec, conf: SQLConf): Boolean =
+    conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED) && shuffle.shuffle.shuffleOrigin == ENSURE_REQUIREMENTS &&
+      group.operators.exists {
+        case join: BroadcastHashJoinExec => (if (join.buildSide == BuildLeft) join.right else join.left) eq shuffle
+        case _ => false
+      } &&
+      group.operators.forall(_.requiredChildDistribution.forall {
+        case UnspecifiedDistribution | _: BroadcastDistribution => true
+        case _ => false
+      })
+
+  /** As many tasks as partitions at most, each with the whole output of map tasks or an equal part of one. */
+  private def locally(shuffle: ShuffleQueryStageExec, partitions: Int): Int = {
+    val mappers = math.max(1, shuffle.shuffle.numMappers)
+    partitions - (if (partitions > mappers) partitions % mappers else 0)
   }
 
   private def mayCoalesce(stage: ShuffleQueryStageExec): Boolean =
