@@ -97,6 +97,15 @@ def adaptive_fewer_next(spark: SparkSession) -> Result:
 
 def adaptive_broadcast_join(spark: SparkSession) -> Result:
     """The same four map tasks, joined with a side so small that it is broadcast: four tasks read them."""
+    return _broadcast_join(spark)
+
+
+def adaptive_broadcast_join_of_a_marked_job(spark: SparkSession) -> Result:
+    """The same in a job that may run more queries."""
+    return _broadcast_join(spark, name="report")
+
+
+def _broadcast_join(spark: SparkSession, **marks: str) -> Result:
     sc = spark.sparkContext
 
     def join(rows: DataFrame) -> int:
@@ -112,7 +121,7 @@ def adaptive_broadcast_join(spark: SparkSession) -> Result:
         time.sleep(0.5)  # What was planned anew could want more.
         return counters(sc)
 
-    return _beside_a_straggler(spark, state, join)
+    return _beside_a_straggler(spark, state, join, **marks)
 
 
 def adaptive_last_stage(spark: SparkSession) -> Result:
@@ -185,7 +194,10 @@ def _groups(rows: DataFrame) -> int:
 
 
 def _beside_a_straggler(
-    spark: SparkSession, state: Callable[[], Result], query: Callable[[DataFrame], int] = _groups
+    spark: SparkSession,
+    state: Callable[[], Result],
+    query: Callable[[DataFrame], int] = _groups,
+    **marks: str,
 ) -> Result:
     """What ``state`` finds while one of a query's four map tasks runs on."""
     sc = spark.sparkContext
@@ -195,7 +207,7 @@ def _beside_a_straggler(
     def run(end: Path) -> None:
         body = straggling(end)
         rows = sc.parallelize(range(4), 4).map(body).flatMap(lambda _: [(k,) for k in range(1000)])
-        with properties(sc, priority="10"):
+        with properties(sc, priority="10", **marks):
             found.append(query(rows.toDF("key long")))
 
     with release() as end:

@@ -259,11 +259,28 @@ def test_under_adaptive_execution_a_wider_next_stage_is_pre_reserved(scenario: S
     assert result["during"]["prereserved_total"] == 2
 
 
-@on(*ADAPTIVE, "spark.sql.shuffle.partitions=6", "spark.sql.adaptive.coalescePartitions.minPartitionSize=1")
+BROADCAST_JOIN = (
+    *ADAPTIVE,
+    "spark.sql.shuffle.partitions=6",
+    "spark.sql.adaptive.coalescePartitions.minPartitionSize=1",
+)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        pytest.param("adaptive_broadcast_join", marks=on(*BROADCAST_JOIN)),
+        # Not what the job's next query may need, which no plan tells.
+        pytest.param(
+            "adaptive_broadcast_join_of_a_marked_job",
+            marks=on(*BROADCAST_JOIN, "spark.sched.reservation.lookahead=stage"),
+        ),
+    ],
+)
 def test_under_adaptive_execution_a_join_that_becomes_a_broadcast_join_holds_for_its_local_reads(
-    scenario: Scenario,
+    scenario: Scenario, join: str
 ) -> None:
-    result = scenario("adaptive_broadcast_join")
+    result = scenario(join)
     nothing_leaked(result)
     assert result["rows"] == [400]
     assert result["during"]["slots_held_now"] == 3

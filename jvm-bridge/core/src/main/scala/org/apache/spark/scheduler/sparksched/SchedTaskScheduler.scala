@@ -155,9 +155,11 @@ private[spark] final class SchedTaskScheduler(
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
         yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, shape.slots)
       output.foreach(sqlOutlook.began)
-      // A marked job may run more queries after this one.
-      if (mark.grouping == JobMark.BySqlExecution && mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial)
-        query.foreach(sqlOutlook.resultBegan(stage, _, property(SparkContext.SPARK_JOB_TAGS).getOrElse("")))
+      if (mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial) {
+        // A marked job may run more queries after this one.
+        val ends = mark.grouping == JobMark.BySqlExecution
+        query.foreach(sqlOutlook.resultBegan(stage, _, property(SparkContext.SPARK_JOB_TAGS).getOrElse(""), ends))
+      }
       place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
     })
 

@@ -52,9 +52,10 @@ private[sparksched] final class SqlOutlook(
    * it was planned anew.
    *
    * @param tags of its Spark job, as Spark's property has them
+   * @param ends the job ends with its query
    */
-  def resultBegan(stage: String, execution: Long, tags: String): Unit = inBackground {
-    AdaptivePlans.isFinal(execution).foreach(last(stage, _))
+  def resultBegan(stage: String, execution: Long, tags: String, ends: Boolean): Unit = inBackground {
+    if (ends) AdaptivePlans.isFinal(execution).foreach(last(stage, _))
     tags.split(SparkContext.SPARK_JOB_TAGS_SEP).foreach(remember(results, _, stage))
     outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
   }
