@@ -44,19 +44,27 @@ _STATUS = "/sched/api/v1/status"
 
 
 class Disturbance:
-    """Does something again and again while the block runs. ``done`` counts how often."""
+    """Does something again and again while the block runs. ``done`` counts how often.
 
-    def __init__(self, once: Callable[[], bool], every_s: float) -> None:
+    What goes wrong is raised at the end of the block: what was not disturbed must not count as disturbed.
+    """
+
+    def __init__(self, once: Callable[[], None], every_s: float) -> None:
         self._once, self._every_s = once, every_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._repeat, daemon=True)
         self.done = 0
+        self._error: Exception | None = None
 
     def _repeat(self) -> None:
         due_s = time.monotonic()
-        while not self._over.wait(max(0.0, due_s - time.monotonic())):
-            self.done += self._once()
-            due_s += self._every_s
+        try:
+            while not self._over.wait(max(0.0, due_s - time.monotonic())):
+                self._once()
+                self.done += 1
+                due_s += self._every_s
+        except Exception as error:
+            self._error = error
 
     def __enter__(self) -> Disturbance:
         self._thread.start()
@@ -65,6 +73,8 @@ class Disturbance:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+        if self._error is not None:
+            raise self._error
 
 
 def makespan_s(spark: SparkSession) -> float:
@@ -72,10 +82,13 @@ def makespan_s(spark: SparkSession) -> float:
     sleep = f"java_method('java.lang.Thread', 'sleep', {_TASK_MS}L)"
     rows: Any = spark.range(0, _TASKS, 1, _TASKS).selectExpr(sleep)._jdf.javaRDD()
 
+    ended = []
+
     def run(number: int) -> None:
         with spark_sched.job(spark, f"report-{number}", priority=number):
             for _ in range(_STAGES):
                 rows.count()
+        ended.append(number)
 
     threads = [InheritableThread(target=run, args=(number,)) for number in range(_JOBS)]
     begun = time.perf_counter()
@@ -83,53 +96,57 @@ def makespan_s(spark: SparkSession) -> float:
         thread.start()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - begun
+    taken_s = time.perf_counter() - begun
+    if len(ended) < _JOBS:
+        raise click.ClickException(f"only jobs {sorted(ended)} of {_JOBS} ended well")
+    return taken_s
 
 
-def await_plan(spark: SparkSession) -> None:
-    """Until a planner is up and one of its plans is in force."""
+def await_plan(spark: SparkSession, after: int) -> None:
+    """Until a planner is up, and more than so many plans were accepted: one that starts takes a processor."""
     until_s = time.monotonic() + _PATIENCE_S
-    while not ((now := spark_sched.status(spark)).planner.alive and now.plan is not None):
+    while not ((now := spark_sched.status(spark).planner).alive and now.plans_accepted > after):
         if time.monotonic() > until_s:
-            raise click.ClickException(f"no plan is in force after {_PATIENCE_S:g} s")
+            raise click.ClickException(f"no plan came within {_PATIENCE_S:g} s")
         time.sleep(0.1)
 
 
-def scraper(spark: SparkSession, per_s: float, attached: bool) -> Callable[[], bool]:
+def accepted(spark: SparkSession) -> int:
+    return spark_sched.status(spark).planner.plans_accepted
+
+
+def scraper(spark: SparkSession, per_s: float, attached: bool) -> Callable[[], None]:
     """Reads the metrics, and now and then the status document, over one connection."""
     connection = http.client.HTTPConnection(urlsplit(spark.sparkContext.uiWebUrl).netloc, timeout=60)
     number = 0
 
-    def once() -> bool:
+    def once() -> None:
         nonlocal number
         paths = ["/metrics/prometheus/"] + ([_STATUS] if attached and number % per_s == 0 else [])
         for path in paths:
             connection.request("GET", path)
             answer = connection.getresponse()
-            if not answer.read():
-                raise click.ClickException(f"{path}: status {answer.status} and no content")
+            if not answer.read() or answer.status != 200:
+                raise click.ClickException(f"{path}: status {answer.status}")
         number += 1
-        return True
 
     return once
 
 
-def killer(spark: SparkSession) -> Callable[[], bool]:
-    def once() -> bool:
-        planner = spark_sched.status(spark).planner
-        if not planner.alive or planner.pid is None:
-            return False
-        os.kill(planner.pid, signal.SIGKILL)
-        return True
+def killer(spark: SparkSession) -> Callable[[], None]:
+    def once() -> None:
+        pid = spark_sched.status(spark).planner.pid
+        if pid is None:
+            raise click.ClickException("there is no planner to kill")
+        os.kill(pid, signal.SIGKILL)
 
     return once
 
 
-def switcher(spark: SparkSession, names: tuple[str, str]) -> Callable[[], bool]:
-    def once() -> bool:
+def switcher(spark: SparkSession, names: tuple[str, str]) -> Callable[[], None]:
+    def once() -> None:
         now = spark_sched.status(spark).policy
         steer.policy(spark, names[names.index(now) - 1])
-        return True
 
     return once
 
@@ -163,9 +180,10 @@ def main(rounds: int, warm_up: int, scrapes: int, stock: bool, seed: int, json_o
         for name, value in given.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
+        plans = 0
         try:
             disturbances = {
-                "calm": lambda: Disturbance(lambda: True, _ONCE_S),
+                "calm": lambda: Disturbance(lambda: None, _ONCE_S),
                 "scraped": lambda: Disturbance(scraper(spark, scrapes, attached=not stock), 1.0 / scrapes),
                 "killed": lambda: Disturbance(killer(spark), _ONCE_S),
                 "switched": lambda: Disturbance(switcher(spark, names), _ONCE_S),
@@ -173,15 +191,17 @@ def main(rounds: int, warm_up: int, scrapes: int, stock: bool, seed: int, json_o
             for number in range(-warm_up, rounds):
                 for kind in map(str, rng.permutation(kinds)):
                     if not stock:
-                        await_plan(spark)
+                        await_plan(spark, after=plans)
                     begun = time.monotonic()
                     with disturbances[kind]() as disturbance:
                         taken = makespan_s(spark)
                     if number >= 0:
                         taken_s[kind].append(taken)
                         done[kind] += disturbance.done
-                    if kind == "switched" and spark_sched.status(spark).policy != names[0]:
+                    if kind == "switched":
                         steer.policy(spark, names[0])
+                    if kind in ("killed", "switched"):
+                        plans = accepted(spark)
                     if kind == "scraped" and disturbance.done < 0.8 * scrapes * (time.monotonic() - begun):
                         stderr.print(f"only {disturbance.done} scrapes in {taken:.1f} s", highlight=False)
                 stderr.print(f"round {number + 1} of {rounds}", highlight=False)

@@ -33,7 +33,7 @@ _PATIENCE_S = 600.0
 _PAGES = {
     "document": "/sched/api/v1/status",
     "tab": "/scheduling/",
-    "scrape": "/metrics/prometheus",
+    "scrape": "/metrics/prometheus/",
 }
 
 

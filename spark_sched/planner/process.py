@@ -103,13 +103,15 @@ def main(stdin_fd: int = 0) -> int:
     """Run until the driver is gone. Returns the exit status."""
     # 1. The handshake, and from then on the pipe's end means: leave at once.
     log = make_log(sys.stderr)
+    started_in = _working_directory()
     try:
         handshake = read_handshake(stdin_fd)
     except BadInputError as error:
         log.error("%s", error)
+        _remove(started_in)
         return EXIT_BAD_INPUT
     log = make_log(sys.stderr, handshake.secret)
-    _leave_with_the_driver(stdin_fd, made_for_us=os.getcwd())
+    _leave_with_the_driver(stdin_fd, started_in)
     _go_to(handshake.folder, log)
     # 2. Connect, read the settings, build the loop.
     try:
@@ -202,15 +204,28 @@ def _runtime_store(settings: Settings, log: logging.Logger) -> StoredRuntimes | 
     return StoredRuntimes(where, log, settings[keys.HISTORY_PASSWORD])
 
 
-def _leave_with_the_driver(fd: int, made_for_us: str) -> None:
-    """At the end of the driver, and with the empty folder that it made to start this process in."""
+def _working_directory() -> str | None:
+    """The empty folder that the driver made to start this process in; None if it is gone already."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return None
+
+
+def _remove(folder: str | None) -> None:
+    """What a driver that was killed cannot remove; nothing where the folder is not empty, or gone."""
+    if folder is not None:
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
+def _leave_with_the_driver(fd: int, started_in: str | None) -> None:
     # Ctrl-C in a terminal reaches the whole process group; the driver decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
         wait_for_end(fd)
-        with suppress(OSError):  # not empty, or the driver had time to remove it
-            os.rmdir(made_for_us)
+        _remove(started_in)
         # Not sys.exit: the main thread may be waiting in a call that the dead driver never answers.
         os._exit(0)
 

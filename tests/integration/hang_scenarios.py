@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pyspark import BarrierTaskContext, InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.integration.scenarios import Result, counters, settled, wait_until, warm_up
+from tests.integration.scenarios import Result, counters, release, settled, wait_until, warm_up
 
 #: Far above what any case takes on a busy machine, far below `maxHold` (10 min) and what a hang takes.
 PATIENCE_S = 300.0
@@ -52,8 +51,7 @@ class Action:
 def shared_stage(spark: SparkSession) -> Any:
     """Two counts share one shuffle stage; the Spark job that submitted it is cancelled."""
     sc = spark.sparkContext
-    with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as folder:
-        cancelled = Path(folder, "cancelled")
+    with release() as cancelled:
         pairs = sc.parallelize(range(12), 12).map(_slow_after(cancelled)).map(lambda i: (i % 3, i))
         sums = pairs.reduceByKey(lambda a, b: a + b, 3)
         first = Action(lambda: tagged(sc, "first", sums.count))

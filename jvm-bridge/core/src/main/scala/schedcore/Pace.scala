@@ -12,7 +12,7 @@ final class Pace(share: Double, mostPauseNs: Long) {
   private var costNs = 0L
   private var pauseNs = 0L
 
-  def due(nowNs: Long): Boolean = nowNs - beganNs >= pauseNs
+  def due(nowNs: Long): Boolean = pauseNs == 0 || nowNs - beganNs >= pauseNs
 
   def done(startNs: Long, endNs: Long): Unit = {
     val taken = math.max(0L, endNs - startNs)

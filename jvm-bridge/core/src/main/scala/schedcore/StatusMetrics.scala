@@ -20,7 +20,10 @@ final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
   private var lastMs = 0L
   private var lastTimes = SlotTimes.Zero
 
-  /** Call it about once a second: what happened since the last call counts as the policy's that is in force now. */
+  /**
+   * Call it about once a second, or every ten seconds where there are many jobs: what happened since the last call counts as
+   * the policy's that is in force now.
+   */
   def sample(document: StatusDocument): Map[String, Double] = synchronized {
     val found = mutable.LinkedHashMap.empty[String, Double]
     val total = document.classes.valuesIterator.foldLeft(ClassFigures())(_ + _)

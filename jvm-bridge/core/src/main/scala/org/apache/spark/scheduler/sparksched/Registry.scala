@@ -2,6 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import scala.collection.mutable
 
+import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import schedcore._
 
@@ -181,7 +182,8 @@ private[sparksched] final class Registry(
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
-      case JobMark.BySqlExecution => !outlook.partial && job.sparkJobs.size == 1 && !property("spark.job.tags").exists(_.contains("broadcast"))
+      case JobMark.BySqlExecution =>
+        !outlook.partial && job.sparkJobs.size == 1 && !property(SparkContext.SPARK_JOB_TAGS).exists(SqlOutlook.broadcasts(_).nonEmpty)
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 

@@ -28,7 +28,7 @@ private[sparksched] final class SqlOutlook(
   private val outputs = new ConcurrentHashMap[Int, MapOutput]
   // Stages by the shuffles that they wrote: what reads one may read another that ended before. The latest are known.
   private val writers = mutable.LinkedHashMap.empty[Int, String]
-  // Stages that give a result, by the tags of their Spark jobs: each broadcast has one of its own.
+  // Stages that give what is broadcast, by the tags of their Spark jobs.
   private val results = mutable.LinkedHashMap.empty[String, String]
   private val reading = ThreadUtils.newDaemonSingleThreadExecutor("spark-sched-sql")
 
@@ -56,7 +56,7 @@ private[sparksched] final class SqlOutlook(
    */
   def resultBegan(stage: String, execution: Long, tags: String, ends: Boolean): Unit = inBackground {
     if (ends) AdaptivePlans.isFinal(execution).foreach(last(stage, _))
-    tags.split(SparkContext.SPARK_JOB_TAGS_SEP).foreach(remember(results, _, stage))
+    SqlOutlook.broadcasts(tags).foreach(remember(results, _, stage))
     outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
   }
 
@@ -83,6 +83,10 @@ private[sparksched] final class SqlOutlook(
 
 private[sparksched] object SqlOutlook {
   val ExecutionId = "spark.sql.execution.id"
+
+  /** Those of a Spark job's tags that Spark gives to broadcasts, one to each. */
+  def broadcasts(tags: String): Seq[String] =
+    tags.split(SparkContext.SPARK_JOB_TAGS_SEP).toSeq.filter(_.startsWith("broadcast exchange"))
 
   /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
   private val MostStages = 10000

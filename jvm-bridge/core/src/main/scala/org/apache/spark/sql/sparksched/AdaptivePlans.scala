@@ -23,8 +23,8 @@ private[spark] object AdaptivePlans {
    * @param name the same for all shuffles that it reads, as long as the query runs
    * @param tasks how many it is going to have
    * @param ready all else that it reads has begun or ended
-   * @param shuffles that it reads, as far as they have begun, and those that reach it as a broadcast
-   * @param broadcasts that it reads, by the tags of their Spark jobs
+   * @param shuffles that it reads, as far as they have begun, and those that its broadcasts are made of
+   * @param broadcasts that it reads and that have begun, by the tags of their Spark jobs
    */
   final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
 
@@ -84,9 +84,9 @@ private[spark] object AdaptivePlans {
       Group(plan +: below.flatMap(_.operators), below.flatMap(_.leaves))
   }
 
+  /** What has been planned as a broadcast for good: all that it reads is written. */
   private def broadcast(leaf: SparkPlan): Option[BroadcastExchangeLike] = leaf match {
     case stage: BroadcastQueryStageExec => Some(stage.broadcast)
-    case exchange: BroadcastExchangeLike => Some(exchange)
     case _ => None
   }
 
@@ -107,21 +107,25 @@ private[spark] object AdaptivePlans {
       case _ => false
     }
     if (!known || mixes || partitions.size != 1) None
-    else if (!conf.coalesceShufflePartitionsEnabled || !shuffles.forall(mayCoalesce)) Some(partitions.head)
     else {
-      val bytes = shuffles.map { s => if (s.isMaterialized) s.mapStats.map(_.bytesByPartitionId) else idOf(s).flatMap(sizes) }
-      Option.when(bytes.forall(_.isDefined))(bytes.flatten).map { all =>
-        val join = group.operators.collectFirst { case j: ShuffledJoin => j }
-        val more = if (join.isDefined && all.size == 2) SkewedPartitions.more(all, conf) else 0
-        val read = coalesced(shuffles, all, conf).getOrElse(partitions.head)
-        if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) locally(shuffles.head, read) else read + more
-      }
+      val read =
+        if (!conf.coalesceShufflePartitionsEnabled || !shuffles.forall(mayCoalesce)) Some(partitions.head)
+        else {
+          val bytes = shuffles.map { s => if (s.isMaterialized) s.mapStats.map(_.bytesByPartitionId) else idOf(s).flatMap(sizes) }
+          Option.when(bytes.forall(_.isDefined))(bytes.flatten).map { all =>
+            val join = group.operators.collectFirst { case j: ShuffledJoin => j }
+            val more = if (join.isDefined && all.size == 2) SkewedPartitions.more(all, conf) else 0
+            coalesced(shuffles, all, conf).getOrElse(partitions.head) + more
+          }
+        }
+      if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) read.map(locally(shuffles.head, _)) else read
     }
   }
 
   /** Whether what one map task wrote is read as a whole, since the join no longer needs rows of one key together. */
   private def readsLocally(group: Group, shuffle: ShuffleQueryStageExec, conf: SQLConf): Boolean =
     conf.getConf(SQLConf.LOCAL_SHUFFLE_READER_ENABLED) && shuffle.shuffle.shuffleOrigin == ENSURE_REQUIREMENTS &&
+      shuffle.shuffle.outputPartitioning != SinglePartition &&
       group.operators.exists {
         case join: BroadcastHashJoinExec => (if (join.buildSide == BuildLeft) join.right else join.left) eq shuffle
         case _ => false
