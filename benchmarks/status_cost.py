@@ -6,8 +6,8 @@
 One application on ``local[SLOTS]`` whose jobs have sleeping JVM tasks: each has its share of the slots and
 two tasks that wait. Measured meanwhile:
 
-- processor time of the scheduler's timer thread per second. It looks at all jobs once a second, for their
-  stories and for metrics, and does what else is due each second.
+- processor time of the scheduler's timer thread per second. It looks at all jobs, for their stories and
+  for metrics, every ten seconds at least, and does what is due each second.
 - wall time and size of the status document over REST, of the tab "Scheduling" and of a scrape of the metrics.
 """
 

@@ -296,7 +296,7 @@ def lifecycles(spark: SparkSession) -> Result:
     """Random lifecycles of six tenants. Stops the application."""
     sc = spark.sparkContext
     seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
-    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "24"))
+    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
     spark.range(10).count()
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
     tenants = _Tenants(spark, seed, count)

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 import spark_sched
 from spark_sched.view import JobStatus
 from tests.integration.browser import CHROMIUM, Page, browser
+from tests.integration.processes import until
 from tests.integration.scenarios import Result, release, settled, sleeper, straggling, wait_until, warm_up
 from tests.integration.status_scenarios import command, is_so, raw
 
@@ -135,8 +136,8 @@ def by_buttons(spark: SparkSession, url: str) -> Result:
         page.run("window.confirm = question => { window.asked = question; return false; }")
         page.run(_button("cancel") + ".click()")
         found["asked"] = page.run("window.asked")
-        # Cancelled, it would end none.
-        wait_for(spark, lambda job: job.tasks_done == 3, "the batch was to go on")
+        # Cancelled, it would end no task.
+        found["not_cancelled"] = until(lambda: is_so(spark, "batch", lambda j: j.tasks_done == 3))
         page.run("window.confirm = () => true")
         found["cancel"] = click(page, "cancel")
         # What is refused is shown on the page.

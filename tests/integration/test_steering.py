@@ -59,6 +59,7 @@ def test_the_buttons_of_the_tab_change_what_they_say(steered):
     assert seen["unpause"] == "reservations are in force again"
     assert (seen["shadow"], seen["on"], seen["mode"]) == ("the mode is shadow", "the mode is on", "on")
     assert seen["asked"] == "Cancel the running Spark jobs of batch?"
+    assert seen["not_cancelled"]
     assert seen["cancel"] == "job batch: cancelled with its 1 Spark jobs"
     assert "must be a JSON object" in seen["refused"]
 

@@ -2,7 +2,6 @@ package org.apache.spark.scheduler.sparksched
 
 import scala.collection.mutable
 
-import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import schedcore._
 
@@ -182,8 +181,7 @@ private[sparksched] final class Registry(
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
-      case JobMark.BySqlExecution =>
-        !outlook.partial && job.sparkJobs.size == 1 && !property(SparkContext.SPARK_JOB_TAGS).exists(SqlOutlook.broadcasts(_).nonEmpty)
+      case JobMark.BySqlExecution => !outlook.partial && job.sparkJobs.size == 1 && SqlOutlook.broadcasts(property).isEmpty
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 

@@ -158,7 +158,7 @@ private[spark] final class SchedTaskScheduler(
       if (mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial) {
         // A marked job may run more queries after this one.
         val ends = mark.grouping == JobMark.BySqlExecution
-        query.foreach(sqlOutlook.resultBegan(stage, _, property(SparkContext.SPARK_JOB_TAGS).getOrElse(""), ends))
+        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(property), ends))
       }
       place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
     })

@@ -51,12 +51,12 @@ private[sparksched] final class SqlOutlook(
    * A stage began that gives a result of the query: is it the query's? If not, it is broadcast, and the join that waits for
    * it was planned anew.
    *
-   * @param tags of its Spark job, as Spark's property has them
+   * @param broadcasts the tags of what it gives, if that is broadcast
    * @param ends the job ends with its query
    */
-  def resultBegan(stage: String, execution: Long, tags: String, ends: Boolean): Unit = inBackground {
+  def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean): Unit = inBackground {
     if (ends) AdaptivePlans.isFinal(execution).foreach(last(stage, _))
-    SqlOutlook.broadcasts(tags).foreach(remember(results, _, stage))
+    broadcasts.foreach(remember(results, _, stage))
     outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
   }
 
@@ -84,9 +84,9 @@ private[sparksched] final class SqlOutlook(
 private[sparksched] object SqlOutlook {
   val ExecutionId = "spark.sql.execution.id"
 
-  /** Those of a Spark job's tags that Spark gives to broadcasts, one to each. */
-  def broadcasts(tags: String): Seq[String] =
-    tags.split(SparkContext.SPARK_JOB_TAGS_SEP).toSeq.filter(_.startsWith("broadcast exchange"))
+  /** Those of the tags in a Spark job's properties that Spark gives to broadcasts, one to each. */
+  def broadcasts(property: String => Option[String]): Seq[String] =
+    property(SparkContext.SPARK_JOB_TAGS).toSeq.flatMap(_.split(SparkContext.SPARK_JOB_TAGS_SEP)).filter(_.startsWith("broadcast exchange"))
 
   /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
   private val MostStages = 10000
