@@ -118,9 +118,16 @@ def page(url: str) -> str:
 
 
 def scraped(url: str) -> str:
-    """What Prometheus reads, once it tells of the slots that are held: figures are those of a second ago."""
-    wait_until(lambda: 'total_slots_held_Value{type="gauges"} 3.0' in page(url), "metrics were to tell of it")
-    return page(url)
+    """What Prometheus reads, once it tells of what is held and of who waits: its figures are a second old."""
+    figures = ('total_slots_held_Value{type="gauges"} 3.0', 'total_waiting_jobs_Value{type="gauges"} 2.0')
+    answers: list[str] = []
+
+    def told() -> bool:
+        answers.append(page(url))
+        return all(figure in answers[-1] for figure in figures)
+
+    wait_until(told, "metrics were to tell of it")
+    return answers[-1]
 
 
 def frame_options(url: str) -> str | None:
