@@ -57,7 +57,8 @@ def start_jvm() -> None:
 
 
 def main(ending: str, runs: int, master: str, given: dict[str, str]) -> None:
-    quiet = {"spark.ui.enabled": "false"}
+    # A busy machine may need more than half a minute until a planner has looked at its settings.
+    quiet = {"spark.ui.enabled": "false", "spark.sched.planner.startTimeout": "5min"}
     if ending == "refused":
         start_jvm()
         for name, value in given.items():

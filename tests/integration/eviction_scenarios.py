@@ -36,15 +36,13 @@ MANY = int(os.environ.get("SPARK_SCHED_EVICTIONS", "100"))
 
 
 class Job:
-    """A marked job of one stage in a thread of its own."""
+    """A marked job of one stage in a thread of its own, whose tasks run until the file ``until`` exists."""
 
     def __init__(self, spark: SparkSession, name: str, priority: int, tasks: int, until: Path) -> None:
         self.rows: list[Row] = []
         self._error = ""
-
-        def body(partition: int) -> Row:
-            wait_until(until.exists, "the task was to be released")
-            return this_attempt(partition)
+        self._begun = _Begun(until.parent, name, tasks)
+        body = _until(until, self._begun)
 
         def work() -> None:
             try:
@@ -63,9 +61,47 @@ class Job:
             raise AssertionError(self._error or "the job never ended")
         return self.rows
 
+    def await_attempt(self, attempt: int) -> None:
+        """Wait until this attempt of each of its tasks runs."""
+        self._begun.wait(attempt)
+
     @property
     def alive(self) -> bool:
         return self._thread.is_alive()
+
+
+class _Begun:
+    """Which attempts of a stage's tasks have begun, as they say themselves.
+
+    Spark's status tracker hears of tasks later, and may still count those of the stage before.
+    """
+
+    def __init__(self, folder: Path, name: str, tasks: int) -> None:
+        self._folder, self._name, self._tasks = folder, name, tasks
+
+    def tell(self, partition: int, attempt: int) -> None:
+        self._sign(partition, attempt).touch()
+
+    def wait(self, attempt: int = 0) -> None:
+        wait_until(
+            lambda: all(self._sign(partition, attempt).exists() for partition in range(self._tasks)),
+            f"attempt {attempt} of each task of {self._name} was to run",
+        )
+
+    def _sign(self, partition: int, attempt: int) -> Path:
+        return self._folder / f"{self._name} task {partition} attempt {attempt}"
+
+
+def _until(end: Path, begun: _Begun) -> Callable[[int], Row]:
+    """A task body that tells when it begins, and runs until the file exists."""
+
+    def body(partition: int) -> Row:
+        row = this_attempt(partition)
+        begun.tell(partition, row[1])
+        wait_until(end.exists, "the task was to be released")
+        return row
+
+    return body
 
 
 def preempted(spark: SparkSession) -> Result:
@@ -76,11 +112,11 @@ def preempted(spark: SparkSession) -> Result:
         late, now = Path(folder) / "late", Path(folder) / "now"
         now.touch()
         low = Job(spark, "low", 0, SLOTS, late)
-        wait_until(lambda: running_tasks(sc) == SLOTS, "the low priority was to take all slots")
+        low.await_attempt(0)
         urgent = []
         for number in range(MOST_EVICTIONS):
             urgent.append(len(Job(spark, f"urgent-{number}", 10, SLOTS, now).join()))
-            wait_until(lambda: running_tasks(sc) == SLOTS, "the evicted tasks were to run again")
+            low.await_attempt(number + 1)
         evictions = counters(sc)["evictions"]
         # Nobody may be evicted once more.
         last = Job(spark, "urgent-last", 10, SLOTS, now)
@@ -110,25 +146,23 @@ def _never_evicted(spark: SparkSession, folder: Path) -> list[list[int]]:
     """Last attempts of a barrier stage and of a job that forbids copies, beside an urgent job."""
     sc = spark.sparkContext
     late, now = folder / "never", folder / "now"
-
-    def body(partition: int) -> Row:
-        wait_until(late.exists, "the task was to be released")
-        return this_attempt(partition)
-
+    begun = [_Begun(folder, name, 2) for name in ("barrier", "once")]
+    together, alone = (_until(late, each) for each in begun)
     found: list[list[int]] = []
 
     def barrier() -> None:
         rdd = sc.parallelize(range(2), 2).barrier()
-        found.append([row[1] for row in rdd.mapPartitionsWithIndex(lambda p, _: [body(p)]).collect()])
+        found.append([row[1] for row in rdd.mapPartitionsWithIndex(lambda p, _: [together(p)]).collect()])
 
     def once() -> None:
         with spark_sched.job(spark, "once", copies="never"):
-            found.append([row[1] for row in sc.parallelize(range(2), 2).map(body).collect()])
+            found.append([row[1] for row in sc.parallelize(range(2), 2).map(alone).collect()])
 
     threads = [InheritableThread(target=work, daemon=True) for work in (barrier, once)]
     for thread in threads:
         thread.start()
-    wait_until(lambda: running_tasks(sc) == SLOTS, "all slots were to be taken")
+    for each in begun:
+        each.wait()
     urgent = Job(spark, "urgent-never", 10, SLOTS, now)
     plans = counters(sc)["plans_accepted"] + 2
     wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 3, "the urgent job was to wait")
@@ -148,7 +182,7 @@ def preempted_at_random(spark: SparkSession) -> Result:
     rng = random.Random(7)
     stop = threading.Event()
     sums: Counter[bool] = Counter()
-    attempts: Counter[int] = Counter()
+    most_evicted: list[int] = []
     errors: list[str] = []
 
     def load(tenant: int) -> None:
@@ -157,15 +191,15 @@ def preempted_at_random(spark: SparkSession) -> Result:
             number += 1
             with spark_sched.job(spark, f"load-{tenant}", priority=tenant):
                 rows = _slow(sc, 12, 0.2).collect()
-            sums[sum(value for value, _ in rows) == sum(range(12))] += 1
-            attempts.update(attempt for _, attempt in rows)
+            sums[sum(row[0] for row in rows) == sum(range(12))] += 1
+            most_evicted.append(_most_evicted(sc, rows))
 
     def urgent() -> None:
         while counters(sc)["evictions"] < MANY:
             width = rng.randint(2, SLOTS)
             with spark_sched.job(spark, "urgent", priority=10):
                 rows = _slow(sc, width, 0.02).collect()
-            sums[sum(value for value, _ in rows) == sum(range(width))] += 1
+            sums[sum(row[0] for row in rows) == sum(range(width))] += 1
             # Others are to take the slots again.
             wait_until(lambda: running_tasks(sc) == SLOTS, "the load was to go on")
 
@@ -193,16 +227,32 @@ def preempted_at_random(spark: SparkSession) -> Result:
         "right": sums[True],
         "wrong": sums[False],
         "seconds": time.monotonic() - begun,
-        "attempts": {str(attempt): count for attempt, count in attempts.items()},
+        "most_evicted": max(most_evicted, default=0),
         "counters": settled(sc),
     }
 
 
-def _slow(sc: SparkContext, tasks: int, seconds: float) -> RDD[tuple[int, int]]:
-    """Each partition's number, with the attempt that found it, after a sleep."""
+def _slow(sc: SparkContext, tasks: int, seconds: float) -> RDD[Row]:
+    """Each partition's row after a sleep."""
 
-    def body(partition: int) -> tuple[int, int]:
+    def body(partition: int) -> Row:
         time.sleep(seconds)
-        return partition, this_attempt(partition)[1]
+        return this_attempt(partition)
 
     return sc.parallelize(range(tasks), tasks).map(body)
+
+
+def _most_evicted(sc: SparkContext, rows: list[Row]) -> int:
+    """How often a task of this stage was evicted at most. Attempts that failed have numbers, too."""
+    most, stage = max(row[1] for row in rows), rows[0][2]
+    if most <= MOST_EVICTIONS:
+        return most
+
+    def ended() -> bool:
+        told = sc.statusTracker().getStageInfo(stage)
+        return told is not None and told.numCompletedTasks == len(rows)
+
+    wait_until(ended, "the ends of the stage's tasks were to be told")
+    info = sc.statusTracker().getStageInfo(stage)
+    assert info is not None
+    return most - info.numFailedTasks

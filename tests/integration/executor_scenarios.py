@@ -25,6 +25,7 @@ from tests.integration.scenarios import (
     running_tasks,
     settled,
     sleeper,
+    sleeper_after,
     straggling,
     wait_until,
     warm_up,
@@ -119,17 +120,23 @@ def gpus(spark: SparkSession) -> Result:
     last: list[float] = []
     held: list[int] = []
 
-    def action() -> None:
-        uneven = sleeper(lambda p: 1.0 + 0.3 * p)
+    def action(begin: Path) -> None:
+        uneven = sleeper_after(begin, lambda p: 0.3 + 0.3 * p)
         rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
         first.extend(row[1] for row in rows.partitionBy(4).values().collect())
         held.append(counters(sc)["slots_held_now"])
+        before = counters(sc)["holds_total"]
         wide = sc.parallelize(range(2), 2).withResources(whole).map(sleeper(lambda _: 0.5)).collect()
-        held.append(counters(sc)["slots_held_now"])
+        # After this pause, which is taken to be as short as the one before, they are not held for long.
+        held.append(counters(sc)["holds_total"] - before)
         last.extend(started for _, started, _ in wide)
 
-    with background(sc, 12, 0.5, behind=4) as starts, spark_sched.job(spark, "foreground", priority=10):
-        action()
+    with (
+        release() as come,
+        background(sc, 12, 0.5, behind=4, come=come) as starts,
+        spark_sched.job(spark, "foreground", priority=10),
+    ):
+        action(come)
     return {
         "intruders": sum(max(first) < started < max(last) for started in starts),
         "background_tasks": len(starts),

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pyspark import BarrierTaskContext, InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.integration.scenarios import Result, counters, release, settled, wait_until, warm_up
+from tests.integration.scenarios import Result, all_told, counters, release, settled, wait_until, warm_up
 
 #: Far above what any case takes on a busy machine, far below `maxHold` (10 min) and what a hang takes.
 PATIENCE_S = 300.0
@@ -51,15 +52,17 @@ class Action:
 def shared_stage(spark: SparkSession) -> Any:
     """Two counts share one shuffle stage; the Spark job that submitted it is cancelled."""
     sc = spark.sparkContext
+    # Spark remembers the jobs of an earlier run of this case by their tags.
+    one, other = (f"{name}-{uuid.uuid4().hex}" for name in ("first", "second"))
     with release() as cancelled:
         pairs = sc.parallelize(range(12), 12).map(_slow_after(cancelled)).map(lambda i: (i % 3, i))
         sums = pairs.reduceByKey(lambda a, b: a + b, 3)
-        first = Action(lambda: tagged(sc, "first", sums.count))
-        wait_until(lambda: len(tracked(sc, "first")) > 0, "the first count was to start")
+        first = Action(lambda: tagged(sc, one, sums.count))
+        wait_until(lambda: len(tracked(sc, one)) > 0, "the first count was to start")
         wait_until(lambda: busy(sc) > 0, "the shared stage was to run")
-        second = Action(lambda: tagged(sc, "second", sums.count))
-        wait_until(lambda: len(tracked(sc, "second")) > 0, "the second count was to start")
-        sc.cancelJobsWithTag("first")
+        second = Action(lambda: tagged(sc, other, sums.count))
+        wait_until(lambda: len(tracked(sc, other)) > 0, "the second count was to start")
+        sc.cancelJobsWithTag(one)
         wait_until(lambda: first.over, "the first count was to end", PATIENCE_S)
         cancelled.touch()
         wait_until(lambda: second.over, "the second count was to end", PATIENCE_S)
@@ -77,6 +80,7 @@ def _slow_after(sign: Path) -> Callable[[int], int]:
 def block_ends_first(spark: SparkSession) -> Any:
     """A marked block ends while a thread that it started still runs its action, and starts another."""
     sc = spark.sparkContext
+    all_told(sc)
     with spark_sched.job(spark, "early", priority=5):
         action = Action(lambda: [sc.parallelize(range(8), 8).map(slow).sum() for _ in range(2)])
         wait_until(lambda: busy(sc) > 0, "the action was to run")
@@ -98,6 +102,7 @@ def failed_subquery(spark: SparkSession) -> Any:
     )
     failing = Action(lambda: spark.sql(query).collect())
     wait_until(lambda: failing.over, "the query was to fail", PATIENCE_S)
+    all_told(sc)
     wait_until(lambda: not active_jobs(sc), "the Spark job of the broadcast side was to end", PATIENCE_S)
     spark.conf.unset("spark.sql.adaptive.enabled")
     return failing.error

@@ -27,7 +27,7 @@ class HistoryServer:
         self._log = log
 
     def get(self, path: str) -> str:
-        with urlopen(f"{self.url}{path}", timeout=60) as answer:
+        with urlopen(f"{self.url}{path}", timeout=300) as answer:
             text: str = answer.read().decode()
             return text
 

@@ -24,7 +24,7 @@ from pyspark.rdd import RDD
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.integration.scenarios import Result, counters, executor_pid, settled, wait_until
+from tests.integration.scenarios import Result, counters, executor_pid, planner_pid, settled, wait_until
 from tests.lifecycles import program
 
 TENANTS = 6
@@ -250,11 +250,12 @@ class _Tenants:
                 if number is None or self.failures:
                     return
                 self._now.add(number)
-            if number % 40 == 20:
-                self._change_planner(number)
             try:
+                if number % 40 == 20:
+                    self._change_planner(number)
                 Lifecycle(self._spark, self._seed * 100_003 + number, self._heed_step).run()
-                self.outcomes["ended"] += 1
+                with self._lock:
+                    self.outcomes["ended"] += 1
             except Exception:
                 self.failures.append(f"lifecycle {number} of seed {self._seed}: {traceback.format_exc()}")
             finally:
@@ -265,9 +266,8 @@ class _Tenants:
         """The planner dies, and the next one has another policy."""
         policy = POLICIES[(number // 40 + 1) % len(POLICIES)]
         self._spark.sparkContext._jsc.sc().conf().set("spark.sched.planner.policy", policy)
-        pid = counters(self._spark.sparkContext)["planner_pid"]
-        if pid > 0:
-            os.kill(pid, signal.SIGKILL)
+        os.kill(planner_pid(self._spark.sparkContext), signal.SIGKILL)
+        with self._lock:
             self.killed += 1
 
 

@@ -27,6 +27,7 @@ from tests.integration.scenarios import (
     running_tasks,
     settled,
     wait_until,
+    waits,
     warm_up,
 )
 
@@ -41,7 +42,17 @@ class Plans:
         self._number = 0
 
     def submit(self, *jobs: dict[str, Any], valid_ms: int = 60_000, **more: Any) -> int:
-        """Put a plan in force; its time in ms."""
+        """Put a plan in force; its time in ms. One that runs out on its way is made anew."""
+        while True:
+            now_ms, answer = self._offer(jobs, valid_ms, more)
+            if answer == "accepted":
+                return now_ms
+            if not answer.startswith("rejected: expired"):
+                raise AssertionError(answer)
+
+    def _offer(
+        self, jobs: tuple[dict[str, Any], ...], valid_ms: int, more: dict[str, Any]
+    ) -> tuple[int, str]:
         self._number += 1
         now_ms = int(time.time() * 1000)
         version = self._scheduler.events().currentVersion()
@@ -53,26 +64,42 @@ class Plans:
             "schema": 1, "plan": self._number, "snapshot": version, "made_at_ms": now_ms,
             "valid_for_ms": valid_ms, "policy": "test", "ordered": True, "jobs": entries, **more,
         }  # fmt: skip
-        answer = self._scheduler.planOffered(json.dumps(plan))
-        if answer != "accepted":
-            raise AssertionError(answer)
-        return now_ms
+        return now_ms, str(self._scheduler.planOffered(json.dumps(plan)))
+
+    def make_wait(self, spark: SparkSession, *jobs: Running) -> None:
+        """Begin the jobs under a plan that lets them wait for another one."""
+        later_ms = int(time.time() * 1000) + 3_600_000
+        self.submit(*({"job": job.key, "deferred": True, "start_ms": later_ms} for job in jobs))
+        for job in jobs:
+            job.begin()
+        wait_until(lambda: all(waits(spark, job.name, job.tasks) for job in jobs), "jobs were to wait")
 
 
 class Running:
-    """A job of one stage in a thread of its own; its key is known at once, its rows when it ended."""
+    """A job of one stage in a thread of its own; its key is known at once, its rows when it ended.
 
-    def __init__(self, spark: SparkSession, name: str, tasks: int, body: Callable[[int], Row]) -> None:
+    Where it is not to begin at once, plans can tell of it before it does: whom they do not know waits for a
+    while only.
+    """
+
+    def __init__(
+        self, spark: SparkSession, name: str, tasks: int, body: Callable[[int], Row], *, at_once: bool = True
+    ) -> None:
+        self.name, self.tasks = name, tasks
         self.rows: list[Row] = []
         self.key = ""
         self.error = ""
         named = threading.Event()
+        self._begins = threading.Event()
+        if at_once:
+            self.begin()
 
         def work() -> None:
             try:
                 with spark_sched.job(spark, name) as job_id:
                     self.key = f"mark-{job_id}"
                     named.set()
+                    self._begins.wait()
                     self.rows = spark.sparkContext.parallelize(range(tasks), tasks).map(body).collect()
             except Exception as error:
                 self.error = str(error)
@@ -81,6 +108,9 @@ class Running:
         self._thread.daemon = True
         self._thread.start()
         named.wait()
+
+    def begin(self) -> None:
+        self._begins.set()
 
     def join(self) -> list[Row]:
         self._thread.join(600)
@@ -137,8 +167,8 @@ def plan_followed(spark: SparkSession) -> Result:
     evictions = counters(sc)["evictions"]
     goes_on_ms = time.time() * 1000
     # 2. The victim goes on, the new job has a start of its own, of four tasks of another one may run.
-    new = Running(spark, "new", 2, quick)
-    shared = Running(spark, "shared", 4, quick)
+    new = Running(spark, "new", 2, quick, at_once=False)
+    shared = Running(spark, "shared", 4, quick, at_once=False)
     at_ms = int(time.time() * 1000) + 2_500
     plans.submit(
         {"job": victim.key},
@@ -146,6 +176,8 @@ def plan_followed(spark: SparkSession) -> Result:
         {"job": new.key, "start_ms": at_ms, "deferred": True},
         new_jobs_wait=True,
     )
+    new.begin()
+    shared.begin()
     victim_rows = victim.join()
     new_rows = new.join()
     shared_alive = shared.alive
@@ -157,9 +189,10 @@ def plan_followed(spark: SparkSession) -> Result:
     plans.submit({"job": "nobody"}, new_jobs_wait=True)
     unknown_rows = Running(spark, "unknown", 2, quick).join()
     # 5. A plan that lets a job wait for an hour, and no planner: its time runs out.
-    stuck = Running(spark, "stuck", 2, quick)
+    stuck = Running(spark, "stuck", 2, quick, at_once=False)
     later_ms = int(time.time() * 1000) + 3_600_000
     ends_ms = 2_000 + plans.submit({"job": stuck.key, "deferred": True, "start_ms": later_ms}, valid_ms=2_000)
+    stuck.begin()
     stuck.join()
     return {
         "evictions": evictions,
@@ -203,11 +236,17 @@ def pilots_first(spark: SparkSession) -> Result:
                 raise ValueError("on purpose")
             return this_attempt(partition)
 
-        plans.submit({"job": "nobody"}, new_jobs_wait=True)
-        sampled = Running(spark, "sampled", 12, body)
-        other = Running(spark, "other", 12, attempts(lambda _p, _a: 0.4))
+        def beside(partition: int) -> Row:
+            wait_until(
+                lambda: started.exists() and len(started.read_text().split()) >= 2, "two were to start"
+            )
+            time.sleep(0.4)
+            return this_attempt(partition)
+
+        sampled = Running(spark, "sampled", 12, body, at_once=False)
+        other = Running(spark, "other", 12, beside, at_once=False)
         # Both must be there: slots that no other job can use would go to tasks that are no pilots.
-        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 2, "two jobs were to wait")
+        plans.make_wait(spark, sampled, other)
         plans.submit(
             {"job": sampled.key, "pilots": {"stage": 0, "tasks": [5, 9]}},
             {"job": other.key},
@@ -215,9 +254,8 @@ def pilots_first(spark: SparkSession) -> Result:
         )
         sampled_rows, other_rows = sampled.join(), other.join()
         # Alone on the cluster: nobody else can use the slots, so all four are in use at once.
-        plans.submit({"job": "nobody"}, new_jobs_wait=True)
-        alone = Running(spark, "alone", 4, lambda partition: _meets(partition, here, 4))
-        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 1, "a job was to wait")
+        alone = Running(spark, "alone", 4, lambda partition: _meets(partition, here, 4), at_once=False)
+        plans.make_wait(spark, alone)
         plans.submit({"job": alone.key, "pilots": {"stage": 0, "tasks": [3]}}, new_jobs_wait=True)
         alone_rows = alone.join()
         return {
@@ -250,7 +288,7 @@ def sigma_killed(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 4)
     # The first planner of a machine compiles its loops.
-    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
     sums: list[int] = []
     killed = []
     for number in range(6):
@@ -288,7 +326,7 @@ def recurring_slo(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 4)
     # The first planner of a machine compiles its loops.
-    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
     first = spark_sched.admission(spark, "nightly", tasks=4, deadline="5 min")
     for _ in range(3):
         with spark_sched.job(spark, "nightly", deadline="2 min"):

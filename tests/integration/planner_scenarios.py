@@ -15,7 +15,15 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 import spark_sched
-from tests.integration.scenarios import Result, counters, more_events, settled, wait_until, warm_up
+from tests.integration.scenarios import (
+    Result,
+    counters,
+    more_events,
+    planner_pid,
+    settled,
+    wait_until,
+    warm_up,
+)
 
 
 def planner_killed(spark: SparkSession) -> Result:
@@ -23,7 +31,7 @@ def planner_killed(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 4)
     rng = random.Random(7)
-    wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner never started")
+    planner_pid(sc)
     sums: dict[str, int] = {}
     stop = threading.Event()
 
@@ -43,8 +51,7 @@ def planner_killed(spark: SparkSession) -> Result:
     killed = []
     for _ in range(20):
         more_events(sc, rng.randrange(50))
-        wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner did not come back")
-        pid = counters(sc)["planner_pid"]
+        pid = planner_pid(sc)
         os.kill(pid, signal.SIGKILL)
         killed.append(pid)
         wait_until(
@@ -63,7 +70,7 @@ def planner_stopped(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 4)
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
-    first = counters(sc)["planner_pid"]
+    first = planner_pid(sc)
     os.kill(first, signal.SIGSTOP)
     wait_until(lambda: counters(sc)["plan_fallbacks"] > 0, "the plan never ran out")
     total = sc.parallelize(range(100), 4).sum()
@@ -78,7 +85,7 @@ def planner_visible(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     warm_up(sc, 2)
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
-    pid = counters(sc)["planner_pid"]
+    pid = planner_pid(sc)
     seen = ""
     for name in ("cmdline", "environ"):
         with open(f"/proc/{pid}/{name}", "rb") as file:
@@ -94,5 +101,4 @@ def leave_running(spark: SparkSession) -> Result:
     """The driver dies by SIGKILL, JVM and all; the test looks for the planner afterwards."""
     sc = spark.sparkContext
     warm_up(sc, 2)
-    wait_until(lambda: counters(sc)["planner_pid"] > 0, "the planner never started")
-    return {"pid": counters(sc)["planner_pid"], "kill": True}
+    return {"pid": planner_pid(sc), "kill": True}

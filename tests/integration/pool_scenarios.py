@@ -13,10 +13,12 @@ from pyspark.sql import SparkSession
 import spark_sched
 from tests.integration.scenarios import (
     Result,
+    active_stages,
     counters,
     release,
     settled,
     sleeper,
+    sleeper_after,
     straggling,
     wait_until,
     warm_up,
@@ -32,10 +34,12 @@ def fair_pools(spark: SparkSession) -> Result:
     def stages() -> None:
         sc.setLocalProperty("spark.scheduler.pool", "one")
         with spark_sched.job(spark, "stages", isolation=1.0, copies="never"):
-            rows["one"] = []
-            for _ in range(3):
-                uneven = sleeper(lambda p: 0.4 + 1.2 * p)
-                rows["one"] += sc.parallelize(range(2), 2).map(uneven).collect()
+            uneven = sleeper(lambda p: 0.4 + 1.2 * p)
+            rows["one"] = sc.parallelize(range(2), 2).map(uneven).collect()
+            # The pause after an action is expected to be like those before it: here there is no second one.
+            pairs = sc.parallelize(range(2), 2).map(uneven).map(lambda row: (row[0], row)).partitionBy(2)
+            done = pairs.values().map(lambda row: (row, uneven(row[0]))).collect()
+            rows["one"] += [row for both in done for row in both]
 
     def flat() -> None:
         sc.setLocalProperty("spark.scheduler.pool", "two")
@@ -94,18 +98,23 @@ def pool_weights(spark: SparkSession) -> Result:
     """Two pools of `conf/fairscheduler.xml` with more tasks than slots: how many of each start meanwhile."""
     sc = spark.sparkContext
     warm_up(sc, 4)
-    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
+    wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came")
     rows: dict[str, list[tuple[int, float, float]]] = {}
 
-    def fill(pool: str) -> None:
+    def fill(pool: str, begin: Path) -> None:
         sc.setLocalProperty("spark.scheduler.pool", pool)
-        rows[pool] = sc.parallelize(range(24), 24).map(sleeper(lambda _: 0.5)).collect()
+        rows[pool] = sc.parallelize(range(24), 24).map(sleeper_after(begin, lambda _: 0.5)).collect()
 
-    threads = [InheritableThread(target=fill, args=(pool,)) for pool in ("batch", "interactive")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with release() as begin_both:
+        threads = [
+            InheritableThread(target=fill, args=(pool, begin_both)) for pool in ("batch", "interactive")
+        ]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: active_stages(sc) == 2, "both were to come")
+        begin_both.touch()
+        for thread in threads:
+            thread.join()
     # While both have tasks that wait; the first tasks of the first had all slots to themselves.
     starts = {pool: sorted(start for _, start, _ in each) for pool, each in rows.items()}
     begin = max(each[0] for each in starts.values()) + 0.1

@@ -6,6 +6,7 @@ planner learns by name. Task times are sleeps, and what is asserted are orders a
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import tempfile
@@ -85,38 +86,80 @@ def straggling(until: Path) -> Callable[[int], tuple[int, float, float]]:
     return body
 
 
+def sleeper_after(begin: Path, seconds: Callable[[int], float]) -> Callable[[int], tuple[int, float, float]]:
+    """A task body like `sleeper`'s that sleeps once the file exists, on this machine."""
+
+    def body(partition: int) -> tuple[int, float, float]:
+        started = time.time()
+        wait_until(begin.exists, "the tasks were to go on")
+        time.sleep(seconds(partition))
+        return partition, started, time.time()
+
+    return body
+
+
 @contextmanager
 def release() -> Iterator[Path]:
-    """A file for `straggling` tasks, to be touched when they may end."""
+    """A file for tasks that wait for it, to be touched when they may end."""
     with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as name:
         yield Path(name) / "release"
 
 
 def warm_up(sc: SparkContext, slots: int) -> None:
-    sc.parallelize(range(slots), slots).map(sleeper(lambda _: 0.3)).collect()
+    """All slots are there and nothing goes on: so many tasks ran at once, and everybody was told of it."""
+    with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as name:
+        here = Path(name)
+
+        def meet(partition: int) -> None:
+            (here / str(partition)).touch()
+            wait_until(lambda: len(list(here.iterdir())) == slots, f"{slots} tasks were to run at once")
+
+        sc.parallelize(range(slots), slots).map(meet).collect()
+    all_told(sc)
+
+
+def all_told(sc: SparkContext) -> None:
+    """Wait until the listener bus told everybody, such as the status tracker, of all that happened so far."""
+    sc._jsc.sc().listenerBus().waitUntilEmpty(300_000)
 
 
 @contextmanager
 def background(
-    sc: SparkContext, tasks: int, seconds: float = 1.0, *, behind: int = 0
+    sc: SparkContext,
+    tasks: int,
+    seconds: float = 1.0,
+    *,
+    behind: int = 0,
+    begin: Path | None = None,
+    come: Path | None = None,
 ) -> Iterator[list[float]]:
     """Unmarked single-stage work beside the block, submitted once ``behind`` tasks run.
 
-    Yields the list of its tasks' start times, which is filled when they ended.
+    Its tasks sleep once the file ``begin`` exists, and the file ``come`` is made when its stage is there
+    beside the only other one. Yields the list of its tasks' start times, which is filled when they ended.
     """
     starts: list[float] = []
+    body = sleeper(lambda _: seconds) if begin is None else sleeper_after(begin, lambda _: seconds)
 
     def submit() -> None:
         wait_until(lambda: running_tasks(sc) >= behind, f"{behind} tasks were to run")
-        rows = sc.parallelize(range(tasks), tasks).map(sleeper(lambda _: seconds)).collect()
+        rows = sc.parallelize(range(tasks), tasks).map(body).collect()
         starts.extend(started for _, started, _ in rows)
 
-    thread = InheritableThread(target=submit)
-    thread.start()
+    def tell(come: Path) -> None:
+        wait_until(lambda: active_stages(sc) == 2, "the background was to come")
+        come.touch()
+
+    threads = [InheritableThread(target=submit)]
+    if come is not None:
+        threads.append(InheritableThread(target=tell, args=(come,)))
+    for thread in threads:
+        thread.start()
     try:
         yield starts
     finally:
-        thread.join()
+        for thread in threads:
+            thread.join()
 
 
 @contextmanager
@@ -145,6 +188,27 @@ def running_tasks(sc: SparkContext) -> int:
     return sum(s.numActiveTasks for s in stages if s is not None)
 
 
+def active_stages(sc: SparkContext) -> int:
+    return len(sc.statusTracker().getActiveStageIds())
+
+
+def waits(spark: SparkSession, name: str, slots: int) -> bool:
+    """Whether tasks of a job of this name wait for so many slots."""
+    return any(each.name == name and each.slots.waiting == slots for each in spark_sched.status(spark).jobs)
+
+
+def planner_pid(sc: SparkContext) -> int:
+    """The planner's process, once there is one: to `os.kill` -1, which stands for none, means all."""
+    found: list[int] = []
+
+    def runs() -> bool:
+        found.append(counters(sc)["planner_pid"])
+        return found[-1] > 0
+
+    wait_until(runs, "the planner was to come")
+    return found[-1]
+
+
 # ---- scenarios ----
 
 
@@ -155,18 +219,22 @@ def across_barriers(spark: SparkSession) -> Result:
     first: list[float] = []
     last: list[float] = []
 
-    def action() -> None:
-        uneven = sleeper(lambda p: 1.2 + 0.3 * p)
+    def action(begin: Path) -> None:
+        uneven = sleeper_after(begin, lambda p: 0.3 + 0.3 * p)
         rows = sc.parallelize(range(4), 4).map(uneven).map(lambda row: (row[0], row))
         done = rows.partitionBy(4).values().map(lambda row: (row[1], sleeper(lambda _: 0.4)(0)[1])).collect()
         first.extend(up for up, _ in done)
         last.extend(down for _, down in done)
 
     # The foreground has all slots when the background comes: what it loses it loses at its barriers.
-    with background(sc, 16, behind=4) as starts, spark_sched.job(spark, "foreground", priority=10):
-        action()
+    with (
+        release() as come,
+        background(sc, 16, behind=4, come=come) as starts,
+        spark_sched.job(spark, "foreground", priority=10),
+    ):
+        action(come)
         mine = max(first[:4])  # all four slots are the job's from here on …
-        action()
+        action(come)
         ours_until = max(last)  # … until its last stage's last task started
     return {
         "intruders": sum(mine < started < ours_until for started in starts),
@@ -189,24 +257,56 @@ def more_next(spark: SparkSession) -> Result:
     """Two tasks, then four: past R the job takes slots that others release."""
     sc = spark.sparkContext
     warm_up(sc, 4)
-    with background(sc, 12, 0.5) as starts, properties(sc, priority="10"):
-        wait_until(lambda: running_tasks(sc) >= 4, "the background never filled the slots")
-        rows = sc.parallelize(range(2), 2).map(sleeper(lambda p: 0.5 + 2.5 * p)).map(lambda r: (r[0], r))
-        total = rows.partitionBy(4).map(lambda r: time.sleep(0.3)).count()
-    return {"total": total, "background_tasks": len(starts), "counters": settled(sc)}
+    totals: list[int] = []
+
+    def job(end: Path) -> None:
+        with properties(sc, priority="10"):
+            rows = sc.parallelize([2, 3], 2).map(straggling(end)).map(lambda r: (r[0], r))
+            totals.append(rows.partitionBy(4).map(lambda r: time.sleep(0.3)).count())
+
+    with release() as begin, release() as end, background(sc, 12, 0.5, begin=begin) as starts:
+        wait_until(lambda: running_tasks(sc) == 4, "the background never filled the slots")
+        thread = InheritableThread(target=job, args=(end,))
+        thread.start()
+        wait_until(lambda: active_stages(sc) == 2, "the job was to wait")
+        begin.touch()
+        wait_until(lambda: counters(sc)["prereserved_total"] >= 1, "a slot of others was to be taken")
+        end.touch()
+        thread.join()
+    return {"total": sum(totals), "background_tasks": len(starts), "counters": settled(sc)}
 
 
 def more_next_beside(spark: SparkSession) -> Result:
     """Two tasks, then four, beside an independent stage of two that runs on; both are read by a last one."""
     sc = spark.sparkContext
     warm_up(sc, 6)
-    with background(sc, 24, 0.5) as starts, properties(sc, priority="10"):
-        wait_until(lambda: running_tasks(sc) >= 6, "the background never filled the slots")
-        rows = sc.parallelize(range(2), 2).map(sleeper(lambda p: 0.5 + 4.5 * p)).map(lambda r: (r[0], 1))
-        grown = rows.partitionBy(4).map(lambda r: (0, 1)).reduceByKey(lambda a, b: a + b, 1)
-        aside = sc.parallelize(range(2), 2).map(sleeper(lambda _: 6.0)).map(lambda r: (1, 1))
-        total = sum(n for _, n in grown.union(aside.reduceByKey(lambda a, b: a + b, 1)).collect())
-    return {"total": total, "background_tasks": len(starts), "counters": settled(sc)}
+    totals: list[int] = []
+
+    def job(end: Path, last: Path) -> None:
+        with properties(sc, priority="10"):
+            rows = sc.parallelize([2, 3], 2).map(straggling(end)).map(lambda r: (r[0], 1))
+            grown = rows.partitionBy(4).map(lambda r: (0, 1)).reduceByKey(lambda a, b: a + b, 1)
+            beside = sleeper_after(last, lambda _: 0.0)
+            aside = sc.parallelize(range(2), 2).map(beside).map(lambda r: (1, 1))
+            totals.extend(n for _, n in grown.union(aside.reduceByKey(lambda a, b: a + b, 1)).collect())
+
+    with (
+        release() as begin,
+        release() as end,
+        release() as last,
+        background(sc, 24, 0.5, begin=begin) as starts,
+    ):
+        wait_until(lambda: running_tasks(sc) == 6, "the background never filled the slots")
+        thread = InheritableThread(target=job, args=(end, last))
+        thread.start()
+        wait_until(lambda: active_stages(sc) == 3, "both stages were to wait")
+        begin.touch()
+        wait_until(lambda: counters(sc)["prereserved_total"] >= 1, "a slot of others was to be taken")
+        end.touch()
+        wait_until(lambda: active_stages(sc) == 1, "the independent stage was to be the last one")
+        last.touch()
+        thread.join()
+    return {"total": sum(totals), "background_tasks": len(starts), "counters": settled(sc)}
 
 
 def priorities(spark: SparkSession) -> Result:
@@ -234,7 +334,8 @@ def priorities(spark: SparkSession) -> Result:
             threads.append(InheritableThread(target=other, args=(name, priority)))
             threads[-1].start()
         wait_until(lambda: "higher" in starts, "the job of the highest priority was to run")
-        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 3, "the others were to wait")
+        wait_until(lambda: waits(spark, "equal", 2) and waits(spark, "lower", 2), "the others were to wait")
+        wait_until(lambda: counters(sc)["offers_refused"] > 0, "they were to be refused slots")
         end.touch()
         for thread in threads:
             thread.join()
@@ -246,23 +347,39 @@ def priorities(spark: SparkSession) -> Result:
 
 def expiry(spark: SparkSession) -> Result:
     """A reservation that may last for one second, beside a longer task, on a quiet local master."""
+    warm_up(spark.sparkContext, 4)
+    # Tasks that end too late hold nothing any more: on a crowded machine another job begins anew.
+    found = (_expiry(spark, f"holder-{number}") for number in itertools.count())
+    return next(each for each in found if each is not None)
+
+
+def _expiry(spark: SparkSession, name: str) -> Result | None:
+    """The same of one job; None: its tasks took so long that it never had three slots held."""
     sc = spark.sparkContext
-    warm_up(sc, 4)
+    counted_from(sc)
     ends: list[float] = []
+    starts: list[float] = []
 
     def holder(end: Path) -> None:
-        with spark_sched.job(spark, "holder", priority=5, copies="never"):
+        with spark_sched.job(spark, name, priority=5, copies="never"):
             rows = sc.parallelize(range(4), 4).map(straggling(end)).collect()
             ends.extend(end for _, _, end in rows)
+
+    def three_done() -> bool:
+        return any(each.name == name and each.tasks_done == 3 for each in spark_sched.status(spark).jobs)
 
     with release() as end:
         thread = InheritableThread(target=holder, args=(end,))
         thread.start()
-        wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
-        with background(sc, 3, 0.2) as starts:
-            pass
+        wait_until(three_done, "three tasks were to end")
+        in_time = counters(sc)["holds_total"] == 3
+        if in_time:
+            with background(sc, 3, 0.2) as starts:
+                pass
         end.touch()
         thread.join()
+    if not in_time:
+        return None
     return {"started_before_straggler": sum(s < max(ends) for s in starts), "counters": settled(sc)}
 
 
@@ -345,9 +462,10 @@ def barrier(spark: SparkSession) -> Result:
         wait_until(lambda: counters(sc)["slots_held_now"] == 2, "two slots were to be held")
         # Two slots are open to the unmarked gang, and two more idle but are held until the block ends.
         low: list[tuple[int, float]] = []
+        all_told(sc)
         threads = [threading.Thread(target=lambda: low.extend(gang(3)))]
         threads[0].start()
-        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 1, "the gang was to wait")
+        wait_until(lambda: active_stages(sc) == 1, "the gang was to wait")
         # Slots are offered to the gang, too, when another task comes and when it ends.
         threads.append(threading.Thread(target=sc.parallelize([0], 1).count))
         threads[1].start()

@@ -22,9 +22,10 @@ from tests.integration.scenarios import (
     Result,
     counters,
     executor_pid,
-    running_tasks,
+    planner_pid,
     settled,
     wait_until,
+    waits,
     warm_up,
 )
 
@@ -37,12 +38,14 @@ def pilots_live(spark: SparkSession) -> Result:
     sc = spark.sparkContext
     _planned(spark)
     with tempfile.TemporaryDirectory(prefix="spark-sched-tests-") as name:
-        all_here = Path(name) / "all here"
-        busy = Running(spark, "busy", 4, attempts(lambda _p, _a: _until(all_here)))
-        wait_until(lambda: running_tasks(sc) == 4, "the cluster was to be full")
+        here, all_here = Path(name), Path(name) / "all here"
+        busy = Running(spark, "busy", 4, attempts(lambda p, _a: _until(all_here, here / f"{p}")))
+        # As the tasks say themselves: the status tracker may still count those before them.
+        wait_until(lambda: all((here / f"{n}").exists() for n in range(4)), "the cluster was to be full")
         jobs = [Running(spark, f"wide-{n}", WIDTH, attempts(lambda _p, _a: TASK_S)) for n in range(6)]
         # All must be there: slots that no other job can use would go to tasks that are no pilots.
-        wait_until(lambda: len(sc.statusTracker().getActiveStageIds()) == 7, "six jobs were to wait")
+        # As the scheduler itself knows: Spark tells of a stage before that.
+        wait_until(lambda: all(waits(spark, f"wide-{n}", WIDTH) for n in range(6)), "six jobs were to wait")
         # The first plan from now on may have been made before the last of them came, the second one not.
         known = counters(sc)["plans_accepted"] + 2
         wait_until(lambda: counters(sc)["plans_accepted"] >= known, "no plan with all jobs came")
@@ -71,13 +74,13 @@ def pilots_lost(spark: SparkSession) -> Result:
         failing = Running(spark, "failing", WIDTH, _first_fails)
         dying = Running(spark, "dying", WIDTH, lambda partition: _first_kills(partition, died))
         orphans = [Running(spark, f"orphan-{n}", WIDTH, attempts(lambda _p, _a: 0.2)) for n in range(3)]
-        pid = counters(sc)["planner_pid"]
-        os.kill(pid, signal.SIGKILL)
+        os.kill(planner_pid(sc), signal.SIGKILL)
         rows = {job: job.join() for job in (failing, dying, *orphans)}
         for thread in threads:
             thread.join(600)
         executor_died = died.exists()
-    wait_until(lambda: counters(sc)["planner_pid"] not in (pid, -1), "the planner did not come back")
+    wait_until(lambda: counters(sc)["planner_restarts"] >= 1, "the planner did not come back")
+    planner_pid(sc)
     return {
         "partitions": [sorted(row[0] for row in done) for done in rows.values()],
         "failing_attempts": sorted({row[1] for row in rows[failing]}),
@@ -106,7 +109,8 @@ def _first_kills(partition: int, died: Path) -> Row:
     raise AssertionError("unreachable")
 
 
-def _until(path: Path) -> float:
+def _until(path: Path, runs: Path) -> float:
+    runs.touch()
     wait_until(path.exists, "the cluster was to stay full no longer")
     return 0.0
 

@@ -17,6 +17,7 @@ from pyspark.sql.functions import spark_partition_id, udf
 import spark_sched
 from tests.integration.scenarios import (
     Result,
+    all_told,
     counters,
     properties,
     release,
@@ -42,7 +43,7 @@ def sql_mark(spark: SparkSession) -> Result:
 
     def freed(statement: str) -> int:
         spark.sql(statement)
-        wait_until(lambda: counters(sc)["slots_held_now"] == 0, f"{statement!r} freed nothing", within_s=60.0)
+        wait_until(lambda: counters(sc)["slots_held_now"] == 0, f"{statement!r} freed nothing")
         return len(sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect())
 
     ends = ("RESET spark.sched.job.name", "SET spark.sched.job.name=", "SET spark.sched.job.name=another")
@@ -62,7 +63,7 @@ def sql_mark_without_end(spark: SparkSession) -> Result:
     spark.sql("SET spark.sched.job.name=endless")
     spark.sql("SET spark.sched.job.priority=10")
     spark.sql("SELECT count(*) FROM range(0, 4000, 1, 4)").collect()
-    wait_until(lambda: counters(sc)["slots_held_now"] == 0, "the slots stay held", within_s=60.0)
+    wait_until(lambda: counters(sc)["slots_held_now"] == 0, "the slots stay held")
     rows = sc.parallelize(range(4), 4).map(sleeper(lambda _: 0.0)).collect()
     for name in ("name", "priority"):
         spark.sql(f"RESET spark.sched.job.{name}")
@@ -148,6 +149,7 @@ def _freed_in_last_stage(spark: SparkSession) -> list[int]:
     """A query's rows, once nothing was held while the last task of its last stage ran."""
     sc = spark.sparkContext
     found: list[int] = []
+    all_told(sc)  # A query before this one has as many tasks.
     with release() as planned, release() as end:
         thread = InheritableThread(target=lambda: found.extend(_two_stages(spark, planned, end)))
         thread.start()

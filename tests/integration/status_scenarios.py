@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote
@@ -62,10 +62,7 @@ def shown(spark: SparkSession) -> Result:
         wait_until(lambda: is_so(spark, "waiter", held_back_by_plan), "the waiter was to be held back")
         threads[2].start()
         wait_until(lambda: is_so(spark, MARKUP, held_back_by_plan), "the last one was to be held back")
-        wait_until(
-            lambda: any("held back" in entry.text for entry in spark_sched.explain(spark, "waiter").story),
-            "the story was to tell of the wait",
-        )
+        wait_until(lambda: told_of_the_wait(spark), "the story was to tell of the wait")
         held = everywhere(sc, spark, "waiter")
         planner = without_planner(spark)
         end.touch()
@@ -95,6 +92,12 @@ def held_back_by_plan(waiting: JobStatus) -> bool:
     return waiting.state == "held_back" and waiting.rank is not None
 
 
+def told_of_the_wait(spark: SparkSession) -> bool:
+    """Whether the waiter's story tells that it waits, and the plan's reason: looks are a second apart."""
+    told = [entry.text for entry in spark_sched.explain(spark, "waiter").story]
+    return all(any(part in text for text in told) for part in ("held back", "the plan's reason"))
+
+
 def raw(sc: SparkContext, name: str | None = None) -> Any:
     """The document as the driver gives it."""
     entry: Any = sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched
@@ -117,9 +120,17 @@ def page(url: str) -> str:
         return text
 
 
-def scraped(url: str) -> str:
-    """What Prometheus reads, once it tells of what is held and of who waits: its figures are a second old."""
-    figures = ('total_slots_held_Value{type="gauges"} 3.0', 'total_waiting_jobs_Value{type="gauges"} 2.0')
+#: What Prometheus is to read while three slots are held, two jobs wait and a plan is in force.
+FIGURES = {
+    "total_slots_held": 3, "class_etl_slots_held": 3, "total_waiting_jobs": 2, "class_none_waiting_jobs": 2,
+    "plan_in_force": 1, "policy_reservation_in_force": 1, "planner_alive": 1,
+}  # fmt: skip
+
+
+def scraped(url: str, counted: Iterable[str]) -> str:
+    """What Prometheus reads, once it tells of all that: figures are a second old, and can be of two looks."""
+    figures = [f'_sched_{name}_Value{{type="gauges"}} {value:.1f}' for name, value in FIGURES.items()]
+    figures += [f"_sched_counters_{name}_Value{{" for name in counted]
     answers: list[str] = []
 
     def told() -> bool:
@@ -143,10 +154,34 @@ def command(*arguments: str) -> tuple[int, str]:
 
 
 def everywhere(sc: SparkContext, spark: SparkSession, name: str) -> Result:
-    """The same moment through each view: nothing happens meanwhile."""
+    """The same moment through each view: nothing happens meanwhile.
+
+    Where the plan ran out, as that of a planner that is not let run does, all is looked at again.
+    """
+    found: Result = {}
+
+    def under_one_plan() -> bool:
+        before = raw(sc)
+        if any(each["rank"] is None for each in before["jobs"]):
+            return False
+        found.update(seen(sc, spark, name, before))
+        return planning(raw(sc)) == planning(before)
+
+    wait_until(under_one_plan, "all views were to be of one plan")
+    return found
+
+
+def planning(document: Any) -> Any:
+    """Of a document what other plans could change, and whether one ran out."""
+    planner = document["planner"]
+    jobs = [(each["job"], each["rank"], each["reason"]) for each in document["jobs"]]
+    return planner["restarts"], planner["plan_fallbacks"], jobs
+
+
+def seen(sc: SparkContext, spark: SparkSession, name: str, document: Any) -> Result:
     url = sc.uiWebUrl
     return {
-        "driver": raw(sc),
+        "driver": document,
         "rest": get(f"{url}/sched/api/v1/status"),
         "guarded": [
             frame_options(f"{url}{path}") for path in ("/sched/api/v1/status", "/scheduling/", "/jobs/")
@@ -161,7 +196,7 @@ def everywhere(sc: SparkContext, spark: SparkSession, name: str) -> Result:
         "top_json": command("top", "--json", f"{url}/jobs/"),
         "explain": command("explain", url, name),
         "story": raw(sc, name),
-        "metrics": scraped(f"{url}/metrics/prometheus/"),
+        "metrics": scraped(f"{url}/metrics/prometheus/", document["counters"]),
     }
 
 
@@ -180,12 +215,37 @@ def unknown(spark: SparkSession, sc: SparkContext) -> Result:
 
 
 def without_planner(spark: SparkSession) -> Result:
-    """Kill the planner, look, and look again when its plan ran out; another one comes later."""
+    """Kill the planner, look, and look again when its plan ran out; another one comes later.
+
+    If that one came before both was seen, it is killed, too.
+    """
+    found: Result | None = None
+    while found is None:
+        found = _without_planner(spark)
+    return found
+
+
+def _without_planner(spark: SparkSession) -> Result | None:
+    """What is seen after one kill; None: another planner came too early."""
     sc = spark.sparkContext
-    pid = spark_sched.status(spark).planner.pid
-    assert pid is not None
-    os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: not spark_sched.status(spark).planner.alive, "the planner was to be missed")
+    wait_until(lambda: spark_sched.status(spark).planner.alive, "a planner was to be there")
+    killed = spark_sched.status(spark).planner
+    if killed.pid is None:
+        return None
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_until(lambda: spark_sched.status(spark).planner.pid != killed.pid, "the planner was to be missed")
     dead = command("top", "--once", sc.uiWebUrl)
-    wait_until(lambda: spark_sched.status(spark).plan is None, "its plan was to run out")
-    return {"dead": dead, "without_plan": raw(sc)}
+    documents: list[Any] = []
+
+    def another_came() -> bool:
+        return bool(documents[-1]["planner"]["restarts"] > killed.restarts)
+
+    def ran_out_or_too_late() -> bool:
+        documents.append(raw(sc))
+        return documents[-1]["plan"] is None or another_came()
+
+    documents.append(raw(sc))
+    if another_came():
+        return None
+    wait_until(ran_out_or_too_late, "its plan was to run out")
+    return None if another_came() else {"dead": dead, "without_plan": documents[-1]}

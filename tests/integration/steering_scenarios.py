@@ -70,9 +70,14 @@ def steered(spark: SparkSession) -> Result:
         # Between two actions there is no Spark job to cancel.
         last.touch()
         last_begins.wait()
-        wait_until(lambda: is_so(spark, "batch", lambda j: j.slots.running == 1), "the straggler was to run")
+        # A copy may run beside the straggler.
+        wait_until(lambda: len(stragglers(spark)) == 1, "the straggler was to run")
+        cancelled = stragglers(spark)
         found["cancel"] = command("cancel", url, "batch")
-        wait_until(lambda: is_so(spark, "batch", lambda j: j.tasks_done == 3), "the next one was to run")
+        # The stage of the action before is there until its last task is killed.
+        wait_until(
+            lambda: len(stragglers(spark)) == 1 and stragglers(spark) != cancelled, "the next one was to run"
+        )
         found["browser"] = None if CHROMIUM is None else by_buttons(spark, url)
         if found["browser"] is None:
             command("cancel", url, "batch")
@@ -82,6 +87,13 @@ def steered(spark: SparkSession) -> Result:
     wait_until(lambda: spark_sched.status(spark).application.running_slots == 0, "all slots were to be free")
     found |= paused(spark, url)
     return found
+
+
+def stragglers(spark: SparkSession) -> list[str]:
+    """Stages of the batch of whose tasks all but the last one are done; none while it has stages without."""
+    stages = [each for job in spark_sched.status(spark).jobs if job.name == "batch" for each in job.stages]
+    found = [each.stage for each in stages if each.done == 3]
+    return found if len(found) == len(stages) else []
 
 
 def wait_for(spark: SparkSession, condition: Callable[[JobStatus], bool], what: str) -> Any:
@@ -99,23 +111,28 @@ def changed(spark: SparkSession, url: str) -> Result:
 def on_hold(spark: SparkSession, url: str) -> Result:
     """On hold, under another planner with another policy, and resumed."""
     said = spark_sched.steer.hold(spark, "batch")
+    # What ended was counted, too: that a task ended well is known some time after its slot is free.
     held = wait_for(
-        spark, lambda j: j.state_text == "on hold" and j.slots.waiting > 0, "it was to wait on hold"
+        spark,
+        lambda j: j.state_text == "on hold" and j.slots.waiting == j.tasks - j.tasks_done > 0,
+        "it was to wait on hold",
     )
     restarts = spark_sched.status(spark).planner.restarts
-    switched = command("policy", url, "fair")
 
-    def plans() -> bool:
+    def plans(policy: str) -> bool:
         status = spark_sched.status(spark)
         plan = status.plan
-        return status.planner.restarts > restarts and plan is not None and plan.policy == "fair"
+        return status.planner.restarts > restarts and plan is not None and plan.policy == policy
 
-    wait_until(plans, "the other policy was to plan")
+    switched = command("policy", url, "fair")
+    wait_until(lambda: plans("fair"), "the other policy was to plan")
     still = raw(spark.sparkContext)
     resumed = post(url, "resume", {"job": "batch"})
     wait_for(spark, lambda j: j.state == "running", "it was to run again")
     story = [entry.text for entry in spark_sched.explain(spark, "batch").story]
     back = command("policy", url, "reservation")
+    # A planner that is starting answers nobody.
+    wait_until(lambda: plans("reservation"), "the first policy was to plan again")
     return {
         "hold": said, "held": held, "policy": switched, "still": still, "resume": resumed, "story": story,
         "back": back,
@@ -199,7 +216,7 @@ def paused(spark: SparkSession, url: str) -> Result:
         said = command("pause", url)
         document = raw(sc)
         twins[1].start()
-        wait_until(lambda: len(spark_sched.status(spark).jobs) == 2, "a second job of the name was to come")
+        wait_until(lambda: holders(spark) == 2, "a second job of the name was to come")
         ambiguous = command("hold", url, "holder")
         unpaused = spark_sched.steer.unpause(spark)
         end.touch()
@@ -207,6 +224,10 @@ def paused(spark: SparkSession, url: str) -> Result:
             thread.join()
     settled(sc)
     return {"pause": said, "paused": document, "unpause": unpaused, "ambiguous": ambiguous}
+
+
+def holders(spark: SparkSession) -> int:
+    return sum(each.name == "holder" for each in spark_sched.status(spark).jobs)
 
 
 def refused(spark: SparkSession, url: str) -> Result:

@@ -73,7 +73,8 @@ def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path
         (tmp_path / f"{module}.py").write_text(
             f"import sys\nopen({str(tmp_path / 'imported')!r}, 'a').write(f'{{sys.orig_argv}}\\n')\n"
         )
-    done = run("plan", "spark.sched.history.path=history.db", cwd=tmp_path)
+    settings = ("spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min")
+    done = run("plan", *settings, cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
     imported = tmp_path / "imported"
     assert not imported.exists() or "spark_sched.planner" not in imported.read_text()

@@ -14,15 +14,20 @@ pytestmark = pytest.mark.integration
 LOCAL = "spark-sched:local[4]"
 EXECUTORS = "spark-sched:local-cluster[2,2,1024]"
 # So that on a crowded machine, too, no hold between two actions ends before the next one.
-LONG_PAUSES = "spark.sched.reservation.firstGap=1min"
+LONG_PAUSES = (
+    "spark.sched.reservation.gap=1min",
+    "spark.sched.reservation.firstGap=1min",
+    "spark.sched.reservation.idleShare=1",
+    "spark.sched.limits.idleShare=1",
+)
 # Decommissioning is off by default; it changes nothing before an executor is told to leave.
-CLUSTER = (EXECUTORS, LONG_PAUSES, "spark.decommission.enabled=true")
+CLUSTER = (EXECUTORS, *LONG_PAUSES, "spark.decommission.enabled=true")
 NO_COPIES = "spark.sched.copies.enabled=false"
 
 
 each_master = pytest.mark.parametrize(
     "master",
-    [pytest.param("local", marks=on(LOCAL, LONG_PAUSES)), pytest.param("local-cluster", marks=on(*CLUSTER))],
+    [pytest.param("local", marks=on(LOCAL, *LONG_PAUSES)), pytest.param("local-cluster", marks=on(*CLUSTER))],
 )
 
 
@@ -72,7 +77,7 @@ def test_an_independent_branch_changes_nothing_of_what_a_stage_takes_for_the_nex
     assert 1 <= result["counters"]["prereserved_total"] <= 2
 
 
-@on(LOCAL, LONG_PAUSES)
+@on(LOCAL, *LONG_PAUSES)
 def test_equal_and_lower_priorities_wait_and_a_higher_one_takes_held_slots(scenario: Scenario) -> None:
     result = scenario("priorities")
     nothing_leaked(result)
@@ -89,7 +94,7 @@ def test_offers_are_revived_as_soon_as_a_reservation_expires(scenario: Scenario)
     assert result["started_before_straggler"] == 3
 
 
-@on(LOCAL, LONG_PAUSES)
+@on(LOCAL, *LONG_PAUSES)
 def test_cancelled_and_failed_jobs_leave_nothing_held(scenario: Scenario) -> None:
     result = scenario("cancelled")
     nothing_leaked(result)
@@ -119,7 +124,7 @@ def test_a_stage_attempted_again_keeps_the_ledger_true(scenario: Scenario) -> No
     LOCAL,
     "spark.sched.copies.minSlowdown=0",
     "spark.locality.wait.legacyResetOnTaskLaunch=true",
-    LONG_PAUSES,
+    *LONG_PAUSES,
 )
 def test_barrier_stages_run_whole_beside_reservations_and_get_no_copies(scenario: Scenario) -> None:
     result = scenario("barrier")
@@ -146,14 +151,14 @@ def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(
     assert result["counters"]["copies_launched"] == result["first"]["copies_launched"]
 
 
-@on(LOCAL, "spark.scheduler.mode=FAIR")
+@on(LOCAL, "spark.scheduler.mode=FAIR", *LONG_PAUSES)
 def test_inside_a_fair_pool_a_job_keeps_its_share_across_barriers(scenario: Scenario) -> None:
     result = scenario("fair_pools")
     nothing_leaked(result)
     assert result["most_at_once"] <= 2
 
 
-@on(LOCAL, "spark.scheduler.mode=FAIR")
+@on(LOCAL, "spark.scheduler.mode=FAIR", *LONG_PAUSES)
 def test_held_slots_beyond_a_pools_share_give_way_to_a_pool_below_its_own(scenario: Scenario) -> None:
     result = scenario("fair_straggler")
     nothing_leaked(result)
@@ -174,7 +179,7 @@ def test_a_recurring_job_is_planned_by_what_its_earlier_run_had(scenario: Scenar
 
 @on(
     "spark-sched:local-cluster[2,4,1024]",
-    LONG_PAUSES,
+    *LONG_PAUSES,
     NO_COPIES,
     "spark.worker.resource.gpu.amount=1",
     f"spark.worker.resource.gpu.discoveryScript={Path(__file__).with_name('gpu_discovery.sh')}",

@@ -13,8 +13,13 @@ pytestmark = pytest.mark.integration
 
 def test_a_standalone_cluster_of_several_hosts(run, program, tmp_path, standalone):
     driver = {name: value for name, value in standalone.spark_conf().items() if name != "spark.master"}
-    # Nothing runs before both executors are there.
-    both = {"spark.cores.max": "4", "spark.scheduler.minRegisteredResourcesRatio": "1"}
+    # Nothing runs before both executors are there, and no copies keep tasks from one of them.
+    both = {
+        "spark.cores.max": "4",
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "10min",
+        "spark.sched.copies.enabled": "false",
+    }
     properties = tmp_path / "sched.conf"
     properties.write_text(
         format_properties(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -109,8 +110,19 @@ def test_a_run_that_a_signal_ended_says_so_in_its_status(spark):
     assert not Path(log.read_text().split()[0]).exists()
 
 
-def test_a_signal_to_the_command_reaches_spark_submit(spark):
-    log = _install(spark, "import signal, time; os.kill(os.getppid(), signal.SIGTERM); time.sleep(60)")
+def test_a_signal_to_the_command_reaches_spark_submit(spark, tmp_path, monkeypatch):
+    listens = tmp_path / "listens"
+
+    class Child(subprocess.Popen):
+        """The command that started it waits for its end once it has installed its handlers."""
+
+        def wait(self, timeout=None):
+            listens.touch()
+            return super().wait(timeout)
+
+    monkeypatch.setattr(subprocess, "Popen", Child)
+    gate = f"import signal, time\nwhile not os.path.exists({str(listens)!r}): time.sleep(0.01)\n"
+    log = _install(spark, f"{gate}os.kill(os.getppid(), signal.SIGTERM); time.sleep(600)")
     properties = _properties(spark, "app.py")
     assert submit.run_spark_submit(properties, ["app.py"], spark) == 128 + signal.SIGTERM
     assert not Path(log.read_text().split()[0]).exists()

@@ -141,10 +141,12 @@ WRITER = """
 import sys
 from spark_sched.predict import lesson
 from spark_sched.predict.runtimes.features import JobAttributes
-from spark_sched.history import runtimes
+from spark_sched.history import database, runtimes
 from spark_sched.history.runtimes import StoredRuntimes
 
 runtimes._ROWS_BETWEEN = 7
+# The other writer may be paused while it has the file.
+database._BUSY_S = database._LOCK_S = 300.0
 store = StoredRuntimes(sys.argv[1], None)
 predictor = store.load()
 for i in range(100_000):
@@ -163,7 +165,7 @@ def test_kill_9_of_one_of_two_writers_loses_nothing_that_was_saved(tmp_path: Pat
             output = (tmp_path / f"{user}-{round_}").open("wb")
             command = [sys.executable, "-c", WRITER, str(path), user]
             writers.append((subprocess.Popen(command, stdout=output), tmp_path / f"{user}-{round_}"))
-        deadline = time.monotonic() + 120.0
+        deadline = time.monotonic() + 600.0
         while any(log.stat().st_size < 20 for _, log in writers) and time.monotonic() < deadline:
             time.sleep(0.05)
         for process, _ in writers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -125,13 +126,14 @@ def test_each_wrong_address_has_a_sentence_of_its_own(
         fetch_status(site.url)
 
 
-def test_an_address_where_nothing_listens_is_named(site: _Site):
-    port = site.server.server_port
-    site.server.server_close()
-    done = CliRunner().invoke(app, ["top", "--once", f"localhost:{port}"])
+def test_an_address_where_nothing_listens_is_named():
+    with socket.socket() as unused:  # keeps the port from others
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        done = CliRunner().invoke(app, ["top", "--once", f"127.0.0.1:{port}"])
     assert done.exit_code == 2
     assert "nothing answers there" in done.output
-    assert f"'http://localhost:{port}'" in done.output
+    assert f"'http://127.0.0.1:{port}'" in done.output
 
 
 def test_top_prints_the_table_once(site: _Site):

@@ -11,10 +11,17 @@ import pytest
 
 from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_guarded, create_solver
+from spark_sched.policies.three_sigma.solvers import guarded as guard
 from spark_sched.policies.three_sigma.solvers.guarded import Guarded
 from spark_sched.policies.three_sigma.window import uniform
 
 pytest.importorskip("highspy")
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch):
+    """For a process that starts on a crowded machine."""
+    monkeypatch.setattr(guard, "_START_S", 300.0)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ final class EventQueueSuite extends AnyFunSuite {
     waiting.start()
     while (waiting.getState != Thread.State.TIMED_WAITING) Thread.sleep(1)
     f.queue.restart()
-    waiting.join(30000)
+    waiting.join(600000)
     assert(stale.exists(batch => !batch.reset && batch.events.isEmpty))
     assert(f.poll().reset)
   }
@@ -133,7 +133,7 @@ final class EventQueueSuite extends AnyFunSuite {
     waiting.start()
     while (waiting.getState != Thread.State.TIMED_WAITING && waiting.isAlive) Thread.sleep(1)
     f.queue.offer(event(1))
-    waiting.join(30000)
+    waiting.join(600000)
     assert(got.map(_.events) === Some(Seq(event(1))))
   }
 }

@@ -144,7 +144,7 @@ private final class SeededRun(context: SparkContext, scheduler: TaskSchedulerImp
     val (task, manager) = running.remove(which)
     val done = manager.tasksSuccessful
     scheduler.statusUpdate(task.taskId, TaskState.FINISHED, SeededRun.result)
-    val until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    val until = System.nanoTime() + TimeUnit.MINUTES.toNanos(10)
     // Spark reads results in threads of its own.
     while (scheduler.synchronized(manager.tasksSuccessful) == done && System.nanoTime() < until) Thread.sleep(1)
     if (manager.tasksSuccessful == manager.numTasks) active.filterInPlace((_, m) => m ne manager)

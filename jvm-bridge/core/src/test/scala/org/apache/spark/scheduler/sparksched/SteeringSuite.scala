@@ -38,7 +38,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     (0 until status.path("jobs").size).map(status.path("jobs").get(_)).find(_.path("name").asText == name)
 
   private def until(what: String)(so: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(10)
     while (!so && System.nanoTime() < end) Thread.sleep(5)
     assert(so, what)
   }
@@ -69,7 +69,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     })
     assert(scheduler.rootPool.getSortedTaskSetQueue.isEmpty)
     assert(steer("resume", """{"job": "report"}""").path("done").asText === "job report: resumed")
-    Await.result(done, 60.seconds)
+    Await.result(done, 10.minutes)
     val story = mapper.readTree(SparkSched.explain(context, "report")).findValuesAsText("text")
     assert(story.contains(s"resumed, by ${context.sparkUser}") && story.toString.contains("by somebody at "))
   }
@@ -78,7 +78,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     val done = started("batch")
     until("two tasks were to run")(job("batch").exists(_.at("/slots/running").asInt == 2))
     assert(post("cancel", """{"job": "batch"}""")._2.path("done").asText === "job batch: cancelled with its 1 Spark jobs")
-    val thrown = Try(Await.result(done, 60.seconds)).failed.get
+    val thrown = Try(Await.result(done, 10.minutes)).failed.get
     SteeringSuite.letGo.countDown()
     assert(thrown.getMessage.contains("cancelled by somebody at "))
   }
