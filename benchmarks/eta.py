@@ -10,7 +10,8 @@ simulated recurring programs: lognormal runs around a program's own median, one 
 
 Of each job count the forecast at its submission, the one at its first task, and the one in force at a random
 moment of its life; jobs of a new name, too, once any job has ended. Simulated jobs count from `--skip` on.
-`uncorrected` is what history and plan say without the correction learned from earlier ends.
+`admission` is what `spark_sched.admission` answers just before the submission. `uncorrected` is what history
+and plan say without the correction learned from earlier ends.
 
     python benchmarks/eta.py [--seeds 101,102,103] [--jobs 110] [--policies fair,priority] [--logs DIR]
 """
@@ -19,9 +20,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -33,6 +35,7 @@ from spark_sched.analysis.whatif.replayed import build_model
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event
+from spark_sched.planner.admission import Asked, answer
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import EndForecast, Plan, Policy, PolicySettings, create
 from spark_sched.predict import Forecast, RuntimeHistory
@@ -52,6 +55,7 @@ class Planner:
     history: RuntimeHistory = field(default_factory=RuntimeHistory)
     now_ms: float = 0.0
     seen: dict[str, list[tuple[int, bool, EndForecast, EndForecast]]] = field(default_factory=dict)
+    admitted: dict[str, list[float | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.plain = Outlook(lambda: self.now_ms, correct=False)
@@ -75,7 +79,7 @@ class Planner:
         self.history.reset()
         self.plain.clear()
         self.corrected.clear()
-        self.seen = {}
+        self.seen, self.admitted = {}, {}
 
 
 class Watched:
@@ -93,8 +97,10 @@ class Watched:
         rng: np.random.Generator,
         memory: Any,
     ) -> tuple[Plan, Any]:
-        plan, memory = self._policy.decide(snapshot, forecasts, now_ms, rng, memory)
         planner = self._planner
+        for key in snapshot.jobs.keys() - planner.admitted.keys():
+            planner.admitted[key] = self._asked(snapshot, key, forecasts, now_ms, memory)
+        plan, memory = self._policy.decide(snapshot, forecasts, now_ms, rng, memory)
         planner.now_ms = float(now_ms)
         ends = []
         for outlook in (planner.plain, planner.corrected):
@@ -104,6 +110,24 @@ class Watched:
             begun = job in planner.corrected.begun
             planner.seen.setdefault(job, []).append((now_ms, begun, ends[0][job], corrected))
         return plan, memory
+
+    def _asked(
+        self, snapshot: Snapshot, key: str, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
+    ) -> list[float | None]:
+        """The chances answered just before a job came, of both outlooks."""
+        view = snapshot.jobs[key]
+        if view.deadline_ms is None or view.deadline_ms <= now_ms:
+            return []
+        others = MappingProxyType({job: each for job, each in snapshot.jobs.items() if job != key})
+        tasks = max((stage.tasks for stage in view.stages), default=1)
+        asked = Asked(
+            view.name or "", tasks, view.deadline_ms - now_ms, view.user, view.job_class, view.priority
+        )
+        before, history = replace(snapshot, jobs=others), self._planner.history
+        return [
+            answer(self._policy, history, outlook, before, forecasts, now_ms, memory, asked)["probability"]
+            for outlook in (self._planner.plain, self._planner.corrected)
+        ]
 
 
 @dataclass
@@ -123,6 +147,11 @@ class Scores:
         if not seen:
             return
         self.jobs.add((run, row["job"]))
+        for arm, probability in zip(
+            ("uncorrected", "corrected"), planner.admitted.get(row["job"], ()), strict=False
+        ):
+            if probability is not None:
+                self.chances[arm, "admission"].append((probability, end <= row["deadline_ms"]))
         at = row["submit_ms"] + moment * (end - row["submit_ms"])
         chosen = {
             "submission": None if seen[0][1] else seen[0],

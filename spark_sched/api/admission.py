@@ -46,13 +46,14 @@ class Admission:
 
     Attributes:
         probability: of meeting the deadline; None if no deadline was given, or without history.
-        start_s: when the job would start; None: not within the plan-ahead window.
+        start_s: when the job would start; None: not within the plan-ahead window, or the policy plans no
+            starts (all but ``3sigma`` and its variants).
         earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
             no start in the window meets any, or without history.
         confidence: 0.95.
         runtime_s: median and 95 % quantile of the runtime; None while no job has ended.
         runtime_source: the history behind the runtime, or ``no history``.
-        delays: jobs that would wait longer because of this one.
+        delays: jobs that would wait longer because of this one, as far as the policy plans starts.
     """
 
     probability: float | None
@@ -64,9 +65,9 @@ class Admission:
     delays: tuple[Delay, ...]
 
     def __str__(self) -> str:
-        begins = "not in the plan's window" if self.start_s is None else f"in {self.start_s:.0f} s"
+        begins = "no planned start" if self.start_s is None else f"starts in {self.start_s:.0f} s"
         runs = "" if self.runtime_s is None else f"runs {self.runtime_s[0]:.0f} s "
-        parts = [f"starts {begins}, {runs}({self.runtime_source})"]
+        parts = [f"{begins}, {runs}({self.runtime_source})"]
         if self.probability is not None:
             parts.append(f"meets its deadline with {self.probability:.0%}")
         if self.earliest_deadline_s is not None:
@@ -89,12 +90,11 @@ def admission(
 ) -> Admission:
     """Ask the planner what it would do with a job, before submitting it with `spark_sched.job`.
 
-    The answer follows from the present plan and history. It reserves nothing: jobs that arrive later change
-    the outcome.
+    The answer follows from the present plan, from history, and from how forecasts in such a situation turned
+    out. It reserves nothing: jobs that arrive later change the outcome.
 
     Args:
-        spark: a session or context of this process (not Spark Connect), attached with a policy that plans
-            start times (``spark.sched.planner.policy=3sigma``).
+        spark: a session or context of this process (not Spark Connect), attached.
         name: as for `spark_sched.job`.
         tasks: tasks of the job's widest stage. The job takes that many slots, at most all of the cluster.
         deadline: when the job must end, as for `spark_sched.job`.
@@ -104,7 +104,7 @@ def admission(
         timeout_s: how long to wait for the answer, in seconds.
 
     Raises:
-        BadInputError: an argument is wrong, the application is not attached, or its policy plans no starts.
+        BadInputError: an argument is wrong, or the application is not attached.
         PlannerSilentError: the planner did not answer within ``timeout_s``.
     """
     _check(name, tasks, priority, timeout_s)
@@ -113,7 +113,6 @@ def admission(
         spark,
         connect="cannot ask the planner: ask where the driver runs",
         lacks="plans nothing",
-        also=" and spark.sched.planner.policy to 3sigma",
     )
     question = json.dumps(
         {

@@ -10,14 +10,13 @@ from spark_sched.errors import BadInputError
 __all__ = ["attached"]
 
 
-def attached(spark: Any, *, connect: str, lacks: str, also: str = "") -> tuple[Any, Any]:
+def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
     """The context, and the JVM's entry for drivers.
 
     Args:
         spark: a session or context of this process.
         connect: what a Spark Connect session cannot do, and what to do instead.
         lacks: what Spark's own scheduler does not do.
-        also: settings to make beside ``spark.master``.
 
     Raises:
         BadInputError: it is neither, comes over Spark Connect, or runs with Spark's own scheduler.
@@ -31,6 +30,6 @@ def attached(spark: Any, *, connect: str, lacks: str, also: str = "") -> tuple[A
     if scheduler is None:
         raise BadInputError(
             f"this application runs on {context.master} with Spark's own scheduler, which {lacks}: set "
-            f"spark.master to spark-sched:{context.master}{also}"
+            f"spark.master to spark-sched:{context.master}"
         )
     return context, scheduler

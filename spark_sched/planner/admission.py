@@ -1,7 +1,8 @@
 """What the plan would do with a job that has not come yet: chances of its deadline, and whom it would delay.
 
-The policy itself is asked, with the job beside those that are there. The answer is the plan's: starts by
-expected free slots, runtimes by history (3Sigma §3.2 and §4.3). Nothing is reserved by asking.
+The policy itself is asked, with the job beside those that are there. The runtime is history's, and the start
+is the plan's if the policy plans starts (3Sigma §3.2 and §4.3). The end is corrected by how such forecasts
+turned out, as the ends shown of active jobs are (`Outlook`). Nothing is reserved by asking.
 """
 
 from __future__ import annotations
@@ -16,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import Plan, Policy
-from spark_sched.policies.three_sigma.jobs import runtime_of
 from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
-from spark_sched.policies.three_sigma.present import ThreeSigmaMemory
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
 from spark_sched.state import DurationSummary, JobView, Snapshot, StageView
 
@@ -67,6 +67,7 @@ class Asked:
 def answer(
     policy: Policy,
     history: RuntimeHistory,
+    outlook: Outlook,
     snapshot: Snapshot,
     forecasts: Mapping[str, Forecast],
     now_ms: int,
@@ -75,13 +76,8 @@ def answer(
 ) -> dict[str, Any]:
     """The answer as a JSON object (see `spark_sched.api.admission.Admission`); times in s from now.
 
-    ``memory`` is the policy's. Raises BadInputError for a policy that plans no starts.
+    ``memory`` is the policy's.
     """
-    if not isinstance(policy, ThreeSigmaPolicy):
-        raise BadInputError(
-            f"spark.sched.planner.policy is {policy.name!r}, which plans no start times: choose 3sigma "
-            "to ask for admission"
-        )
     forecast = history.foresee(
         JobAttributes(
             submit_s=now_ms / 1000.0,
@@ -92,79 +88,111 @@ def answer(
             slots=asked.tasks,
         )
     )
-    runtime = runtime_of(forecast, point=policy.options.point)
-    question = _Question(policy, snapshot, forecasts, forecast, runtime, asked, now_ms, memory)
+    question = _Question(policy, outlook, snapshot, forecasts, forecast, asked, now_ms, memory)
     before = question.plan_without()
-    wait_s, plan = question.start_s(asked.deadline_ms)
-    # Without history the policy plans with a runtime that fits every job: no figure for people.
-    known = forecast.runtime is not None
+    case = question.case(asked.deadline_ms)
+    runtime = forecast.runtime
     probability = None
-    if known and asked.deadline_ms is not None:
-        probability = 0.0 if wait_s is None else _chance(runtime, asked.deadline_ms / 1000.0 - wait_s)
+    if case.end is not None and asked.deadline_ms is not None:
+        probability = _chance(case, asked.deadline_ms / 1000.0)
     return {
         "probability": probability,
-        "start_s": wait_s,
-        "earliest_deadline_s": question.earliest_s() if known else None,
+        "start_s": case.start_s,
+        "earliest_deadline_s": question.earliest_s(),
         "confidence": CONFIDENCE,
-        "runtime_s": np.atleast_1d(runtime.quantile([0.5, CONFIDENCE])).tolist() if known else None,
-        "runtime_source": forecast.runtime_source if known else "no history",
-        "delays": _delays(snapshot, before, plan),
+        "runtime_s": None if runtime is None else np.atleast_1d(runtime.quantile([0.5, CONFIDENCE])).tolist(),
+        "runtime_source": "no history" if runtime is None else forecast.runtime_source,
+        "delays": _delays(snapshot, before, case.plan),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What would be with the job.
+
+    Attributes:
+        snapshot, plan: with it.
+        start_s: in s from now; None: not in the window, or the policy plans no starts.
+        end: seconds from now; None: unknown, or not in the window.
+    """
+
+    snapshot: Snapshot
+    plan: Plan
+    start_s: float | None
+    end: RuntimeDistribution | None
 
 
 class _Question:
     def __init__(
         self,
-        policy: ThreeSigmaPolicy,
+        policy: Policy,
+        outlook: Outlook,
         snapshot: Snapshot,
         forecasts: Mapping[str, Forecast],
         forecast: Forecast,
-        runtime: RuntimeDistribution,
         asked: Asked,
         now_ms: int,
-        memory: ThreeSigmaMemory | None,
+        memory: Any,
     ) -> None:
         self._policy = policy
+        self._outlook = outlook
         self._snapshot = snapshot
         self._forecasts = forecasts
-        self._runtime = runtime
         self._with = {**forecasts, _KEY: forecast}
         self._view = _view(asked, now_ms, len(snapshot.jobs))
         self._now_ms = now_ms
         self._memory = memory
+        # Starts that the policy chooses from; None: it plans none.
+        self._starts_s: list[float] | None = None
+        # Not what the policy plans with: without history that fits every job, and some plan with one number.
+        self._runtime = forecast.runtime
+        if isinstance(policy, ThreeSigmaPolicy):
+            self._starts_s = (policy.options.grid.starts_ms / 1000.0).tolist()
 
     def plan_without(self) -> Plan:
         return self._decide(self._snapshot, self._forecasts)
 
-    def start_s(self, deadline_ms: int | None) -> tuple[float | None, Plan]:
-        """When the job would start, in s from now (None: not in the window), and the plan with it."""
+    def case(self, deadline_ms: int | None) -> _Case:
+        """What would be with this deadline, in ms from now."""
         deadline = None if deadline_ms is None else self._now_ms + deadline_ms
         view = replace(self._view, deadline_ms=deadline)
         jobs = MappingProxyType({**self._snapshot.jobs, _KEY: view})
-        plan = self._decide(replace(self._snapshot, jobs=jobs), self._with)
-        entry = next(entry for entry in plan.jobs if entry.job == _KEY)
-        if entry.start_ms is None:
-            return None, plan
-        return max(0.0, (entry.start_ms - self._now_ms) / 1000.0), plan
+        snapshot = replace(self._snapshot, jobs=jobs)
+        plan = self._decide(snapshot, self._with)
+        start_ms = next(entry.start_ms for entry in plan.jobs if entry.job == _KEY)
+        start_s = None if start_ms is None else max(0.0, (start_ms - self._now_ms) / 1000.0)
+        reached = start_s is not None or self._starts_s is None
+        return _Case(snapshot, plan, start_s, self._end(snapshot, plan, start_s or 0.0) if reached else None)
 
     def earliest_s(self) -> float | None:
-        """The earliest deadline that would be met with `CONFIDENCE`; None: by no start of the window.
+        """The earliest deadline that would be met with `CONFIDENCE`; None: by no start of the window, or
+        nobody knows.
 
-        Candidates are the runtime's quantile after each start; one counts if the plan starts the job by then.
+        Candidates are the end's quantile after each start; one counts if the plan starts the job by then.
         """
-        starts_s = self._policy.options.grid.starts_ms / 1000.0
-        longest_s = float(self._runtime.quantile(CONFIDENCE))
+        case = self.case(None)
+        at_once = self._end(case.snapshot, case.plan, 0.0)
+        if at_once is None:
+            return None
+        longest_s = float(at_once.quantile(CONFIDENCE))
+        if self._starts_s is None:
+            return longest_s
         # In whole ms, and never below the quantile.
-        deadlines_ms = [int(np.ceil((start + longest_s) * 1000.0)) for start in starts_s.tolist()]
+        deadlines_ms = [int(np.ceil((start + longest_s) * 1000.0)) for start in self._starts_s]
 
         def met(number: int) -> bool:
-            wait_s, _ = self.start_s(deadlines_ms[number])
-            left_s = -1.0 if wait_s is None else deadlines_ms[number] / 1000.0 - wait_s
-            return wait_s is not None and _chance(self._runtime, left_s) >= CONFIDENCE - 1e-6
+            case = self.case(deadlines_ms[number])
+            return _chance(case, deadlines_ms[number] / 1000.0) >= CONFIDENCE - 1e-6
 
         # A later deadline is no harder to meet.
         found = bisect.bisect_left(range(len(deadlines_ms)), True, key=met)
         return None if found == len(deadlines_ms) else deadlines_ms[found] / 1000.0
+
+    def _end(self, snapshot: Snapshot, plan: Plan, wait_s: float) -> RuntimeDistribution | None:
+        if self._runtime is None:
+            return None
+        given = self._runtime.later(wait_s)
+        return self._outlook.of_newcomer(_KEY, given, snapshot, plan, self._now_ms)
 
     def _decide(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
         rng = np.random.default_rng(0)
@@ -172,8 +200,8 @@ class _Question:
         return plan
 
 
-def _chance(runtime: RuntimeDistribution, within_s: float) -> float:
-    return float(runtime.cdf(within_s)) if within_s >= 0.0 else 0.0
+def _chance(case: _Case, within_s: float) -> float:
+    return 0.0 if case.end is None else float(case.end.cdf(within_s))
 
 
 def _view(asked: Asked, now_ms: int, arrival: int) -> JobView:

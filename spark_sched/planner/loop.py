@@ -103,6 +103,7 @@ class PlannerLoop:
         clock_ms: Callable[[], float],
         sleep_ms: Callable[[float], None],
         log: logging.Logger,
+        outlook: Outlook | None = None,
         recorder: EventRecorder | None = None,
         answer: Answer | None = None,
         close: Callable[[], None] = lambda: None,
@@ -120,7 +121,7 @@ class PlannerLoop:
         self._answer = answer
         self._close = close
         self._throttle = Throttle()
-        self._outlook = Outlook(clock_ms)
+        self._outlook = Outlook(clock_ms) if outlook is None else outlook
         self._plans = _Plans()
 
     def run(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Mapping
 
 from spark_sched.policies import EndForecast, JobPlan, Plan
@@ -84,6 +85,19 @@ class Outlook:
             self._last = found
         return self._last
 
+    def of_newcomer(
+        self, job: str, given: RuntimeDistribution, snapshot: Snapshot, plan: Plan, now_ms: int
+    ) -> RuntimeDistribution:
+        """Seconds from now to the end of a job that arrives now, which snapshot and plan have; ``given``: as
+        history and plan have them.
+        """
+        if self._correction is None:
+            return given
+        before = itertools.takewhile(lambda entry: entry.job != job, plan.jobs)
+        first = all(entry.job in self._begun_ms for entry in before)
+        situation = Situation(begun=False, first=first, crowd=_crowd(snapshot), age=0.0)
+        return self._correction.corrected(situation, given, now_ms)
+
     def _end(
         self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int, others: tuple[bool, float]
     ) -> EndForecast | None:
@@ -95,7 +109,7 @@ class Outlook:
         if begun_ms is None:
             origin_ms = min(view.started_ms, now_ms)
             wait_s = (max(now_ms, entry.start_ms or now_ms) - origin_ms) / 1000.0
-            given = RuntimeDistribution.trusted(runtime.t_s + wait_s, runtime.p.copy())
+            given = runtime.later(wait_s)
         else:
             origin_ms = begun_ms
             given = runtime.conditional((now_ms - origin_ms) / 1000.0)
@@ -105,7 +119,7 @@ class Outlook:
             age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
             situation = Situation(begun_ms is not None, *others, age)
             self._correction.note(view.job, situation, origin_ms, given)
-            given = self._correction.corrected(situation, given).conditional(passed_s)
+            given = self._correction.corrected(situation, given, now_ms).conditional(passed_s)
         # 3. In words for people.
         low, middle, high = (origin_ms + round(1000.0 * float(t)) for t in given.quantile(_QUANTILES))
         probability = None

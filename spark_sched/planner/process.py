@@ -24,6 +24,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.planner.handshake import Handshake, read_handshake, wait_for_end
 from spark_sched.planner.log import blot_out, make_log
 from spark_sched.planner.loop import PlannerLoop
+from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver, DriverLostError, Py4jDriver
 from spark_sched.policies import PolicySettings, check_settings, create
@@ -58,6 +59,8 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         settings, task_times=policy.capabilities.task_times, runs=runs, past=past
     )
 
+    outlook = Outlook(_monotonic_ms)
+
     def answer(
         text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
     ) -> Mapping[str, object]:
@@ -69,7 +72,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         from spark_sched.planner import admission
 
         asked = admission.Asked.from_text(text)
-        return admission.answer(policy, runtimes, snapshot, forecasts, now_ms, memory, asked)
+        return admission.answer(policy, runtimes, outlook, snapshot, forecasts, now_ms, memory, asked)
 
     def close() -> None:
         for store in (runs, past):
@@ -84,13 +87,18 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         np.random.default_rng(settings[keys.SEED]),
         interval_ms=settings[keys.PLANNER_INTERVAL],
         validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
-        clock_ms=lambda: time.monotonic() * 1_000.0,
+        clock_ms=_monotonic_ms,
+        outlook=outlook,
         sleep_ms=lambda ms: time.sleep(ms / 1_000.0),
         log=log,
         recorder=EventRecorder(events_path, log) if events_path else None,
         answer=answer,
         close=close,
     )
+
+
+def _monotonic_ms() -> float:
+    return time.monotonic() * 1_000.0
 
 
 def asked_policy(text: str) -> str | None:

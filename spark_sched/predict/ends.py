@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.distribution import Floats, RuntimeDistribution
 
 __all__ = ["EndCorrection", "Situation"]
 
@@ -68,74 +68,108 @@ class Situation:
 class _Ends:
     """Scores of the ends of one category, and the bend that follows.
 
-    The score of an end is the CDF given for it, in [0, 1], inside the range that was given. Outside, it goes
+    The score of a time is the CDF given for it, in [0, 1], inside the range that was given. Outside, it goes
     on with the logarithm of the ratio to the range's end.
     """
 
     def __init__(self) -> None:
         self._scores: deque[float] = deque(maxlen=_MEMORY_JOBS)
-        self._sorted = _PRIOR
         self.seen = 0
 
     def learn(self, given: RuntimeDistribution, after_s: float) -> None:
+        self._scores.append(self.score(given, after_s))
         self.seen += 1
+
+    def score(self, given: RuntimeDistribution, after_s: float) -> float:
         low_s, high_s = max(given.min_s, _LEAST_S), max(given.max_s, _LEAST_S)
         if after_s > high_s:
-            score = 1.0 + float(np.log(after_s / high_s))
-        elif after_s < low_s:
-            score = float(np.log(max(after_s, _LEAST_S) / low_s))
-        else:
-            top, below = given.cdf(after_s), given.cdf(np.nextafter(after_s, 0.0))
-            score = float(below + (self.seen * _GOLDEN) % 1.0 * (top - below))
-        self._scores.append(score)
-        self._sorted = np.sort(np.concatenate((np.array(self._scores), _PRIOR)))
+            return 1.0 + float(np.log(after_s / high_s))
+        if after_s < low_s:
+            return float(np.log(max(after_s, _LEAST_S) / low_s))
+        top, below = given.cdf(after_s), given.cdf(np.nextafter(after_s, 0.0))
+        return float(below + (self.seen * _GOLDEN) % 1.0 * (top - below))
 
-    def bent(self, given: RuntimeDistribution) -> RuntimeDistribution:
-        """The next score is equally likely between any two of those seen, and beyond the outermost ones."""
-        scores = self._sorted
+    def bend(self, reached: list[float]) -> _Bend:
+        """``reached``: the scores of now of those whose end is still to come.
+
+        Kaplan and Meier's estimate ("Nonparametric estimation from incomplete observations", 1958), with one
+        more at risk throughout: without ``reached``, the next score is equally likely between any two of
+        those seen, and beyond the outermost ones.
+        """
+        scores = np.sort(np.concatenate((np.array(self._scores), _PRIOR)))
+        censored = np.sort(np.array(reached))
+        at_risk = np.arange(scores.size, 0, -1) + censored.size - np.searchsorted(censored, scores)
+        levels = 1.0 - np.cumprod(at_risk / (at_risk + 1.0), dtype=np.float64)
+        if censored.size and censored[-1] > scores[-1]:
+            scores, levels = np.append(scores, censored[-1]), np.append(levels, 1.0)
+        levels[-1] = 1.0
+        return _Bend(scores, levels)
+
+
+class _Bend:
+    """How likely an end is by each score: ``levels``, ascending to 1."""
+
+    def __init__(self, scores: Floats, levels: Floats) -> None:
+        self._scores, self._levels = scores, levels
+
+    def of(self, given: RuntimeDistribution) -> RuntimeDistribution:
+        scores = self._scores
         times = given.quantile(np.clip(scores, 0.0, 1.0))
         times = np.where(scores < 0.0, given.min_s * np.exp(np.minimum(scores, 0.0)), times)
         beyond = max(given.max_s, _LEAST_S) * np.exp(np.maximum(scores - 1.0, 0.0))
         times = np.maximum.accumulate(np.where(scores > 1.0, beyond, times))
-        levels = np.arange(1.0, scores.size + 1.0) / (scores.size + 1.0)
-        levels[-1] = 1.0
-        return RuntimeDistribution.trusted(times, levels)
+        return RuntimeDistribution.trusted(times, self._levels)
 
 
 class EndCorrection:
     """Learns from ended jobs and corrects the ends forecast for active ones. Deterministic, sees no clock.
 
-    Of each job one forecast per category is remembered until it ends, the first.
+    Of each job one forecast per category is remembered until it ends, the first. Jobs that have not ended
+    count as far as they have come (right-censored): those that end first are the lucky ones.
     """
 
     def __init__(self) -> None:
         self._learned: dict[Category, _Ends] = {}
-        self._given: dict[str, dict[Category, tuple[int, RuntimeDistribution]]] = {}
+        self._given: dict[Category, dict[str, tuple[int, RuntimeDistribution]]] = {}
+        self._bends: dict[Category, _Bend] = {}
+        self._bent_at_ms: int | None = None
 
     def note(self, job: str, situation: Situation, origin_ms: int, given: RuntimeDistribution) -> None:
         """Remember what is expected of a job, uncorrected: seconds from ``origin_ms`` to its end."""
-        of_job = self._given.setdefault(job, {})
         for category in situation.categories():
-            of_job.setdefault(category, (origin_ms, given))
+            self._given.setdefault(category, {}).setdefault(job, (origin_ms, given))
 
-    def corrected(self, situation: Situation, given: RuntimeDistribution) -> RuntimeDistribution:
-        """What experience makes of it. Changes nothing."""
-        found = None
+    def corrected(self, situation: Situation, given: RuntimeDistribution, now_ms: int) -> RuntimeDistribution:
+        """What experience makes of it at ``now_ms``, on the clock of `note`."""
+        found, chosen = None, None
         for category in situation.categories():
-            found = self._learned.get(category)
-            if found is not None and found.seen >= _ENOUGH:
-                break
-        return given if found is None else found.bent(given)
+            if (learned := self._learned.get(category)) is not None:
+                found, chosen = learned, category
+                if found.seen >= _ENOUGH:
+                    break
+        if found is None or chosen is None:
+            return given
+        if self._bent_at_ms != now_ms:
+            self._bent_at_ms, self._bends = now_ms, {}
+        if chosen not in self._bends:
+            active = self._given.get(chosen, {}).values()
+            reached = [found.score(what, max(0, now_ms - origin_ms) / 1000.0) for origin_ms, what in active]
+            self._bends[chosen] = found.bend(reached)
+        return self._bends[chosen].of(given)
 
     def ended(self, job: str, ended_ms: int) -> None:
         """Learn from a job that ended whole."""
-        for category, (origin_ms, given) in self._given.pop(job, {}).items():
-            learned = self._learned.setdefault(category, _Ends())
-            learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
+        self._bent_at_ms = None
+        for category, jobs in self._given.items():
+            if (noted := jobs.pop(job, None)) is not None:
+                origin_ms, given = noted
+                learned = self._learned.setdefault(category, _Ends())
+                learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
 
     def forget(self, job: str) -> None:
         """The job is gone and teaches nothing."""
-        self._given.pop(job, None)
+        for jobs in self._given.values():
+            jobs.pop(job, None)
 
     def clear(self) -> None:
         """Active jobs will be told anew; what was learned stays."""

@@ -73,7 +73,10 @@ def shown(spark: SparkSession) -> Result:
     wait_until(lambda: spark_sched.explain(spark, "waiter").state == "ended", "the waiter was to end")
     spark_sched.steer.pause(spark)
     spark_sched.steer.unpause(spark)
+    # A policy that plans no starts answers, too; whether its planner saw an end of this name is open.
+    answer = spark_sched.admission(spark, "waiter", tasks=2, deadline="1h", user="grace", timeout_s=300)
     return {
+        "admission": (answer.start_s, answer.probability, answer.runtime_s, str(answer)),
         **held,
         **planner,
         "again": raw(sc),

@@ -119,6 +119,13 @@ def test_is_the_planner_alive(shown):
     assert shown["again"]["planner"]["restarts"] > shown["driver"]["planner"]["restarts"]
 
 
+def test_admission_is_answered_without_planned_starts(shown):
+    start_s, probability, runtime_s, text = shown["admission"]
+    assert start_s is None
+    assert (probability is None) == (runtime_s is None)
+    assert text.startswith("no planned start")
+
+
 def test_all_views_show_one_document(shown):
     assert shown["rest"][0] == 200
     assert still(shown["rest"][1]) == still(shown["driver"])

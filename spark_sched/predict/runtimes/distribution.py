@@ -207,6 +207,10 @@ class RuntimeDistribution:
         # The sum may be a rounding error past the knot.
         return np.asarray(np.minimum(t, self.t_s[upper]))
 
+    def later(self, by_s: float) -> RuntimeDistribution:
+        """Of what begins ``by_s`` from now: the time from now to its end."""
+        return self.trusted(self.t_s + by_s, self.p.copy())
+
     def conditional(self, elapsed_s: float) -> RuntimeDistribution:
         """The runtime, counted from the job's start, of a job that has run ``elapsed_s`` and still runs
         (3Sigma eq. 2).

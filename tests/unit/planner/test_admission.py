@@ -24,7 +24,9 @@ from spark_sched.events import (
     TaskLaunched,
 )
 from spark_sched.planner.admission import Asked, answer
-from spark_sched.policies import PolicySettings, create
+from spark_sched.planner.outlook import Outlook
+from spark_sched.policies import PolicySettings, available, create
+from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 from spark_sched.predict import RuntimeHistory, forecasts
 from spark_sched.state import ClusterState
 
@@ -36,6 +38,7 @@ class Planner:
 
     def __init__(self, slots: int, policy: str = "3sigma") -> None:
         self.state, self.history = ClusterState(), RuntimeHistory()
+        self.outlook = Outlook(lambda: float(self.now_ms))
         self.policy = create(policy, SETTINGS)
         self.now_ms = 0
         self.memory: Any = None
@@ -48,6 +51,7 @@ class Planner:
             self.history.observe(event)
             if ended is not None:
                 self.history.learn(ended)
+                self.outlook.learn(ended)
             self.now_ms = max(self.now_ms, event.time_ms)
             self.state.version += 1
         self.state.now_ms = self.now_ms
@@ -68,19 +72,22 @@ class Planner:
         for number, runtime_s in enumerate(runtimes_s):
             job = f"{name}-{number}"
             self.begin(job, tasks, name=name)
-            first = self._tasks + 1
             self.launch(job, tasks)
-            end = self.now_ms + int(runtime_s * 1000)
-            for index in range(tasks):
-                self.tell(
-                    TaskEnded(end, job, f"{job}-p", first + index, index, "e1", 1, "success", False)
-                )  # fmt: skip
-            self.tell(StageEnded(end, job, f"{job}-p", True), JobEnded(end, job, "ended"))
+            self.end(job, tasks, runtime_s)
+
+    def end(self, job: str, tasks: int, runtime_s: float) -> None:
+        """The tasks launched last, this long after."""
+        first, end = self._tasks - tasks + 1, self.now_ms + int(runtime_s * 1000)
+        for index in range(tasks):
+            self.tell(TaskEnded(end, job, f"{job}-p", first + index, index, "e1", 1, "success", False))
+        self.tell(StageEnded(end, job, f"{job}-p", True), JobEnded(end, job, "ended"))
 
     def plan(self, rng: np.random.Generator) -> str:
         snapshot = self.state.snapshot()
         known = forecasts(self.history, snapshot)
         plan, self.memory = self.policy.decide(snapshot, known, self.now_ms, rng, self.memory)
+        self.outlook.see(snapshot)
+        self.outlook.ends(snapshot, known, plan, self.now_ms)
         return plan.to_text()
 
     def ask(self, name: str, tasks: int, deadline_s: float | None = None) -> dict[str, object]:
@@ -88,7 +95,9 @@ class Planner:
         snapshot = self.state.snapshot()
         told = forecasts(self.history, snapshot)
         asked = Asked(name, tasks, deadline, "ana", None, 0)
-        return answer(self.policy, self.history, snapshot, told, self.now_ms, self.memory, asked)
+        return answer(
+            self.policy, self.history, self.outlook, snapshot, told, self.now_ms, self.memory, asked
+        )
 
 
 def test_a_job_on_an_idle_cluster_starts_now_and_its_chance_is_its_runtimes() -> None:
@@ -139,6 +148,33 @@ def test_whoever_has_to_wait_for_it_is_named() -> None:
     assert delay["how"] in ("later", "no start")
 
 
+@pytest.mark.parametrize("policy", available())
+def test_under_every_policy_there_is_an_answer(policy: str) -> None:
+    planner = Planner(8, policy)
+    planner.learned("etl", 4, *range(40, 60))
+    found = planner.ask("etl", 4, 2_000.0)
+    plans_starts = found["start_s"] is not None
+    assert plans_starts == isinstance(planner.policy, ThreeSigmaPolicy)
+    assert float(str(found["probability"])) > 0.95
+    assert planner.ask("etl", 4, 1.0)["probability"] == 0.0
+    assert found["earliest_deadline_s"] == pytest.approx(found["runtime_s"][1], abs=0.01)  # type: ignore[index]
+    assert Planner(8, policy).ask("etl", 4, 2_000.0)["probability"] is None
+
+
+def test_the_answer_learns_from_jobs_that_waited_longer_than_planned() -> None:
+    planner, runtimes_s = Planner(4, "fifo"), [8.0, 9.0, 10.0, 11.0, 12.0]
+    planner.learned("etl", 4, *runtimes_s * 10)
+    assert float(str(planner.ask("etl", 4, 40.0)["probability"])) > 0.95
+    for number in range(80):
+        planner.begin(f"late-{number}", 4, name="etl")
+        planner.plan(np.random.default_rng(0))
+        planner.now_ms += 60_000
+        planner.launch(f"late-{number}", 4)
+        planner.end(f"late-{number}", 4, runtimes_s[number % 5])
+    assert float(str(planner.ask("etl", 4, 40.0)["probability"])) < 0.2
+    assert float(str(planner.ask("etl", 4, 140.0)["probability"])) > 0.8
+
+
 def test_asking_changes_neither_plans_nor_history() -> None:
     planner, twin = Planner(4), Planner(4)
     for each in (planner, twin):
@@ -157,8 +193,6 @@ def test_asking_changes_neither_plans_nor_history() -> None:
 
 
 def test_what_is_wrong_with_a_question_is_said_in_a_sentence() -> None:
-    with pytest.raises(BadInputError, match="policy is 'fifo', which plans no start times: choose 3sigma"):
-        Planner(4, "fifo").ask("etl", 4)
     good = {"name": "a", "tasks": 1, "deadline_ms": None, "user": None, "class": None, "priority": 0}
     assert Asked.from_text(json.dumps(good)).name == "a"
     for wrong, sentence in (

@@ -21,7 +21,7 @@ def test_intervals_hold_though_jobs_wait_longer_than_is_known():
     inside, met = [], []
     for number in range(600):
         end_s = float(rng.uniform(10.0, 20.0) * rng.uniform(1.5, 3.0))
-        shown = correction.corrected(WAITS, GIVEN)
+        shown = correction.corrected(WAITS, GIVEN, 5_000)
         low, high = shown.quantile([0.1, 0.9])
         inside.append(low <= end_s <= high)
         met.append((float(shown.cdf(30.0)), end_s <= 30.0))
@@ -37,8 +37,8 @@ def test_another_situation_is_not_corrected_by_this_one_but_a_near_one_is():
     for number in range(5):
         correction.note(f"j{number}", WAITS, 0, GIVEN)
         correction.ended(f"j{number}", 40_000)
-    assert correction.corrected(replace(WAITS, begun=True), GIVEN) is GIVEN
-    assert correction.corrected(replace(WAITS, age=3.0), GIVEN).quantile(0.9) > 20.0
+    assert correction.corrected(replace(WAITS, begun=True), GIVEN, 0) is GIVEN
+    assert correction.corrected(replace(WAITS, age=3.0), GIVEN, 0).quantile(0.9) > 20.0
 
 
 def test_jobs_that_were_cut_short_and_those_of_before_a_reset_teach_nothing():
@@ -49,4 +49,18 @@ def test_jobs_that_were_cut_short_and_those_of_before_a_reset_teach_nothing():
     correction.ended("a", 90_000)
     correction.clear()
     correction.ended("b", 90_000)
-    assert correction.corrected(WAITS, GIVEN) is GIVEN
+    assert correction.corrected(WAITS, GIVEN, 0) is GIVEN
+
+
+def test_jobs_that_have_not_ended_count_as_far_as_they_came():
+    """Half of the jobs end as given, half take ten times as long, and nobody knows yet."""
+    correction = EndCorrection()
+    for number in range(60):
+        correction.note(f"j{number}", WAITS, 0, GIVEN)
+        if number % 2:
+            correction.ended(f"j{number}", 10_000 + 160 * number)
+    assert correction.corrected(WAITS, GIVEN, 1_000).cdf(20.0) == pytest.approx(0.9, abs=0.1)
+    late = correction.corrected(WAITS, GIVEN, 100_000)
+    assert late.cdf(20.0) == pytest.approx(0.5, abs=0.1)
+    # None of them ended before it was as late as this.
+    assert late.max_s == pytest.approx(100.0)
