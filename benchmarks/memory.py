@@ -124,6 +124,15 @@ def _counters(sc: SparkContext) -> dict[str, int]:
     return found
 
 
+def _wait_for_plan(sc: SparkContext) -> None:
+    """What a planner imports while it starts is not growth."""
+    until_s = time.monotonic() + 600
+    while not _counters(sc).get("plans_accepted", 1):
+        if time.monotonic() > until_s:
+            raise click.ClickException("the planner did not plan within ten minutes")
+        time.sleep(0.1)
+
+
 def short_jobs(spark: SparkSession, jobs: int, threads: int, intervals: int) -> Series:
     """Spark jobs of one task each. The tasks run no Python, which would be most of the time."""
     sc = spark.sparkContext
@@ -245,6 +254,7 @@ def main(
         spark = SparkSession.builder.config(map=given).getOrCreate()
         spark.sparkContext.setLogLevel("ERROR")
         try:
+            _wait_for_plan(spark.sparkContext)
             with warnings.catch_warnings(action="ignore", category=SparkSchedWarning):
                 series = {
                     "short_jobs": short_jobs(spark, jobs, threads, intervals).as_json(),

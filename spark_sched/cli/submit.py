@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 import click
 
@@ -123,14 +124,26 @@ def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: 
 
 
 def _run(command: list[str], environment: Mapping[str, str]) -> int:
-    child = subprocess.Popen(command, env=environment)
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def passed_on(number: int, _frame: FrameType | None) -> None:
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
     # A terminal's Ctrl-C reaches spark-submit by itself and it ends in its own time; what is sent to this
-    # process alone is passed on. Either way the properties file is removed only after the end.
+    # process alone is passed on. Either way the properties file is removed only after the end. A child would
+    # inherit that a signal is ignored, but no handler.
     handlers = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number)),
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, passed_on),
     }
     try:
+        child = subprocess.Popen(command, env=environment)
+        for number in early:
+            child.send_signal(number)
         status = child.wait()
     finally:
         for number, handler in handlers.items():

@@ -43,7 +43,7 @@ def standalone() -> Iterator[LocalCluster]:
     with LocalCluster(workers=2, cores_per_worker=2, memory="1g", start_timeout_s=300) as cluster:
         directory = cluster._directory
         yield cluster
-    assert not directory.exists()
+    assert until(lambda: not directory.exists())
     assert until(lambda: not processes_naming(directory.name))
 
 

@@ -173,7 +173,8 @@ private[sparksched] final class PlannerProcess(
         planner.destroyForcibly()
       }
     }
-    relay.join(1000) // It may still have its last line.
+    // It may still have the last line, which tells why a planner that was never heard of ended.
+    relay.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000)
     if (!stopping && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling goes on by the last valid rules")
     entry.heartbeat.silentMs.isDefined

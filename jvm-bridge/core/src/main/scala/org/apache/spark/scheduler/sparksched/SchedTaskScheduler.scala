@@ -88,6 +88,8 @@ private[spark] final class SchedTaskScheduler(
 
   override def stop(exitCode: Int): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
+    // A look under way would write into the event log after its end.
+    Utils.tryLogNonFatalError(timer.awaitTermination(5, TimeUnit.SECONDS))
     Utils.tryLogNonFatalError(sqlOutlook.stop())
     Utils.tryLogNonFatalError(stopPlanner())
     views.detach()
