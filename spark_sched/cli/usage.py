@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -137,7 +138,12 @@ def _document(statement: Statement, price: float | None, currency: str) -> dict[
         return found
 
     rows = [
-        {**dict(zip(statement.by, row.group, strict=True)), "jobs": len(row.jobs), **columns(row.slot_ms)}
+        {
+            **dict(zip(statement.by, row.group, strict=True)),
+            "jobs": len(row.jobs),
+            **columns(row.slot_ms),
+            "held_at_most_slot_s": _at_most_s(row.held_at_most_ms),
+        }
         for row in statement.rows
     ]
     return {
@@ -152,6 +158,11 @@ def _document(statement: Statement, price: float | None, currency: str) -> dict[
         "total": columns({kind: statement.total_ms(kind) for kind in KINDS}),
         "rows": rows,
     }
+
+
+def _at_most_s(held_ms: float | None) -> float | None:
+    """JSON and tables of numbers have no infinity."""
+    return None if held_ms is None or math.isinf(held_ms) else round(held_ms / 1000, 3)
 
 
 def _write(out: Path, rows: list[dict[str, Any]]) -> None:
@@ -191,17 +202,22 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
         highlight=False,
     )
     shown = [kind for kind in KINDS if statement.total_ms(kind)]
+    known = any(row["held_at_most_slot_s"] is not None for row in document["rows"])
+    expected = ["held by eq. 4"] if known else []
     table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
-    for name in (*statement.by, "jobs", *shown, "total", "share"):
+    for name in (*statement.by, "jobs", *shown, *expected, "total", "share"):
         table.add_column(name, justify="left" if name in statement.by else "right", overflow="fold")
     if document["rate_per_slot_hour"] is not None:
         table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
     for row in document["rows"]:
         cells = [str(row[name]) or "-" for name in statement.by]
         cells += [f"{row['jobs']:,}", *(f"{row[f'{kind}_slot_s']:,.1f}" for kind in shown)]
+        if expected:
+            at_most = row["held_at_most_slot_s"]
+            cells.append("-" if at_most is None else f"≤ {at_most:,.1f}")
         cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / offered:.1%}"]
         table.add_row(*cells, *([f"{row['cost']:,.2f}"] if "cost" in row else []))
-    blank = [""] * (len(statement.by) - 1 + 1 + len(shown))
+    blank = [""] * (len(statement.by) - 1 + 1 + len(shown) + len(expected))
     idle = document["idle_slot_s"]
     table.add_row("(idle)", *blank, f"{idle:,.1f}", f"{idle / offered:.1%}", style="dim")
     console.print(table)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
+from spark_sched.analysis.usage.expected import held_at_most_ms
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Usage
 
 __all__ = ["KINDS", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
@@ -61,6 +62,8 @@ class Row:
     group: tuple[str, ...]
     jobs: set[str] = field(default_factory=set)
     slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    #: What equation 4 expects of ``held`` at most (`held_at_most_ms`); None: the source does not tell.
+    held_at_most_ms: float | None = None
 
     @property
     def total_ms(self) -> int:
@@ -127,6 +130,10 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
         held_ms = {job: ms for job, ms in (usage.held_ms or {}).items() if ms > 0}
         for job, ms in held_ms.items():
             add(usage, number, Charge(job, "held", "", "", 0, 0, 0, job), ms)
+        for job, at_most_ms in held_at_most_ms(usage).items():
+            row = rows.get(group_of(usage, job, Charge(job, "held", "", "", 0, 0, 0, job), by))
+            if row is not None:
+                row.held_at_most_ms = (row.held_at_most_ms or 0.0) + at_most_ms
         free_ms -= sum(held_ms.values())
         idle_ms += max(0, free_ms)
         excess_ms += max(0, -free_ms)

@@ -86,8 +86,12 @@ class _Fold:
                 self._executor_left(event.executor, event.time_ms)
             case events.JobStarted():
                 self._usage.owners[event.job] = Owner(event.name, event.user or "", event.job_class or "")
+                if event.isolation is not None:
+                    self._usage.isolation[event.job] = event.isolation
             case events.StageStarted():
                 self._slots_per_task[event.stage] = event.slots_per_task
+                if not event.last:
+                    self._usage.barriers[event.stage] = event.job
             case events.StageEnded():
                 self._slots_per_task.pop(event.stage, None)
             case events.TaskLaunched():

@@ -60,7 +60,8 @@ class Usage:
     """All of one application; ``holds`` is None where the source does not record them.
 
     ``held_ms`` is the slot time held idle by job, in slot-milliseconds, where the source records sums instead
-    of holds; what is known of no job has the key ``""``.
+    of holds; what is known of no job has the key ``""``. ``isolation`` is the isolation level of jobs that
+    had one of their own, ``barriers`` the jobs of stages whose slots were held for a next one.
     """
 
     executors: list[Presence] = field(default_factory=list)
@@ -68,3 +69,5 @@ class Usage:
     attempts: list[ChargedAttempt] = field(default_factory=list)
     holds: list[Hold] | None = None
     held_ms: dict[str, int] | None = None
+    isolation: dict[str, float] = field(default_factory=dict)
+    barriers: dict[str, str] = field(default_factory=dict)

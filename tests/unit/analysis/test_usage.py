@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -26,6 +27,7 @@ from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.events import encode_event
 from spark_sched.policies import ReservationRule
+from spark_sched.policies.reservation.formulas import reservation_deadline_s, utilization_lower_bound
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import JobView
 from spark_sched.traces import read_trace
@@ -258,3 +260,51 @@ def test_sums_of_held_slot_time_are_taken_from_the_time_that_slots_were_free():
     found = account([usage])
     assert (found.idle_ms, found.excess_ms) == (0, 1_000)
     assert sum(row.total_ms for row in found.rows) + found.idle_ms - found.excess_ms == found.capacity_ms
+
+
+def pareto(seed: int, isolation: float, tmp_path: Path) -> Path:
+    """What the planner would have recorded of thirty jobs one after the other, each held over one barrier."""
+    rng, lines = np.random.default_rng(seed), []
+    times_ms = (1_000 * (1 + rng.pareto(2.0, (30, 20)))).astype(int).tolist()
+    jobs = [
+        JobSpec(
+            f"j{number}",
+            100_000 * number,
+            (StageSpec(of_tasks), StageSpec([10] * 20, parents=(0,))),
+            name="wide",
+            isolation=isolation,
+            priority=2,
+        )
+        for number, of_tasks in enumerate(times_ms)
+    ]
+    rule = ReservationRule(isolation, 2.0, 1_000.0, 0.5, (), copies=False)
+    result = simulate(
+        ClusterSpec(uniform_nodes(1, 20)),
+        jobs,
+        Scripted(lambda job, now_ms: {"reservation": rule, "priority": 2}),
+        settings={"spark.sched.reservation.deadline": "pareto"},
+        observer=lambda event: lines.append(encode_event(event)),
+    )
+    assert not result.unfinished
+    return recorded(tmp_path, *lines)
+
+
+def test_held_slots_stay_below_what_equation_4_expects(tmp_path):
+    (row,) = account([usage_of_recorded(pareto(3, 0.5, tmp_path))]).rows
+    assert row.held_at_most_ms is not None
+    assert 0.1 * row.held_at_most_ms < row.slot_ms["held"] < row.held_at_most_ms
+
+
+def test_the_bound_of_a_stage_is_the_papers_and_infinite_at_isolation_1():
+    times = [attempt(0, ms, index=n) for n, ms in enumerate((1_000, 1_500, 2_000))]
+    usage = Usage([Presence("1", 3, 0, 5_000)], {"a": Owner("a", "u", "c")}, times)
+    assert account([usage]).rows[0].held_at_most_ms is None
+    usage.isolation, usage.barriers = {"a": 0.4}, {"a.0": "a"}
+    alpha = 3 / float(np.log([1.5, 2.0]).sum())
+    loss = 1.0 - utilization_lower_bound(0.4, alpha, 3)
+    expected_ms = 3_000 * reservation_deadline_s(0.4, 1.0, alpha, 3) * loss
+    assert account([usage]).rows[0].held_at_most_ms == pytest.approx(expected_ms)
+    usage.isolation["a"] = 1.0
+    assert account([usage]).rows[0].held_at_most_ms == float("inf")
+    usage.isolation["a"] = 0.0
+    assert account([usage]).rows[0].held_at_most_ms == 0.0
