@@ -29,6 +29,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "stage_started": ("job", "stage", "index", "tasks", "next_tasks", "last", "barrier", "now_ms"),
     "next_learned": ("stage", "vertex", "slots", "ready", "now_ms"),
     "last_learned": ("stage", "last", "now_ms"),
+    "action_failed": ("job", "now_ms"),
     "stage_ended": ("stage", "now_ms"),
     "may_launch": ("job", "executor", "already_taken"),
     "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),

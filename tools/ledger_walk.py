@@ -270,8 +270,10 @@ class Walk:
     def end_stage(self) -> None:
         if self.stages and self.rng.random() < 0.2:
             name = self._one(self.stages)
-            del self.stages[name]
+            job = self.stages.pop(name).job
             self.do("stage_ended", stage=name, now_ms=self.now_ms)
+            if self.rng.random() < 0.4:
+                self.do("action_failed", job=job, now_ms=self.now_ms)
 
     def launch(self) -> None:
         waiting = {name: p for name, p in self.stages.items() if p.pending}

@@ -215,18 +215,14 @@ class Ledger:
         p = self._stages.get(stage)
         if p is not None:
             ledger_demand.learned(p, vertex, slots, ready, inputs)
-            self._learned(p.job, now_ms)
+            self._books.demand_learned(p.job, now_ms)
 
     def last_learned(self, stage: str, last: bool, now_ms: int) -> None:
         """It became known whether the job ends with an active stage."""
         p = self._stages.get(stage)
         if p is not None:
             p.following.last = last
-            self._learned(p.job, now_ms)
-
-    def _learned(self, j: LedgerJob, now_ms: int) -> None:
-        self._books.refresh_demand(j, now_ms)
-        self._books.pre_reserve_idle(j, now_ms)
+            self._books.demand_learned(p.job, now_ms)
 
     def stage_ended(self, stage: str, now_ms: int) -> None:
         """The stage ended, by its last task or otherwise; ending it twice is harmless."""
@@ -243,6 +239,13 @@ class Ledger:
             self._books.release_all_of(j, "released", now_ms)
         else:
             self._pauses.begin(j, p, now_ms)
+
+    def action_failed(self, job: str, now_ms: int) -> None:
+        """An action failed or was cancelled: no stage of its DAG follows, so nothing stays held for one."""
+        j = self._jobs.get(job)
+        if j is not None and j.pause.open:
+            self._pauses.cut(j, now_ms)
+            self._books.release_all_of(j, "action_failed", now_ms)
 
     # ---- tasks ----
 
@@ -284,11 +287,7 @@ class Ledger:
             p.launched(now_ms)
             j.demand.peak_slots = max(j.demand.peak_slots, j.running)
         if e is not None:
-            used = 0
-            while used < slots and j in e.held_by:
-                self._books.unhold(e, j, "used", now_ms)
-                self.counters.holds_used += 1
-                used += 1
+            self._books.use(e, j, slots, now_ms)
             e.free -= slots
             self._books.drop_what_does_not_fit(e, now_ms)
         if j.held > 0:

@@ -136,6 +136,12 @@ class LedgerBooks:
 
     # ---- many slots ----
 
+    def use(self, e: LedgerExecutor, j: LedgerJob, slots: int, now_ms: int) -> None:
+        """A task of the job takes as many of its held slots there as it needs and it has."""
+        for _ in range(min(slots, e.held_by.get(j, 0))):
+            self.unhold(e, j, "used", now_ms)
+            self.counters.holds_used += 1
+
     def release_all_on(self, e: LedgerExecutor, reason: str, now_ms: int) -> None:
         for j in list(e.held_by):
             while j in e.held_by:
@@ -164,6 +170,11 @@ class LedgerBooks:
             self.unhold(e, loser, "overridden", now_ms)
             loser.demand.overridden += 1
             self.counters.holds_overridden += 1
+
+    def demand_learned(self, j: LedgerJob, now_ms: int) -> None:
+        """Something of what follows became known while a stage runs."""
+        self.refresh_demand(j, now_ms)
+        self.pre_reserve_idle(j, now_ms)
 
     def refresh_demand(self, j: LedgerJob, now_ms: int, freed: LedgerAttempt | None = None) -> None:
         """``freed`` is an attempt of the job that ended and whose slots it may keep: what it holds beside

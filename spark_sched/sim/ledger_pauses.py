@@ -16,13 +16,14 @@ __all__ = ["JobPause", "LedgerPauses"]
 class JobPause:
     """The time of one job without an active stage, while more may follow."""
 
-    __slots__ = ("after_action", "budget", "end_ms", "gaps", "open", "since_ms")
+    __slots__ = ("after_action", "after_failure", "budget", "end_ms", "gaps", "open", "since_ms")
 
     def __init__(self, limits: IdleLimits) -> None:
         self.open = False
         self.since_ms = 0
         self.end_ms = 0
         self.after_action = False  # what comes next is up to the driver's program
+        self.after_failure = False  # the action failed, and whether the program goes on is not known
         self.gaps = Gaps()
         self.budget = IdleBudget(limits.job_share, limits.burst_ms)
 
@@ -44,6 +45,7 @@ class LedgerPauses:
         j.pause.open = True
         j.pause.since_ms = now_ms
         j.pause.after_action = not after.following.known
+        j.pause.after_failure = False
         self.held += j.held
         self.plan(j, now_ms)
 
@@ -56,12 +58,20 @@ class LedgerPauses:
             self.held -= j.held
             pause.open = False
 
+    def cut(self, j: LedgerJob, now_ms: int) -> None:
+        """No stage of the DAG comes any more: what comes back later is not kept either."""
+        j.pause.after_failure = True
+        self.plan(j, now_ms)
+
     def plan(self, j: LedgerJob, now_ms: int) -> None:
         """Set anew how long the pausing job's slots stay held."""
         self._settle(j, now_ms)
         # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
         plain = j.rule.first_gap_ms is None and j.held == 0
-        j.pause.end_ms = j.deadline_ms if plain else j.pause.since_ms + self._hold_ms(j, now_ms)
+        if j.pause.after_failure:
+            j.pause.end_ms = j.pause.since_ms
+        else:
+            j.pause.end_ms = j.deadline_ms if plain else j.pause.since_ms + self._hold_ms(j, now_ms)
         self._refresh(j, now_ms)
 
     def _hold_ms(self, j: LedgerJob, now_ms: int) -> int:

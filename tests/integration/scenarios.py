@@ -404,6 +404,7 @@ def cancelled(spark: SparkSession) -> Result:
     wait_until(lambda: counters(sc)["slots_held_now"] >= 2, "slots were to be held")
     sc.cancelJobGroup("doomed")
     thread.join()
+    after_cancel = settled(sc)
 
     def breaks(row: tuple[int, float, float]) -> tuple[int, int]:
         if row[0] == 3:
@@ -420,7 +421,12 @@ def cancelled(spark: SparkSession) -> Result:
     held = settled(sc)
     with background(sc, 8, 0.2) as starts:
         pass
-    return {"failures": len(failures), "background_tasks": len(starts), "counters": held}
+    return {
+        "failures": len(failures),
+        "background_tasks": len(starts),
+        "held_after_cancel": after_cancel["slots_held_now"],
+        "counters": held,
+    }
 
 
 def more_events(sc: SparkContext, count: int) -> None:

@@ -160,18 +160,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    */
   def nextLearned(stage: String, next: NextStage, nowMs: Long, inputs: Seq[String] = Nil): Unit = stages.get(stage).foreach { p =>
     LedgerDemand.learned(p, next, inputs)
-    learned(p.job, nowMs)
+    books.demandLearned(p.job, nowMs)
   }
 
   /** It became known whether the job ends with an active stage. */
   def lastLearned(stage: String, last: Boolean, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     p.following.last = last
-    learned(p.job, nowMs)
-  }
-
-  private def learned(j: LedgerJob, nowMs: Long): Unit = {
-    books.refreshDemand(j, nowMs)
-    books.preReserveIdle(j, nowMs)
+    books.demandLearned(p.job, nowMs)
   }
 
   /** The stage ended, by its last task or otherwise; ending it twice is harmless. */
@@ -186,6 +181,12 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
     }
+  }
+
+  /** An action of the job failed or was cancelled: no stage of its DAG follows, so nothing stays held for one. */
+  def actionFailed(job: String, nowMs: Long): Unit = jobs.get(job).filter(_.pause.isOpen).foreach { j =>
+    pauses.cut(j, nowMs)
+    books.releaseAllOf(j, "action_failed", nowMs)
   }
 
   // ---- tasks -------------------------------------------------------------------------------------------------
@@ -238,12 +239,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
       }
       at.foreach { e =>
-        var used = 0
-        while (used < slots && e.heldBy.contains(j)) {
-          books.unhold(e, j, "used", nowMs)
-          counters.holdsUsed += 1
-          used += 1
-        }
+        books.use(e, j, slots, nowMs)
         e.free -= slots
         books.dropWhatDoesNotFit(e, nowMs)
       }

@@ -114,6 +114,13 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   // ---- many slots --------------------------------------------------------------------------------------------
 
+  /** A task of the job takes as many of its held slots there as it needs and it has. */
+  def use(e: LedgerExecutor, j: LedgerJob, slots: Int, nowMs: Long): Unit =
+    (0 until math.min(slots, e.heldBy.getOrElse(j, 0))).foreach { _ =>
+      unhold(e, j, "used", nowMs)
+      counters.holdsUsed += 1
+    }
+
   def releaseAllOn(e: LedgerExecutor, reason: String, nowMs: Long): Unit =
     e.heldBy.keysIterator.toSeq.foreach(j => while (e.heldBy.contains(j)) unhold(e, j, reason, nowMs))
 
@@ -136,6 +143,12 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     unhold(e, loser, "overridden", nowMs)
     loser.demand.overridden += 1
     counters.holdsOverridden += 1
+  }
+
+  /** Something of what follows became known while a stage runs. */
+  def demandLearned(j: LedgerJob, nowMs: Long): Unit = {
+    refreshDemand(j, nowMs)
+    preReserveIdle(j, nowMs)
   }
 
   /** @param freed an attempt of the job that ended and whose slots it may keep: what it holds beside them stays */

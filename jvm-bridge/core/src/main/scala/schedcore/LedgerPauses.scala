@@ -5,6 +5,7 @@ private[schedcore] final class JobPause(limits: IdleLimits) {
   var sinceMs = -1L // negative while a stage is active
   var endMs = 0L
   var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
+  var afterFailure = false // the action failed, and whether the program goes on is not known
   val gaps = new Gaps
   val budget = new IdleBudget(limits.jobShare, limits.burstMs)
 
@@ -28,6 +29,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     settle(j, nowMs)
     j.pause.sinceMs = nowMs
     j.pause.afterAction = !after.following.isKnown
+    j.pause.afterFailure = false
     heldNow += j.held
     plan(j, nowMs)
   }
@@ -39,12 +41,19 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     j.pause.sinceMs = -1L
   }
 
+  /** No stage of the DAG comes any more: what comes back later is not kept either. */
+  def cut(j: LedgerJob, nowMs: Long): Unit = {
+    j.pause.afterFailure = true
+    plan(j, nowMs)
+  }
+
   /** Sets anew how long the pausing job's slots stay held. */
   def plan(j: LedgerJob, nowMs: Long): Unit = {
     settle(j, nowMs)
     // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
     val plain = j.rule.firstGapMs.isEmpty && j.held == 0
-    j.pause.endMs = if (plain) j.deadlineMs else j.pause.sinceMs + holdMs(j, nowMs)
+    j.pause.endMs =
+      if (j.pause.afterFailure) j.pause.sinceMs else if (plain) j.deadlineMs else j.pause.sinceMs + holdMs(j, nowMs)
     refresh(j, nowMs)
   }
 

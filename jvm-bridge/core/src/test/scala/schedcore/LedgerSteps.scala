@@ -51,6 +51,7 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
         ledger.nextLearned(text("stage"), NextStage(text("vertex"), int("slots"), flag("ready")), now,
           step.path("inputs").elements().asScala.map(_.asText).toSeq)
       case "last_learned" => ledger.lastLearned(text("stage"), flag("last"), now)
+      case "action_failed" => ledger.actionFailed(text("job"), now)
       case "stage_ended" => ledger.stageEnded(text("stage"), now)
       case "may_launch" =>
         outcome.put("answer", ledger.mayLaunch(text("job"), text("executor"), int("already_taken"), step.path("slots").asInt(1)))

@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.scheduler.{SparkListener, SparkListenerEvent, SparkListenerJobEnd}
+import org.apache.spark.scheduler.{JobSucceeded, SparkListener, SparkListenerEvent, SparkListenerJobEnd}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.sparksched.SqlSession
 import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
@@ -12,7 +12,8 @@ import schedcore.JobMark
  * is overrun, so nothing depends on these alone.
  */
 private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener {
-  override def onJobEnd(end: SparkListenerJobEnd): Unit = scheduler.sparkJobEnded(end.jobId)
+  override def onJobEnd(end: SparkListenerJobEnd): Unit =
+    scheduler.sparkJobEnded(end.jobId, failed = end.jobResult != JobSucceeded)
 
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     // By name first: a driver without Spark SQL has no such class to compare with, and the bus would not survive that.

@@ -40,34 +40,7 @@ private[sparksched] final class Registry(
     attemptOver: (String, Long, Long) => Unit)
     extends Logging {
 
-  private final class Job(var mark: JobMark, val arrival: Int, val startedMs: Long) {
-    val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
-    val sparkJobs = mutable.HashSet.empty[Int]
-    // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
-    private val indices = mutable.LinkedHashMap.empty[Int, Int]
-    private var stageCount = 0
-    def indexOf(stage: Int): Int = indices.getOrElse(stage, {
-      val index = stageCount
-      stageCount += 1
-      indices(stage) = index
-      if (indices.size > Registry.MostStages) indices -= indices.head._1
-      index
-    })
-    var lastActiveMs = 0L
-    // What a planner that comes later cannot see: since when the job runs.
-    var begunMs: Option[Long] = None
-    var succeeded = false
-    var running = 0
-    var runningSlots = 0
-    val use = new SlotUse
-    /** Where its stages wait, in FAIR mode. */
-    var pool: Option[PoolShare] = None
-    /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
-    var closing: Option[String] = None
-    def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
-  }
-
-  private val jobs = mutable.LinkedHashMap.empty[String, Job]
+  private val jobs = mutable.LinkedHashMap.empty[String, RegisteredJob]
   private val jobOfSparkJob = mutable.HashMap.empty[Int, String]
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
@@ -154,7 +127,7 @@ private[sparksched] final class Registry(
     StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline)
   }
 
-  private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): Job = {
+  private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
     // History knows jobs by user and name: whom nobody named is who runs the application.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
     mark.warnings.foreach(heed)
@@ -167,7 +140,7 @@ private[sparksched] final class Registry(
     arrivals += 1
     stories.submitted(mark.key, nowMs)
     classes.begun(mark)
-    new Job(mark, arrivals, nowMs)
+    new RegisteredJob(mark, arrivals, nowMs)
   }
 
   /** Counts a mark that does not count as given, and says each kind of them once. */
@@ -177,7 +150,7 @@ private[sparksched] final class Registry(
   }
 
   /** Does the tenant's job end with this stage? Only where no further Spark job can belong to it. */
-  private def isLast(mark: JobMark, job: Job, outlook: DagOutlook, property: String => Option[String]): Boolean =
+  private def isLast(mark: JobMark, job: RegisteredJob, outlook: DagOutlook, property: String => Option[String]): Boolean =
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
@@ -193,17 +166,24 @@ private[sparksched] final class Registry(
     jobs.get(jobKey).foreach { job =>
       job.stages -= stage
       job.lastActiveMs = nowMs
+      releaseIfFailed(job, nowMs)
       if (job.stages.isEmpty) job.closing.foreach(forget(job, _, nowMs))
     }
   }
 
-  def sparkJobEnded(sparkJobId: Int, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
+  /** @param failed it failed or was cancelled, so that the stages of it that have not started never will */
+  def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
     jobs.get(key).foreach { job =>
       job.sparkJobs -= sparkJobId
       job.lastActiveMs = nowMs
+      job.actionFailed = failed
+      releaseIfFailed(job, nowMs)
       if (job.mark.grouping == JobMark.BySparkJob) jobEnded(key, "ended", nowMs)
     }
   }
+
+  private def releaseIfFailed(job: RegisteredJob, nowMs: Long): Unit =
+    if (job.idle && job.actionFailed) ledger.actionFailed(job.mark.key, nowMs)
 
   /** The owner of a mark says that its block is over. */
   def markEnded(id: String, nowMs: Long): Unit = {
@@ -238,12 +218,12 @@ private[sparksched] final class Registry(
     if (job.stages.isEmpty) forget(job, outcome, nowMs) else close(job, outcome, nowMs)
   }
 
-  private def close(job: Job, outcome: String, nowMs: Long): Unit = {
+  private def close(job: RegisteredJob, outcome: String, nowMs: Long): Unit = {
     job.closing = Some(outcome)
     ledger.ruleOf(job.mark.key).foreach(rule => ledger.ruleChanged(job.mark.key, rule.copy(isolation = 0.0), nowMs))
   }
 
-  private def forget(job: Job, outcome: String, nowMs: Long): Unit = {
+  private def forget(job: RegisteredJob, outcome: String, nowMs: Long): Unit = {
     val key = job.mark.key
     jobs -= key
     orders.jobEnded(key)
@@ -261,7 +241,7 @@ private[sparksched] final class Registry(
   /** Slot time held idle so far, of jobs that ended and those that go on, by user and job name. */
   def heldIdleByOwner(nowMs: Long): Seq[HeldIdle] = heldIdle.beside(jobs.valuesIterator.map(heldIdleOf(_, nowMs)))
 
-  private def heldIdleOf(job: Job, nowMs: Long): HeldIdle = {
+  private def heldIdleOf(job: RegisteredJob, nowMs: Long): HeldIdle = {
     val mark = job.mark
     // What nobody named is named by its key, which never comes again.
     HeldIdle(
@@ -277,7 +257,7 @@ private[sparksched] final class Registry(
    */
   def endMissing(known: Int => Boolean, nowMs: Long): Unit = {
     val gone = jobOfSparkJob.keysIterator.filterNot(known).toSet
-    (gone & missing).foreach(sparkJobEnded(_, nowMs))
+    (gone & missing).foreach(sparkJobEnded(_, failed = false, nowMs))
     missing = gone -- missing
   }
 
@@ -358,7 +338,7 @@ private[sparksched] final class Registry(
 
   def applyPlan(plans: PlanBook, nowMs: Long): Unit = jobs.valuesIterator.foreach(applyRule(_, plans, nowMs))
 
-  private def applyRule(j: Job, plans: PlanBook, nowMs: Long): Unit = {
+  private def applyRule(j: RegisteredJob, plans: PlanBook, nowMs: Long): Unit = {
     val planned = rule(j.mark, plans, j.pool)
     val holdsNone = j.closing.isDefined || orders.isOnHold(j.mark.key)
     ledger.ruleChanged(j.mark.key, if (holdsNone) planned.copy(isolation = 0.0) else planned, nowMs)
@@ -402,7 +382,7 @@ private[sparksched] final class Registry(
   def jobFacts(nowMs: Long)(stages: Event.StageStarted => Option[StageFacts]): Seq[JobFacts] =
     jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
 
-  private def facts(job: Job, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
+  private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
     val key = job.mark.key
     val rule = ledger.ruleOf(key)
     JobFacts(
@@ -444,7 +424,4 @@ private[sparksched] object Registry {
 
   /** Users and job names whose idle-held slot time is told apart. */
   private val MostOwners = 1000
-
-  /** Stages of one job that may still be retried. */
-  private val MostStages = 1000
 }

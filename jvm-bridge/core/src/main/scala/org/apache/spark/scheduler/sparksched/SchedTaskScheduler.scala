@@ -334,7 +334,7 @@ private[spark] final class SchedTaskScheduler(
 
   // ---- jobs --------------------------------------------------------------------------------------------------
 
-  def sparkJobEnded(sparkJobId: Int): Unit = afterChange(registry.sparkJobEnded(sparkJobId, nowMs))
+  def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
   def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded(JobMark.keyOfSql(id.toString), "ended", nowMs))
   def sqlSessionSeen(session: String, mark: Option[String]): Unit = afterChange(registry.sqlSessionSeen(session, mark, nowMs))
   def batchEnded(query: String, batch: Long): Unit =

@@ -31,7 +31,7 @@ final class RegistrySuite extends AnyFunSuite {
     val w = new World
     val job = w.stage("0.0", 1)
     w.registry.taskLaunched(job, "0.0", 7, 0, "e", copy = false, slots = 1, 0)
-    w.registry.sparkJobEnded(1, 10)
+    w.registry.sparkJobEnded(1, failed = false, 10)
     assert(w.ended === Nil && w.registry.priority(job) === 0 && w.registry.arrival(job) === 1)
     w.registry.taskEnded(7, "success", 20)
     w.registry.stageEnded(job, "0.0", completed = true, 20)
@@ -50,6 +50,44 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.applyPlan(w.plans, 30)
     w.registry.taskEnded(11, "success", 40)
     assert(w.ledger.heldBy(job) === 0 && w.ledger.violations() === Nil)
+  }
+
+  for (endsFirst <- Seq("stage", "Spark job"))
+    test(s"a cancelled action leaves nothing held, also where its $endsFirst ends first; the next action holds again") {
+      val w = new World
+      def run(n: Int): String = {
+        val job = w.stage(s"$n.0", n, "id" -> "x", "priority" -> "5")
+        (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
+        w.registry.taskEnded(10L * n, "success", 10)
+        job
+      }
+      val job = run(1)
+      assert(w.ledger.heldBy(job) === 1)
+      w.registry.taskEnded(11, "killed", 20)
+      val ends = Seq(
+        "stage" -> (() => w.registry.stageEnded(job, "1.0", completed = false, 20)),
+        "Spark job" -> (() => w.registry.sparkJobEnded(1, failed = true, 20)))
+      ends.filter(_._1 == endsFirst).foreach(_._2())
+      assert(w.ledger.heldBy(job) === 2, "somebody may need them yet")
+      ends.filter(_._1 != endsFirst).foreach(_._2())
+      assert(w.ledger.heldBy(job) === 0 && w.ended === Nil)
+      run(2)
+      assert(w.ledger.heldBy(job) === 1 && w.ledger.violations() === Nil)
+    }
+
+  test("a failed action leaves held what another action of the job may need") {
+    val w = new World
+    val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
+    w.stage("1.0", 2, "id" -> "x", "priority" -> "5")
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$i.0", 10L + i, 0, "e", copy = false, slots = 1, 0))
+    w.registry.taskEnded(10, "success", 10)
+    w.registry.stageEnded(job, "0.0", completed = false, 10)
+    w.registry.sparkJobEnded(1, failed = true, 10)
+    assert(w.ledger.heldBy(job) === 1)
+    w.registry.taskEnded(11, "success", 20)
+    w.registry.stageEnded(job, "1.0", completed = true, 20)
+    w.registry.sparkJobEnded(2, failed = false, 20)
+    assert(w.ledger.heldBy(job) === 2)
   }
 
   test("people are shown what a job used by what became of its attempts, and its story stays after its end") {
@@ -114,7 +152,7 @@ final class RegistrySuite extends AnyFunSuite {
         mark, w.plans, n, s"$n.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, property,
         n * 100).job
       w.registry.stageEnded(key, s"$n.0", completed = true, n * 100 + 50)
-      w.registry.sparkJobEnded(n, n * 100 + 50)
+      w.registry.sparkJobEnded(n, failed = false, n * 100 + 50)
       key
     }
     val batches = (0 to 2).map(batch)
@@ -131,7 +169,7 @@ final class RegistrySuite extends AnyFunSuite {
       (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
       (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
       w.registry.stageEnded(key, s"$n.0", completed = true, 10)
-      w.registry.sparkJobEnded(n, 10)
+      w.registry.sparkJobEnded(n, failed = false, 10)
       w.registry.sqlSessionSeen("s", Some(key), 10)
       key
     }

@@ -1,0 +1,42 @@
+package org.apache.spark.scheduler.sparksched
+
+import scala.collection.mutable
+
+import schedcore._
+
+/** What the registry knows of one job that is not over. */
+private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: Int, val startedMs: Long) {
+  val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
+  val sparkJobs = mutable.HashSet.empty[Int]
+  // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
+  private val indices = mutable.LinkedHashMap.empty[Int, Int]
+  private var stageCount = 0
+  var lastActiveMs = 0L
+  // What a planner that comes later cannot see: since when the job runs.
+  var begunMs: Option[Long] = None
+  var succeeded = false
+  var running = 0
+  var runningSlots = 0
+  val use = new SlotUse
+  /** Where its stages wait, in FAIR mode. */
+  var pool: Option[PoolShare] = None
+  /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
+  var closing: Option[String] = None
+  /** The Spark job of it that ended last failed or was cancelled. */
+  var actionFailed = false
+
+  def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
+
+  def indexOf(stage: Int): Int = indices.getOrElse(stage, {
+    val index = stageCount
+    stageCount += 1
+    indices(stage) = index
+    if (indices.size > RegisteredJob.MostStages) indices -= indices.head._1
+    index
+  })
+}
+
+private[sparksched] object RegisteredJob {
+  /** Stages of one job that may still be retried. */
+  private val MostStages = 1000
+}
