@@ -54,6 +54,8 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
         "next_at_most",
         "profile",
         "kill_ms",
+        "writes",
+        "reads",
     ),
     "may_launch": ("slots",),
     "next_learned": ("inputs",),

@@ -221,6 +221,10 @@ class Walk:
             more |= self._in_dag()
         elif self.rng.random() < 0.5:
             more["next_at_most"] = self.rng.randint(1, 9)
+        if self.rng.random() < 0.4:
+            more["writes"] = self.rng.choice("123")
+        if self.rng.random() < 0.4:
+            more["reads"] = self.rng.sample("123", self.rng.randint(1, 2))
         self.do(
             "stage_started",
             job=job,
@@ -254,7 +258,8 @@ class Walk:
             if self.rng.random() < 0.2:
                 self.do("last_learned", stage=stage, last=self.rng.random() < 0.6, now_ms=self.now_ms)
             else:
-                found: dict[str, Any] = {"vertex": self.rng.choice("XYZ"), "slots": self.rng.randint(1, 9)}
+                slots = self.rng.choice((None, *range(1, 10)))
+                found: dict[str, Any] = {"vertex": self.rng.choice("XYZ"), "slots": slots}
                 if self.rng.random() < 0.5:
                     found["inputs"] = self._inputs(stage)
                 self.do(

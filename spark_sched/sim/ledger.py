@@ -8,7 +8,7 @@ listener calls. This is its front: the books are in ``ledger_books``, the decisi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from spark_sched.sim import ledger_decisions, ledger_demand, ledger_fit
 from spark_sched.sim.barriers import Barriers
@@ -35,16 +35,9 @@ class Ledger:
     """
 
     __slots__ = (
-        "_attempts",
-        "_barriers",
-        "_books",
-        "_executors",
-        "_jobs",
-        "_limits",
-        "_pauses",
-        "_stages",
+        "_attempts", "_barriers", "_books", "_executors", "_jobs", "_limits", "_pauses", "_stages",
         "counters",
-    )
+    )  # fmt: skip
 
     def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED) -> None:
         self._limits = limits
@@ -169,6 +162,8 @@ class Ledger:
         next_at_most: int | None = None,
         profile: int = 0,
         kill_ms: int = 0,
+        writes: str | None = None,
+        reads: Collection[str] = (),
     ) -> None:
         """A stage's tasks are ready to be launched.
 
@@ -190,6 +185,8 @@ class Ledger:
                 this one runs.
             profile: resource profile of the executors that run it.
             kill_ms: how long a killed attempt of its tasks still takes its slots.
+            writes: the shuffle that it writes, where no DAG names the stage that reads it.
+            reads: the shuffles that it reads.
         """
         j = self._jobs.get(job)
         if j is not None:
@@ -197,21 +194,21 @@ class Ledger:
             following = Following(next_tasks, next_at_most, last)
             again = restartable and not barrier
             p = LedgerStage(
-                stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms
+                stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms, writes
             )
             self._stages[stage] = p
             j.stages[stage] = p
-            ledger_demand.started(j, p, vertex, successors)
+            ledger_demand.started(j, p, vertex, successors, reads)
             j.demand.overridden = 0  # From here on the stage's own tasks ask.
             self._books.refresh_demand(j, now_ms)
             j.refresh_deadline(now_ms)
 
     def next_learned(
-        self, stage: str, vertex: str, slots: int, ready: bool, now_ms: int, inputs: Sequence[str] = ()
+        self, stage: str, vertex: str, slots: int | None, ready: bool, now_ms: int, inputs: Sequence[str] = ()
     ) -> None:
         """What reads the output of an active stage became known while it runs, such as by the sizes of its
-        first outputs: its name, the slots that it needs, whether all of its other parents have started or
-        ended, and the keys of those that are known."""
+        first outputs: its name, the slots that it needs (None while that is not known), whether all of its
+        other parents have started or ended, and the keys of those that are known."""
         p = self._stages.get(stage)
         if p is not None:
             ledger_demand.learned(p, vertex, slots, ready, inputs)

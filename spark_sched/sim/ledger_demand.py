@@ -7,7 +7,7 @@ own parents will hand over must be held by then; what other stages of the job st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from spark_sched.sim.task_shape import ANY_SHAPE, TaskShape
@@ -42,17 +42,21 @@ Next = tuple[str, int, bool] | tuple[str, int, bool, TaskShape]
 class Successor:
     """A stage that has not started and reads what active stages write."""
 
-    __slots__ = ("handed", "known", "orphan_ms", "parents", "ready", "shape", "shaped", "slots")
+    __slots__ = (
+        "bounded", "handed", "known", "orphan_ms", "parents", "ready", "shape", "shaped", "slots", "written"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.slots = 0
         self.known = True  # how many slots it needs
+        self.bounded = False  # that is no more than a bound
         self.ready = False
         self.shape = ANY_SHAPE
         self.shaped = False  # not every slot that its parents free is one for its tasks
         self.parents: dict[str, LedgerStage] = {}  # the active ones
         self.handed: dict[int, int] = {}  # slots of parents that ended while it was ready, by their index
         self.orphan_ms: int | None = None  # since when no parent is active
+        self.written: set[str] = set()  # shuffles that it reads, where no DAG names it
 
 
 class JobDemand:
@@ -131,13 +135,18 @@ def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[
     return short
 
 
-def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[Next]) -> None:
-    """A stage started: it waits for nobody any more, and these wait for it."""
+def started(
+    j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[Next], reads: Collection[str] = ()
+) -> None:
+    """A stage started: it waits for nobody any more, and these wait for it. ``reads`` are its shuffles."""
     waiting = j.demand.successors
     if waiting.pop(vertex, None) is None:
-        # Whoever starts is taken for the stage that follows one of which nobody told what follows it.
-        unnamed = (name for name, s in waiting.items() if _is_unnamed(name) and not s.parents)
-        waiting.pop(next(unnamed, ""), None)
+        orphans = [(name, s.written) for name, s in waiting.items() if _is_unnamed(name) and not s.parents]
+        # What a shuffle waits for reads it. Else whoever starts is taken for what follows a stage of which
+        # nobody told that.
+        reader = [name for name, written in orphans if not written.isdisjoint(reads)]
+        for name in reader or [name for name, written in orphans if not written][:1]:
+            del waiting[name]
     if not successors:
         successors = ((_UNNAMED + p.key, 0, True),)
     for name, slots, ready, *shape in successors:
@@ -147,6 +156,8 @@ def started(j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[Next
         s.slots, s.ready, s.orphan_ms = slots, ready, None
         s.parents[p.key] = p
         s.handed.pop(p.index, None)
+        if p.writes is not None and _is_unnamed(name):
+            s.written.add(p.writes)
         s.shape = shape[0] if shape else TaskShape(p.slots_per_task, 1, p.profile)
         s.shaped = bool(shape) and (s.shape.slots > 1 or s.shape.profile != p.profile)
 
@@ -165,7 +176,7 @@ def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
                 del j.demand.successors[name]
 
 
-def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequence[str]) -> None:
+def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs: Sequence[str]) -> None:
     """What reads the stage's output and that of ``inputs``, as became known while it runs: no DAG names it
     before it starts."""
     waiting = p.job.demand.successors
@@ -176,6 +187,8 @@ def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequen
     s = waiting.setdefault(name, Successor())
     s.ready, s.orphan_ms = ready, None
     s.parents[p.key] = p
+    if p.writes is not None:
+        s.written.add(p.writes)
     s.shape = TaskShape(p.slots_per_task, 1, p.profile)
     # What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     for at in (_UNNAMED + key for key in inputs):
@@ -183,10 +196,12 @@ def learned(p: LedgerStage, vertex: str, slots: int, ready: bool, inputs: Sequen
             own = waiting.pop(at)
             s.parents.update(own.parents)
             s.handed.update(own.handed)
-    for parent in s.parents.values():
-        parent.following.learned = slots
-    # What was taken for a larger n and goes again does not count against n - m.
-    p.pre_reserved = min(p.pre_reserved, max(0, slots - p.slots))
+            s.written |= own.written
+    if slots is not None:
+        for parent in s.parents.values():
+            parent.following.learned = slots
+        # What was taken for a larger n and goes again does not count against n - m.
+        p.pre_reserved = min(p.pre_reserved, max(0, slots - p.slots))
 
 
 def refresh(j: LedgerJob, now_ms: int) -> None:
@@ -247,10 +262,19 @@ def edges(j: LedgerJob, now_ms: int) -> list[Edge]:
             if _is_unnamed(name) and parents:
                 told = [n for p in parents if (n := p.next_slots()) is not None]
                 s.known = bool(told)
+                s.bounded = any(p.next_is_bound() for p in parents) and all(
+                    p.next_slots() is None or p.next_is_bound() for p in parents
+                )
                 # With n unknown the paper expects m again.
                 s.slots = max(told or [p.slots for p in parents])
+            given = sum(s.handed.values())
+            # While another stage runs, which may be the other input, only what the parents handed over is
+            # kept for a mere bound.
+            if s.bounded and not parents and j.stages:
+                found.append(Edge(min(s.slots, given), parents, given, False, s.shape))
+                continue
             past = s.known and all(p.past_threshold() for p in parents)
-            found.append(Edge(s.slots, parents, sum(s.handed.values()), past, s.shape))
+            found.append(Edge(s.slots, parents, given, past, s.shape))
     return found
 
 

@@ -187,7 +187,7 @@ class LedgerStage:
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",
-        "pre_reserved", "profile", "restartable", "slots_per_task", "tasks", "times",
+        "pre_reserved", "profile", "restartable", "slots_per_task", "tasks", "times", "writes",
     )  # fmt: skip
 
     def __init__(
@@ -202,6 +202,7 @@ class LedgerStage:
         slots_per_task: int,
         profile: int = 0,
         kill_ms: int = 0,
+        writes: str | None = None,
     ) -> None:
         self.key = key
         self.job = job
@@ -218,6 +219,7 @@ class LedgerStage:
         self.barrier = StageBarrier(tasks)
         self.times = TaskTimes(kill_ms)
         self.pre_reserved = 0
+        self.writes = writes  # the shuffle, where no DAG names the stage that reads it
 
     @property
     def slots(self) -> int:
@@ -234,12 +236,12 @@ class LedgerStage:
         self.done.add(index)
         duration = float(max(1, duration_ms))
         self.times.add(duration)
-        if self.job.rule.calibrates:
+        if self.job.rule.observes:
             self.barrier.task_ended(duration)
 
     def fell(self, now_ms: int) -> None:
         """All tasks are done: the barrier fell."""
-        if self.job.rule.calibrates:
+        if self.job.rule.observes:
             barrier_ms = float(max(1, now_ms - self.last_launch_ms))
             self.job.barriers.ended(self.barrier, barrier_ms, self._prior())
 
@@ -261,6 +263,13 @@ class LedgerStage:
         if not later:
             return next_.at_most
         return later[0] if next_.at_most is None else min(later[0], next_.at_most)
+
+    def next_is_bound(self) -> bool:
+        """Whether n is no more than a bound."""
+        next_ = self.following
+        if next_.at_most is None:
+            return False
+        return next_.in_dag is None and next_.learned is None and not self._later()
 
     def is_last(self) -> bool:
         """Whether the job ends with this stage, as its DAG says or as earlier runs did."""

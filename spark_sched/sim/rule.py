@@ -82,7 +82,12 @@ class Rule:
     @property
     def calibrates(self) -> bool:
         """Whether its deadlines are calibrated: at 0 nothing is held, at 1 until ``max_hold_ms``."""
-        return self.deadline == "calibrated" and 0.0 < self.isolation < 1.0
+        return self.observes and self.isolation < 1.0
+
+    @property
+    def observes(self) -> bool:
+        """Whether the job's stages tell what calibrated deadlines are made of."""
+        return self.deadline == "calibrated" and self.isolation > 0.0
 
 
 def _within(name: str, value: float, low: float, high: float) -> None:

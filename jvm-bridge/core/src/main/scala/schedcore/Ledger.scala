@@ -134,20 +134,22 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
    * @param nextAtMost slots that the stage which follows needs at most, where something decides that while this one runs
    * @param profile resource profile of the executors that run it
    * @param killMs how long a killed attempt of its tasks still takes its slots
+   * @param writes the shuffle that it writes, where no DAG names the stage that reads it
+   * @param reads the shuffles that it reads
    */
   def stageStarted(
       job: String, stage: String, index: Int, tasks: Int, nextTasks: Option[Int], last: Boolean, barrier: Boolean,
       nowMs: Long, slotsPerTask: Int = 1, restartable: Boolean = true, vertex: String = "",
       successors: Seq[NextStage] = Nil, nextAtMost: Option[Int] = None, profile: Int = 0,
-      killMs: Long = 0L): Unit =
+      killMs: Long = 0L, writes: Option[String] = None, reads: Set[String] = Set.empty): Unit =
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(
         stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask,
-        profile, killMs)
+        profile, killMs, writes)
       stages(stage) = p
       j.stages(stage) = p
-      LedgerDemand.started(j, p, vertex, successors)
+      LedgerDemand.started(j, p, vertex, successors, reads)
       j.demand.overridden = 0 // From here on the stage's own tasks ask.
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
@@ -156,10 +158,15 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /**
    * What reads the output of an active stage became known while it runs, such as by the sizes of its first outputs.
    *
+   * @param vertex its name
+   * @param slots that it needs; None while that is not known
+   * @param ready all of its other parents have started or ended
    * @param inputs keys of the stages whose outputs it reads, as far as they are known
    */
-  def nextLearned(stage: String, next: NextStage, nowMs: Long, inputs: Seq[String] = Nil): Unit = stages.get(stage).foreach { p =>
-    LedgerDemand.learned(p, next, inputs)
+  def nextLearned(
+      stage: String, vertex: String, slots: Option[Int], ready: Boolean, nowMs: Long,
+      inputs: Seq[String] = Nil): Unit = stages.get(stage).foreach { p =>
+    LedgerDemand.learned(p, vertex, slots, ready, inputs)
     books.demandLearned(p.job, nowMs)
   }
 

@@ -16,12 +16,14 @@ final case class NextStage(vertex: String, slots: Int, ready: Boolean, shape: Op
 private[schedcore] final class LedgerSuccessor {
   var slots = 0
   var known = true // how many slots it needs
+  var bounded = false // that is no more than a bound
   var ready = false
   var shape = TaskShape()
   var shaped = false // not every slot that its parents free is one for its tasks
   val parents = mutable.LinkedHashMap.empty[String, LedgerStage] // the active ones
   val handed = mutable.LinkedHashMap.empty[Int, Int] // slots of parents that ended while it was ready, by their index
   var orphanMs: Option[Long] = None // since when no parent is active
+  val written = mutable.HashSet.empty[String] // shuffles that it reads, where no DAG names it
 }
 
 /** What one job should have in all, held and running, for its stages and those that follow. */
@@ -106,11 +108,14 @@ private[schedcore] object LedgerDemand {
     }
 
   /** A stage started: it waits for nobody any more, and these wait for it. */
-  def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage]): Unit = {
+  def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage], reads: Set[String]): Unit = {
     val waiting = j.demand.successors
-    // Whoever starts is taken for the stage that follows one of which nobody told what follows it.
-    if (waiting.remove(vertex).isEmpty)
-      waiting.find { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.foreach { case (name, _) => waiting -= name }
+    if (waiting.remove(vertex).isEmpty) {
+      val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toSeq
+      // What a shuffle waits for reads it. Else whoever starts is taken for what follows a stage of which nobody told that.
+      val reader = orphans.filter(_._2.written.exists(reads))
+      (if (reader.nonEmpty) reader else orphans.find(_._2.written.isEmpty).toSeq).foreach(waiting -= _._1)
+    }
     val next = if (successors.isEmpty) Seq(NextStage(Unnamed + p.key, 0, ready = true)) else successors
     next.foreach { n =>
       val s = waiting.getOrElseUpdate(n.vertex, new LedgerSuccessor)
@@ -119,6 +124,7 @@ private[schedcore] object LedgerDemand {
       s.orphanMs = None
       s.parents(p.key) = p
       s.handed -= p.index
+      if (isUnnamed(n.vertex)) s.written ++= p.writes
       s.shape = n.shape.getOrElse(shapeOf(p))
       s.shaped = n.shape.exists(t => t.slots > 1 || t.profile != p.profile)
     }
@@ -140,24 +146,30 @@ private[schedcore] object LedgerDemand {
 
   /**
    * What reads the stage's output and that of `inputs`, as became known while it runs: no DAG names it before it starts.
+   *
+   * @param slots that it needs; None while that is not known
    */
-  def learned(p: LedgerStage, next: NextStage, inputs: Seq[String]): Unit = {
+  def learned(p: LedgerStage, vertex: String, slots: Option[Int], ready: Boolean, inputs: Seq[String]): Unit = {
     val waiting = p.job.demand.successors
-    val name = Unnamed + next.vertex
+    val name = Unnamed + vertex
     waiting.filterInPlace { (at, s) => at == name || s.parents.remove(p.key).isEmpty || s.parents.nonEmpty }
     val s = waiting.getOrElseUpdate(name, new LedgerSuccessor)
-    s.ready = next.ready
+    s.ready = ready
     s.orphanMs = None
     s.parents(p.key) = p
+    s.written ++= p.writes
     s.shape = shapeOf(p)
     // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     inputs.map(Unnamed + _).filter(_ != name).flatMap(waiting.remove(_)).foreach { other =>
       s.parents ++= other.parents
       s.handed ++= other.handed
+      s.written ++= other.written
     }
-    s.parents.valuesIterator.foreach(_.following.learned = Some(next.slots))
-    // What was taken for a larger n and goes again does not count against n - m.
-    p.preReserved = math.min(p.preReserved, math.max(0, next.slots - p.slots))
+    slots.foreach { n =>
+      s.parents.valuesIterator.foreach(_.following.learned = Some(n))
+      // What was taken for a larger n and goes again does not count against n - m.
+      p.preReserved = math.min(p.preReserved, math.max(0, n - p.slots))
+    }
   }
 
   /** Sets what the job may have in all, held and running. */
@@ -215,10 +227,14 @@ private[schedcore] object LedgerDemand {
       if (isUnnamed(name) && parents.nonEmpty) {
         val told = parents.flatMap(_.nextSlots)
         s.known = told.nonEmpty
+        s.bounded = parents.exists(_.nextIsBound) && parents.forall(p => p.nextSlots.isEmpty || p.nextIsBound)
         // With n unknown the paper expects m again.
         s.slots = if (s.known) told.max else parents.iterator.map(_.slots).max
       }
-      Edge(s.slots, parents, s.handed.valuesIterator.sum, s.known && parents.forall(_.pastThreshold), s.shape)
+      val given = s.handed.valuesIterator.sum
+      // While another stage runs, which may be the other input, only what the parents handed over is kept for a mere bound.
+      if (parents.isEmpty && s.bounded && j.stages.nonEmpty) Edge(math.min(s.slots, given), parents, given, past = false, s.shape)
+      else Edge(s.slots, parents, given, s.known && parents.forall(_.pastThreshold), s.shape)
     }.toIndexedSeq
   }
 

@@ -125,7 +125,7 @@ private[schedcore] final class TaskTimes(val killMs: Long) {
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
-    startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L) {
+    startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L, val writes: Option[String] = None) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
   var finished = 0 // = done.size, which a BitSet has to count
@@ -148,11 +148,11 @@ private[schedcore] final class LedgerStage(
     finished += 1
     val durationMs = math.max(1L, tookMs).toDouble
     times.add(durationMs)
-    if (job.rule.calibrates) barrier.taskEnded(durationMs)
+    if (job.rule.observes) barrier.taskEnded(durationMs)
   }
 
   /** All tasks are done: the barrier fell. */
-  def fell(nowMs: Long): Unit = if (job.rule.calibrates) {
+  def fell(nowMs: Long): Unit = if (job.rule.observes) {
     job.barriers.ended(barrier, math.max(1L, nowMs - lastLaunchMs).toDouble, prior)
   }
 
@@ -167,6 +167,9 @@ private[schedcore] final class LedgerStage(
    */
   def nextSlots: Option[Int] = following.inDag.orElse(following.learned)
     .orElse(later.headOption.map(n => math.min(n, following.atMost.getOrElse(n)))).orElse(following.atMost)
+
+  /** Whether n is no more than a bound. */
+  def nextIsBound: Boolean = following.atMost.isDefined && following.inDag.orElse(following.learned).isEmpty && later.isEmpty
 
   /** Whether the job ends with this stage, as its DAG says or as earlier runs did. */
   def isLast: Boolean = following.last || (!following.isKnown && isInStep && index == job.rule.stageTasks.size - 1)

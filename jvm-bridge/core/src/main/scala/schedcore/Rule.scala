@@ -40,7 +40,10 @@ final case class Rule(
     deadline: String = Rule.Calibrated) {
 
   /** Whether its deadlines are calibrated: at 0 nothing is held, at 1 until `maxHoldMs`. */
-  def calibrates: Boolean = deadline == Rule.Calibrated && isolation > 0.0 && isolation < 1.0
+  def calibrates: Boolean = observes && isolation < 1.0
+
+  /** Whether the job's stages tell what calibrated deadlines are made of. */
+  def observes: Boolean = deadline == Rule.Calibrated && isolation > 0.0
 }
 
 object Rule {

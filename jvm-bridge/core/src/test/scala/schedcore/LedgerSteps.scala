@@ -46,9 +46,11 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
               Option(s.get(3)).map(t => TaskShape(t.get(0).asInt, t.get(1).asInt, t.get(2).asInt)))
           }.toSeq,
           Option(step.get("next_at_most")).map(_.asInt), step.path("profile").asInt(0),
-          step.path("kill_ms").asLong(0))
+          step.path("kill_ms").asLong(0), Option(step.get("writes")).map(_.asText),
+          step.path("reads").elements().asScala.map(_.asText).toSet)
       case "next_learned" =>
-        ledger.nextLearned(text("stage"), NextStage(text("vertex"), int("slots"), flag("ready")), now,
+        ledger.nextLearned(
+          text("stage"), text("vertex"), Option(step.required("slots")).filterNot(_.isNull).map(_.asInt), flag("ready"), now,
           step.path("inputs").elements().asScala.map(_.asText).toSeq)
       case "last_learned" => ledger.lastLearned(text("stage"), flag("last"), now)
       case "action_failed" => ledger.actionFailed(text("job"), now)

@@ -120,7 +120,7 @@ private[sparksched] final class Registry(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
       vertex = stageId.toString, successors = outlook.next,
       nextAtMost = outlook.written.map(_.partitions * slotsPerTask), profile = shape.profile,
-      killMs = outlook.killMs)
+      killMs = outlook.killMs, writes = outlook.written.map(_.id.toString), reads = outlook.reads.map(_.toString))
     events.offer(started)
     stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined

@@ -18,10 +18,12 @@ final class RegistrySuite extends AnyFunSuite {
     val plans = new PlanBook(400)
     registry.offered("e", "h", profile = 0, 4, 0)
 
-    def stage(name: String, sparkJob: Int, marks: (String, String)*): String = {
+    def stage(name: String, sparkJob: Int, marks: (String, String)*): String = stage(name, sparkJob, unknown, marks: _*)
+
+    def stage(name: String, sparkJob: Int, outlook: DagOutlook, marks: (String, String)*): String = {
       val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
       registry.stageStarted(
-        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, unknown, barrier = false,
+        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, outlook, barrier = false,
         restartable = true, shape = TaskShape(), pool = None, property, 0).job
     }
     def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
@@ -74,6 +76,24 @@ final class RegistrySuite extends AnyFunSuite {
       run(2)
       assert(w.ledger.heldBy(job) === 1 && w.ledger.violations() === Nil)
     }
+
+  test("slots are held for the reader of a shuffle until a stage that reads it starts, whatever else of the job starts") {
+    val w = new World
+    val marks = Seq("id" -> "x", "priority" -> "5")
+    val writer = unknown.copy(finalOfSparkJob = true, mapStageJob = true, written = Some(DagOutlook.Shuffle(7, 2)))
+    val job = w.stage("0.0", 1, writer, marks: _*)
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    (0 to 1).foreach(i => w.registry.taskEnded(10L + i, "success", 10))
+    w.registry.stageEnded(job, "0.0", completed = true, 10)
+    assert(w.ledger.heldBy(job) === 2)
+    w.stage("1.0", 2, unknown.copy(reads = Set(8)), marks: _*)
+    w.registry.offered("f", "h", profile = 0, 4, 20)
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "1.0", 20L + i, i, "f", copy = false, slots = 1, 20))
+    assert(w.ledger.heldBy(job) === 2, "those of the reader of shuffle 7")
+    w.stage("2.0", 3, unknown.copy(reads = Set(7)), marks: _*)
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "2.0", 30L + i, i, "e", copy = false, slots = 1, 40))
+    assert(w.ledger.heldBy(job) === 0)
+  }
 
   test("a failed action leaves held what another action of the job may need") {
     val w = new World
