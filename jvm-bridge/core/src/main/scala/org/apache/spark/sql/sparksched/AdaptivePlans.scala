@@ -3,7 +3,7 @@ package org.apache.spark.sql.sparksched
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, SinglePartition, UnspecifiedDistribution}
-import org.apache.spark.sql.execution.{CoalesceExec, SQLExecution, SparkPlan, UnionExec}
+import org.apache.spark.sql.execution.{CoalesceExec, ReusedSubqueryExec, SQLExecution, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec, ShuffledJoin}
@@ -31,10 +31,15 @@ private[spark] object AdaptivePlans {
   /**
    * Whether nothing is left of a query but its last stage; None where it is not adaptive. A plan calls itself final when
    * its result is there: before that its result is a stage like others.
+   *
+   * A subquery that only the result needs runs when the result is a stage already. Spark waits for all of them before it
+   * submits the tasks of the result, so that these find every subquery's plan final.
    */
   def isFinal(execution: Long): Option[Boolean] = {
-    val mains = planOf(execution).toSeq.flatMap(adaptive).filterNot(_.isSubquery)
-    Option.when(mains.nonEmpty)(mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]))
+    val (subqueries, mains) = planOf(execution).toSeq.flatMap(adaptive).partition(_.isSubquery)
+    Option.when(mains.nonEmpty) {
+      mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]) && subqueries.forall(_.isFinalPlan)
+    }
   }
 
   /**
@@ -62,11 +67,9 @@ private[spark] object AdaptivePlans {
   private def planOf(execution: Long): Option[SparkPlan] =
     Option(SQLExecution.getQueryExecution(execution)).map(_.executedPlan)
 
-  /** Plans that are executed adaptively: the query's own, and those of its subqueries. */
-  private def adaptive(plan: SparkPlan): Seq[AdaptiveSparkPlanExec] = plan match {
-    case a: AdaptiveSparkPlanExec => a +: a.executedPlan.subqueriesAll.flatMap(adaptive)
-    case other => (other.children ++ other.subqueries).flatMap(adaptive)
-  }
+  /** Plans that are executed adaptively: the query's own, and those of its subqueries, each once. */
+  private def adaptive(root: SparkPlan): Seq[AdaptiveSparkPlanExec] =
+    WholePlan.collectWithSubqueries(root) { case a: AdaptiveSparkPlanExec => a }.distinctBy(_.id)
 
   /** What one stage is to run: the operators between exchanges. */
   private final case class Group(operators: Seq[SparkPlan], leaves: Seq[SparkPlan])
@@ -159,6 +162,15 @@ private[spark] object AdaptivePlans {
     ShufflePartitionsUtil.coalescePartitions(
       statistics, Seq.fill(bytes.size)(None), wanted, math.max(1, least),
       conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)).headOption.map(_.size).filter(_ > 0)
+  }
+}
+
+/** Goes through all of a plan, also what its stages run: Spark's own walk takes a stage for a leaf. */
+private object WholePlan extends AdaptiveSparkPlanHelper {
+  override protected def allChildren(plan: SparkPlan): Seq[SparkPlan] = plan match {
+    // The part that had the subquery first may have left the plan since.
+    case reused: ReusedSubqueryExec => Seq(reused.child)
+    case other => super.allChildren(other)
   }
 }
 
