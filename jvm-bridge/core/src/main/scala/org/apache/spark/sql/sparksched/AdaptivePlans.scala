@@ -2,7 +2,7 @@ package org.apache.spark.sql.sparksched
 
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
-import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, SinglePartition, UnspecifiedDistribution}
+import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, RangePartitioning, SinglePartition, UnspecifiedDistribution}
 import org.apache.spark.sql.execution.{CoalesceExec, ReusedSubqueryExec, SQLExecution, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
@@ -29,17 +29,27 @@ private[spark] object AdaptivePlans {
   final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
 
   /**
-   * Whether nothing is left of a query but its last stage; None where it is not adaptive. A plan calls itself final when
-   * its result is there: before that its result is a stage like others.
+   * Whether nothing is left of a query but its last stage; None where the plan does not tell. An adaptive plan calls itself
+   * final when its result is there: before that its result is a stage like others.
    *
    * A subquery that only the result needs runs when the result is a stage already. Spark waits for all of them before it
    * submits the tasks of the result, so that these find every subquery's plan final.
    */
-  def isFinal(execution: Long): Option[Boolean] = {
-    val (subqueries, mains) = planOf(execution).toSeq.flatMap(adaptive).partition(_.isSubquery)
-    Option.when(mains.nonEmpty) {
-      mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]) && subqueries.forall(_.isFinalPlan)
+  def isFinal(execution: Long): Option[Boolean] = planOf(execution).flatMap { root =>
+    val (subqueries, mains) = adaptive(root).partition(_.isSubquery)
+    if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // which of the results is computed now, nothing tells
+    else Some(
+      mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]) && subqueries.forall(_.isFinalPlan))
+  }
+
+  /** Whether subqueries, or samples of what is sorted, are computed before the result of a query that is not adaptive. */
+  private def hasOtherResults(root: SparkPlan): Boolean = WholePlan.exists(root) {
+    case exchange: ShuffleExchangeLike => exchange.outputPartitioning match {
+      // Not the exchange's own number of partitions: to ask for that waits for the sample.
+      case RangePartitioning(_, partitions) => partitions > 1
+      case _ => false
     }
+    case other => other.subqueries.nonEmpty
   }
 
   /**

@@ -31,4 +31,18 @@ final class AdaptivePlansSuite extends AnyFunSuite with PlansFromTasks {
       }
       assert(widths()(statement)(_ => Some(Array.fill(5)(1L))) === Map("subquery" -> Set(Some(1))))
     }
+
+  private val notAdaptive = "spark.sql.adaptive.enabled" -> "false"
+
+  test("where a query is not adaptive, neither the sample of what is sorted nor a subquery's result is its end") {
+    val sorted = looks(notAdaptive)("SELECT seen('sorted', id) AS s FROM range(0, 100, 1, 4) ORDER BY s")(AdaptivePlans.isFinal)
+    assert(sorted === Map("sorted" -> Set(Some(false))))
+    val compared = looks(notAdaptive)(having)(AdaptivePlans.isFinal)
+    assert(compared === Map("subquery" -> Set(Some(false)), "result" -> Set(Some(false))))
+  }
+
+  test("a query with one Spark job that is not adaptive is left to the DAG") {
+    for (statement <- Seq("SELECT seen('one', id) FROM range(0, 100, 1, 4)", "SELECT sum(seen('one', id)) FROM range(0, 100, 1, 4)"))
+      assert(looks(notAdaptive)(statement)(AdaptivePlans.isFinal) === Map("one" -> Set(None)))
+  }
 }
