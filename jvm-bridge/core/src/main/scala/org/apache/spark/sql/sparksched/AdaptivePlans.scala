@@ -3,10 +3,10 @@ package org.apache.spark.sql.sparksched
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, RangePartitioning, SinglePartition, UnspecifiedDistribution}
-import org.apache.spark.sql.execution.{CoalesceExec, ReusedSubqueryExec, SQLExecution, SparkPlan, UnionExec}
+import org.apache.spark.sql.execution.{CoalesceExec, ReusedSubqueryExec, ShufflePartitionSpec, SQLExecution, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec, ShuffledJoin}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -112,7 +112,8 @@ private[spark] object AdaptivePlans {
 
   private def tasksOf(
       group: Group, shuffles: Seq[ShuffleQueryStageExec], sizes: Int => Option[Array[Long]], conf: SQLConf): Option[Int] = {
-    val partitions = shuffles.map(_.shuffle.numPartitions).distinct
+    // Not the shuffle's own number: to ask one that has not begun for that makes it begin, with its sample if it sorts.
+    val partitions = shuffles.map(_.shuffle.outputPartitioning.numPartitions).distinct
     val known = group.leaves.forall(l => l.isInstanceOf[QueryStageExec] || l.isInstanceOf[Exchange])
     // These have more or fewer tasks than what they read has partitions.
     val mixes = group.operators.exists {
@@ -121,19 +122,22 @@ private[spark] object AdaptivePlans {
     }
     if (!known || mixes || partitions.size != 1) None
     else {
-      val read =
-        if (!conf.coalesceShufflePartitionsEnabled || !shuffles.forall(mayCoalesce)) Some(partitions.head)
-        else {
-          val bytes = shuffles.map { s => if (s.isMaterialized) s.mapStats.map(_.bytesByPartitionId) else idOf(s).flatMap(sizes) }
-          Option.when(bytes.forall(_.isDefined))(bytes.flatten).map { all =>
-            val join = group.operators.collectFirst { case j: ShuffledJoin => j }
-            val more = if (join.isDefined && all.size == 2) SkewedPartitions.more(all, conf) else 0
-            coalesced(shuffles, all, conf).getOrElse(partitions.head) + more
-          }
-        }
+      val coalesces = conf.coalesceShufflePartitionsEnabled && shuffles.forall(mayCoalesce)
+      val divided = SkewedJoins.divided(group.operators, shuffles, conf)
+      val bytes =
+        if (!coalesces && !divided.contains(true)) None
+        else allOf(shuffles.map(s => if (s.isMaterialized) s.mapStats.map(_.bytesByPartitionId) else idOf(s).flatMap(sizes)))
+      val read = bytes.map { all =>
+        val sides = shuffles.indices.map(i => SkewedJoins.Side(all(i), shuffles(i).shuffle.numMappers, divided(i)))
+        val specs = SkewedJoins.specs(sides, conf)
+        val fewer = if (coalesces) coalesced(shuffles, all, specs, conf) else None
+        fewer.getOrElse(specs.fold(partitions.head)(_.size))
+      }.orElse(Option.unless(coalesces)(partitions.head))
       if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) read.map(locally(shuffles.head, _)) else read
     }
   }
+
+  private def allOf[A](values: Seq[Option[A]]): Option[Seq[A]] = Option.when(values.forall(_.isDefined))(values.flatten)
 
   /** Whether what one map task wrote is read as a whole, since the join no longer needs rows of one key together. */
   private def readsLocally(group: Group, shuffle: ShuffleQueryStageExec, conf: SQLConf): Boolean =
@@ -143,10 +147,13 @@ private[spark] object AdaptivePlans {
         case join: BroadcastHashJoinExec => (if (join.buildSide == BuildLeft) join.right else join.left) eq shuffle
         case _ => false
       } &&
-      group.operators.forall(_.requiredChildDistribution.forall {
-        case UnspecifiedDistribution | _: BroadcastDistribution => true
-        case _ => false
-      })
+      group.operators.forall(takesRowsAnywhere)
+
+  /** Whether it does not matter to the operator which rows come together in one task. */
+  private[sparksched] def takesRowsAnywhere(operator: SparkPlan): Boolean = operator.requiredChildDistribution.forall {
+    case UnspecifiedDistribution | _: BroadcastDistribution => true
+    case _ => false
+  }
 
   /** As many tasks as partitions at most, each with the whole output of map tasks or an equal part of one. */
   private def locally(shuffle: ShuffleQueryStageExec, partitions: Int): Int = {
@@ -160,8 +167,10 @@ private[spark] object AdaptivePlans {
       case _ => false
     })
 
-  /** Partitions after Spark's own rule; None where it leaves them as they are. */
-  private def coalesced(shuffles: Seq[ShuffleQueryStageExec], bytes: Seq[Array[Long]], conf: SQLConf): Option[Int] = {
+  /** Partitions after Spark's own rule, of what is read by `specs`; None where it leaves them as they are. */
+  private def coalesced(
+      shuffles: Seq[ShuffleQueryStageExec], bytes: Seq[Array[Long]], specs: Option[Seq[ShufflePartitionSpec]],
+      conf: SQLConf): Option[Int] = {
     val least = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse {
       if (conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
         shuffles.head.session.sparkContext.defaultParallelism
@@ -170,7 +179,7 @@ private[spark] object AdaptivePlans {
     val wanted = shuffles.flatMap(_.advisoryPartitionSize).minOption.getOrElse(conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
     val statistics = bytes.zipWithIndex.map { case (b, i) => Option(new MapOutputStatistics(i, b)) }
     ShufflePartitionsUtil.coalescePartitions(
-      statistics, Seq.fill(bytes.size)(None), wanted, math.max(1, least),
+      statistics, Seq.fill(bytes.size)(specs), wanted, math.max(1, least),
       conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)).headOption.map(_.size).filter(_ > 0)
   }
 }
@@ -181,27 +190,5 @@ private object WholePlan extends AdaptiveSparkPlanHelper {
     // The part that had the subquery first may have left the plan since.
     case reused: ReusedSubqueryExec => Seq(reused.child)
     case other => super.allChildren(other)
-  }
-}
-
-/** How many tasks more a join has since it divides the partitions that are far larger than others. */
-private object SkewedPartitions {
-  def more(sides: Seq[Array[Long]], conf: SQLConf): Int =
-    if (!conf.getConf(SQLConf.SKEW_JOIN_ENABLED)) 0
-    else {
-      val parts = sides.map(pieces(_, conf))
-      parts.head.indices.iterator.map(i => parts.map(_(i)).product - 1).sum
-    }
-
-  private def pieces(sizes: Array[Long], conf: SQLConf): Array[Int] = {
-    val sorted = sizes.sorted
-    val median = math.max(1L, sorted(sorted.length / 2))
-    val most = math.max(
-      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_THRESHOLD).toDouble,
-      conf.getConf(SQLConf.SKEW_JOIN_SKEWED_PARTITION_FACTOR) * median)
-    val others = sizes.filter(_ <= most)
-    val advisory = conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES)
-    val target = math.max(advisory, if (others.isEmpty) 0L else others.sum / others.length)
-    sizes.map(size => if (size > most) math.ceil(size.toDouble / target).toInt else 1)
   }
 }

@@ -5,7 +5,7 @@ import java.util.concurrent.{ConcurrentHashMap, TimeUnit}
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.TaskContext
+import org.apache.spark.{MapOutputTrackerMaster, SparkEnv, TaskContext}
 import org.apache.spark.scheduler.{SparkListener, SparkListenerStageSubmitted}
 import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.SQLExecution
@@ -35,12 +35,18 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
       PlansFromTasks.found.asScala.toSeq.groupMap(_._1._1)(_._2.asInstanceOf[A]).view.mapValues(_.toSet).toMap
     }
 
-  /** The tasks that read the shuffles which are written while a task looks, as the plan tells from these sizes. */
-  protected def widths(settings: (String, String)*)(statement: String)(sizes: Int => Option[Array[Long]]): Map[String, Set[Option[Int]]] =
+  /**
+   * The tasks that read the shuffles which are written while a task looks, as the plan tells from these sizes.
+   *
+   * @param begun so many shuffles of the same stage have begun by then
+   */
+  protected def widths(settings: (String, String)*)(statement: String, begun: Int = 1)(
+      sizes: Int => Option[Array[Long]]): Map[String, Set[Option[Int]]] =
     looks(settings: _*)(statement) { execution =>
       // The plan is told the number of a shuffle right after its first tasks were submitted.
       val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5)
-      def read() = (0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes)).map(_.tasks).nextOption()
+      def read() = (0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes))
+        .find(_.shuffles.size >= begun).map(_.tasks)
       var tasks = read()
       while (tasks.isEmpty && System.nanoTime() < end) {
         Thread.sleep(10)
@@ -49,9 +55,8 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
       tasks
     }
 
-  /** The bytes by partition of a statement's shuffles, in the order of their numbers, and the tasks of its last stage. */
-  protected def ran(settings: (String, String)*)(statement: String): (Seq[Array[Long]], Int) = withSettings(settings) {
-    PlansFromTasks.look = _ => ()
+  /** The bytes by partition of a statement's shuffles, by the number of tasks that wrote them, and the tasks of its last stage. */
+  private def ran(settings: (String, String)*)(statement: String): (Map[Int, Array[Long]], Int) = withSettings(settings) {
     val tasks = mutable.ArrayBuffer.empty[Int]
     val listener = new SparkListener {
       override def onStageSubmitted(submitted: SparkListenerStageSubmitted): Unit = tasks += submitted.stageInfo.numTasks
@@ -63,19 +68,15 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
       spark.sparkContext.listenerBus.waitUntilEmpty()
     } finally spark.sparkContext.removeSparkListener(listener)
     val shuffles = WholePlan.collectWithSubqueries(rows.queryExecution.executedPlan) { case s: ShuffleQueryStageExec => s }
-    shuffles.flatMap(_.mapStats).sortBy(_.shuffleId).map(_.bytesByPartitionId) -> tasks.last
+    shuffles.map(s => s.shuffle.numMappers -> s.mapStats.get.bytesByPartitionId).toMap -> tasks.last
   }
 
-  /** The same statement twice: the tasks that its last stage has, and those that the plan tells while shuffles are written. */
+  /** The same statement twice: the tasks that its last stage has, and those that the plan tells while its shuffles are written. */
   protected def checked(settings: (String, String)*)(statement: String): (Int, Set[Option[Int]]) = {
     val (bytes, tasks) = ran(settings: _*)(statement)
-    val ids = mutable.SortedSet.empty[Int]
-    // Shuffles get their numbers in the same order, as far as they begin together.
-    val told = widths(settings: _*)(statement) { id =>
-      ids.synchronized {
-        ids += id
-        Option.when(ids.size == bytes.size)(bytes(ids.toSeq.indexOf(id)))
-      }
+    val tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
+    val told = widths(settings: _*)(statement, begun = bytes.size) { id =>
+      tracker.shuffleStatuses.get(id).map(written => bytes(written.mapStatuses.length))
     }
     tasks -> told.values.flatten.toSet
   }
