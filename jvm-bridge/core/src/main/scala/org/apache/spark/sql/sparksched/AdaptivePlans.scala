@@ -3,7 +3,7 @@ package org.apache.spark.sql.sparksched
 import org.apache.spark.MapOutputStatistics
 import org.apache.spark.sql.catalyst.optimizer.BuildLeft
 import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, RangePartitioning, SinglePartition, UnspecifiedDistribution}
-import org.apache.spark.sql.execution.{CoalesceExec, ReusedSubqueryExec, ShufflePartitionSpec, SQLExecution, SparkPlan, UnionExec}
+import org.apache.spark.sql.execution.{CoalesceExec, CollectLimitExec, CollectTailExec, ReusedSubqueryExec, SQLExecution, ShufflePartitionSpec, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
 import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec}
@@ -133,8 +133,16 @@ private[spark] object AdaptivePlans {
         val fewer = if (coalesces) coalesced(shuffles, all, specs, conf) else None
         fewer.getOrElse(specs.fold(partitions.head)(_.size))
       }.orElse(Option.unless(coalesces)(partitions.head))
-      if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) read.map(locally(shuffles.head, _)) else read
+      val all = if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) read.map(locally(shuffles.head, _)) else read
+      if (takesSome(group)) Some(all.fold(conf.limitInitialNumPartitions)(math.min(_, conf.limitInitialNumPartitions))) else all
     }
+  }
+
+  /** Whether what wants the rows begins with some partitions and asks for others where these have too few. */
+  private def takesSome(group: Group): Boolean = group.operators.headOption.exists {
+    case first: CollectLimitExec => first.limit >= 0 // else it only leaves out the first rows
+    case _: CollectTailExec => true
+    case _ => false
   }
 
   private def allOf[A](values: Seq[Option[A]]): Option[Seq[A]] = Option.when(values.forall(_.isDefined))(values.flatten)

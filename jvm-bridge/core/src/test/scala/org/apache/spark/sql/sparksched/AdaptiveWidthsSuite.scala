@@ -52,4 +52,15 @@ final class AdaptiveWidthsSuite extends AnyFunSuite with PlansFromTasks {
     val counted = join("INNER", select = "w.k, max(w.text), max(n.text)") + " GROUP BY w.k"
     agrees(counted, skewed :+ notCoalesced :+ ("spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "1000"), _ == 5)
   }
+
+  private val sums = "SELECT id % 50 AS k, sum(seen('sums', id)) AS s FROM range(0, 4000, 1, 4) GROUP BY id % 50"
+  private val one: Int => Option[Array[Long]] = _ => Some(Array.fill(5)(1L))
+
+  test("what takes some rows begins with one partition, whatever the sizes") {
+    for (setting <- Seq(anySize, notCoalesced))
+      assert(widths(setting)(s"$sums LIMIT 3")(_ => None) === Map("sums" -> Set(Some(1))))
+    assert(
+      widths(notCoalesced, "spark.sql.limit.initialNumPartitions" -> "2")(s"$sums LIMIT 3")(one) === Map("sums" -> Set(Some(2))))
+    assert(widths(notCoalesced)(s"$sums OFFSET 3")(one) === Map("sums" -> Set(Some(5))))
+  }
 }
