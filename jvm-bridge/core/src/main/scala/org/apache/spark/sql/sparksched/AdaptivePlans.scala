@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.plans.physical.{BroadcastDistribution, Rang
 import org.apache.spark.sql.execution.{CoalesceExec, CollectLimitExec, CollectTailExec, ReusedSubqueryExec, SQLExecution, ShufflePartitionSpec, SparkPlan, UnionExec}
 import org.apache.spark.sql.execution.adaptive._
 import org.apache.spark.sql.execution.exchange._
-import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, CartesianProductExec}
+import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNestedLoopJoinExec, CartesianProductExec}
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -122,7 +122,9 @@ private[spark] object AdaptivePlans {
     }
     if (!known || mixes || partitions.size != 1) None
     else {
-      val coalesces = conf.coalesceShufflePartitionsEnabled && shuffles.forall(mayCoalesce)
+      // A cached table is read as it is, and so is what it is joined with.
+      val fixed = group.leaves.exists(_.isInstanceOf[TableCacheQueryStageExec])
+      val coalesces = conf.coalesceShufflePartitionsEnabled && !fixed && shuffles.forall(mayCoalesce)
       val divided = SkewedJoins.divided(group.operators, shuffles, conf)
       val bytes =
         if (!coalesces && !divided.contains(true)) None
@@ -130,7 +132,7 @@ private[spark] object AdaptivePlans {
       val read = bytes.map { all =>
         val sides = shuffles.indices.map(i => SkewedJoins.Side(all(i), shuffles(i).shuffle.numMappers, divided(i)))
         val specs = SkewedJoins.specs(sides, conf)
-        val fewer = if (coalesces) coalesced(shuffles, all, specs, conf) else None
+        val fewer = if (coalesces) coalesced(group, shuffles, all, specs, conf) else None
         fewer.getOrElse(specs.fold(partitions.head)(_.size))
       }.orElse(Option.unless(coalesces)(partitions.head))
       val all = if (shuffles.size == 1 && readsLocally(group, shuffles.head, conf)) read.map(locally(shuffles.head, _)) else read
@@ -177,18 +179,22 @@ private[spark] object AdaptivePlans {
 
   /** Partitions after Spark's own rule, of what is read by `specs`; None where it leaves them as they are. */
   private def coalesced(
-      shuffles: Seq[ShuffleQueryStageExec], bytes: Seq[Array[Long]], specs: Option[Seq[ShufflePartitionSpec]],
+      group: Group, shuffles: Seq[ShuffleQueryStageExec], bytes: Seq[Array[Long]], specs: Option[Seq[ShufflePartitionSpec]],
       conf: SQLConf): Option[Int] = {
     val least = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_NUM).getOrElse {
       if (conf.getConf(SQLConf.COALESCE_PARTITIONS_PARALLELISM_FIRST))
         shuffles.head.session.sparkContext.defaultParallelism
       else 1
     }
-    val wanted = shuffles.flatMap(_.advisoryPartitionSize).minOption.getOrElse(conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
+    val smallest = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
+    val advised = if (shuffles.size == 1) shuffles.head.advisoryPartitionSize else None
+    val wanted =
+      // Few rows that are read give many here.
+      if (group.operators.exists(_.isInstanceOf[BroadcastNestedLoopJoinExec])) smallest
+      else advised.getOrElse(conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
     val statistics = bytes.zipWithIndex.map { case (b, i) => Option(new MapOutputStatistics(i, b)) }
     ShufflePartitionsUtil.coalescePartitions(
-      statistics, Seq.fill(bytes.size)(specs), wanted, math.max(1, least),
-      conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)).headOption.map(_.size).filter(_ > 0)
+      statistics, Seq.fill(bytes.size)(specs), wanted, math.max(1, least), smallest).headOption.map(_.size).filter(_ > 0)
   }
 }
 

@@ -63,4 +63,16 @@ final class AdaptiveWidthsSuite extends AnyFunSuite with PlansFromTasks {
       widths(notCoalesced, "spark.sql.limit.initialNumPartitions" -> "2")(s"$sums LIMIT 3")(one) === Map("sums" -> Set(Some(2))))
     assert(widths(notCoalesced)(s"$sums OFFSET 3")(one) === Map("sums" -> Set(Some(5))))
   }
+
+  test("a shuffle that is joined with a cached table is not coalesced") {
+    spark.sql("CACHE TABLE cached AS SELECT /*+ REPARTITION(5, k) */ id AS k, id AS v FROM range(0, 50, 1, 2)")
+    try agrees(s"SELECT a.s, c.v FROM ($sums) a JOIN cached c ON a.k = c.k", Seq(noBroadcasts, bySize), _ == 5)
+    finally spark.sql("UNCACHE TABLE cached")
+  }
+
+  test("what a nested loop joins is coalesced to the smallest partitions that are allowed") {
+    val loop = s"SELECT a.s, b.id FROM ($sums) a LEFT JOIN range(0, 3) b ON a.s > b.id"
+    agrees(loop, Seq(bySize, anySize), _ > 1)
+    agrees(loop, Seq(bySize), _ == 1)
+  }
 }
