@@ -59,7 +59,7 @@ private[spark] final class SchedTaskScheduler(
   def enforcing: Boolean = steering.enforcing
 
   private val sqlOutlook: SqlOutlook = new SqlOutlook(
-    (stage, next, inputs) => afterChange(ledger.nextLearned(stage, next.vertex, Some(next.slots), next.ready, nowMs, inputs)),
+    (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, nowMs, inputs)),
     (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
   private var offering = false // whether a round of offers is under way

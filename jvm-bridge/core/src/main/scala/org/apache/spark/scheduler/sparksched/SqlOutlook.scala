@@ -11,7 +11,6 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.MapStatus
 import org.apache.spark.sql.sparksched.AdaptivePlans
 import org.apache.spark.util.ThreadUtils
-import schedcore.NextStage
 
 /**
  * What follows a stage of a SQL query under adaptive execution, of which no DAG tells: each shuffle is a Spark job of its
@@ -20,11 +19,12 @@ import schedcore.NextStage
  * Plans are read on a thread of this object's own: they may have to be waited for, which neither Spark's event loop nor the
  * scheduler's lock may. So answers come late, and of stages that have ended they mean nothing.
  *
- * @param next told what follows a stage, and all stages whose outputs that reads
+ * @param next told what follows a stage: its name, the slots that it needs where that is known, whether all else that it
+ *   reads has begun or ended, and all stages whose outputs it reads
  * @param last told whether a query ends with a stage
  */
 private[sparksched] final class SqlOutlook(
-    next: (String, NextStage, Seq[String]) => Unit, last: (String, Boolean) => Unit) extends Logging {
+    next: (String, String, Option[Int], Boolean, Seq[String]) => Unit, last: (String, Boolean) => Unit) extends Logging {
   private val outputs = new ConcurrentHashMap[Int, MapOutput]
   // Stages by the shuffles that they wrote: what reads one may read another that ended before. The latest are known.
   private val writers = mutable.LinkedHashMap.empty[Int, String]
@@ -38,6 +38,8 @@ private[sparksched] final class SqlOutlook(
   def began(output: MapOutput): Unit = {
     outputs.put(output.shuffle, output)
     remember(writers, output.shuffle, output.stage)
+    // How many tasks read it is not known yet, but which other shuffles they read is.
+    inBackground(lookAhead(output))
   }
 
   def ended(output: MapOutput): Unit = outputs.remove(output.shuffle, output)
@@ -63,7 +65,7 @@ private[sparksched] final class SqlOutlook(
   private def lookAhead(output: MapOutput): Unit =
     AdaptivePlans.readerOf(output.execution, output.shuffle, id => Option(outputs.get(id)).flatMap(_.expected)).foreach { r =>
       val inputs = synchronized(r.shuffles.flatMap(writers.get(_)) ++ r.broadcasts.flatMap(results.get(_)))
-      next(output.stage, NextStage(r.name, r.tasks * output.slotsPerTask, r.ready), inputs)
+      next(output.stage, r.name, r.tasks.map(_ * output.slotsPerTask), r.ready, inputs)
     }
 
   private def remember[K](stages: mutable.LinkedHashMap[K, String], key: K, stage: String): Unit = synchronized {

@@ -21,12 +21,12 @@ private[spark] object AdaptivePlans {
    * The stage that reads a shuffle.
    *
    * @param name the same for all shuffles that it reads, as long as the query runs
-   * @param tasks how many it is going to have
+   * @param tasks how many it is going to have; None while nothing tells
    * @param ready all else that it reads has begun or ended
    * @param shuffles that it reads, as far as they have begun, and those that its broadcasts are made of
    * @param broadcasts that it reads and that have begun, by the tags of their Spark jobs
    */
-  final case class Reader(name: String, tasks: Int, ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
+  final case class Reader(name: String, tasks: Option[Int], ready: Boolean, shuffles: Seq[Int], broadcasts: Seq[String])
 
   /**
    * Whether nothing is left of a query but its last stage; None where the plan does not tell. An adaptive plan calls itself
@@ -64,14 +64,14 @@ private[spark] object AdaptivePlans {
       group <- groups(plan.executedPlan)
       shuffles = group.leaves.collect { case s: ShuffleQueryStageExec => s }
       if shuffles.exists(idOf(_).contains(shuffle))
-    } yield tasksOf(group, shuffles, sizes, root.conf).map { tasks =>
+    } yield {
       val broadcasts = group.leaves.flatMap(broadcast)
       // Numbers of query stages grow: those that join a group later do not change its name.
       Reader(
-        s"${plan.id}-${shuffles.map(_.id).min}", tasks, !group.leaves.exists(_.isInstanceOf[Exchange]),
+        s"${plan.id}-${shuffles.map(_.id).min}", tasksOf(group, shuffles, sizes, root.conf), !group.leaves.exists(_.isInstanceOf[Exchange]),
         (shuffles ++ broadcasts.flatMap(b => shufflesAt(b.child))).flatMap(idOf), broadcasts.map(_.jobTag))
     }
-    if (found.size == 1) found.head else None
+    Option.when(found.size == 1)(found.head)
   }
 
   private def planOf(execution: Long): Option[SparkPlan] =

@@ -53,6 +53,12 @@ final class AdaptiveWidthsSuite extends AnyFunSuite with PlansFromTasks {
     agrees(counted, skewed :+ notCoalesced :+ ("spark.sql.adaptive.advisoryPartitionSizeInBytes" -> "1000"), _ == 5)
   }
 
+  test("a join is known to read both its shuffles before anything tells its number of tasks") {
+    val found = looks(noBroadcasts)(join("INNER"))(reader(_, begun = 2, _ => None)(Some(_)))
+    val readers = found.values.flatten.flatten.toSeq
+    assert(readers.nonEmpty && readers.forall(r => r.tasks.isEmpty && r.ready) && readers.map(_.name).distinct.size === 1)
+  }
+
   private val sums = "SELECT id % 50 AS k, sum(seen('sums', id)) AS s FROM range(0, 4000, 1, 4) GROUP BY id % 50"
   private val one: Int => Option[Array[Long]] = _ => Some(Array.fill(5)(1L))
 

@@ -42,18 +42,21 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
    */
   protected def widths(settings: (String, String)*)(statement: String, begun: Int = 1)(
       sizes: Int => Option[Array[Long]]): Map[String, Set[Option[Int]]] =
-    looks(settings: _*)(statement) { execution =>
-      // The plan is told the number of a shuffle right after its first tasks were submitted.
-      val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5)
-      def read() = (0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes))
-        .find(_.shuffles.size >= begun).map(_.tasks)
-      var tasks = read()
-      while (tasks.isEmpty && System.nanoTime() < end) {
-        Thread.sleep(10)
-        tasks = read()
-      }
-      tasks
+    looks(settings: _*)(statement)(reader(_, begun, sizes)(_.tasks))
+
+  /** What is looked for in the reader of so many shuffles that have begun. */
+  protected def reader[A](execution: Long, begun: Int, sizes: Int => Option[Array[Long]])(
+      look: AdaptivePlans.Reader => Option[A]): Option[A] = {
+    // The plan is told the number of a shuffle right after its first tasks were submitted.
+    val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5)
+    def read() = (0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes)).find(_.shuffles.size >= begun).flatMap(look)
+    var found = read()
+    while (found.isEmpty && System.nanoTime() < end) {
+      Thread.sleep(10)
+      found = read()
     }
+    found
+  }
 
   /** The bytes by partition of a statement's shuffles, by the number of tasks that wrote them, and the tasks of its last stage. */
   private def ran(settings: (String, String)*)(statement: String): (Map[Int, Array[Long]], Int) = withSettings(settings) {
