@@ -15,10 +15,11 @@ import schedcore._
  * @param executorProfile resource profile of the executors that it may use
  * @param output what its tasks write, where adaptive execution decides by that what follows
  * @param hasDeadline its job has one
+ * @param last its job ends with it, as far as the DAG tells
  */
 private[sparksched] final case class StagePlace(
     job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
-    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false)
+    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false)
 
 private[sparksched] object StagePlace {
   /** Of a task set that only Spark's own scheduling applies to. */
@@ -124,7 +125,7 @@ private[sparksched] final class Registry(
     events.offer(started)
     stories.tell(mark.key, nowMs, s"stage $stage of $tasks tasks is ready: $name")
     val hasDeadline = mark.deadlineMs.isDefined || job.mark.deadlineMs.isDefined
-    StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline)
+    StagePlace(mark.key, index, again, mark.runsOnce || job.mark.runsOnce, hasDeadline = hasDeadline, last = last)
   }
 
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {

@@ -160,7 +160,7 @@ private[spark] final class SchedTaskScheduler(
       if (mayHold(mark.key) && outlook.finalOfSparkJob && !outlook.mapStageJob && !outlook.partial) {
         // A marked job may run more queries after this one.
         val ends = mark.grouping == JobMark.BySqlExecution
-        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(property), ends))
+        query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(property), ends, place.last))
       }
       place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
     })

@@ -55,11 +55,16 @@ private[sparksched] final class SqlOutlook(
    *
    * @param broadcasts the tags of what it gives, if that is broadcast
    * @param ends the job ends with its query
+   * @param unlessTold whether the query ends with the stage where its plan does not tell
    */
-  def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean): Unit = inBackground {
-    if (ends) AdaptivePlans.isFinal(execution).foreach(last(stage, _))
-    broadcasts.foreach(remember(results, _, stage))
-    outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
+  def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, unlessTold: Boolean): Unit = {
+    // Until the plan is read: a slot that is held in vain is soon released, one that is released is gone.
+    if (ends && unlessTold) last(stage, false)
+    inBackground {
+      if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(unlessTold))
+      broadcasts.foreach(remember(results, _, stage))
+      outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
+    }
   }
 
   private def lookAhead(output: MapOutput): Unit =
