@@ -428,10 +428,8 @@ private[spark] final class SchedTaskScheduler(
   })
 
   /** The task set of an attempt that has not ended. */
-  private def managerOf(tid: Long): Option[SchedTaskSetManager] = taskIdToTaskSetManager.get(tid) match {
-    case ours: SchedTaskSetManager => Some(ours)
-    case _ => None
-  }
+  private def managerOf(tid: Long): Option[SchedTaskSetManager] =
+    Option(taskIdToTaskSetManager.get(tid)).collect { case ours: SchedTaskSetManager => ours }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
     (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>

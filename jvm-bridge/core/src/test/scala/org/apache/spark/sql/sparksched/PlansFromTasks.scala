@@ -46,14 +46,16 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
 
   /** What is looked for in the reader of so many shuffles that have begun. */
   protected def reader[A](execution: Long, begun: Int, sizes: Int => Option[Array[Long]])(
-      look: AdaptivePlans.Reader => Option[A]): Option[A] = {
+      look: AdaptivePlans.Reader => Option[A]): Option[A] =
     // The plan is told the number of a shuffle right after its first tasks were submitted.
+    soon((0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes)).find(_.shuffles.size >= begun).flatMap(look))
+
+  private def soon[A](look: => Option[A]): Option[A] = {
     val end = System.nanoTime() + TimeUnit.SECONDS.toNanos(5)
-    def read() = (0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes)).find(_.shuffles.size >= begun).flatMap(look)
-    var found = read()
+    var found = look
     while (found.isEmpty && System.nanoTime() < end) {
       Thread.sleep(10)
-      found = read()
+      found = look
     }
     found
   }
@@ -79,7 +81,8 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
     val (bytes, tasks) = ran(settings: _*)(statement)
     val tracker = SparkEnv.get.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
     val told = widths(settings: _*)(statement, begun = bytes.size) { id =>
-      tracker.shuffleStatuses.get(id).map(written => bytes(written.mapStatuses.length))
+      // One that was submitted may not have been registered yet.
+      soon(tracker.shuffleStatuses.get(id)).map(written => bytes(written.mapStatuses.length))
     }
     tasks -> told.values.flatten.toSet
   }
