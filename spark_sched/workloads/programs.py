@@ -60,6 +60,7 @@ class Program:
         stages: (parameters, seed) to its tasks' durations; None where they are not known before it runs.
         aliases: further names of SparkBench for it.
         problem: a clause that says what is wrong with the parameters together, or None.
+        libraries: modules that the function imports only when it runs; `prepare` imports them before.
     """
 
     name: str
@@ -69,6 +70,16 @@ class Program:
     stages: Callable[[Parameters, int], Stages | None] = _unknown
     problem: Callable[[Parameters], str | None] = _no_problem
     aliases: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
+
+    def prepare(self) -> None:
+        """Import what it runs. To be called before threads that run programs start, and before any clock.
+
+        MLlib's modules import each other in a circle: of two threads that import them for the first time at
+        once, one may find a half-initialised module.
+        """
+        for module in (self.function.partition(":")[0], *self.libraries):
+            importlib.import_module(module)
 
     def run(self, spark: SparkSession, parameters: Parameters, seed: int) -> tuple[float, ...]:
         """Run it in this thread's job. Its module is imported only here."""
@@ -99,7 +110,7 @@ def _read_problem(parameters: Parameters) -> str | None:
     return None
 
 
-def _slow(name: str, doc: str, module: str, *more: Parameter) -> Program:
+def _slow(name: str, doc: str, module: str, *more: Parameter, libraries: tuple[str, ...] = ()) -> Program:
     iterations = Parameter("maxiterations", int, 6, "passes over the input", least=2)
     seed = Parameter("seed", int, None, "makes the data, instead of the run's own seed", least=0)
     return Program(
@@ -109,6 +120,7 @@ def _slow(name: str, doc: str, module: str, *more: Parameter) -> Program:
         f"spark_sched.workloads.{module}:run_{name}",
         _read_times,
         _read_problem,
+        libraries=libraries,
     )
 
 
@@ -146,8 +158,20 @@ _COLS = Parameter("cols", int, None, "columns", least=1, required=True)
 _CODE = "spark_sched.workloads.sparkbench:run_"
 
 _PROGRAMS = (
-    _slow("kmeans", "MLlib's KMeans.", "sparkbench", Parameter("k", int, 4, "clusters", least=1), _OWN_INPUT),
-    _slow("svm", "MLlib's linear SVM by gradient descent.", "foreground"),
+    _slow(
+        "kmeans",
+        "MLlib's KMeans.",
+        "sparkbench",
+        Parameter("k", int, 4, "clusters", least=1),
+        _OWN_INPUT,
+        libraries=("pyspark.ml", "pyspark.mllib.clustering"),
+    ),
+    _slow(
+        "svm",
+        "MLlib's linear SVM by gradient descent.",
+        "foreground",
+        libraries=("pyspark.mllib.regression",),
+    ),
     _slow("pagerank", "PageRank over RDDs.", "sparkbench", _OWN_INPUT),
     _SLEEP,
     Program(
@@ -162,6 +186,7 @@ _PROGRAMS = (
         ),
         _CODE + "logistic_regression",
         aliases=("lr-bml",),
+        libraries=("pyspark.ml",),
     ),
     Program(
         "sql",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.workloads.background import BackgroundJob
+from spark_sched.workloads.programs import PROGRAMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,6 +135,8 @@ class SuiteRun:
         in_sequence: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        for workload in {job["workload"] for job in jobs}:
+            PROGRAMS[workload].prepare()
         self._spark = spark
         self._jobs = jobs
         self._in_sequence = in_sequence
@@ -174,7 +177,6 @@ class SuiteRun:
 
     def _run(self, number: int) -> None:
         import spark_sched
-        from spark_sched.workloads.programs import PROGRAMS
 
         job, sc = self._jobs[number], self._spark.sparkContext
         sc.setLocalProperty("spark.scheduler.pool", job["pool"])

@@ -208,6 +208,7 @@ class _Application:
         from pyspark import InheritableThread
 
         program = PROGRAMS[command["workload"]]
+        program.prepare()
         sc = spark.sparkContext
 
         def work() -> None:
