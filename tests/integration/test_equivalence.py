@@ -23,8 +23,8 @@ pytestmark = pytest.mark.integration
 WHEEL = Path(pyspark.__file__).parent
 PROGRAMS = WHEEL / "examples" / "src" / "main" / "python"
 STOCK, OURS = "local[4]", "spark-sched:local[4]"
-# More than a hundred programs take over twenty minutes; every eighth runs unless this variable is set.
-ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 8
+# More than a hundred programs take over twenty minutes; every twelfth runs unless this variable is set.
+ALL_PROGRAMS, SAMPLE = "SPARK_SCHED_TEST_ALL_PROGRAMS", 12
 MORE_STOCK_RUNS = 3
 MODULES = ["pyspark.core.rdd", "pyspark.core.context", "pyspark.sql.dataframe", "pyspark.ml.clustering"]
 # They wait for a database or a Hive metastore, or read formats that the wheel has no files of.

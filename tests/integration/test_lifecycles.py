@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
     "spark.task.maxFailures=8",
 )
 def test_random_lifecycles_end_with_what_they_must_end_with(scenario: Scenario) -> None:
-    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
+    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "25"))
     result = scenario("lifecycles", timeout_s=900.0 + 20 * count)
     assert result["failures"] == [], f"seed {result['seed']}"
     assert result["left_idle"] == [], f"seed {result['seed']}"

@@ -43,6 +43,7 @@ def test_nobody_waits_for_ever_whatever_the_policy_and_whether_planners_live(
     result = scenario("nobody_waits_for_ever")
     assert result["calm"] == EXPECTED
     assert result["killed"] == EXPECTED
+    assert result["kills"] > 0
     assert result["counters"]["slots_held_now"] == 0
     assert result["counters"]["invariant_violations"] == 0
     assert result["counters"]["failed_open"] == 0

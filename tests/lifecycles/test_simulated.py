@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 def test_random_lifecycles_end_well_under_every_policy() -> None:
     seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
-    count = int(os.environ.get("SPARK_SCHED_LIFECYCLES", "40"))
+    count = int(os.environ.get("SPARK_SCHED_LIFECYCLES", "20"))
     rounds = program.run(seed, count, available())
     for each in rounds:
         where = f"{each['policy']} on a {each['like']} cluster, seed {each['seed']}"
