@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -20,6 +21,8 @@ _API = "/sched/api/v1"
 _CHANGES = "X-Spark-Sched"
 _EXAMPLE = "http://localhost:4040"
 _TIMEOUT_S = 10.0
+#: What a call raises where no usable answer comes. No HTTPException is an OSError or a URLError.
+_NO_ANSWER = (URLError, OSError, ValueError, HTTPException)
 #: Pages of the UI that a user may have copied the address of.
 _PAGES = (
     "jobs",
@@ -42,6 +45,12 @@ def ui_address(url: str) -> str:
         BadInputError: it is no address.
     """
     text = url.strip()
+    if any(char.isspace() or not char.isprintable() for char in text):
+        # `urlsplit` would remove some of them without a word.
+        raise BadInputError(
+            f"URL is {url!r} but must not contain blanks or control characters: give an address such as "
+            f"{_EXAMPLE}"
+        )
     if "://" not in text:
         text = f"http://{text}"
     try:
@@ -106,7 +115,7 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
     body = json.dumps(dict(given)).encode()
     try:
         status, said = _get(f"{base}{_API}/steer/{action}", body)
-    except (URLError, OSError, ValueError) as error:
+    except _NO_ANSWER as error:
         raise _no_answer(base, error) from None
     answer = _parsed(said)
     if isinstance(answer, dict) and "done" in answer:
@@ -121,6 +130,11 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
 
 
 def _no_answer(base: str, error: Exception) -> BadInputError:
+    if isinstance(error, HTTPException):
+        return BadInputError(
+            f"URL is {base!r} but what answers there is no HTTP server, or breaks off "
+            f"({type(error).__name__}): give the address of a running application's UI such as {_EXAMPLE}"
+        )
     why = getattr(error, "reason", None) or error
     return BadInputError(
         f"URL is {base!r} but nothing answers there ({why}): give the address of a running application's "
@@ -132,7 +146,7 @@ def _document(base: str, path: str) -> Any:
     """The parsed answer; a 404 may have a document, too."""
     try:
         status, body = _get(base + _API + path)
-    except (URLError, OSError, ValueError) as error:
+    except _NO_ANSWER as error:
         raise _no_answer(base, error) from None
     if status in (401, 403):
         raise BadInputError(
@@ -156,7 +170,7 @@ def _is_spark(base: str) -> bool:
     """Whether an application's UI is there: Spark's own REST calls answer."""
     try:
         _, body = _get(base + "/api/v1/version")
-    except (URLError, OSError, ValueError):
+    except _NO_ANSWER:
         return False
     found = _parsed(body)
     return isinstance(found, dict) and "spark" in found

@@ -94,6 +94,49 @@ def test_what_is_no_address_is_refused(given: str):
         ui_address(given)
 
 
+@pytest.mark.parametrize("given", ["http://h:1/a b", "h:40\t40", "http://h:4040/\x00", "http://h\n.org:1"])
+def test_blanks_and_control_characters_are_refused(given: str):
+    with pytest.raises(BadInputError, match="must not contain blanks or control characters"):
+        ui_address(given)
+
+
+@pytest.mark.parametrize(
+    ("sent", "error"),
+    [
+        pytest.param(b"SSH-2.0-OpenSSH_9.2\r\n", "BadStatusLine", id="no HTTP server"),
+        pytest.param(
+            b'HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"schema":1', "IncompleteRead", id="breaks off"
+        ),
+        pytest.param(
+            b"HTTP/1.1 403 No\r\nContent-Length: 50\r\n\r\n{", "IncompleteRead", id="a refusal breaks off"
+        ),
+        pytest.param(b"", "RemoteDisconnected", id="closes"),
+    ],
+)
+@pytest.mark.parametrize("command", [["top", "--once"], ["explain"], ["set"]])
+def test_a_peer_that_is_no_http_server_is_named(sent: bytes, error: str, command: list[str]):
+    arguments = {"top": [], "explain": ["report"], "set": ["report", "--priority", "3"]}[command[0]]
+    with socket.create_server(("127.0.0.1", 0)) as peer:
+        answering = threading.Thread(target=_answer_once, args=(peer, sent))
+        answering.start()
+        url = f"http://127.0.0.1:{peer.getsockname()[1]}"
+        done = CliRunner().invoke(app, [*command, url, *arguments])
+        answering.join()
+    assert done.exit_code == 2
+    assert f"{url!r} but what answers there is no HTTP server, or breaks off ({error})" in done.output
+
+
+def _answer_once(peer: socket.socket, sent: bytes) -> None:
+    caller, _ = peer.accept()
+    with caller:
+        # A POST comes in two parts; what is not read would make the close a reset.
+        caller.settimeout(10)
+        request = b""
+        while b"\r\n\r\n" not in request or (request.startswith(b"POST") and not request.endswith(b"}")):
+            request += caller.recv(4096)
+        caller.sendall(sent)
+
+
 def test_status_and_stories_are_read(site: _Site):
     site.answers = ATTACHED
     assert [job.name for job in fetch_status(site.url).jobs] == ["nightly-report", "etl"]
