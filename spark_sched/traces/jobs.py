@@ -72,6 +72,18 @@ class TaskRows:
         self.locality.append(locality)
         self.executed.append(executed)
 
+    def lose(self, task: int, attempt: int) -> bool:
+        """Turn this attempt from finished into lost; False if there is no such finished attempt."""
+        row = -1
+        while True:
+            try:
+                row = self.task.index(task, row + 1)
+            except ValueError:
+                return False
+            if self.attempt[row] == attempt and self.outcome[row] == "finished":
+                self.outcome[row] = "lost"
+                return True
+
     def __len__(self) -> int:
         return len(self.task)
 

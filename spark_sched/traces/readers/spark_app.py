@@ -330,12 +330,16 @@ class SparkApplication:
         index = int(info["Index"])
         if end_s < start_s or not 0 <= index < 2**31:
             raise ValueError(f"task {index} runs from {start_s} to {end_s}")
-        found[1].rows.add(
+        rows, attempt, reason = found[1].rows, int(info["Attempt"]), event["Task End Reason"]["Reason"]
+        # The second end of an attempt that had succeeded: its output is lost with its executor.
+        if reason == "Resubmitted" and rows.lose(index, attempt):
+            return
+        rows.add(
             index,
             round(end_s - start_s, 3),
-            attempt=int(info["Attempt"]),
+            attempt=attempt,
             start_s=start_s,
-            outcome=_REASONS.get(event["Task End Reason"]["Reason"], "failed"),
+            outcome=_REASONS.get(reason, "failed"),
             copy=bool(info.get("Speculative", False)),
             host=str(info["Executor ID"]),
             locality=str(info.get("Locality", "")),

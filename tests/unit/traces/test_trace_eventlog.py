@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from spark_sched.analysis.usage import account, usage_of_event_log
 from spark_sched.errors import BadInputError
 from spark_sched.traces import open_trace
 from spark_sched.traces.readers.spark_app import SparkApplication
@@ -189,6 +190,26 @@ def test_task_attempts_keep_how_they_ended_and_whether_they_were_copies(tmp_path
         (0, 0, "lost", False), (0, 1, "finished", False), (1, 1, "finished", True), (1, 0, "killed", False),
     ]  # fmt: skip
     assert trace.jobs.column("outcome").to_pylist() == ["unknown"]
+
+
+def test_an_attempt_whose_output_is_lost_has_one_row(tmp_path):
+    log = Log().executor(0, "1", 4).job(0, 0, {0: []}).stage(0, 0, 90, tasks=2, task_ends=False)
+    log.task(0, 0, 10, 50).task(0, 1, 10, 60)
+    # Spark ends an attempt a second time when its executor is lost while the stage runs.
+    log.task(0, 1, 10, 60, reason="Resubmitted").task(0, 1, 70, 90, number=1).job_end(0, 91)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [(r["task"], r["attempt"], r["outcome"]) for r in trace.tasks.to_pylist()] == [
+        (0, 0, "finished"), (1, 0, "lost"), (1, 1, "finished"),
+    ]  # fmt: skip
+    used = account([usage_of_event_log(trace)])
+    assert (used.total_ms("run"), used.total_ms("failed"), used.total_ms("copies")) == (60, 50, 0)
+
+
+def test_a_lost_output_whose_first_end_is_not_in_the_log_is_lost(tmp_path):
+    log = Log().job(0, 0, {0: []}).stage(0, 0, 90, task_ends=False)
+    log.task(0, 0, 10, 60, reason="Resubmitted").job_end(0, 91)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [(r["task"], r["outcome"]) for r in trace.tasks.to_pylist()] == [(0, "lost")]
 
 
 @pytest.mark.parametrize(
