@@ -47,49 +47,59 @@ class StickySlots:
 
         1. Attempts that a job started on slots granted to it are sticky until they end.
         2. Jobs that have waited long enough and that running jobs of higher priority keep waiting are granted
-           the sticky slots that are left, in the order of their arrival.
+           the sticky slots that are left, in the order of their arrival. They keep what they have not used of
+           these while some of their tasks run already.
         """
         if not self._slots:
             return Sticky()
-        tasks, used = self._tasks(before, snapshot)
+        tasks, used, unused = self._tasks(before, snapshot)
         top = max((job.priority for job in snapshot.jobs.values() if job.running_slots), default=None)
         idle_since_ms: dict[str, int] = {}
         granted: dict[str, int] = {}
         again_ms: int | None = None
         for job in sorted(snapshot.jobs.values(), key=lambda job: job.arrival):
-            wanted = _wanted_slots(job)
-            if job.running_slots or not wanted:
+            if not _grant(job, self._slots):
                 continue
-            since_ms = idle_since_ms[job.job] = before.idle_since_ms.get(job.job, now_ms)
-            if now_ms - since_ms < self._wait_ms:
-                at_ms = since_ms + self._wait_ms
-                again_ms = at_ms if again_ms is None else min(again_ms, at_ms)
-            elif top is not None and job.priority < top and used < self._slots:
-                granted[job.job] = min(self._slots - used, wanted)
-                used += granted[job.job]
+            most = unused.get(job.job, 0)
+            if not job.running_slots:
+                since_ms = idle_since_ms[job.job] = before.idle_since_ms.get(job.job, now_ms)
+                if now_ms - since_ms < self._wait_ms:
+                    at_ms = since_ms + self._wait_ms
+                    again_ms = at_ms if again_ms is None else min(again_ms, at_ms)
+                    continue
+                most = self._slots
+            grant = _grant(job, min(most, self._slots - used))
+            if grant and top is not None and job.priority < top:
+                granted[job.job] = grant
+                used += grant
         return Sticky(MappingProxyType(idle_since_ms), MappingProxyType(granted), tasks, again_ms)
 
-    def _tasks(self, before: Sticky, snapshot: Snapshot) -> tuple[frozenset[int], int]:
-        """Running attempts on sticky slots, and the slots that they take."""
-        tasks, used = [], 0
+    def _tasks(self, before: Sticky, snapshot: Snapshot) -> tuple[frozenset[int], int, dict[str, int]]:
+        """Running attempts on sticky slots, their slots, and what jobs have not used of theirs."""
+        tasks, used, unused = [], 0, dict(before.granted)
         for job in snapshot.jobs.values():
             running = [
                 (task.launched_ms, task.task, s.slots_per_task) for s in job.stages for task in s.running
             ]
-            left = before.granted.get(job.job, 0)
             for _, task, slots in sorted(running):
-                new = left >= slots
-                if task in before.tasks or new:
-                    left -= slots if new else 0
+                new = task not in before.tasks and unused.get(job.job, 0) >= slots
+                if new:
+                    unused[job.job] -= slots
+                if new or task in before.tasks:
                     tasks.append(task)
                     used += slots
-        return frozenset(tasks), used
+        return frozenset(tasks), used, unused
 
 
-def _wanted_slots(job: JobView) -> int:
-    """Slots of its waiting tasks; a barrier stage starts whole and gets no sticky slots."""
-    return sum(
-        stage.slots_per_task * (stage.tasks - stage.finished - len({task.index for task in stage.running}))
+def _grant(job: JobView, most: int) -> int:
+    """Slots for its waiting tasks, at most so many; 0 where they would not do for one task. A barrier stage
+    starts whole and gets no sticky slots."""
+    waiting = [
+        (stage.slots_per_task, stage.tasks - stage.finished - len({task.index for task in stage.running}))
         for stage in job.stages
         if not stage.barrier
-    )
+    ]
+    widths = [slots for slots, tasks in waiting if tasks > 0]
+    if not widths or min(widths) > most:
+        return 0
+    return min(most, sum(slots * tasks for slots, tasks in waiting if tasks > 0))

@@ -280,3 +280,57 @@ def test_tasks_on_sticky_slots_are_not_evicted_and_there_are_no_more_than_slots(
     world.launch("low", 4, 8_000)
     plan, memory = world.plan(9_000, memory=memory, **terms)
     assert plan.jobs[0].victims == (4,)
+
+
+def full_of_high(slots: int) -> World:
+    """All slots run tasks of a job of priority 5 from the start."""
+    world = World(slots=slots)
+    world.job("high", 5, tasks=20)
+    for task in range(20, 20 + slots):
+        world.launch("high", task, 0)
+    return world
+
+
+def test_sticky_slots_that_become_free_one_by_one_are_all_used() -> None:
+    world, terms = full_of_high(4), {"sticky_slots": "3", "sticky_wait": "5s"}
+    _, memory = world.plan(1_000, **terms)
+    plan, memory = world.plan(6_000, memory=memory, **terms)
+    assert plan.jobs[1].share == {0: 3}
+    for task, left in enumerate(({0: 2}, {0: 1}, None)):
+        at_ms = 7_000 + 10_000 * task
+        world.end("high", 20 + task, at_ms)
+        world.launch("low", task, at_ms)
+        for later_ms in (100, 5_000):
+            plan, memory = world.plan(at_ms + later_ms, memory=memory, **terms)
+            assert (plan.jobs[1].share, plan.jobs[0].victims) == (left, ())
+    # What was granted is used up: the slot of a task that ends is granted after the next wait only.
+    world.end("low", 0, 30_000)
+    plan, memory = world.plan(30_100, memory=memory, **terms)
+    assert plan.jobs[1].share is None
+
+
+def test_sticky_slots_granted_to_one_job_are_not_granted_to_another() -> None:
+    world, terms = full_of_high(2), {"sticky_slots": "3", "sticky_wait": "5s"}
+    world.job("next", 1, tasks=5)
+    _, memory = world.plan(1_000, **terms)
+    plan, memory = world.plan(6_000, memory=memory, **terms)
+    assert [each.share for each in plan.jobs] == [None, None, {0: 3}]
+    world.end("high", 20, 7_000)
+    world.launch("low", 0, 7_000)
+    plan, memory = world.plan(7_100, memory=memory, **terms)
+    shares = {each.job: each.share for each in plan.jobs}
+    assert shares == {"high": None, "low": {0: 2}, "next": None}
+
+
+def test_a_sticky_slot_too_few_for_a_wide_task_is_not_granted() -> None:
+    world, terms = full_of_high(4), {"sticky_slots": "3", "sticky_wait": "5s"}
+    world.job("wide", 0, tasks=5, slots_per_task=2)
+    world.launch("low", 0, 500)
+    _, memory = world.plan(1_000, **terms)
+    plan, memory = world.plan(6_000, memory=memory, **terms)
+    assert {each.job: each.share for each in plan.jobs}["wide"] == {0: 3}
+    for task in (20, 21):
+        world.end("high", task, 7_000)
+    world.launch("wide", 10, 7_000)
+    plan, memory = world.plan(7_100, memory=memory, **terms)
+    assert {each.job: each.share for each in plan.jobs}["wide"] is None
