@@ -23,7 +23,7 @@ from tests.integration.scenarios import Result, all_told, counters, release, set
 #: Far above what any case takes on a busy machine, far below `maxHold` (10 min) and what a hang takes.
 PATIENCE_S = 300.0
 TASK_S = 0.2
-#: Planners that are killed in each case, the first when the case begins. Each takes a second of processor time.
+#: Planners that are killed in each case, the first as it begins. Each takes a second of processor time.
 KILLS = 3
 
 Case = Callable[[SparkSession], Any]
@@ -165,7 +165,7 @@ def busy(sc: SparkContext) -> int:
 
 
 class PlannerKiller:
-    """Kills planners while the block runs, each when it has planned at least once; so many of them at most."""
+    """Kills planners while the block runs, each after its first plan, up to a number of them."""
 
     def __init__(self, sc: SparkContext, most: int) -> None:
         self._sc = sc

@@ -52,11 +52,13 @@ def test_a_ready_properties_file_with_plain_spark_submit(run, program, root):
     assert_attached(last_line(outcome))
 
 
+@pytest.mark.slow
 def test_a_ready_properties_file_with_spark_sched_submit(run, program, root):
     outcome = run("spark-sched", "submit", "--properties-file", root / "conf" / "local.conf", program)
     assert_attached(last_line(outcome))
 
 
+@pytest.mark.slow
 def test_plain_python_with_the_properties_in_the_builder_on_each_master(run, tmp_path):
     script = tmp_path / "app.py"
     script.write_text(EACH)

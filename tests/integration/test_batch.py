@@ -38,11 +38,12 @@ def learned(history: Path) -> int:
 def test_the_last_job_before_the_end_is_learned_every_time(tmp_path: Path) -> None:
     # A relative path is one of the driver's working directory. A busy machine may need more than 2 s.
     settings = ("spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min")
-    done = run("stop", *settings, runs=10, cwd=tmp_path)
+    done = run("stop", *settings, runs=4, cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
-    assert learned(tmp_path / "history.db") == 10
+    assert learned(tmp_path / "history.db") == 4
 
 
+@pytest.mark.slow
 def test_the_last_job_before_an_exception_is_learned(tmp_path: Path) -> None:
     # A planner that looks at events every ten seconds has not seen the job when the driver ends.
     settings = (
@@ -67,6 +68,7 @@ def test_a_planner_that_hangs_does_not_keep_the_application_from_ending(tmp_path
     assert "has not stored all that it learned within 300 ms" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path: Path) -> None:
     # Spark's own Python workers are started there, too, and do import them.
     for module in ("numpy", "sqlalchemy", "spark_sched"):
@@ -81,6 +83,7 @@ def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path
     assert learned(tmp_path / "history.db") == 1
 
 
+@pytest.mark.slow
 def test_a_driver_that_prefers_ipv6_has_a_planner(tmp_path: Path) -> None:
     if not Path("/proc/net/if_inet6").exists():
         pytest.skip("this machine has no IPv6")

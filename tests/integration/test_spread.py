@@ -45,6 +45,7 @@ def command(folder: Path, jobs: int, *options: str) -> list[str]:
     return [sys.executable, "-m", "spark_sched", "simulate", str(file), *options]
 
 
+@pytest.mark.slow
 def test_spread_over_spark_the_files_have_the_same_bytes(tmp_path: Path, standalone: LocalCluster) -> None:
     def run(name: str, *options: str) -> tuple[str, dict[str, bytes]]:
         out = tmp_path / name

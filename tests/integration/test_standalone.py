@@ -11,6 +11,7 @@ from tests.integration.attached import assert_attached, last_line
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_a_standalone_cluster_of_several_hosts(run, program, tmp_path, standalone):
     driver = {name: value for name, value in standalone.spark_conf().items() if name != "spark.master"}
     # Nothing runs before both executors are there, and no copies keep tasks from one of them.
