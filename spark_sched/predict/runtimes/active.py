@@ -23,6 +23,10 @@ from spark_sched.state import JobSummary, JobView, Summary
 __all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
 
 
+#: How the labels of features of a user's jobs of one name begin.
+_OWN = "user × name"
+
+
 class RuntimeStore(Protocol):
     """Keeps what `ThreeSigmaPredict` learns beyond this process. Must not raise: a lost history costs
     quality, never progress."""
@@ -151,10 +155,14 @@ class RuntimeHistory:
         )
 
     def foresee(self, job: JobAttributes) -> Forecast:
-        """What to expect of a job that has not been submitted; changes nothing."""
+        """What to expect of a job that has not been submitted; changes nothing.
+
+        Where this user's jobs of this name have a history, only that one answers. Other users' jobs, however
+        regular, say less to somebody who asks about a job of his own than its own runs do.
+        """
         # Since when its name was last submitted is left out: to ask is not to submit.
         submission = self.predictor.submit(job, Submission(job, (), (), None))
-        prediction = self.predictor.predict(submission)
+        prediction = self.predictor.predict(_of_its_own(submission))
         if prediction is None:
             return UNKNOWN
         return Forecast(
@@ -178,3 +186,19 @@ class RuntimeHistory:
         # A planner that comes later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
         return _Active(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)
+
+
+def _of_its_own(submission: Submission) -> Submission:
+    """Without the features of other jobs, if any of the user's own jobs of the name have ended."""
+    own = [
+        (feature, guesses_s)
+        for feature, guesses_s in zip(submission.features, submission.guesses_s, strict=True)
+        if feature[0].startswith(_OWN)
+    ]
+    if not any(guesses_s for _, guesses_s in own):
+        return submission
+    return replace(
+        submission,
+        features=tuple(feature for feature, _ in own),
+        guesses_s=tuple(guesses_s for _, guesses_s in own),
+    )

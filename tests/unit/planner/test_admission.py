@@ -56,10 +56,12 @@ class Planner:
             self.state.version += 1
         self.state.now_ms = self.now_ms
 
-    def begin(self, job: str, tasks: int, *, name: str, deadline_ms: int | None = None) -> None:
+    def begin(
+        self, job: str, tasks: int, *, name: str, deadline_ms: int | None = None, user: str = "ana"
+    ) -> None:
         at = self.now_ms
         self.tell(
-            JobStarted(at, job, name, "ana", 0, None, deadline_ms, None, True, True),
+            JobStarted(at, job, name, user, 0, None, deadline_ms, None, True, True),
             StageStarted(at, job, f"{job}-p", "p", 0, tasks, None, True, False),
         )
 
@@ -68,10 +70,10 @@ class Planner:
             self._tasks += 1
             self.tell(TaskLaunched(self.now_ms, job, f"{job}-p", self._tasks, index, "e1", False))
 
-    def learned(self, name: str, tasks: int, *runtimes_s: float) -> None:
+    def learned(self, name: str, tasks: int, *runtimes_s: float, user: str = "ana") -> None:
         for number, runtime_s in enumerate(runtimes_s):
             job = f"{name}-{number}"
-            self.begin(job, tasks, name=name)
+            self.begin(job, tasks, name=name, user=user)
             self.launch(job, tasks)
             self.end(job, tasks, runtime_s)
 
@@ -123,6 +125,23 @@ def test_without_history_there_is_a_start_but_no_runtime_and_no_chance() -> None
     assert found["start_s"] == 0.0
     assert found["runtime_source"] == "no history"
     assert found["runtime_s"] is found["probability"] is found["earliest_deadline_s"] is None
+
+
+@pytest.mark.parametrize("policy", ["3sigma", "fifo"])
+def test_a_users_own_runs_answer_however_regular_others_are(policy: str) -> None:
+    planner = Planner(16, policy)
+    planner.learned("nightly", 16, *[2_918.0] * 20, user="bob")
+    planner.learned("report", 4, *[5.0, 20.0, 9.0, 14.0] * 2)
+    # As many tasks as bob's: his runs have the least error of all with these tasks.
+    found = planner.ask("report", 16)
+    assert found["runtime_s"][0] < 30.0  # type: ignore[index]
+    assert "with the same user × name" in str(found["runtime_source"])
+
+
+def test_without_a_history_of_ones_own_the_nearest_one_answers() -> None:
+    planner = Planner(16, "fifo")
+    planner.learned("nightly", 16, *[2_918.0] * 20, user="bob")
+    assert planner.ask("report", 16)["runtime_s"] == pytest.approx([2_918.0, 2_918.0], rel=0.01)
 
 
 def test_an_earlier_deadline_is_promised_only_as_far_as_slots_are_free() -> None:
