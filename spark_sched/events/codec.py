@@ -99,7 +99,12 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _flag("marked"),
         _whole("begun_ms", optional=True)._replace(spared=True),
     ),
-    JobEnded: (_TIME, _JOB, _choice("outcome", "ended", "idle")),
+    JobEnded: (
+        _TIME,
+        _JOB,
+        _choice("outcome", "ended", "idle"),
+        _whole("ended_ms", optional=True)._replace(spared=True),
+    ),
     StageStarted: (
         _TIME,
         _JOB,

@@ -78,12 +78,22 @@ class JobStarted:
 
 @dataclass(frozen=True, slots=True)
 class JobEnded:
-    """A job is over: its owner said so (``ended``) or nothing of it came for a while (``idle``)."""
+    """A job is over: its owner said so (``ended``) or nothing of it came for a while (``idle``).
+
+    ``ended_ms`` is the time of the job's last activity, where the driver saw only later that the job is over;
+    None: it ended at ``time_ms``.
+    """
 
     type: ClassVar[str] = "job_ended"
     time_ms: int
     job: str
     outcome: str
+    ended_ms: int | None = None
+
+    @property
+    def end_ms(self) -> int:
+        """When the job ended."""
+        return self.time_ms if self.ended_ms is None else self.ended_ms
 
 
 @dataclass(frozen=True, slots=True)

@@ -186,9 +186,9 @@ class ClusterState:
             marked=s.marked,
             outcome=event.outcome,
             started_ms=s.time_ms,
-            ended_ms=event.time_ms,
+            ended_ms=event.end_ms,
             cut_short=len(done) < len(job.stages),
-            stages=tuple(stage.summary(s.name, completed=True, ended_ms=event.time_ms) for stage in done),
+            stages=tuple(stage.summary(s.name, completed=True, ended_ms=event.end_ms) for stage in done),
         )
 
     def _stage_started(self, event: StageStarted) -> None:
@@ -339,7 +339,7 @@ class ClusterState:
                 if task.job == event.job
             )
         self._ended.pop(event.job, None)
-        self._ended[event.job] = EndedJob(event.time_ms, attained_ms if job.seen_whole else None)
+        self._ended[event.job] = EndedJob(event.end_ms, attained_ms if job.seen_whole else None)
         if len(self._ended) > ENDED_KEPT:
             del self._ended[next(iter(self._ended))]
         self._ended_view = None

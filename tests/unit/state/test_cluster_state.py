@@ -185,6 +185,13 @@ def test_a_job_leaves_its_summary_and_says_whether_stages_were_cut_short() -> No
     assert not whole.cut_short
 
 
+def test_a_job_that_was_seen_to_be_over_later_ended_with_its_last_activity() -> None:
+    state = state_of(*START, StageEnded(30, "j", "1.0", True))
+    summary = state.apply(JobEnded(10_040, "j", "idle", ended_ms=30))
+    assert isinstance(summary, JobSummary)
+    assert (summary.ended_ms, state.snapshot().ended["j"].ended_ms) == (30, 30)
+
+
 def test_a_job_that_ends_before_its_slower_twin_leaves_the_summary_of_its_last_stage_too() -> None:
     state = state_of(*START, launch(7, 0), launch(8, 1), launch(9, 0, copy=True), end(9, 0), end(8, 1, ms=12))
     summary = state.apply(JobEnded(40, "j", "ended"))

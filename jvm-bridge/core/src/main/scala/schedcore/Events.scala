@@ -43,10 +43,12 @@ object Event {
     }
   }
 
-  final case class JobEnded(timeMs: Long, job: String, outcome: String) extends Event("job_ended") {
+  /** @param endedMs the job's last activity, where that it is over was seen only later */
+  final case class JobEnded(timeMs: Long, job: String, outcome: String, endedMs: Option[Long] = None) extends Event("job_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("outcome", outcome)
+      endedMs.foreach(out.writeNumberField("ended_ms", _))
     }
   }
 

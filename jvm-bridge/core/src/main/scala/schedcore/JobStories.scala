@@ -36,9 +36,12 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
   /** Compares the job with what the last look at it found. */
   def look(job: JobFacts, atMs: Long): Unit = synchronized(living.get(job.mark.key).foreach(_.look(job, atMs)))
 
-  /** @param last the job at its end, with its outcome */
+  /**
+   * @param last the job at its end, with its outcome
+   * @param atMs when that was seen, which may be later
+   */
   def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
-    story.tell(atMs, summary(last, atMs))
+    story.tell(atMs, summary(last, last.endedMs.getOrElse(atMs)))
     over -= last.mark.key // One of a key that comes again is the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
     if (fresh.size < MostFresh) fresh += over(last.mark.key)
@@ -126,10 +129,10 @@ object JobStories {
     }
   }
 
-  private def summary(job: JobFacts, atMs: Long): String = {
+  private def summary(job: JobFacts, endedMs: Long): String = {
     val t = job.times
-    val waitedMs = job.begunMs.getOrElse(atMs) - job.submittedMs
-    s"${job.outcome.getOrElse("ended")} after ${seconds(atMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
+    val waitedMs = job.begunMs.getOrElse(endedMs) - job.submittedMs
+    s"${job.outcome.getOrElse("ended")} after ${seconds(endedMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
       s"slot time: ${seconds(t.runMs)} run, ${seconds(t.heldIdleMs)} held idle, ${seconds(t.evictedMs)} evicted, " +
       s"${seconds(t.copiedMs)} copied"
   }

@@ -41,7 +41,7 @@ final class BatchSuite extends AnyFunSuite {
       ShortTasks(t + 2590, "spark-3", "5.0", "0", Seq(20L, 21L), Seq(0, 1), Seq(41L, 38L)),
       ExecutorRemoved(t + 4000, "1", "idle for 60 s"),
       JobEnded(t + 8000, "mark-7f3a", "ended"),
-      JobEnded(t + 8900, "spark-3", "idle"),
+      JobEnded(t + 8900, "spark-3", "idle", Some(t - 1200)),
       JobChanged(t + 9000, "group-etl", 7, Some(0.5), Some(t + 600000), onHold = true, "ada at 10.0.0.1"),
       SchedulingChanged(t + 9010, "fair", "shadow", reservationsPaused = true, "ada at 10.0.0.1"),
       JobCancelled(t + 9020, "group-etl", "ada at 10.0.0.1")))

@@ -231,11 +231,12 @@ private[sparksched] final class Registry(
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
     jobOfSparkJob --= job.sparkJobs
     heldIdle.add(heldIdleOf(job, nowMs))
-    val last = facts(job, Nil, nowMs).copy(outcome = Some(outcome), endedMs = Some(nowMs), heldSlots = 0)
+    val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
+    val last = facts(job, Nil, nowMs).copy(outcome = Some(outcome), endedMs = Some(endedMs), heldSlots = 0)
     stories.ended(last, nowMs)
     classes.over(last)
     ledger.jobEnded(key, nowMs)
-    events.offer(Event.JobEnded(nowMs, key, outcome))
+    events.offer(Event.JobEnded(nowMs, key, outcome, Some(endedMs).filter(_ != nowMs)))
     ended(key)
   }
 
@@ -417,6 +418,13 @@ private[sparksched] final class Registry(
 }
 
 private[sparksched] object Registry {
+  /**
+   * Whether nobody says when the job ends: that it is over is seen some time after its last activity, by a job that has been idle
+   * or by a SQL session that has dropped the mark.
+   */
+  private def endUntold(mark: JobMark, outcome: String): Boolean =
+    outcome == "idle" || (!mark.endsByCall && (mark.grouping == JobMark.ByMark || mark.grouping == JobMark.ByGroup))
+
   /** Far more than blocks end while a thread that one of them started can still be about to submit work. */
   private val MostOverMarks = 10000
 

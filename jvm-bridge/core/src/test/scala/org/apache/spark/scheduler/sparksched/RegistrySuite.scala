@@ -163,6 +163,41 @@ final class RegistrySuite extends AnyFunSuite {
     assert(index("0.1") === 2001, "too long ago to be retried")
   }
 
+  for ((how, marks, end) <- Seq[(String, Map[String, String], World => Unit)](
+      ("is idle for the gap and marked by its name", Map("spark.sched.job.name" -> "n"), _.registry.forgetIdle(10021)),
+      ("is idle for the gap and a job group", Map("spark.jobGroup.id" -> "g"), _.registry.forgetIdle(10021)),
+      ("is not there any more in its SQL session", Map("spark.sched.job.name" -> "n"), { w =>
+        w.registry.sqlSessionSeen("s", Some("mark-name-n"), 20)
+        w.registry.sqlSessionSeen("s", None, 10021)
+      }),
+      ("is idle at the application's end", Map("spark.sched.job.name" -> "n"), _.registry.endFinished(_ => false, 10021))))
+    test(s"a job that $how ended with its last activity") {
+      val w = new World
+      val deadline = Map("spark.sched.job.deadline" -> java.time.Instant.ofEpochMilli(5000).toString)
+      val mark = JobMark.from((marks ++ deadline).get, 1)
+      val job = w.registry.stageStarted(
+        mark, w.plans, 1, "0.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, _ => None, 0).job
+      w.registry.stageEnded(job, "0.0", completed = true, 15)
+      w.registry.sparkJobEnded(1, failed = false, 20)
+      end(w)
+      val Seq(told) = w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e }
+      assert((told.timeMs, told.endedMs) === (10021L, Some(20L)))
+      assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(20L)))
+      assert(w.registry.stories.of(job).last.text.contains(" after 0.0 s,"))
+      val sums = w.registry.classes.beside(Nil, 10021)("none")
+      assert((sums.jctMs, sums.deadlinesMet, sums.deadlinesMissed) === (20L, 1L, 0L))
+    }
+
+  test("a job whose block says that it is over ends then") {
+    val w = new World
+    val job = w.stage("0.0", 1, "id" -> "x")
+    w.registry.stageEnded(job, "0.0", completed = true, 10)
+    w.registry.sparkJobEnded(1, failed = false, 10)
+    w.registry.markEnded("x", 500)
+    assert(w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.timeMs -> e.endedMs } === Seq(500L -> None))
+    assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(500L)))
+  }
+
   test("a micro-batch ends when the next one starts, and the last one with its query") {
     val w = new World
     def batch(n: Int): String = {
