@@ -66,8 +66,10 @@ class Bfrs:
     """Best resource fit scheduling (figure 3.4): the best fitting server first, then the best path to it.
 
     Args:
-        measure: ``dot`` prefers the largest product of demand and free capacity, ``norm`` the smallest
-            distance between them (§3.3.2).
+        measure: the fitting value b, smallest first (figure 3.4: server with minimum b). ``dot``: the product
+            of demand and free capacity; ``norm``: the square of their distance. The text of §3.3.2 says that
+            the dot product is maximised. That chooses empty servers and contradicts the figure, which the
+            code follows.
     """
 
     def __init__(self, measure: Literal["dot", "norm"]) -> None:
@@ -80,7 +82,7 @@ class Bfrs:
 
     def _by_fit(self, centre: DataCentre, demand: Demand) -> Floats:
         if self._measure == "dot":
-            return -(demand.cpu * centre.cpu + demand.memory * centre.memory)
+            return np.asarray(demand.cpu * centre.cpu + demand.memory * centre.memory)
         return np.asarray((demand.cpu - centre.cpu) ** 2 + (demand.memory - centre.memory) ** 2)
 
 

@@ -124,10 +124,10 @@ def _build_36(scale: Scale, results: Results) -> Figure:
     ]
     notes = (
         "The paper's 0.70 is its bound (“less than 70 %”), 40, 50 and 66.7 are its “nearly 40 %”, "
-        "“nearly half” and “two thirds”.\n\nBFRS with the dot product is where the thesis has it not:"
-        " its text takes the server with the largest product of demand and free capacity, which is an"
-        " empty one, so that it spreads tasks like RRS. The norm takes the tightest server and is as "
-        "good as BEPS. μ = α^m Gbps makes BEPS by bandwidth the same as by memory.\n\nNearly all "
+        "“nearly half” and “two thirds”.\n\nBFRS takes the server with the minimum of its measure, as the "
+        "thesis' algorithm does (figure 3.4). Its text (§3.3.2) says that the dot product is maximised, "
+        "which would choose empty servers and spread tasks like RRS. μ = α^m Gbps makes BEPS by bandwidth "
+        "the same as by memory.\n\nNearly all "
         "switches sleep: access switches reach every server here, as table 4.2 needs (12 switches on "
         "for 1,248 servers), and 1 Gbps carries many tasks.\n\nA path's operation cost counts the "
         "task's own load, not that of the tasks already there, which is the same wherever it goes; "

@@ -1,0 +1,28 @@
+"""The order in which the heuristics of chapter 3 choose tasks and servers."""
+
+from __future__ import annotations
+
+from spark_sched.energy import HEURISTICS, Demand, Topology
+from spark_sched.energy.centre import DataCentre
+from spark_sched.energy.costs import SlotCosts
+
+
+def servers_of(
+    name: str, servers: tuple[int, ...], running: dict[int, Demand], demands: list[Demand]
+) -> list[int | None]:
+    """The server of each task, or None, with one running task on each server that ``running`` names."""
+    centre = DataCentre(Topology(1, 1, 1, servers))
+    for server, demand in running.items():
+        centre.tasks[server] += 1
+        centre.cpu[server] -= demand.cpu
+        centre.memory[server] -= demand.memory
+    paths = HEURISTICS[name]().place(centre, SlotCosts(centre.topology, 60.0), demands)
+    return [None if path is None else path.server for path in paths]
+
+
+def test_bfrs_takes_the_server_of_the_smallest_fitting_value() -> None:
+    # Figure 3.4: "server with minimum b". The product is smallest on the fullest server that has room.
+    task = Demand(0.1, 0.1, 0.1)
+    running = {1: Demand(0.3, 0.3, 0.3), 2: Demand(0.45, 0.45, 0.45)}
+    for name in ("BFRS-dot", "BFRS-norm"):
+        assert servers_of(name, (0, 0, 0), running, [task]) == [1]
