@@ -222,9 +222,10 @@ class _Running(NamedTuple):
 
 
 def _waiting(snapshot: Snapshot) -> list[_Waiting]:
-    """Stages with tasks that wait, in the order in which jobs get slots."""
+    """Stages with tasks that wait, in the order in which jobs get slots; a job on hold starts none."""
     found = []
-    for job in sorted(snapshot.jobs.values(), key=lambda job: (-job.priority, job.arrival)):
+    jobs = (job for job in snapshot.jobs.values() if not job.on_hold)
+    for job in sorted(jobs, key=lambda job: (-job.priority, job.arrival)):
         for stage in job.stages:
             tasks = stage.tasks - stage.finished - len({task.index for task in stage.running})
             if tasks > 0:

@@ -53,11 +53,13 @@ class StickySlots:
         if not self._slots:
             return Sticky()
         tasks, used, unused = self._tasks(before, snapshot)
-        top = max((job.priority for job in snapshot.jobs.values() if job.running_slots), default=None)
+        # A job on hold starts nothing: it takes no slots from others, and needs none.
+        jobs = [job for job in snapshot.jobs.values() if not job.on_hold]
+        top = max((job.priority for job in jobs if job.running_slots), default=None)
         idle_since_ms: dict[str, int] = {}
         granted: dict[str, int] = {}
         again_ms: int | None = None
-        for job in sorted(snapshot.jobs.values(), key=lambda job: job.arrival):
+        for job in sorted(jobs, key=lambda job: job.arrival):
             if not _grant(job, self._slots):
                 continue
             most = unused.get(job.job, 0)

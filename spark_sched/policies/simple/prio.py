@@ -105,10 +105,10 @@ def _waiting(stage: StageView) -> int:
 
 
 def _still_waiting(memory: _Memory, snapshot: Snapshot, now_ms: int) -> dict[_Key, _Kept]:
-    """Of the stages for which jobs were evicted, those with waiting tasks."""
+    """Of the stages for which jobs were evicted, those with waiting tasks; a job on hold starts none."""
     found = {}
     for job in snapshot.jobs.values():
-        for stage in job.stages:
+        for stage in () if job.on_hold else job.stages:
             kept, tasks = memory.get((job.job, stage.index)), _waiting(stage)
             if kept is not None and tasks > 0:
                 found[job.job, stage.index] = kept if kept.tasks == tasks else _Kept(tasks, now_ms)
@@ -129,7 +129,7 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
     victims: set[str] = set()
     takers: dict[_Key, int] = {}
     for job in sorted(jobs, key=lambda job: job.arrival):
-        if job.deadline_ms is None:
+        if job.deadline_ms is None or job.on_hold:
             continue
         for stage in job.stages:
             need, key = _waiting(stage), (job.job, stage.index)

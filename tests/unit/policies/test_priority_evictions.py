@@ -10,8 +10,16 @@ import pytest
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
-from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted, TaskEnded, TaskLaunched
-from spark_sched.policies import Plan, PolicySettings, create
+from spark_sched.events import (
+    Event,
+    ExecutorAdded,
+    JobChanged,
+    JobStarted,
+    StageStarted,
+    TaskEnded,
+    TaskLaunched,
+)
+from spark_sched.policies import JobPlan, Plan, PolicySettings, create
 from spark_sched.policies.eviction.remaining import RemainingTimes
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
@@ -334,3 +342,49 @@ def test_a_sticky_slot_too_few_for_a_wide_task_is_not_granted() -> None:
     world.launch("wide", 10, 7_000)
     plan, memory = world.plan(7_100, memory=memory, **terms)
     assert {each.job: each.share for each in plan.jobs}["wide"] is None
+
+
+def hold(world: World, key: str, priority: int, deadline_ms: int | None = None) -> None:
+    world.state.apply(JobChanged(0, key, priority, None, deadline_ms, True, "ada"))
+
+
+def test_nobody_is_evicted_for_a_job_on_hold() -> None:
+    world = World(0, 1_000, 2_000)
+    world.job("held", 9, tasks=4)
+    world.launch("held", 20, 3_000)
+    world.job("middle", 5, tasks=2)
+    assert {each.job: each.victims for each in world.plan(10_000)[0].jobs}["held"] == (2, 1, 0)
+    hold(world, "held", 9)
+    victims = {each.job: each.victims for each in world.plan(10_000)[0].jobs}
+    assert victims == {"held": (), "middle": (2, 1), "low": ()}
+
+
+def test_jobs_on_hold_get_no_sticky_slots_and_keep_nobody_waiting() -> None:
+    world, terms = full_of_high(4), {"sticky_slots": "3", "sticky_wait": "5s"}
+    hold(world, "high", 5)
+    _, memory = world.plan(1_000, **terms)
+    assert world.plan(6_000, memory=memory, **terms)[0].jobs[1].share is None
+    world, low = full_of_high(4), "low"
+    _, memory = world.plan(1_000, **terms)
+    assert world.plan(6_000, memory=memory, **terms)[0].jobs[1].share == {0: 3}
+    hold(world, low, 0)
+    assert world.plan(6_000, memory=memory, **terms)[0].jobs[1].share is None
+
+
+def test_prio_evicts_nobody_and_keeps_no_slots_for_a_job_on_hold() -> None:
+    world = World(0, 0, 0)
+    world.job("slo", 0, tasks=4)
+    world.launch("slo", 20, 0)
+    world.state.apply(JobChanged(0, "slo", 0, None, 60_000, False, "ada"))
+    policy, rng = create("prio", PolicySettings.from_config(validate({}))), np.random.default_rng(1)
+
+    def low(memory: Any) -> tuple[JobPlan, Any]:
+        plan, memory = policy.decide(world.state.snapshot(), {}, 1_000, rng, memory)
+        return {each.job: each for each in plan.jobs}["low"], memory
+
+    evicted, memory = low(None)
+    assert evicted.evict
+    hold(world, "slo", 0, 60_000)
+    for before in (None, memory):
+        entry, _ = low(before)
+        assert (entry.evict, entry.deferred) == (False, False)
