@@ -78,8 +78,8 @@ RESERVATION_GAP = ConfigKey(
     values.time_ms(),
     "10s",
     "Longest time that slots stay held between two actions of one job, while the driver's own code runs. A "
-    "job without an explicit end (a mark by name, a job group) is over when it has been idle for this long, and "
-    "ended with its last activity.",
+    "job without an explicit end (a mark by name, a job group) is over when it has been idle for this long, "
+    "and ended with its last activity.",
 )
 RESERVATION_FIRST_GAP = ConfigKey(
     "spark.sched.reservation.firstGap",

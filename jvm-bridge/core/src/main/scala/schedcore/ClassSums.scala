@@ -27,7 +27,7 @@ object ClassFigures {
   def ofEnded(job: JobFacts): ClassFigures = {
     val endMs = job.endedMs.getOrElse(job.submittedMs)
     ClassFigures(
-      ended = 1, deadlinesMet = job.mark.deadlineMs.count(endMs <= _), deadlinesMissed = job.mark.deadlineMs.count(endMs > _),
+      ended = 1, deadlinesMet = if (job.metDeadline) 1 else 0, deadlinesMissed = if (job.missedDeadline) 1 else 0,
       jctMs = math.max(0L, endMs - job.submittedMs), times = job.times)
   }
 }

@@ -43,7 +43,7 @@ object SlotTimes {
  * @param planned what that plan says of it
  * @param heldUpBy names of the jobs whose held slots are all that it could have
  * @param onHold whether an operator lets nothing of it start
- * @param outcome how it ended; None: it has not
+ * @param outcome how it ended, such as [[JobFacts.Failed]]; None: it has not
  */
 final case class JobFacts(
     mark: JobMark, arrival: Int, submittedMs: Long, begunMs: Option[Long], priority: Int, isolation: Double,
@@ -72,12 +72,26 @@ final case class JobFacts(
   def atRisk(nowMs: Long): Boolean =
     mark.deadlineMs.exists(nowMs > _) || forecast.flatMap(_.deadlineProbability).exists(_ < JobFacts.EvenChance)
 
+  /** It ended, and what it was to do is done. */
+  def succeeded: Boolean = outcome.exists(o => o != JobFacts.Failed && o != JobFacts.Cancelled)
+
+  /** It ended in time. */
+  def metDeadline: Boolean = succeeded && mark.deadlineMs.zip(endedMs).exists { case (at, end) => end <= at }
+
+  /** It ended and has not met its deadline, and no operator cancelled it before. */
+  def missedDeadline: Boolean = outcome.isDefined && mark.deadlineMs.isDefined && !metDeadline &&
+    (!outcome.contains(JobFacts.Cancelled) || mark.deadlineMs.zip(endedMs).exists { case (at, end) => end > at })
+
   def reason: String = if (onHold) JobFacts.OnHold else planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {
   private val Waiting = Set("waiting", "held_back", "deferred", "evicted")
   private val EvenChance = 0.5
+
+  /** Outcomes of jobs that did not do what they were to: the last action failed, or an operator cancelled it. */
+  val Failed = "failed"
+  val Cancelled = "cancelled"
 
   /** Why a job is treated as it is where no plan in force knows it. */
   val NoPlan = "no plan in force knows the job: the configured rules apply"
@@ -91,7 +105,7 @@ object JobState {
   private val MostNames = 3
 
   def of(job: JobFacts): JobState =
-    if (job.outcome.isDefined) plain("ended")
+    if (job.outcome.isDefined) JobState("ended", if (job.succeeded) "ended" else job.outcome.get)
     else if (job.onHold) JobState("on_hold", if (job.runningSlots > 0) "on hold, the last tasks run" else "on hold")
     else if (job.start == Start.Evicted && job.stages.nonEmpty) plain("evicted")
     else if (job.stages.exists(s => s.pilotsFirst && s.gated > 0)) plain("pilots")

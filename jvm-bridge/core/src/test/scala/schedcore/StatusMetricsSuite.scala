@@ -33,9 +33,12 @@ final class StatusMetricsSuite extends AnyFunSuite {
     val late = job("a", None, deadlineMs = Some(3000L))
     sums.begun(late.mark)
     Seq(2999L, 3000L, 3001L).foreach(end => sums.over(late.copy(outcome = Some("ended"), endedMs = Some(end))))
+    Seq(JobFacts.Failed -> 2000L, JobFacts.Cancelled -> 2000L, JobFacts.Cancelled -> 3001L).foreach { case (outcome, end) =>
+      sums.over(late.copy(outcome = Some(outcome), endedMs = Some(end)))
+    }
     val risky = late.copy(forecast = Some(EndForecast(1, 2, 3, Some(0.4))))
     val row = sums.beside(Seq(late, risky), 2000L)("none")
-    assert((row.deadlinesMet, row.deadlinesMissed, row.jobs, row.atRisk) === (2, 1, 2, 1))
+    assert((row.deadlinesMet, row.deadlinesMissed, row.jobs, row.atRisk) === (2, 3, 2, 1))
     assert(late.atRisk(3001L) && !late.atRisk(3000L))
   }
 

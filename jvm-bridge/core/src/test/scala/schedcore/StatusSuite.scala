@@ -32,6 +32,7 @@ final class StatusSuite extends AnyFunSuite {
     assert(state(job.copy(start = Start.Evicted)) === ("evicted", "evicted"))
     assert(state(job.copy(stages = Seq(stage.copy(pilotsFirst = true, gated = 3)))) === ("pilots", "pilots"))
     assert(state(job.copy(outcome = Some("ended"))) === ("ended", "ended"))
+    assert(state(job.copy(outcome = Some(JobFacts.Failed))) === ("ended", "failed"))
   }
 
   test("slots that the plan keeps from a job are of those that it waits for") {

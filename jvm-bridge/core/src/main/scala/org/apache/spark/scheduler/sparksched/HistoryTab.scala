@@ -9,7 +9,7 @@ import scala.xml.Node
 import com.fasterxml.jackson.databind.JsonNode
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-import schedcore.StatusRows
+import schedcore.{JobFacts, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -118,6 +118,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
 private object PastCells {
   val MostRows: Int = StatusRows.Most
   val MostStories = 20
+  private val Unsuccessful = Set(JobFacts.Failed, JobFacts.Cancelled)
   val TimeKinds: Seq[String] = Seq("run", "held_idle", "copied", "evicted")
   private val TimeColumns = Seq("Slot time run", "Held idle", "Copied", "Evicted")
   val JobColumns: Seq[String] =
@@ -142,6 +143,7 @@ private object PastCells {
   def deadline(one: JsonNode): String = long(one, "deadline_ms").fold("none") { at =>
     long(one, "ended_ms") match {
       case None => UIUtils.formatDate(at)
+      case Some(end) if end <= at && Unsuccessful(text(one, "outcome")) => s"not met: ${text(one, "outcome")}"
       case Some(end) if end <= at => s"met, ${StatusCells.length(at - end)} early"
       case Some(end) => s"missed by ${StatusCells.length(end - at)}"
     }

@@ -52,7 +52,7 @@ private[sparksched] object JobEndListener {
 private object SqlEvents {
   def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
-    scheduler.sqlExecutionEnded(end.executionId)
+    scheduler.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty))
     Utils.tryLogNonFatalError(SqlSession.of(end).foreach { case (session, setting) =>
       scheduler.sqlSessionSeen(session, Some(JobMark.from(setting, -1)).filter(_.marked).map(_.key))
     })

@@ -24,8 +24,42 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   var closing: Option[String] = None
   /** The Spark job of it that ended last failed or was cancelled. */
   var actionFailed = false
+  /** Its stage that ended last did without all of its tasks. */
+  var stageCutShort = false
+  /** Whether its SQL execution failed, which Spark says when that is over. */
+  var queryFailed: Option[Boolean] = None
+  // Spark jobs of it that an operator cancels, and whether those of the last action were.
+  private val toCancel = mutable.HashSet.empty[Int]
+  private var actionCancelled = false
 
   def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
+
+  def sparkJobBegan(sparkJob: Int): Unit = {
+    if (sparkJobs.isEmpty) actionCancelled = false
+    sparkJobs += sparkJob
+  }
+
+  def sparkJobEnded(sparkJob: Int, failed: Boolean): Unit = {
+    sparkJobs -= sparkJob
+    actionFailed = failed
+    actionCancelled = failed && (toCancel.remove(sparkJob) || actionCancelled)
+  }
+
+  /** An operator cancels what runs. */
+  def cancelled(): Unit = toCancel ++= sparkJobs
+
+  /**
+   * What became of it, for people.
+   *
+   * @param said how it ended, as the planner is told
+   */
+  def outcome(said: String): String = {
+    // Its block may be over before the listener bus says that its Spark job is. Then its last stage tells.
+    val failed = queryFailed.getOrElse(if (sparkJobs.isEmpty) actionFailed else stageCutShort)
+    if (!failed) said
+    else if (actionCancelled || sparkJobs.exists(toCancel)) JobFacts.Cancelled
+    else JobFacts.Failed
+  }
 
   def indexOf(stage: Int): Int = indices.getOrElse(stage, {
     val index = stageCount

@@ -104,7 +104,7 @@ private[sparksched] final class Registry(
       applyRule(job, plans, nowMs)
     }
     job.lastActiveMs = nowMs
-    job.sparkJobs += sparkJobId
+    job.sparkJobBegan(sparkJobId)
     jobOfSparkJob(sparkJobId) = mark.key
     val stageId = stage.takeWhile(_ != '.').toInt
     val index = job.indexOf(stageId)
@@ -166,6 +166,7 @@ private[sparksched] final class Registry(
     stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
     jobs.get(jobKey).foreach { job =>
       job.stages -= stage
+      job.stageCutShort = !completed
       job.lastActiveMs = nowMs
       releaseIfFailed(job, nowMs)
       if (job.stages.isEmpty) job.closing.foreach(forget(job, _, nowMs))
@@ -175,9 +176,8 @@ private[sparksched] final class Registry(
   /** @param failed it failed or was cancelled, so that the stages of it that have not started never will */
   def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
     jobs.get(key).foreach { job =>
-      job.sparkJobs -= sparkJobId
+      job.sparkJobEnded(sparkJobId, failed)
       job.lastActiveMs = nowMs
-      job.actionFailed = failed
       releaseIfFailed(job, nowMs)
       if (job.mark.grouping == JobMark.BySparkJob) jobEnded(key, "ended", nowMs)
     }
@@ -185,6 +185,12 @@ private[sparksched] final class Registry(
 
   private def releaseIfFailed(job: RegisteredJob, nowMs: Long): Unit =
     if (job.idle && job.actionFailed) ledger.actionFailed(job.mark.key, nowMs)
+
+  def sqlExecutionEnded(id: Long, failed: Boolean, nowMs: Long): Unit = {
+    val key = JobMark.keyOfSql(id.toString)
+    jobs.get(key).foreach(_.queryFailed = Some(failed))
+    jobEnded(key, "ended", nowMs)
+  }
 
   /** The owner of a mark says that its block is over. */
   def markEnded(id: String, nowMs: Long): Unit = {
@@ -232,7 +238,7 @@ private[sparksched] final class Registry(
     jobOfSparkJob --= job.sparkJobs
     heldIdle.add(heldIdleOf(job, nowMs))
     val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
-    val last = facts(job, Nil, nowMs).copy(outcome = Some(outcome), endedMs = Some(endedMs), heldSlots = 0)
+    val last = facts(job, Nil, nowMs).copy(outcome = Some(job.outcome(outcome)), endedMs = Some(endedMs), heldSlots = 0)
     stories.ended(last, nowMs)
     classes.over(last)
     ledger.jobEnded(key, nowMs)
@@ -360,6 +366,8 @@ private[sparksched] final class Registry(
   def marksOf(job: String): Seq[JobMark] = jobs.valuesIterator.map(_.mark).filter(_.isCalled(job)).toSeq
   def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
+  /** An operator cancels what runs of a job. */
+  def cancelled(job: String): Unit = jobs.get(job).foreach(_.cancelled())
   /** Spark jobs of a job that are not over. */
   def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.sparkJobs.toSeq.sorted)
 

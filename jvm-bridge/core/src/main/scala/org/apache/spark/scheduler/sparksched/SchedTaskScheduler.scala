@@ -335,7 +335,7 @@ private[spark] final class SchedTaskScheduler(
   // ---- jobs --------------------------------------------------------------------------------------------------
 
   def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
-  def sqlExecutionEnded(id: Long): Unit = afterChange(registry.jobEnded(JobMark.keyOfSql(id.toString), "ended", nowMs))
+  def sqlExecutionEnded(id: Long, failed: Boolean): Unit = afterChange(registry.sqlExecutionEnded(id, failed, nowMs))
   def sqlSessionSeen(session: String, mark: Option[String]): Unit = afterChange(registry.sqlSessionSeen(session, mark, nowMs))
   def batchEnded(query: String, batch: Long): Unit =
     afterChange(registry.jobEnded(JobMark.keyOfBatch(query, batch.toString), "ended", nowMs))

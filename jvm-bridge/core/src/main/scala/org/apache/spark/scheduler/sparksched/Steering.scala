@@ -96,6 +96,7 @@ private[sparksched] final class Steering(
     val running = registry.sparkJobsOf(mark.key)
     if (running.isEmpty) Left(Refusal("nothing_to_do", s"job is '$job', which runs no Spark job now: there is nothing to cancel"))
     else {
+      registry.cancelled(mark.key)
       scheduler.events.offer(Event.JobCancelled(nowMs, mark.key, by))
       told(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs")
       Right(mark -> running)

@@ -126,7 +126,7 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.markEnded("x", 700)
     assert(w.registry.jobFacts(700)(_ => None) === Nil)
     val Seq(over) = w.registry.stories.endedJobs
-    assert((over.times.runMs, over.times.evictedMs, over.times.copiedMs, over.outcome) === (400L, 600L, 400L, Some("ended")))
+    assert((over.times.runMs, over.times.evictedMs, over.times.copiedMs, over.outcome) === (400L, 600L, 400L, Some("failed")))
     assert(w.registry.stories.of(job).map(_.text).take(3) === Seq(
       "submitted", "stage 0.0 of 2 tasks is ready: ", "stage 0.0 ended without all of its tasks"))
   }
@@ -196,6 +196,56 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.markEnded("x", 500)
     assert(w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.timeMs -> e.endedMs } === Seq(500L -> None))
     assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(500L)))
+  }
+
+  private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)
+
+  test("a job is what became of its last action: it failed, was cancelled by an operator, or neither") {
+    val w = new World
+    def action(id: String, n: Int, failed: Boolean, cancelled: Boolean): Unit = {
+      val job = w.stage(s"$n.0", n, "id" -> id)
+      if (cancelled) w.registry.cancelled(job)
+      w.registry.stageEnded(job, s"$n.0", completed = !failed, 10)
+      w.registry.sparkJobEnded(n, failed, 10)
+    }
+    def became(id: String, actions: (Boolean, Boolean)*): String = {
+      actions.zipWithIndex.foreach { case ((failed, cancelled), n) => action(id, n, failed, cancelled) }
+      w.registry.markEnded(id, 20)
+      outcomes(w).last.get
+    }
+    assert(became("a", true -> false) === "failed")
+    assert(became("b", true -> true) === "cancelled")
+    assert(became("c", true -> false, false -> false) === "ended")
+    assert(became("d", true -> true, true -> false) === "failed", "the later action failed by itself")
+    assert(became("e", false -> true) === "ended", "it was done before it could be cancelled")
+    val told = w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.outcome }
+    assert(told === Seq.fill(5)("ended"), "the planner is told as before")
+  }
+
+  test("a block that is over before the listener bus tells of its Spark job is what became of its last stage") {
+    val w = new World
+    for ((completed, cancelled, outcome) <- Seq((false, false, "failed"), (true, false, "ended"), (false, true, "cancelled"))) {
+      val id = s"$outcome-1"
+      val job = w.stage("1.0", 1, "id" -> id)
+      if (cancelled) w.registry.cancelled(job)
+      w.registry.stageEnded(job, "1.0", completed, 10)
+      w.registry.markEnded(id, 20)
+      assert(outcomes(w).last === Some(outcome))
+    }
+  }
+
+  test("a query is what Spark SQL says of it, whatever became of its Spark jobs") {
+    val w = new World
+    val failed = for ((sparkJobFailed, queryFailed) <- Seq((true, false), (false, true))) yield {
+      val mark = JobMark.from(Map("spark.sql.execution.id" -> "7").get, 1)
+      val job = w.registry.stageStarted(
+        mark, w.plans, 1, "0.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, _ => None, 0).job
+      w.registry.stageEnded(job, "0.0", completed = true, 10)
+      w.registry.sparkJobEnded(1, sparkJobFailed, 10)
+      w.registry.sqlExecutionEnded(7, queryFailed, 20)
+      outcomes(w)
+    }
+    assert(failed === Seq(Seq(Some("ended")), Seq(Some("failed"))))
   }
 
   test("a micro-batch ends when the next one starts, and the last one with its query") {
