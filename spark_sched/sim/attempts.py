@@ -142,7 +142,10 @@ class Attempts:
             sums.evictions += 1
             evictions = stage.reruns.evictions
             evictions[a.index] = evictions.get(a.index, 0) + 1
-        sums.wasted_ms += self._instant.now_ms - a.start_ms
+        ran_ms = self._instant.now_ms - a.start_ms
+        sums.wasted_ms += ran_ms
+        if beneficiary is not None:
+            sums.evicted_ms += ran_ms
         if a.twin is None or not a.twin.alive:
             self._gates.again(stage, a.index)
 

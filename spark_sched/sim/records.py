@@ -255,8 +255,8 @@ class JobSums:
     """A job's sums so far, as its row of the results shows them; -1 as first launch: none yet."""
 
     __slots__ = (
-        "copies", "copies_won", "evictions", "first_launch_ms", "held_idle_ms", "nonlocal_tasks",
-        "predicted_idle_ms", "starts", "wasted_ms",
+        "copies", "copies_won", "evicted_ms", "evictions", "first_launch_ms", "held_idle_ms",
+        "nonlocal_tasks", "predicted_idle_ms", "starts", "wasted_ms",
         "work_ms",
     )  # fmt: skip
 
@@ -269,6 +269,7 @@ class JobSums:
         self.nonlocal_tasks = 0
         self.work_ms = 0
         self.wasted_ms = 0
+        self.evicted_ms = 0  # of that, by evictions for other jobs' waiting tasks
         self.held_idle_ms = 0  # as of its end
         self.predicted_idle_ms = 0
 
@@ -311,5 +312,6 @@ class JobRun:
                 running_slots=self.running_slots,
                 preferred=self.spec.preferred,
                 elsewhere_factor=self.spec.elsewhere_factor,
+                evicted_ms=float(self.sums.evicted_ms),
             )
         return self.view

@@ -358,6 +358,8 @@ class ClusterState:
         if job is not None:
             job.running_slots -= task.slots
             job.attained_ms += task.slots * max(0, ran_ms)
+            if isinstance(event, TaskEnded) and event.evicted_for is not None:
+                job.evicted_ms += task.slots * max(0, ran_ms)
             job.changed()
             stage = job.stages.get(task.stage)
             if stage is not None and stage.running.pop(number, None) is not None:

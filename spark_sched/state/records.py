@@ -150,6 +150,7 @@ class JobRecord:
         "_view",
         "arrival",
         "attained_ms",
+        "evicted_ms",
         "held",
         "on_hold",
         "running_slots",
@@ -163,6 +164,7 @@ class JobRecord:
         self.started = started
         self.arrival = arrival
         self.attained_ms = 0.0  # slot-milliseconds of its attempts that are over
+        self.evicted_ms = 0.0  # those of them that were evicted for other jobs
         self.seen_whole = seen_whole  # no attempt of it can have ended before it was known here
         self.stages: dict[str, StageRecord] = {}
         self.held: dict[str, int] = {}
@@ -185,5 +187,6 @@ class JobRecord:
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
                 on_hold=self.on_hold,
+                evicted_ms=self.evicted_ms,
             )
         return self._view

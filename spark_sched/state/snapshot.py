@@ -86,6 +86,7 @@ class JobView:
         preferred: partitions where it runs at full speed; None: it runs alike everywhere.
         elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
         on_hold: somebody lets none of its tasks start. Policies see such a job only while tasks of it run.
+        evicted_ms: slot-milliseconds of its attempts that gave their slots to waiting tasks of other jobs.
     """
 
     job: str
@@ -105,6 +106,7 @@ class JobView:
     preferred: frozenset[int] | None = None
     elsewhere_factor: float = 1.0
     on_hold: bool = False
+    evicted_ms: float = 0.0
 
     @property
     def held_slots(self) -> int:

@@ -71,33 +71,25 @@ _NAMED = 3
 
 
 class _Named(NamedTuple):
-    """A victim of the last plan: whose it is, for whom, and what it loses."""
+    """A victim of the last plan: whose it is, and for whom."""
 
     job: str
     beneficiary: str
-    lost_ms: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """Victims of the last plan by number, in their order, slot time that evictions took from jobs, and sticky
-    slots."""
+    """Victims of the last plan by number, in their order, and sticky slots."""
 
     named: Mapping[int, _Named] = field(default_factory=lambda: MappingProxyType({}))
-    spent_ms: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     sticky: Sticky = field(default_factory=Sticky)
 
     def at(self, snapshot: Snapshot) -> _Memory:
-        """What is left of it: victims that are gone are paid for, jobs that ended are forgotten."""
+        """What is left of it: without the victims that are gone."""
         running = {
             task.task for job in snapshot.jobs.values() for stage in job.stages for task in stage.running
         }
-        spent_ms = {job: ms for job, ms in self.spent_ms.items() if job in snapshot.jobs}
-        for task, named in self.named.items():
-            if task not in running and named.job in snapshot.jobs:
-                spent_ms[named.job] = spent_ms.get(named.job, 0.0) + named.lost_ms
-        still = {task: each for task, each in self.named.items() if task in running}
-        return replace(self, named=still, spent_ms=spent_ms)
+        return replace(self, named={task: each for task, each in self.named.items() if task in running})
 
 
 class PriorityEvictionsPolicy:
@@ -145,12 +137,11 @@ class PriorityEvictionsPolicy:
             return plan, replace(known, named=MappingProxyType({}))
         running = list(_running(snapshot, forecasts, now_ms))
         candidates = self._ordered([each for each in running if self._evictable(each, sticky)], rng)
-        spent_ms = known.spent_ms
         choice = choose(
             [_demand(stage, snapshot, known) for stage in waiting],
             [each.victim for each in candidates],
             (each.victim.remaining_ms for each in running for _ in range(each.victim.slots)),
-            Terms(self._worth, {key: self._budget_ms - spent_ms.get(key, 0.0) for key in snapshot.jobs}),
+            Terms(self._worth, {job.job: self._budget_ms - job.evicted_ms for job in snapshot.jobs.values()}),
         )
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
@@ -289,7 +280,7 @@ def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:
 def _named(waiting: list[_Waiting], choice: Choice) -> Mapping[int, _Named]:
     return MappingProxyType(
         {
-            victim.task: _Named(victim.job, stage.job.job, victim.lost_ms)
+            victim.task: _Named(victim.job, stage.job.job)
             for stage, victims in zip(waiting, choice.victims, strict=True)
             for victim in victims
         }

@@ -46,8 +46,12 @@ class World:
     def launch(self, key: str, task: int, at_ms: int, evictions: int = 0) -> None:
         self.state.apply(TaskLaunched(at_ms, key, f"{key}.0", task, task, "e", False, evictions))
 
-    def end(self, key: str, task: int, at_ms: int) -> None:
-        self.state.apply(TaskEnded(at_ms, key, f"{key}.0", task, task, "e", at_ms, "killed", False))
+    def end(
+        self, key: str, task: int, at_ms: int, outcome: str = "killed", evicted_for: str | None = None
+    ) -> None:
+        self.state.apply(
+            TaskEnded(at_ms, key, f"{key}.0", task, task, "e", at_ms, outcome, False, evicted_for)
+        )
 
     def plan(
         self,
@@ -128,10 +132,23 @@ def test_a_job_loses_no_more_than_its_budget() -> None:
     again, memory = world.plan(10_500, memory=memory, **terms)
     assert again.jobs[0].victims == victims, "they still run"
     for task in victims:
-        world.end("low", task, 10_600)
+        world.end("low", task, 10_600, evicted_for="high")
         world.launch("high", 20 + task, 10_600)
     assert world.plan(11_000, memory=memory, **terms)[0].jobs[0].victims == ()
-    assert len(world.victims(11_000, **terms)) == 2, "a new planner does not know what was lost before"
+    assert world.victims(11_000, **terms) == [], "a policy that is switched to knows it, too"
+    assert len(world.victims(11_000, job_budget="33s", worth="1000")) == 1, "10.6 s each were lost"
+
+
+@pytest.mark.parametrize("outcome", ["success", "killed", "lost"])
+def test_victims_that_end_by_themselves_take_nothing_from_the_budget(outcome: str) -> None:
+    world = World(0, 0, 0, 0)
+    world.job("high", 5, tasks=4)
+    terms = {"job_budget": "25s", "worth": "1000"}
+    plan, memory = world.plan(10_000, **terms)
+    for task in plan.jobs[0].victims:
+        world.end("low", task, 10_600, outcome)
+        world.launch("high", 20 + task, 10_600)
+    assert len(world.plan(11_000, memory=memory, **terms)[0].jobs[0].victims) == 2
 
 
 def test_no_eviction_where_waiting_for_the_expected_end_costs_less() -> None:
@@ -243,6 +260,18 @@ def test_in_the_simulator_a_job_of_high_priority_starts_at_once_and_every_task_r
     assert max(event.evictions for event in again) == 2
     lost_ms = [event.duration_ms for event in told if isinstance(event, TaskEnded) and event.evicted_for]
     assert sum(lost_ms) == rows["low"]["wasted_ms"]
+
+
+def test_the_simulator_gives_no_job_more_evictions_than_its_budget_pays() -> None:
+    jobs = [
+        JobSpec("low", 0, (StageSpec([60_000] * 4),)),
+        *(JobSpec(f"high-{n}", 10_000 * n, (StageSpec([2_000] * 4),), priority=5) for n in range(1, 9)),
+    ]
+    options = {"job_budget": "60s", "worth": "1000"}
+    given = {f"spark.sched.policy.priority-evictions.{name}": text for name, text in options.items()}
+    result = simulate(ClusterSpec(uniform_nodes(2, 2)), jobs, "priority-evictions", settings=given)
+    (low,) = (row for row in result.rows() if row["job"] == "low")
+    assert 0 < low["wasted_ms"] <= 60_000
 
 
 def low_jct_ms(**options: str) -> list[int]:
