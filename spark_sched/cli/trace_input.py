@@ -13,6 +13,7 @@ from spark_sched.terminal import progress_bar
 
 if TYPE_CHECKING:
     from spark_sched.traces import TraceReader
+    from spark_sched.traces.report import ReadReport
 
 _Read = TypeVar("_Read")
 
@@ -35,7 +36,11 @@ def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[
 
 def say_left_out(reader: TraceReader) -> None:
     """Print on standard error which rows could not be read or were not used."""
-    report = reader.report
+    say_report(reader.report)
+
+
+def say_report(report: ReadReport) -> None:
+    """`say_left_out` of a reader that is gone."""
     if report.bad_rows:
         click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
         for row in report.examples:

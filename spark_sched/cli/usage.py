@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.cli.trace_input import each_log
+from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
 from spark_sched.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
     from spark_sched.analysis.usage import GroupBy, Statement, Usage
+    from spark_sched.traces.report import ReadReport
 
 _OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
 _GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
@@ -78,13 +79,21 @@ def command(
     with needing("usage"):
         from spark_sched.analysis.usage import account, account_energy, read_profile
     profile = None if profile_path is None else read_profile(profile_path)
-    usages = [usage for path in logs for usage in _read(path)]
+    read = [found for path in logs for found in _read(path)]
+    usages = [usage for usage, _ in read]
     statement = account(usages, by)
-    document = _document(statement, price, currency)
+    document = {
+        **_document(statement, price, currency),
+        "unended_attempts": sum(each.outcome == "unknown" for usage in usages for each in usage.attempts),
+        "unread_lines": sum(report.bad_rows for _, report in read),
+        "truncated": [file for _, report in read for file in report.truncated],
+    }
     if profile is not None:
         document["energy"] = energy_document(account_energy(usages, profile, by))
     if out is not None:
         _write(out, document.get("energy", document)["rows"])
+    for _, report in read:
+        say_report(report)
     if as_json:
         echo_json(document)
         return
@@ -115,14 +124,18 @@ def _price(text: str | None) -> tuple[float | None, str]:
     return float(match[1]), match[2]
 
 
-def _read(path: Path) -> list[Usage]:
+def _read(path: Path) -> list[tuple[Usage, ReadReport]]:
+    """The applications of the logs under a path, each with what of its log could not be used."""
     from spark_sched.analysis.usage import is_recorded, usage_of_event_log, usage_of_recorded
-    from spark_sched.traces import read_trace
+    from spark_sched.traces import open_trace
+    from spark_sched.traces.report import ReadReport
 
-    def usage(log: Path, progress: Callable[[int], None]) -> Usage:
+    def usage(log: Path, progress: Callable[[int], None]) -> tuple[Usage, ReadReport]:
         if log.is_file() and is_recorded(log):
-            return usage_of_recorded(log, progress)
-        return usage_of_event_log(read_trace(log, "spark_eventlog", progress=progress))
+            report = ReadReport()
+            return usage_of_recorded(log, progress, report), report
+        reader = open_trace(log, "spark_eventlog", progress=progress)
+        return usage_of_event_log(reader.read()), reader.report
 
     return each_log(path, usage)
 
@@ -196,7 +209,8 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
         return
     wasted = document["total"]["total_slot_s"] - run - held
     console.print(
-        f"{run / offered:.1%} of {offered:,.0f} slot-seconds ran tasks to their end, "
+        f"{run / offered:.1%} of {offered:,.0f} slot-seconds ran tasks to their end"
+        + (" or to the log's, " if document["unended_attempts"] else ", ")
         + (f"{held / offered:.1%} were held idle, " if document["held_is_recorded"] else "")
         + f"{wasted / offered:.1%} were lost to copies, evictions, failures and cancelled work.",
         highlight=False,
@@ -223,6 +237,12 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
     console.print(table)
     if not document["held_is_recorded"]:
         console.print("note: the log does not record held slots: they count as idle", highlight=False)
+    if document["unended_attempts"]:
+        console.print(
+            f"note: {document['unended_attempts']:,} attempts have no end in the log: they count as run "
+            "until their stage or the log ends",
+            highlight=False,
+        )
     if document["excess_slot_s"]:
         excess = document["excess_slot_s"] / offered
         console.print(

@@ -95,7 +95,8 @@ def _ran(job: JobRecord) -> Ran:
     for stage in job.stages:
         known = [one for one in stage.rows.executed if one is not None and not stage.outside]
         executed += known
-        unseen += len(stage.rows) - len(known)
+        ended = sum(duration_s is not None for duration_s in stage.rows.duration_s)
+        unseen += ended - len(known)
     waited = job.submit_s is not None and job.start_s is not None
     wait_s = max(0.0, job.start_s - job.submit_s) if waited else None  # type: ignore[operator]
     return Ran(wait_s, job.priority, tuple(executed), unseen)

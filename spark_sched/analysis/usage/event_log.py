@@ -14,8 +14,9 @@ _OUTCOMES = {"finished": "success"}
 def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
 
-    An attempt takes one slot of its executor. An executor without an end is there until the last event of
-    any attempt, job or executor. Slot time held idle is as the scheduler measured it.
+    An attempt takes one slot of its executor. What has no end lasts until the last event of the log: an
+    executor, and an attempt unless its stage ended before. Slot time held idle is as the scheduler measured
+    it.
     """
     usage = Usage()
     jobs = trace.jobs.to_pydict()
@@ -30,14 +31,22 @@ def usage_of_event_log(trace: Trace) -> Usage:
         jobs["job"], jobs["name"], jobs["user"], jobs["class"], strict=True
     ):
         usage.owners[str(number)] = Owner(name or "", user or "", job_class or "")
+    last_ms = _last_ms(trace)
+    stages = trace.stages.to_pydict()
+    stage_ends_s = dict(zip(zip(stages["job"], stages["stage"], strict=True), stages["end_s"], strict=True))
     tasks = trace.tasks.to_pydict()
     columns = ("job", "stage", "task", "host", "start_s", "duration_s", "outcome")
     for job, stage, index, executor, start_s, duration_s, outcome in zip(
         *(tasks[column] for column in columns), strict=True
     ):
-        if start_s is None or duration_s is None or executor is None:
+        if start_s is None or executor is None:
             continue
         start_ms = round(start_s * 1000)
+        if duration_s is not None:
+            end_ms = start_ms + round(duration_s * 1000)
+        else:
+            end_s = stage_ends_s.get((job, stage))
+            end_ms = max(start_ms, last_ms if end_s is None else round(end_s * 1000))
         usage.attempts.append(
             ChargedAttempt(
                 str(job),
@@ -45,15 +54,10 @@ def usage_of_event_log(trace: Trace) -> Usage:
                 index,
                 executor,
                 start_ms,
-                start_ms + round(duration_s * 1000),
+                end_ms,
                 _OUTCOMES.get(outcome, outcome),
             )
         )
-    ends_s = [end_s for end_s in jobs["end_s"] if end_s is not None]
-    ends_s += [machine.removed_s for machine in trace.meta.machines if machine.removed_s is not None]
-    last_ms = max(
-        [attempt.end_ms for attempt in usage.attempts] + [round(s * 1000) for s in ends_s], default=0
-    )
     for machine in trace.meta.machines:
         start_ms = round((machine.added_s or 0.0) * 1000)
         end_ms = last_ms if machine.removed_s is None else round(machine.removed_s * 1000)
@@ -61,3 +65,13 @@ def usage_of_event_log(trace: Trace) -> Usage:
             Presence(machine.machine, machine.slots or 0, start_ms, max(start_ms, end_ms), machine.host or "")
         )
     return usage
+
+
+def _last_ms(trace: Trace) -> int:
+    """The last event of any attempt, job or executor; a trace that the reader read says which it was."""
+    starts, durations = (trace.tasks.column(name).to_pylist() for name in ("start_s", "duration_s"))
+    ends_s: list[float] = [trace.meta.parameters.get("last_event_s", 0.0)]
+    ends_s += [s + (d or 0.0) for s, d in zip(starts, durations, strict=True) if s is not None]
+    ends_s += [end_s for end_s in trace.jobs.column("end_s").to_pylist() if end_s is not None]
+    ends_s += [machine.removed_s for machine in trace.meta.machines if machine.removed_s is not None]
+    return round(max(ends_s) * 1000)

@@ -12,6 +12,7 @@ from spark_sched import events
 from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
 from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
+from spark_sched.traces.report import ReadReport
 
 __all__ = ["is_recorded", "usage_of_recorded"]
 
@@ -28,20 +29,26 @@ def is_recorded(path: Path) -> bool:
     return isinstance(first, dict) and (first.get("type") == _RESET or first.get("type") in EVENT_TYPES)
 
 
-def usage_of_recorded(path: Path, progress: Callable[[int], None] = lambda read: None) -> Usage:
-    """The usage of one application; ``progress`` gets the bytes of every line.
+def usage_of_recorded(
+    path: Path, progress: Callable[[int], None] = lambda read: None, report: ReadReport | None = None
+) -> Usage:
+    """The usage of one application; ``progress`` gets the bytes of every line, ``report`` what is left out.
 
     Raises:
         BadInputError: the file cannot be read, or a line is no event. A last line that is cut off is left
             out: the planner may have been killed while it wrote.
     """
     fold = _Fold()
+    report = ReadReport() if report is None else report
     try:
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 progress(len(line))
+                report.rows += 1
                 if line.endswith(b"\n"):
                     fold.apply(_parsed(path, number, line))
+                else:
+                    report.cut(str(path), number, "the last line is cut off")
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
     return fold.finish()

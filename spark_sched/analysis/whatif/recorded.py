@@ -127,10 +127,11 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     notes: Counter[str] = Counter()
     jobs = []
     for job in reader.sound():
-        if any(len(stage.rows) for stage in job.stages) and job.submit_s is not None:
+        ended = any(d is not None for stage in job.stages for d in stage.rows.duration_s)
+        if ended and job.submit_s is not None:
             jobs.append(job)
         else:
-            notes["jobs without a task"] += 1
+            notes["jobs without a task that ended"] += 1
     if not jobs:
         raise BadInputError(f"{path} has no job with a task: record one with spark.eventLog.enabled=true")
     if reader.report.bad_rows:
@@ -156,7 +157,10 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
 
 
 def attempts_of(stage: StageRecord) -> list[RecordedAttempt]:
-    """Attempts of a stage's tasks whose times are known, in the order of their launch."""
+    """Attempts of a stage's tasks whose times are known, in the order of their launch.
+
+    One that still ran when the log ended is left out: how long it takes is not known.
+    """
     rows = stage.rows
     found = [
         RecordedAttempt(

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sched.traces.jobs import Executed, JobRecord, widest
-from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
+from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
+from spark_sched.traces.readers.spark_marks import key_of, marks_of
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
@@ -22,9 +23,6 @@ NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError,
 #: Events after a job's end until it is given out: ends of killed tasks come late.
 _LATE_EVENTS = 2000
 
-_PREFIX = "spark.sched.job."
-#: Spark Connect wraps a user's tag into one of its own that ends with it.
-_TAG = re.compile(r"(?:^|.*_)sched:([a-z]+)=(.*)")
 _SQL_START = re.compile(
     rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
 )
@@ -111,6 +109,8 @@ class SparkApplication:
 
     def __init__(self, report: ReadReport, origin_ms: int | None, *, taken: set[str] | None) -> None:
         self.origin_ms = origin_ms
+        #: When the last event was, as far as events that are read have a time.
+        self.last_s = 0.0
         self.version: str | None = None
         self._report = report
         self._taken = taken
@@ -130,6 +130,7 @@ class SparkApplication:
         self._handlers = {
             "SparkListenerLogStart": self._log_start,
             "SparkListenerApplicationStart": self._app_start,
+            "SparkListenerApplicationEnd": self._app_end,
             "SparkListenerEnvironmentUpdate": self._environment,
             "SparkListenerResourceProfileAdded": self._executors.profile_added,
             "SparkListenerExecutorAdded": self._executor_added,
@@ -138,6 +139,7 @@ class SparkApplication:
             "SparkListenerJobEnd": self._job_end,
             "SparkListenerStageSubmitted": self._stage_submitted,
             "SparkListenerStageCompleted": self._stage_completed,
+            "SparkListenerTaskStart": self._task_start,
             "SparkListenerTaskEnd": self._task_end,
             EVENT: self._scheduling,
         }
@@ -192,7 +194,7 @@ class SparkApplication:
         if not text:
             return None
         if text.isdigit():
-            return self._s(text)
+            return self._since_origin_s(text)
         origin_ms = self.origin_ms or 0
         try:
             return (parse_moment_ms(text, origin_ms + round(submit_s * 1000)) - origin_ms) / 1000.0
@@ -200,6 +202,12 @@ class SparkApplication:
             return None
 
     def _s(self, epoch_ms: Any) -> float:
+        """The time of an event."""
+        at_s = self._since_origin_s(epoch_ms)
+        self.last_s = max(self.last_s, at_s)
+        return at_s
+
+    def _since_origin_s(self, epoch_ms: Any) -> float:
         at_ms = int(epoch_ms)
         if at_ms < 0:
             raise ValueError(f"time {at_ms}")
@@ -224,6 +232,9 @@ class SparkApplication:
             self._taken.add(label)
             self._prefix = f"{label}/"
 
+    def _app_end(self, event: Event) -> None:
+        self._s(event["Timestamp"])
+
     def _environment(self, event: Event) -> None:
         self.properties = {str(k): str(v) for k, v in event.get("Spark Properties", {}).items()}
         cpus = self.properties.get("spark.task.cpus")
@@ -241,8 +252,8 @@ class SparkApplication:
         spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
         if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
-        marks = _marks(properties)
-        key = _key(marks, properties, number)
+        marks = marks_of(properties)
+        key = key_of(marks, properties, number)
         if key in self._closed:
             self._report.notes["Spark jobs of a job that had ended"] += 1
             return
@@ -317,6 +328,14 @@ class SparkApplication:
             run.end_s = self._s(info["Completion Time"])
         run.failed = info.get("Failure Reason") is not None
 
+    def _task_start(self, event: Event) -> None:
+        found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
+        info = event["Task Info"]
+        if found is None or info is None:
+            return  # Its end is counted.
+        start_s = self._s(info["Launch Time"])
+        found[1].running[info["Task ID"]] = Begun(_index(info), start_s, **_placed(info))
+
     def _task_end(self, event: Event) -> None:
         found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
         if found is None:
@@ -327,28 +346,30 @@ class SparkApplication:
             self._report.notes["task ends without the task's data"] += 1
             return
         start_s, end_s = self._s(info["Launch Time"]), self._s(info["Finish Time"])
-        index = int(info["Index"])
-        if end_s < start_s or not 0 <= index < 2**31:
+        index = _index(info)
+        if end_s < start_s:
             raise ValueError(f"task {index} runs from {start_s} to {end_s}")
-        rows, attempt, reason = found[1].rows, int(info["Attempt"]), event["Task End Reason"]["Reason"]
+        placed, reason = _placed(info), event["Task End Reason"]["Reason"]
+        run = found[1]
+        run.running.pop(info.get("Task ID"), None)
         # The second end of an attempt that had succeeded: its output is lost with its executor.
-        if reason == "Resubmitted" and rows.lose(index, attempt):
+        if reason == "Resubmitted" and run.rows.lose(index, placed["attempt"]):
             return
-        rows.add(
+        run.rows.add(
             index,
             round(end_s - start_s, 3),
-            attempt=attempt,
             start_s=start_s,
             outcome=_REASONS.get(reason, "failed"),
-            copy=bool(info.get("Speculative", False)),
-            host=str(info["Executor ID"]),
-            locality=str(info.get("Locality", "")),
             executed=_executed(event.get("Task Metrics")),
+            **placed,
         )
 
     def _close(self, key: str) -> JobRecord:
         job = self._jobs.pop(key)
         self._closed.add(key)
+        for spark_job in job.spark_jobs:
+            for run in spark_job.runs:
+                run.add_running()
         stages = stages_of(job.spark_jobs)
         for spark_job in job.spark_jobs:
             self._spark_jobs.remove(spark_job)
@@ -389,6 +410,23 @@ class SparkApplication:
         )
 
 
+def _index(info: Event) -> int:
+    index = int(info["Index"])
+    if not 0 <= index < 2**31:
+        raise ValueError(f"task {index}")
+    return index
+
+
+def _placed(info: Event) -> dict[str, Any]:
+    """What is known of an attempt from its start on."""
+    return {
+        "attempt": int(info["Attempt"]),
+        "copy": bool(info.get("Speculative", False)),
+        "host": str(info["Executor ID"]),
+        "locality": str(info.get("Locality", "")),
+    }
+
+
 def _executed(metrics: Any) -> Executed | None:
     """Run and CPU time out of a task's metrics; None where they are not recorded."""
     if not isinstance(metrics, dict):
@@ -397,24 +435,3 @@ def _executed(metrics: Any) -> Executed | None:
     if not isinstance(run_ms, int) or not isinstance(cpu_ns, int) or run_ms < 0 or cpu_ns < 0:
         return None
     return Executed(run_ms / 1e3, cpu_ns / 1e9)
-
-
-def _marks(properties: dict[str, Any]) -> dict[str, str]:
-    """The job's marks by field; local properties win over tags, as live."""
-    tags = str(properties.get("spark.job.tags") or "").split(",")
-    marks = {m[1]: m[2].strip() for tag in tags if (m := _TAG.match(tag))}
-    marks |= {k[len(_PREFIX) :]: str(v).strip() for k, v in properties.items() if k.startswith(_PREFIX)}
-    return {k: v for k, v in marks.items() if v}
-
-
-def _key(marks: dict[str, str], properties: dict[str, Any], spark_job: int) -> str:
-    """The live scheduler's key: mark, job group, SQL execution, Spark job, in this order."""
-    if "id" in marks:
-        return f"mark-{marks['id']}"
-    if "name" in marks:
-        return f"mark-name-{marks['name']}"
-    if properties.get("spark.jobGroup.id"):
-        return f"group-{properties['spark.jobGroup.id']}"
-    if properties.get("spark.sql.execution.id"):
-        return f"sql-{properties['spark.sql.execution.id']}"
-    return f"spark-{spark_job}"

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from spark_sched.traces.jobs import StageRecord, TaskRows
 
 
+class Begun(NamedTuple):
+    """An attempt of a task whose end the log has not told yet."""
+
+    task: int
+    start_s: float
+    attempt: int
+    copy: bool
+    host: str
+    locality: str
+
+
 @dataclass(slots=True)
 class StageAttempt:
-    """One attempt of a stage, as it ran."""
+    """One attempt of a stage, as it ran; ``running``: what has begun and not ended, by task id."""
 
     stage: int
     attempt: int
@@ -22,6 +34,22 @@ class StageAttempt:
     cpus: float | None = None
     outside: bool = False
     rows: TaskRows = field(default_factory=TaskRows)
+    running: dict[int, Begun] = field(default_factory=dict)
+
+    def add_running(self) -> None:
+        """Give what has not ended rows without a duration."""
+        for begun in self.running.values():
+            self.rows.add(
+                begun.task,
+                None,
+                attempt=begun.attempt,
+                start_s=begun.start_s,
+                outcome="unknown",
+                copy=begun.copy,
+                host=begun.host,
+                locality=begun.locality,
+            )
+        self.running.clear()
 
 
 @dataclass(slots=True)

@@ -36,7 +36,8 @@ class SparkEventLogReader(TraceReader):
     its jobs (`Measured`), where it did.
 
     A log without its end (``.inprogress``, a crashed driver) is read to its last line; what had not ended
-    is ``unknown``. Events for stages whose start is not in the log are counted in the report's notes.
+    is ``unknown``, task attempts without a duration. ``meta.parameters["last_event_s"]`` is the time of the
+    last event. Events for stages whose start is not in the log are counted in the report's notes.
     """
 
     format = "spark_eventlog"
@@ -77,6 +78,7 @@ class SparkEventLogReader(TraceReader):
                 parameters={
                     **self.meta.parameters,
                     "spark_versions": _with(self.meta.parameters, app.version),
+                    "last_event_s": max(self.meta.parameters.get("last_event_s", 0.0), app.last_s),
                     **({"measured": self.measured.to_parameters()} if self.measured.events else {}),
                 },
             )

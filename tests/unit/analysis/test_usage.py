@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -240,6 +241,33 @@ def test_bad_options_are_refused_in_one_sentence(simulated, arguments, says):
     assert result.exit_code == 2
     assert says in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_lines_that_cannot_be_read_and_files_that_stop_are_named(simulated, tmp_path):
+    path, _ = simulated
+    with path.open("a") as file:
+        file.write('{"type": "task_en')
+    result = call(path, "--json")
+    document = json.loads(result.stdout)
+    assert (document["unread_lines"], document["truncated"]) == (1, [str(path)])
+    assert "the last line is cut off" in result.stderr
+    start = {"Event": "SparkListenerApplicationStart", "App ID": "a", "Timestamp": 1_000}
+    log = tmp_path / "log.gz"
+    text = "".join(f"{line}\n" for line in (json.dumps(start), "garbage", json.dumps(start)))
+    log.write_bytes(gzip.compress(text.encode())[:-9])
+    result = call(log, "--json")
+    document = json.loads(result.stdout)
+    assert (document["unread_lines"], document["truncated"]) == (2, [str(log)])
+    assert f"{log}:2: no Spark event: 'garbage'" in result.stderr
+    assert "stops in the middle" in result.stderr
+
+
+def test_attempts_without_an_end_are_told(simulated):
+    path, _ = simulated
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(line for line in lines if '"task_ended"' not in line))
+    result = call(path)
+    assert "attempts have no end in the log: they count as run" in " ".join(result.stdout.split())
 
 
 def test_a_missing_log_and_a_file_that_is_none_are_refused(tmp_path):

@@ -133,6 +133,21 @@ def test_the_replay_gives_back_what_happened(tmp_path: Path) -> None:
     )
 
 
+def test_tasks_that_still_ran_when_the_log_ended_change_nothing(tmp_path: Path) -> None:
+    log = contended()
+    running = {"Task ID": 9, "Index": 0, "Attempt": 0, "Launch Time": T0 + 5_000, "Executor ID": "1"}
+    last = [event for event in log.events if event["Event"] == "SparkListenerStageSubmitted"][-1]
+    # A second attempt in the last stage, and a job of which no task has ended.
+    log.events.insert(-2, {"Event": "SparkListenerTaskStart", "Stage ID": 1, "Task Info": running})
+    info = {**last["Stage Info"], "Stage ID": 2}
+    log.add("SparkListenerJobStart", **{"Job ID": 2, "Submission Time": T0 + 5_000, "Stage Infos": [info]})
+    log.add("SparkListenerStageSubmitted", **{"Stage Info": info})
+    log.add("SparkListenerTaskStart", **{"Stage ID": 2, "Task Info": {**running, "Task ID": 10}})
+    found, whole = (read_log(each.write(tmp_path / "log")) for each in (log, contended()))
+    assert found.notes == {"jobs without a task that ended": 1}
+    assert answer(found, Question())["arms"] == answer(whole, Question())["arms"]
+
+
 def test_a_jobs_priority_takes_it_to_the_front_and_the_words_say_so(whatif: Whatif) -> None:
     result = whatif("log", "--policy", "priority", "--priority", "stage 1=5", "--json")
     assert result.exit_code == 0

@@ -12,6 +12,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.traces import open_trace
 from spark_sched.traces.readers.spark_app import SparkApplication
 from spark_sched.traces.report import ReadReport
+from spark_sched.traces.transform import stage_means_s
 
 T0 = 1_700_000_000_000
 
@@ -88,6 +89,13 @@ class Log:
                 "Task End Reason": {"Reason": reason},
                 "Task Info": info,
             },
+        )
+
+    def begin(self, task, stage, index, begin, executor="1"):
+        info = {"Task ID": task, "Index": index, "Attempt": 0, "Launch Time": T0 + begin,
+                "Executor ID": executor, "Host": "h", "Speculative": False, "Finish Time": 0}  # fmt: skip
+        return self.add(
+            "SparkListenerTaskStart", **{"Stage ID": stage, "Stage Attempt ID": 0, "Task Info": info}
         )
 
     def text(self):
@@ -257,6 +265,35 @@ def test_a_log_that_stops_early_says_unknown_and_makes_up_no_end(tmp_path):
     assert trace.jobs.column("source_id").to_pylist() == ["spark-0"]
     assert trace.jobs.column("end_s").to_pylist() == [None]
     assert reader.report.bad_rows == 1
+
+
+def test_what_still_runs_has_a_row_without_a_duration_and_is_charged_until_the_last_event(tmp_path):
+    log = Log().executor(0, "1", 8).job(0, 0, {0: []})  # four slots: a task takes two CPUs
+    submitted = {"Stage ID": 0, "Stage Attempt ID": 0, "Stage Name": "s", "Number of Tasks": 4}
+    log.add("SparkListenerStageSubmitted", **{"Stage Info": submitted})
+    for index in range(4):
+        log.begin(index + 1, 0, index, 10 * index)
+    log.task(0, 0, 0, 1_000)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [(r["task"], r["start_s"], r["duration_s"], r["outcome"]) for r in trace.tasks.to_pylist()] == [
+        (0, 0.0, 1.0, "finished"),
+        (1, 0.01, None, "unknown"), (2, 0.02, None, "unknown"), (3, 0.03, None, "unknown"),
+    ]  # fmt: skip
+    assert stage_means_s(trace).tolist() == [1.0]
+    used = account([usage_of_event_log(trace)])
+    assert (used.total_ms("run"), used.capacity_ms, used.idle_ms) == (3_940, 4_000, 60)
+
+
+def test_an_attempt_whose_end_the_log_lost_is_charged_until_its_stage_ends(tmp_path):
+    log = Log().executor(0, "1", 2).job(0, 0, {0: [], 1: []})
+    log.stage(0, 0, 50, task_ends=False).begin(7, 0, 0, 5)
+    log.events.insert(-1, log.events.pop())  # before the end of its stage
+    log.stage(1, 50, 80).job_end(0, 80).add("SparkListenerApplicationEnd", Timestamp=T0 + 200)
+    usage = usage_of_event_log(read(log.write(tmp_path / "log"))[0])
+    assert [(a.start_ms, a.end_ms, a.outcome) for a in usage.attempts] == [
+        (5, 50, "unknown"), (60, 80, "success"),
+    ]  # fmt: skip
+    assert [(e.start_ms, e.end_ms) for e in usage.executors] == [(0, 200)]
 
 
 def test_events_without_their_beginning_make_no_job(tmp_path):
