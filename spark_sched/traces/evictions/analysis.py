@@ -42,7 +42,7 @@ class _Task:
     used_memory: float = 0.0  # largest of the attempt
     used_disk: float = 0.0  # largest mean of the attempt
     cpu_us: float = 0.0  # CPU rate times time, of the attempt
-    memory_us: float = 0.0
+    memory_us: float = 0.0  # mean memory usage times time
     used_us: float = 0.0
 
 
@@ -180,7 +180,7 @@ class EvictionAnalysis:
         task.used_memory = max(task.used_memory, row.memory or 0.0)
         task.used_disk = max(task.used_disk, row.disk or 0.0)
         task.cpu_us += (row.cpus or 0.0) * span_us
-        task.memory_us += (row.memory or 0.0) * span_us
+        task.memory_us += (row.mean_memory or 0.0) * span_us
         task.used_us += span_us
 
     def _arrived(self, row: Row) -> None:

@@ -27,7 +27,7 @@ _AFTER_END_US = 2**63 - 1
 
 class Row(NamedTuple):
     """One event. ``time_us`` 0 means "before the trace"; requests and usage are fractions of the largest
-    machine, None where the row has none. For usage: CPU rate, maximum memory and mean disk."""
+    machine, None where the row has none. For usage: CPU rate, maximum memory, mean disk, mean memory."""
 
     time_us: int
     kind: int
@@ -38,6 +38,7 @@ class Row(NamedTuple):
     cpus: float | None = None
     memory: float | None = None
     disk: float | None = None
+    mean_memory: float | None = None
     end_us: int = 0
 
 
@@ -169,5 +170,6 @@ def _usage(line: bytes) -> Row | None:
         cpus=not_negative(cells[5], "CPU rate") if cells[5] else None,
         memory=not_negative(cells[10], "maximum memory usage") if cells[10] else None,
         disk=not_negative(cells[12], "local disk usage") if cells[12] else None,
+        mean_memory=not_negative(cells[6], "canonical memory usage") if cells[6] else None,
         end_us=whole(cells[1], "end time"),
     )

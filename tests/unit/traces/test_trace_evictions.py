@@ -20,8 +20,9 @@ def task(at_s, kind, job, machine=1, priority=0, cpus=0.1, memory=0.2, disk=0.01
     return f"{round(at_s * 1e6)},,{job},0,{where},{kind},u,0,{priority},{cpus},{memory},{disk},0"
 
 
-def usage(start_s, end_s, job, cpus=0.05, memory=0.1, disk=0.001, machine=1):
-    cells = [round(start_s * 1e6), round(end_s * 1e6), job, 0, machine, cpus, *[0] * 4, memory, 0, disk]
+def usage(start_s, end_s, job, cpus=0.05, memory=0.1, disk=0.001, machine=1, mean=0.05):
+    where = [round(start_s * 1e6), round(end_s * 1e6), job, 0, machine]
+    cells = [*where, cpus, mean, *[0] * 3, memory, 0, disk]
     return ",".join(map(str, cells + [0] * 6))
 
 
@@ -170,9 +171,11 @@ def test_table_5_2_by_priority(tables):
 
 def test_demand_comes_from_usage_where_there_is_such_a_table(tables):
     rows = [task(1000, SUBMIT, 1), task(1000, SCHEDULE, 1), task(1100, FINISH, 1)]
-    path = tables(rows, used=[usage(1000, 1050, 1, cpus=0.02), usage(1050, 1100, 1, cpus=0.04)])
-    (row,) = analysed(path)["classes"]
+    used = [usage(1000, 1050, 1, cpus=0.02, mean=0.01), usage(1050, 1100, 1, cpus=0.04, mean=0.03)]
+    (row,) = analysed(tables(rows, used=used))["classes"]
     assert row["cpu_demand_s"] == pytest.approx(3.0)
+    assert row["memory_demand_s"] == pytest.approx(2.0), "of the mean usage, not of the maximum of 0.1"
+    assert row["memory_usage"] == pytest.approx(0.02)
 
 
 def test_bad_rows_are_left_out_and_counted(tables):
