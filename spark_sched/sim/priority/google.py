@@ -94,15 +94,15 @@ class FinishedTasks:
         return self._table(self.cpus, self.memory)
 
     def by_usage(self) -> TaskTable:
-        """As `by_request`, with the requests of each class scaled such that their mean over time is the mean
-        usage of table 5.2. Users request more than they use, and there is no usage table."""
+        """As `by_request`, with the requests of each class scaled such that their mean over its tasks is the
+        mean usage of table 5.2. Users request more than they use, and there is no usage table."""
         cpus, memory = self.cpus.copy(), self.memory.copy()
         for priority in np.unique(self.priority):
             mine = self.priority == priority
             if int(priority) in TABLE_5_2:
-                row, weights = TABLE_5_2[int(priority)], self.duration_s[mine]
-                cpus[mine] *= row.cpu_usage / max(1e-9, np.average(cpus[mine], weights=weights))
-                memory[mine] *= row.memory_usage / max(1e-9, np.average(memory[mine], weights=weights))
+                row = TABLE_5_2[int(priority)]
+                cpus[mine] *= row.cpu_usage / max(1e-9, float(cpus[mine].mean()))
+                memory[mine] *= row.memory_usage / max(1e-9, float(memory[mine].mean()))
         return self._table(cpus, memory)
 
     def _table(self, cpus: np.ndarray, memory: np.ndarray) -> TaskTable:

@@ -56,7 +56,8 @@ class _Waiting:
 
 @dataclass(slots=True)
 class ClassTotals:
-    """The values of table 5.2 for one priority. Demands are sums over tasks that arrived and finished."""
+    """The values of table 5.2 for one priority. Demands and usages are sums over tasks that arrived and
+    finished: a long task's usage counts no more than a short one's, as in the mean of section 8.1.1.1."""
 
     tasks: int = 0
     evictions: int = 0
@@ -69,7 +70,8 @@ class ClassTotals:
     finished: int = 0
     cpu_s: float = 0.0
     memory_s: float = 0.0
-    time_s: float = 0.0
+    cpus: float = 0.0
+    memory: float = 0.0
     hourly: Counter[int] = field(default_factory=Counter)
 
 
@@ -255,7 +257,8 @@ class EvictionAnalysis:
             return
         totals = self.classes[task.priority]
         totals.finished += 1
-        totals.time_s += span_s
+        totals.cpus += cpus
+        totals.memory += memory
         totals.cpu_s += cpus * span_s
         totals.memory_s += memory * span_s
 

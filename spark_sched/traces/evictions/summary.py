@@ -74,8 +74,8 @@ def _class(totals: ClassTotals, tasks: int, evictions: int) -> dict[str, Any]:
         "interarrival_s": (totals.last_us - first_us) / 1e6 / gaps if gaps > 0 and first_us else None,
         "cpu_demand_s": _share(totals.cpu_s, totals.finished),
         "memory_demand_s": _share(totals.memory_s, totals.finished),
-        "cpu_usage": _share(totals.cpu_s, totals.time_s),
-        "memory_usage": _share(totals.memory_s, totals.time_s),
+        "cpu_usage": _share(totals.cpus, totals.finished),
+        "memory_usage": _share(totals.memory, totals.finished),
     }
 
 

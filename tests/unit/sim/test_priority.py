@@ -171,16 +171,16 @@ def test_a_sampled_window_keeps_what_its_tasks_are():
 def test_finished_tasks_of_the_tables_as_requested_and_as_used(tmp_path):
     (tmp_path / "task_events").mkdir()
     rows = []
-    for job, (begin_s, length_s) in enumerate([(1000, 100), (1010, 300)]):
+    for job, (begin_s, length_s, cpus) in enumerate([(1000, 100, 0.1), (1010, 300, 0.3)]):
         for at_s, kind in ((begin_s, 0), (begin_s + 5, 1), (begin_s + 5 + length_s, 4)):
-            rows.append((at_s, f"{at_s}000000,,{job},0,7,{kind},u,0,0,0.1,0.2,0,0"))
+            rows.append((at_s, f"{at_s}000000,,{job},0,7,{kind},u,0,0,{cpus},0.2,0,0"))
     text = "".join(f"{row}\n" for _, row in sorted(rows))
     (tmp_path / "task_events" / "part-00000-of-00500.csv").write_text(text)
     (tmp_path / "task_events" / "part-00002-of-00500.csv").write_text("not contiguous\n")
     found = finished_tasks(tmp_path)
-    assert found.by_request().demand == pytest.approx([10.0, 30.0])
-    scale = TABLE_5_2[0].cpu_usage / 0.1
-    assert found.by_usage().demand == pytest.approx([10.0 * scale, 30.0 * scale])
+    assert found.by_request().demand == pytest.approx([10.0, 90.0])
+    scale = TABLE_5_2[0].cpu_usage / 0.2  # the mean over tasks, not over time
+    assert found.by_usage().demand == pytest.approx([10.0 * scale, 90.0 * scale])
     assert found.by_usage().arrival_s.tolist() == [0.0, 10.0]
 
 

@@ -178,6 +178,21 @@ def test_demand_comes_from_usage_where_there_is_such_a_table(tables):
     assert row["memory_usage"] == pytest.approx(0.02)
 
 
+def test_usage_is_a_mean_over_tasks_however_long_they_ran(tables):
+    rows = [
+        *(
+            task(1000, kind, job, cpus=c, memory=m)
+            for job, c, m in ((1, 0.1, 0.4), (2, 0.3, 0.2))
+            for kind in (SUBMIT, SCHEDULE)
+        ),
+        task(1010, FINISH, 1, cpus=0.1, memory=0.4),
+        task(1090, FINISH, 2, cpus=0.3, memory=0.2),
+    ]
+    (row,) = analysed(tables(rows))["classes"]
+    assert (row["cpu_usage"], row["memory_usage"]) == pytest.approx((0.2, 0.3))
+    assert (row["cpu_demand_s"], row["memory_demand_s"]) == pytest.approx((14.0, 11.0))
+
+
 def test_bad_rows_are_left_out_and_counted(tables):
     before, evicted = run_and_evict(1, 1000)
     source = EvictionTables(tables([*before, "rubbish", evicted, task(10, EVICT, 1)]))
