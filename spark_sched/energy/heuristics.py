@@ -41,17 +41,20 @@ class Beps:
     O(k (A + X + H)) for k tasks where links have room, see `spark_sched.energy.paths`.
 
     Args:
-        by: the demand that tasks are sorted by, smallest first; the thesis says so for GEMS alone (§4.3.1).
+        by: the demand that tasks are sorted by.
+        ascending: smallest first. Chapter 3 does not say which order it uses (§3.3.1, figure 3.3: "sort
+            tasks"). Only GEMS is stated to use the ascending one (§4.3.1).
     """
 
-    def __init__(self, by: Literal["cpu", "memory", "gbps"] = "memory") -> None:
-        self.name = f"BEPS-{'bandwidth' if by == 'gbps' else by}"
-        self._by = by
+    def __init__(self, by: Literal["cpu", "memory", "gbps"] = "memory", *, ascending: bool = False) -> None:
+        self.name = f"BEPS-{'bandwidth' if by == 'gbps' else by}{'-ascending' if ascending else ''}"
+        self._by, self._ascending = by, ascending
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
         found: list[Path | None] = [None] * len(demands)
-        for i in sorted(range(len(demands)), key=lambda i: getattr(demands[i], self._by)):
+        sign = 1.0 if self._ascending else -1.0
+        for i in sorted(range(len(demands)), key=lambda i: sign * getattr(demands[i], self._by)):
             demand = demands[i]
             server_cost = np.where(
                 centre.has_room(demand.cpu, demand.memory),
@@ -136,6 +139,7 @@ HEURISTICS: dict[str, Callable[[], Scheduler]] = {
     "BEPS-cpu": lambda: Beps("cpu"),
     "BEPS-memory": lambda: Beps("memory"),
     "BEPS-bandwidth": lambda: Beps("gbps"),
+    "BEPS-memory-ascending": lambda: Beps("memory", ascending=True),
     "BFRS-dot": lambda: Bfrs("dot"),
     "BFRS-norm": lambda: Bfrs("norm"),
     "RRS": Rrs,

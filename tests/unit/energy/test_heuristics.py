@@ -26,3 +26,10 @@ def test_bfrs_takes_the_server_of_the_smallest_fitting_value() -> None:
     running = {1: Demand(0.3, 0.3, 0.3), 2: Demand(0.45, 0.45, 0.45)}
     for name in ("BFRS-dot", "BFRS-norm"):
         assert servers_of(name, (0, 0, 0), running, [task]) == [1]
+
+
+def test_beps_places_the_largest_task_first() -> None:
+    # The second task alone fits the server that is left when the first has its place: whoever comes first.
+    demands = [Demand(0.1, 0.3, 0.1), Demand(0.1, 0.4, 0.1)]
+    assert servers_of("BEPS-memory", (0,), {}, demands) == [None, 0]
+    assert servers_of("BEPS-memory-ascending", (0,), {}, demands) == [0, None]
