@@ -84,7 +84,8 @@ class Optimum:
     Args:
         limit_s: per slot. BEPS plans what is not solved in time or cannot be routed; the report still has
             the bound.
-        rng: MSEC ignores the network: its paths are random.
+        rng: MSEC ignores the network: its paths are random, also those to the servers that BEPS found. BEPS's
+            paths are kept only in a slot for which not every placed task gets a random one.
 
     Attributes:
         reports: one per slot that had tasks to place.
@@ -104,7 +105,7 @@ class Optimum:
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
         before = copy.deepcopy(centre)
-        plan = self._fallback.place(centre, costs, demands)
+        plan = fallback = self._fallback.place(centre, costs, demands)
         base_j, value_j = _running_j(costs, before), self._value_j(costs, before, demands, plan)
         least_j = sum(float((costs.cpu_j * d.cpu + costs.memory_j * d.memory).min()) for d in demands)
         bound_j, complete = least_j, all(plan)
@@ -115,14 +116,14 @@ class Optimum:
             bound_j = max(bound_j, -answer.bound) if np.isfinite(answer.bound) else bound_j
             if answer.x is not None:
                 servers, chosen = read(answer.x)
-                routed = copy.deepcopy(before)
-                found = self._route(routed, demands, servers, chosen)
+                found = self._route(copy.deepcopy(before), demands, servers, chosen)
                 better = self._value_j(costs, before, demands, found)
                 if all(found) and (not complete or better < value_j):
                     plan, value_j = found, better
-        elif not self._network:
-            routed = copy.deepcopy(before)
-            plan = self._route(routed, demands, [p.server if p else -1 for p in plan], None)
+        if not self._network and plan is fallback:
+            servers = [p.server if p else -1 for p in plan]
+            found = self._route(copy.deepcopy(before), demands, servers, None)
+            plan = found if all(f or not p for f, p in zip(found, plan, strict=True)) else plan
         self.reports.append(SlotReport(base_j, value_j, min(bound_j, value_j)))
         _restore(centre, before)
         for demand, path in zip(demands, plan, strict=True):
@@ -143,9 +144,13 @@ class Optimum:
         servers: Sequence[int],
         chosen: tuple[Floats, Floats, Floats] | None,
     ) -> list[Path | None]:
-        """A path for every task to its server: over the chosen switches first (0: chosen), else at random."""
+        """A path for every task to its server (-1: none): over the chosen switches first (0: chosen), else at
+        random."""
         found: list[Path | None] = []
         for demand, server in zip(demands, servers, strict=True):
+            if server < 0:
+                found.append(None)
+                continue
             if self._network and chosen is not None:
                 # Access switches in their order, so that the last ones run empty and sleep again.
                 core, aggregation, access = chosen
