@@ -34,13 +34,19 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class InternalPath:
-    """Between two servers: over one access switch, or over two and the aggregation switch between them."""
+    """Between two servers: over one access switch, over two and the aggregation switch between them, or over
+    two of both and the core switch between those.
+
+    -1: the path has no such switch. With ``core`` it has ``master_aggregation``, before ``master_access``.
+    """
 
     access: int
     server: int
     master: int
     aggregation: int = -1
     master_access: int = -1
+    core: int = -1
+    master_aggregation: int = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -111,8 +117,15 @@ class DataCentre:
         self.access_links[path.access, path.server] -= sign * gbps
         self.access_links[end, path.master] -= sign * gbps
         self.flows[ACCESS][path.access] += sign
-        if path.aggregation >= 0:
-            self.aggregation_links[path.aggregation, path.access] -= sign * gbps
-            self.aggregation_links[path.aggregation, end] -= sign * gbps
-            self.flows[AGGREGATION][path.aggregation] += sign
-            self.flows[ACCESS][end] += sign
+        if path.aggregation < 0:
+            return
+        above = path.aggregation if path.core < 0 else path.master_aggregation
+        self.aggregation_links[path.aggregation, path.access] -= sign * gbps
+        self.aggregation_links[above, end] -= sign * gbps
+        self.flows[AGGREGATION][path.aggregation] += sign
+        self.flows[ACCESS][end] += sign
+        if path.core >= 0:
+            self.core_links[path.core, path.aggregation] -= sign * gbps
+            self.core_links[path.core, above] -= sign * gbps
+            self.flows[CORE][path.core] += sign
+            self.flows[AGGREGATION][above] += sign

@@ -133,22 +133,37 @@ def _search(
 def internal_path(
     centre: DataCentre, costs: SwitchCosts, gbps: float, server: int, master: int
 ) -> InternalPath | None:
-    """The cheapest way between two servers, O(X) over one access switch, O(A·X) over an aggregation switch.
+    """The cheapest way between two servers (§4.3.2: equation 4.4 without the servers).
+
+    Over one access switch, over two and an aggregation switch between them, or over a core switch: the least
+    of all. O(X) where no detour can be cheaper than one access switch, O(A·X + C·A) otherwise.
+
+    Args:
+        costs: not negative.
 
     Returns:
         None if no path has room. The two servers must differ.
     """
     need = gbps - ROOM
-    one, other = centre.access_links[:, server], centre.access_links[:, master]
-    direct = np.where((one >= need) & (other >= need), costs.access, np.inf)
+    one, other = centre.access_links[:, server] >= need, centre.access_links[:, master] >= need
+    first, last = np.where(one, costs.access, np.inf), np.where(other, costs.access, np.inf)
+    direct = np.where(other, first, np.inf)
     x = int(direct.argmin())
-    if direct[x] < np.inf:
+    least = float(direct[x])
+    if least < np.inf and least <= first.min() + costs.aggregation.min() + last.min():
         return InternalPath(x, server, master)
-    links = centre.aggregation_links
-    up = np.where((links >= need) & (one >= need), costs.access, np.inf)
-    down = np.where((links >= need) & (other >= need), costs.access, np.inf)
-    total = up.min(axis=1) + costs.aggregation + down.min(axis=1)
-    a = int(np.argmin(total))
-    if total[a] == np.inf:
-        return None
-    return InternalPath(int(up[a].argmin()), server, master, a, int(down[a].argmin()))
+    # A detour over one node twice has room on a shorter path, too, which is no dearer and comes first.
+    has_room = centre.aggregation_links >= need
+    up, down = np.where(has_room, first, np.inf), np.where(has_room, last, np.inf)
+    up_cost, down_cost = up.min(axis=1) + costs.aggregation, down.min(axis=1) + costs.aggregation
+    over = up_cost + down.min(axis=1)
+    above = centre.core_links >= need
+    to_core, from_core = np.where(above, up_cost, np.inf), np.where(above, down_cost, np.inf)
+    over_core = to_core.min(axis=1) + costs.core + from_core.min(axis=1)
+    a, c = int(over.argmin()), int(over_core.argmin())
+    if least <= min(over[a], over_core[c]):
+        return InternalPath(x, server, master) if least < np.inf else None
+    if over[a] <= over_core[c]:
+        return InternalPath(int(up[a].argmin()), server, master, a, int(down[a].argmin()))
+    a, b = int(to_core[c].argmin()), int(from_core[c].argmin())
+    return InternalPath(int(up[a].argmin()), server, master, a, int(down[b].argmin()), c, b)

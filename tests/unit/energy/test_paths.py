@@ -54,32 +54,72 @@ def test_the_best_path_is_the_least_of_all(seed: int, full: float, gbps: float) 
     assert min(x.min() for x in (centre.core_links, centre.aggregation_links, centre.access_links)) > -1e-8
 
 
-@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 0.7]), st.floats(0.01, 0.99))
-def test_the_internal_path_is_the_least_of_one_switch_else_of_three(
-    seed: int, full: float, gbps: float
-) -> None:
-    centre, costs = centre_of(np.random.default_rng(seed), full)
-    links, up = centre.access_links, centre.aggregation_links
-    direct = [costs.access[x] for x in range(5) if min(links[x, 0], links[x, 1]) >= gbps]
-    over = [
-        costs.access[x] + costs.aggregation[a] + costs.access[y]
-        for x, a, y in itertools.product(range(5), range(4), range(5))
-        if min(links[x, 0], up[a, x], up[a, y], links[y, 1]) >= gbps
-    ]
+def listed_internal(
+    centre: DataCentre, costs: SwitchCosts, gbps: float, server: int, master: int
+) -> list[tuple[float, InternalPath]]:
+    """Every path of 1, 3 or 5 different switches with room, and its cost."""
+    links, up, top = centre.access_links, centre.aggregation_links, centre.core_links
+    found = []
+    for x, y in itertools.product(range(5), repeat=2):
+        if min(links[x, server], links[y, master]) < gbps:
+            continue
+        if x == y:
+            found.append((costs.access[x], InternalPath(x, server, master)))
+            continue
+        ends = costs.access[x] + costs.access[y]
+        for a, b in itertools.product(range(4), repeat=2):
+            if min(up[a, x], up[b, y]) < gbps:
+                continue
+            if a == b:
+                found.append((ends + costs.aggregation[a], InternalPath(x, server, master, a, y)))
+                continue
+            for c in range(3):
+                if min(top[c, a], top[c, b]) >= gbps:
+                    cost = ends + costs.aggregation[a] + costs.aggregation[b] + costs.core[c]
+                    found.append((cost, InternalPath(x, server, master, a, y, c, b)))
+    return found
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 0.7, 0.9]), st.floats(0.01, 0.99), st.booleans())
+def test_the_internal_path_is_the_least_of_all(seed: int, full: float, gbps: float, asleep: bool) -> None:
+    rng = np.random.default_rng(seed)
+    centre, costs = centre_of(rng, full)
+    if asleep:
+        # Most access switches sleep: a path over more switches that are on may be cheaper.
+        costs = SwitchCosts(costs.core, costs.aggregation, costs.access + 10.0 * (rng.random(5) < 0.6))
+    every = listed_internal(centre, costs, gbps, 0, 1)
     found = internal_path(centre, costs, gbps, 0, 1)
     if found is None:
-        assert not direct
-        assert not over
-    elif direct:
-        assert found.aggregation == -1
-        assert costs.access[found.access] == min(direct)
-    else:
-        cost = (
-            costs.access[found.access]
-            + costs.aggregation[found.aggregation]
-            + costs.access[found.master_access]
-        )
-        assert cost == pytest.approx(min(over))
+        assert not every
+        return
+    by_path = {path: cost for cost, path in every}
+    assert by_path[found] == pytest.approx(min(by_path.values()))
+
+
+def test_the_internal_path_avoids_a_sleeping_switch() -> None:
+    # Servers 0 and 1 share access switch 2 alone, which is dear; switches 0 and 1 are on.
+    centre = DataCentre(Topology(1, 1, 3, (0, 0)))
+    centre.access_links[0, 1] = centre.access_links[1, 0] = 0.0
+    costs = SwitchCosts(np.array([1.0]), np.array([1.0]), np.array([1.0, 1.0, 9.0]))
+    assert internal_path(centre, costs, 0.1, 0, 1) == InternalPath(0, 0, 1, 0, 1)
+    assert internal_path(centre, SwitchCosts(costs.core, costs.aggregation, np.ones(3)), 0.1, 0, 1) == (
+        InternalPath(2, 0, 1)
+    )
+
+
+def test_the_internal_path_crosses_the_core_where_no_other_has_room() -> None:
+    centre = DataCentre(Topology(2, 2, 2, (0, 0)))
+    centre.access_links[0, 1] = centre.access_links[1, 0] = 0.0
+    centre.aggregation_links[0, 1] = centre.aggregation_links[1, 0] = 0.0
+    costs = SwitchCosts(np.array([2.0, 1.0]), np.ones(2), np.ones(2))
+    found = internal_path(centre, costs, 0.1, 0, 1)
+    assert found == InternalPath(0, 0, 1, 0, 1, 1, 1)
+    centre.connect(found, 0.1)
+    assert [flows.tolist() for flows in centre.flows] == [[0, 1], [1, 1], [1, 1]]
+    assert centre.core_links[1].tolist() == [9.9, 9.9]
+    centre.connect(found, 0.1, -1)
+    assert not any(flows.any() for flows in centre.flows)
+    assert centre.core_links[1].tolist() == [10.0, 10.0]
 
 
 def test_what_a_task_took_comes_back() -> None:
