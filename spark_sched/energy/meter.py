@@ -26,7 +26,8 @@ class Totals:
         server_kwh, network_kwh: energy of all servers and all switches, sleeping ones included.
         span_s: from the first arrival to the last end.
         tasks: how many ended.
-        wait_s, response_s: means over the tasks; from arrival to the begin of processing, and to the end.
+        wait_s: mean over the tasks that got a place, from arrival to the start of processing.
+        response_s: mean over the tasks that ended, from arrival to the end.
         cpu_use, memory_use: shares asked for by tasks of the servers that are on, mean over servers and time.
         on_servers, most_on_servers: mean over time and maximum; a server that wakes up is not on yet.
         on_switches, most_on_switches: the same of switches.
@@ -121,7 +122,7 @@ class Meter:
         self._began_s = self._now_s = 0
         self._server_j = self._network_j = self._always_j = 0.0
         self._waits = self._responses = 0.0
-        self._tasks = self._wakes = 0
+        self._tasks = self._placed = self._wakes = 0
 
     def begin(self, now_s: int) -> None:
         self._began_s = self._now_s = now_s
@@ -162,6 +163,7 @@ class Meter:
     def wait(self, seconds: float) -> None:
         """Record the time from a task's arrival to the start of its processing."""
         self._waits += seconds
+        self._placed += 1
 
     def response(self, seconds: float) -> None:
         """Record the time from a task's arrival to its end."""
@@ -178,7 +180,7 @@ class Meter:
             network_kwh=self._network_j / _KWH_J,
             span_s=span,
             tasks=self._tasks,
-            wait_s=self._waits / tasks,
+            wait_s=self._waits / max(self._placed, 1),
             response_s=self._responses / tasks,
             cpu_use=use.cpu_s / on_s,
             memory_use=use.memory_s / on_s,
