@@ -33,6 +33,7 @@ class Parameter:
     default: Any
     doc: str
     least: float | None = None
+    most: float | None = None
     required: bool = False
     options: tuple[str, ...] = ()
 
@@ -88,10 +89,27 @@ class Program:
         return found(spark, parameters, seed)
 
 
+#: No task lasts longer.
+_DAY_S = 86_400
+
 _SLOW = (
     Parameter("partitions", int, 8, "partitions of the input: the job's parallelism", least=1),
-    Parameter("min_read_s", float, 0.8, "shortest time to read a partition (not SparkBench's)", least=0.0),
-    Parameter("max_read_s", float, 1.2, "longest time to read a partition (not SparkBench's)", least=0.0),
+    Parameter(
+        "min_read_s",
+        float,
+        0.8,
+        "shortest time to read a partition (not SparkBench's)",
+        least=0.0,
+        most=_DAY_S,
+    ),
+    Parameter(
+        "max_read_s",
+        float,
+        1.2,
+        "longest time to read a partition (not SparkBench's)",
+        least=0.0,
+        most=_DAY_S,
+    ),
     Parameter("rows", int, 100, "rows per partition", least=1),
 )
 
@@ -128,12 +146,21 @@ _SLEEP = Program(
     "sleep",
     "Tasks that sleep inside the JVM, for a fixed or a random time each.",
     (
-        Parameter("sleepms", int, None, "how long each task sleeps, in ms", least=1),
+        Parameter("sleepms", int, None, "how long each task sleeps, in ms", least=1, most=1000 * _DAY_S),
         Parameter("distribution", str, None, "draws each task's time instead", options=DISTRIBUTIONS),
-        Parameter("min", float, 0.0, "uniform: least ms; pareto: scale in ms", least=0.0),
-        Parameter("max", float, None, "uniform: most ms; others: longer times are cut here", least=1.0),
-        Parameter("mean", float, None, "gaussian, poisson, exponential: mean in ms", least=0.0),
-        Parameter("std", float, None, "gaussian: standard deviation in ms", least=0.0),
+        Parameter("min", float, 0.0, "uniform: least ms; pareto: scale in ms", least=0.0, most=1000 * _DAY_S),
+        Parameter(
+            "max",
+            float,
+            None,
+            "uniform: most ms; others: longer times are cut here",
+            least=1.0,
+            most=1000 * _DAY_S,
+        ),
+        Parameter(
+            "mean", float, None, "gaussian, poisson, exponential: mean in ms", least=0.0, most=1000 * _DAY_S
+        ),
+        Parameter("std", float, None, "gaussian: standard deviation in ms", least=0.0, most=1000 * _DAY_S),
         Parameter("alpha", float, 1.6, "pareto: shape (not SparkBench's)", least=1.01),
         Parameter("stages", int, 1, "stages, one after the other (not SparkBench's)", least=1),
         Parameter("tasks", int, 1, "tasks of each stage (not SparkBench's)", least=1),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.experiments.bench.jobs import WorkloadJob, read_workload
 from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, read_cluster, read_settings
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
-from spark_sched.workloads.background import BatchSize
+from spark_sched.workloads.background import BatchSize, shortest_tasks_s, trace_fit
 
 __all__ = ["ALONE", "Background", "Runs", "Suite", "parse_suite", "read_suite"]
 
@@ -152,10 +153,11 @@ def _runs(fields: Fields) -> Runs:
 def _background(fields: Fields, cluster: ClusterSize) -> Background:
     source = fields.choice("source", ("google2011", "sleep"), "google2011")
     if source == "google2011":
+        _check_batch(fields)
         found = Background(
             BatchSize(
                 cluster.all_slots,
-                work_s=fields.length_ms("work", 13_000) / 1000,
+                work_s=_above_zero(fields, "work", 13_000) / 1000,
                 max_task_s=fields.length_ms("max_task", 6_000) / 1000,
                 backlog_s=fields.length_ms("backlog", 8_000) / 1000,
             )
@@ -165,8 +167,23 @@ def _background(fields: Fields, cluster: ClusterSize) -> Background:
             None,
             jobs=fields.whole("jobs", 4, least=1),
             tasks=fields.whole("tasks", cluster.all_slots, least=1),
-            mean_ms=fields.length_ms("mean", 1_000),
+            mean_ms=_above_zero(fields, "mean", 1_000),
             gap_ms=fields.length_ms("gap", 500),
         )
     fields.done()
     return found
+
+
+def _above_zero(fields: Fields, key: str, default: int) -> int:
+    found = fields.length_ms(key, default)
+    if found < 1:
+        raise fields.wrong(key, f"{found}ms", "at least 1ms")
+    return found
+
+
+def _check_batch(fields: Fields) -> None:
+    """Refuse a longest task that is shorter than all of the trace."""
+    longest_s, least_s = fields.length_ms("max_task", 6_000) / 1000, shortest_tasks_s(trace_fit())
+    if longest_s <= least_s:
+        wanted = f"at least {math.ceil(1000 * least_s)}ms: no job of the trace has shorter tasks"
+        raise fields.wrong("max_task", f"{longest_s:g}s", wanted)

@@ -7,6 +7,7 @@ masters, arguments and properties of applications, outputs of results and unknow
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from spark_sched.workloads.programs import PROGRAMS
 __all__ = ["read_hocon"]
 
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")
+#: What HOCON's libraries read as booleans, in lower case.
+_FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
@@ -26,23 +29,24 @@ def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
     Raises BadInputError if it cannot be read, is no SparkBench file, has no workload that is known here, or
     has a wrong value. Raises ModuleNotFoundError without pyhocon.
     """
-    from pyhocon import ConfigFactory
+    from pyhocon import ConfigFactory, ConfigTree
     from pyhocon.exceptions import ConfigException
     from pyparsing import ParseBaseException
 
     text = read_text(path)
     try:
-        found = ConfigFactory.parse_string(text, basedir=str(path.parent)).as_plain_ordered_dict()
-    except (ConfigException, ParseBaseException) as error:
+        found = ConfigFactory.parse_string(text, basedir=str(path.parent))
+        plain = found.as_plain_ordered_dict() if isinstance(found, ConfigTree) else {}
+    except (ConfigException, ParseBaseException, OSError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise BadInputError(f"{path} is not a HOCON file ({reason}): fix that line") from None
-    root = found.get("spark-bench")
+    root = plain.get("spark-bench")
     if not isinstance(root, Mapping) or not _list(root.get("spark-submit-config")):
         raise BadInputError(
             f"{path} has no spark-bench.spark-submit-config: name a configuration of SparkBench"
         )
     left_out: list[str] = []
-    suites = list(_suites(root, left_out))
+    suites = list(_Reader(str(path), left_out).suites(root))
     if not suites:
         raise BadInputError(f"{path} has no workload that is known here: left out are {'; '.join(left_out)}")
     return bench_of(Fields(str(path), "", {"suite": suites}), path.stem), left_out
@@ -52,44 +56,89 @@ def _list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [] if value is None else [value]
 
 
-def _suites(root: Mapping[str, Any], left_out: list[str]) -> Iterator[dict[str, Any]]:
-    if root.get("spark-submit-parallel"):
-        left_out.append("spark-submit-parallel: applications run one after the other")
-    for config in _list(root["spark-submit-config"]):
-        for key, value in config.items():
-            if key == "suites-parallel" and value:
-                left_out.append("suites-parallel: suites run one after the other")
-            elif key not in ("suites-parallel", "suites", "workload-suites"):
-                left_out.append(f"{key}: the application is this machine's")
-        for suite in _list(config.get("workload-suites", config.get("suites"))):
-            what = str(suite.get("descr", "a suite"))
-            for key in suite:
-                if key not in _SUITE_KEYS[:4]:
-                    left_out.append(f"{key} of {what!r}" + ("" if key in _SUITE_KEYS else ": unknown"))
-            tables = [
-                table for row in _list(suite.get("workloads")) for table in _tables(row, what, left_out)
-            ]
-            if tables:
-                yield {
-                    "description": what,
-                    "repeat": suite.get("repeat", 1),
-                    "mode": "parallel" if suite.get("parallel") else "sequence",
-                    "workload": tables,
-                }
+@dataclass(frozen=True)
+class _Reader:
+    """Reads one file; ``left_out`` is told what has no counterpart here."""
 
+    file: str
+    left_out: list[str]
 
-def _tables(row: Mapping[str, Any], suite: str, left_out: list[str]) -> Iterator[dict[str, Any]]:
-    """A table for each known name, with the parameters that are known here."""
-    for name in _list(row.get("name")):
-        program = PROGRAMS.get(str(name).casefold())
-        if program is None:
-            left_out.append(f"workload {name!r} of {suite!r}")
-            continue
-        known = {parameter.name for parameter in program.parameters}
-        table: dict[str, Any] = {"name": program.name}
-        for key, value in row.items():
-            if key.casefold() in known:
-                table[key.casefold()] = value
-            elif key != "name":
-                left_out.append(f"parameter {key!r} of {name!r} in {suite!r}")
-        yield table
+    def suites(self, root: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if self._flag(root, "spark-submit-parallel", "spark-bench"):
+            self.left_out.append("spark-submit-parallel: applications run one after the other")
+        for config in self._tables(root, "spark-submit-config", "spark-bench"):
+            where = "spark-submit-config"
+            if self._flag(config, "suites-parallel", where):
+                self.left_out.append("suites-parallel: suites run one after the other")
+            for key in config:
+                if key not in ("suites-parallel", "suites", "workload-suites"):
+                    self.left_out.append(f"{key}: the application is this machine's")
+            key = "workload-suites" if "workload-suites" in config else "suites"
+            for suite in self._tables(config, key, where):
+                yield from self._suite(suite)
+
+    def _suite(self, suite: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The suite; one for each repetition if its workloads run side by side.
+
+        SparkBench starts the next repetition when all workloads of the one before have ended.
+        """
+        what = str(suite.get("descr", "a suite"))
+        for key in suite:
+            if key not in _SUITE_KEYS[:4]:
+                self.left_out.append(f"{key} of {what!r}" + ("" if key in _SUITE_KEYS else ": unknown"))
+        rows = self._tables(suite, "workloads", what)
+        tables = [table for row in rows for table in self._workloads(row, what)]
+        if not tables:
+            return
+        repeat = suite.get("repeat", 1)
+        if not self._flag(suite, "parallel", what):
+            yield {"description": what, "repeat": repeat, "mode": "sequence", "workload": tables}
+        elif type(repeat) is int and repeat > 1:
+            for number in range(1, repeat + 1):
+                name = f"{what} ({number} of {repeat})"
+                yield {"description": name, "mode": "parallel", "workload": tables}
+        else:
+            yield {"description": what, "repeat": repeat, "mode": "parallel", "workload": tables}
+
+    def _workloads(self, row: Mapping[str, Any], suite: str) -> Iterator[dict[str, Any]]:
+        """A table for each known name, with the parameters that are known here."""
+        if "name" not in row:
+            raise BadInputError(
+                f"{self.file}: a workload of {suite!r} has no name: name it, such as one of "
+                f"{', '.join(list(PROGRAMS)[:4])}"
+            )
+        for name in _list(row["name"]):
+            program = PROGRAMS.get(str(name).casefold())
+            if program is None:
+                self.left_out.append(f"workload {name!r} of {suite!r}")
+                continue
+            known = {parameter.name for parameter in program.parameters}
+            table: dict[str, Any] = {"name": program.name}
+            for key, value in row.items():
+                if key.casefold() in table and key != "name":
+                    raise BadInputError(
+                        f"{self.file}: workload {name!r} of {suite!r} sets {key.casefold()} twice, in other "
+                        "case: keep one"
+                    )
+                if key.casefold() in known:
+                    table[key.casefold()] = value
+                elif key != "name":
+                    self.left_out.append(f"parameter {key!r} of {name!r} in {suite!r}")
+            yield table
+
+    def _tables(self, inside: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
+        rows = _list(inside.get(key))
+        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+        if wrong is not None:
+            raise BadInputError(
+                f"{self.file}: {key} of {where!r} has {wrong!r} but must have objects in braces"
+            )
+        return rows
+
+    def _flag(self, inside: Mapping[str, Any], key: str, where: str) -> bool:
+        """A boolean as HOCON writes it; false if it is missing."""
+        value = inside.get(key, False)
+        found = _FLAGS.get(str(value).casefold())
+        if found is None:
+            raise BadInputError(f"{self.file}: {key} of {where!r} is {value!r} but must be true or false")
+        return found

@@ -83,14 +83,19 @@ def _program(table: Fields) -> Program:
 def _value(table: Fields, parameter: Parameter) -> Any:
     wanted = _KINDS[parameter.kind]
     if parameter.least is not None:
-        wanted += f" from {parameter.least:g}"
+        wanted += f" from {parameter.least:.10g}"
+    if parameter.most is not None:
+        wanted += f" to {parameter.most:.10g}"
     if not table.has(parameter.name):
         if parameter.required:
             table.need(parameter.name, parameter.kind, f"{wanted}: {parameter.doc}")
         return parameter.default
     if parameter.options:
         return table.choice(parameter.name, parameter.options, "")
-    return table.need(parameter.name, parameter.kind, wanted, least=parameter.least)
+    value: Any = table.need(parameter.name, parameter.kind, wanted, least=parameter.least)
+    if parameter.most is not None and value > parameter.most:
+        raise table.wrong(parameter.name, value, wanted)
+    return value
 
 
 def simulated_stages(times_ms: Iterable[Sequence[int]]) -> tuple[StageSpec, ...]:

@@ -15,7 +15,14 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.jobs import WorkloadJob, read_workload
-from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, read_cluster
+from spark_sched.experiments.paired.arms import (
+    LEAST_PRIORITY,
+    MOST_PRIORITY,
+    Arm,
+    ClusterSize,
+    read_arms,
+    read_cluster,
+)
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.workloads.programs import Parameter
 
@@ -24,9 +31,11 @@ __all__ = ["BenchFile", "BenchSuite", "PlannedJob", "bench_of", "parse_bench", "
 #: What a table says about its jobs besides their parameters.
 _MARKS = (
     Parameter("user", str, "", "owner of the job"),
-    Parameter("priority", int, None, "instead of the scheduler's"),
+    Parameter("priority", int, None, "instead of the scheduler's", least=LEAST_PRIORITY, most=MOST_PRIORITY),
     Parameter("isolation", float, None, "instead of the scheduler's", least=0.0),
-    Parameter("start_s", float, 0.0, 'arrival after the suite\'s start, for mode = "parallel"', least=0.0),
+    Parameter(
+        "start_s", float, 0.0, 'arrival after the suite\'s start, for mode = "parallel"', least=0.0, most=1e7
+    ),
 )
 
 

@@ -58,7 +58,7 @@ def read_uwfq(path: Path) -> tuple[BenchFile, list[str]]:
     """
     try:
         found = json.loads(read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadInputError(f"{path} is not a JSON document ({error}): fix that line") from None
     left_out: list[str] = []
     if isinstance(found, Mapping):
@@ -95,10 +95,14 @@ def _user(fields: Fields, slots: int, left_out: list[str]) -> Iterator[dict[str,
 def _table(workload: Fields, slots: int) -> dict[str, Any] | str:
     """The workload here that does the same, or why there is none."""
     kind = workload.need("className", str, "text in quotes").rpartition(".")[2]
-    if workload.text("frequency", "PARA") == "SEQ" and workload.whole("totalIterations", 1) > 1:
+    if (
+        workload.choice("frequency", ("PARA", "SEQ"), "PARA") == "SEQ"
+        and workload.whole("totalIterations", 1) > 1
+    ):
         return "frequency SEQ: iterations that wait for one another"
     if kind == "LoopCustom":
-        work_s = workload.table("params").number("job_runtime_s", 0.0)
+        params = workload.table("params")
+        work_s = params.need("job_runtime_s", float, "a number of seconds above 0", least=0.001)
         return {"name": "sleep", "tasks": slots, "sleepms": max(1, round(1000 * work_s / slots))}
     if kind not in _QUERIES:
         return f"class {kind}"
@@ -122,8 +126,8 @@ def _milliseconds(workload: Fields) -> int:
     """``startTimeMs``, which the tool's files have as a number or as text."""
     raw = workload.rest().get("startTimeMs", 0)
     try:
-        found = int(raw)
-    except (TypeError, ValueError):
+        found = -1 if isinstance(raw, bool) else int(raw)
+    except (TypeError, ValueError, OverflowError):
         found = -1
     if found < 0:
         raise workload.wrong("startTimeMs", raw, "a whole number of milliseconds from 0")

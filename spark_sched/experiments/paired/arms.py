@@ -10,14 +10,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spark_sched.config import JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, validate
+from spark_sched.config import JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, parse, validate
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.policies import available, check_settings
 
-__all__ = ["DEFAULT_PRIORITY", "Arm", "ClusterSize", "read_arms", "read_cluster", "read_settings"]
+__all__ = [
+    "DEFAULT_PRIORITY",
+    "LEAST_PRIORITY",
+    "MOST_PRIORITY",
+    "Arm",
+    "ClusterSize",
+    "read_arms",
+    "read_cluster",
+    "read_settings",
+]
 
 DEFAULT_PRIORITY = 10
+#: Priorities are the JVM's 32-bit integers.
+LEAST_PRIORITY, MOST_PRIORITY = -(2**31), 2**31 - 1
 SCHEDULERS = ("spark_sched", "fair", "fifo")
 #: Spark properties that the runs themselves need; an arm cannot set them.
 _RESERVED = (
@@ -158,22 +169,33 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
         settings |= {keys.RESERVATION_DEADLINE.name: "fixed", keys.RESERVATION_MAX_HOLD.name: f"{hold_ms}ms"}
     if table.has("pre_reserve"):
         share = table.need("pre_reserve", float, "a number from 0 to 1", least=0.0)
+        if share > 1.0:
+            raise table.wrong("pre_reserve", share, "a number from 0 to 1")
         settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{share:g}"
     if table.has("policy"):
         settings[keys.PLANNER_POLICY.name] = table.choice("policy", available(), "")
     isolation = _number(settings.pop(keys.RESERVATION_ISOLATION.name, None), 1.0)
-    copies = settings.pop(keys.COPIES_ENABLED.name, "true") == "true"
+    copies = parse(keys.COPIES_ENABLED, settings.pop(keys.COPIES_ENABLED.name, "true"))
     isolation = table.number("isolation", isolation)
     if isolation > 1.0:
         raise table.wrong("isolation", isolation, "a number from 0 to 1")
     chosen = table.choice("copies", ("auto", "never"), "auto" if copies else "never")
     deadline_ms = table.time_ms("deadline", None)
+    wanted = f"a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}"
+    priority = table.get("priority", int, DEFAULT_PRIORITY, wanted, least=LEAST_PRIORITY)
+    if priority > MOST_PRIORITY:
+        raise table.wrong("priority", priority, wanted)
+    try:
+        # Each setting was checked alone; some contradict each other.
+        check_settings(validate(settings))
+    except BadInputError as error:
+        raise BadInputError(f"{table.file}: {table.where} ({name}): {error}") from None
     arm = Arm(
         name,
         "spark_sched",
         isolation,
         chosen,  # type: ignore[arg-type]
-        table.get("priority", int, DEFAULT_PRIORITY, "a whole number"),
+        priority,
         None if deadline_ms is None else deadline_ms / 1000,
         tuple(sorted(settings.items())),
     )

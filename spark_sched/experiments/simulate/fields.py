@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +19,9 @@ else:
 __all__ = ["Fields", "parse_toml", "read_text"]
 
 T = TypeVar("T")
+
+#: Of whole numbers: what the JVM and NumPy have in 64 bits.
+_LARGEST = 2**63 - 1
 
 
 def read_text(path: Path) -> str:
@@ -73,6 +77,10 @@ class Fields:
         if kind is float and type(value) is int:
             value = float(value)
         too_low = least is not None and isinstance(value, int | float) and not value >= least
+        if type(value) is float and not math.isfinite(value) and key in self._table:
+            raise self.wrong(key, value, f"{wanted}, and finite")
+        if type(value) is int and abs(value) > _LARGEST:
+            raise self.wrong(key, value, f"{wanted}, and at most {_LARGEST}")
         # Exactly this type: a boolean is not a number, although Python treats it as one.
         if too_low or type(value) is not kind:
             raise self.wrong(key, value, wanted)

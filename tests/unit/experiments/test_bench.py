@@ -144,6 +144,14 @@ REFUSED = {
         lambda: bench(scheduler='[scheduler]\nscheduler = "fifo"\npolicy = "uwfq"\n'),
         "sets policy, which Spark's own FIFO scheduler does not read",
     ),
+    "an arrival that never comes": (
+        lambda: bench('mode = "parallel"', workload=SLEEP + "start_s = inf\n"),
+        "start_s is inf but must be a number from 0 to 10000000, and finite",
+    ),
+    "a priority that the JVM has not": (
+        lambda: bench(workload=SLEEP + "priority = -3000000000\n"),
+        "priority is -3000000000 but must be a whole number from -2147483648 to 2147483647",
+    ),
     "an isolation above 1": (lambda: bench(workload=SLEEP + "isolation = 2.0\n"), "must be from 0 to 1"),
     "a workload of unknown duration in the simulator": (
         lambda: simulated(bench(workload='[[suite.workload]]\nname = "sparkpi"\n')),

@@ -32,6 +32,8 @@ spark-bench = {
 }
 """
 
+ONE = "spark-bench.spark-submit-config = [{{ workload-suites = {} }}]"
+
 
 def read(path, text):
     from spark_sched.experiments.bench.hocon import read_hocon
@@ -47,8 +49,10 @@ def path(tmp_path):
 
 def test_known_workloads_become_suites_and_the_rest_is_named(path):
     found, left_out = read(path, CONFIG)
-    (suite,) = found.suites
-    assert (suite.description, suite.mode, suite.repeat) == ("Sleeps", "parallel", 2)
+    suite, again = found.suites
+    # SparkBench runs a repetition in parallel, and the next one after it.
+    assert (suite.description, suite.mode, suite.repeat) == ("Sleeps (1 of 2)", "parallel", 1)
+    assert (again.description, again.mode, again.jobs) == ("Sleeps (2 of 2)", "parallel", suite.jobs)
     assert [(job.label, job.parameters["sleepms"], job.parameters["max"]) for job in suite.jobs] == [
         ("sleep sleepms=100", 100, None),
         ("sleep sleepms=200", 200, None),
@@ -78,8 +82,37 @@ def test_substitutions_and_the_older_name_of_suites_are_read(path):
 
 
 @pytest.mark.parametrize(
+    ("written", "mode"),
+    [
+        ("no", "sequence"),
+        ("off", "sequence"),
+        ('"false"', "sequence"),
+        ("on", "parallel"),
+        ("Yes", "parallel"),
+    ],
+)
+def test_flags_are_read_as_hocon_writes_them(path, written, mode):
+    found, _ = read(path, CONFIG.replace("parallel = true", f"parallel = {written}"))
+    assert found.suites[0].mode == mode
+
+
+@pytest.mark.parametrize(
     ("text", "sentence"),
     [
+        pytest.param(ONE.format("5"), "workload-suites of 'spark-submit-config' has 5 but", id="no suite"),
+        pytest.param(ONE.format('["x"]'), "workload-suites of .* has 'x' but", id="a text for a suite"),
+        pytest.param(
+            'spark-bench.spark-submit-config = ["x"]', "has 'x' but", id="a text for an application"
+        ),
+        pytest.param(ONE.format("[{ workloads = [5] }]"), "workloads of 'a suite' has 5", id="a number"),
+        pytest.param(
+            ONE.format("[{ workloads = sparkpi }]"), "has 'sparkpi' but", id="a text for a workload"
+        ),
+        pytest.param(ONE.format("[{ workloads = [{ slices = 5 }] }]"), "has no name", id="no name"),
+        pytest.param(CONFIG.replace("colour", "sleepms"), "sets sleepms twice", id="a parameter twice"),
+        pytest.param(CONFIG.replace("= true", "= 7", 1), "is 7 but must be true or false", id="no flag"),
+        pytest.param("[1, 2]", "has no spark-bench.spark-submit-config", id="a list"),
+        pytest.param('include required("no.conf")', "is not a HOCON file", id="a missing file"),
         pytest.param("spark-bench = [", "is not a HOCON file", id="no HOCON"),
         pytest.param("other = 1", "has no spark-bench.spark-submit-config", id="another file"),
         pytest.param(CONFIG.replace("sleep", "nap"), "no workload that is known here", id="nothing known"),
@@ -98,4 +131,4 @@ def test_the_command_runs_such_a_file_and_names_what_it_leaves_out(path):
     done = CliRunner().invoke(app, ["bench", str(path), "--simulate"], catch_exceptions=False)
     assert done.exit_code == 0
     assert "left out: workload 'custom' of 'Sleeps'" in done.stderr
-    assert "Sleeps: 6 jobs" in done.stdout
+    assert "Sleeps (2 of 2): 3 jobs" in done.stdout

@@ -97,6 +97,12 @@ def test_shared_settings_hold_for_arms_that_set_nothing_else():
     assert [arm.isolation for arm in suite.arms] == [0.3, 0.9, 0.5]
 
 
+@pytest.mark.parametrize(("text", "copies"), [("TRUE", "auto"), ("False", "never")])
+def test_a_flag_among_the_settings_is_read_in_any_case(text, copies):
+    settings = f'settings = {{ "spark.sched.copies.enabled" = "{text}" }}'
+    assert parse(arm(settings, "isolation = 0.5")).arms[1].copies == copies
+
+
 REFUSED = {
     "an unknown workload": (
         '[[workload]]\nname = "kmean"\n' + ARMS,
@@ -165,6 +171,42 @@ REFUSED = {
     ),
     "an unknown policy": (arm('policy = "faire"'), r"did you mean 'fair'\?"),
     "an unknown scheduler": (arm('scheduler = "fare"'), r"did you mean 'fair'\?"),
+    "an endless time": (
+        '[[workload]]\nname = "sleep"\ndistribution = "uniform"\nmax = inf\n' + ARMS,
+        r"workload\[0\].max is inf but must be .*, and finite",
+    ),
+    "a mean that no distribution has": (
+        '[[workload]]\nname = "sleep"\ndistribution = "poisson"\nmean = 1e300\n' + ARMS,
+        r"mean is 1e\+300 but must be a number from 0 to 86400000",
+    ),
+    "an endless read": ('[[workload]]\nname = "kmeans"\nmax_read_s = inf\n' + ARMS, "max_read_s is inf"),
+    "a number of more than 64 bits": (
+        '[[workload]]\nname = "sleep"\nsleepms = 10000000000000000000000\n' + ARMS,
+        "sleepms is 10000000000000000000000 but must be a whole number from 1 to 86400000",
+    ),
+    "a priority that the JVM has not": (arm("priority = 3000000000"), "priority is 3000000000 but must be"),
+    "a share above 1": (arm("pre_reserve = 2.0"), "pre_reserve is 2.0 but must be a number from 0 to 1"),
+    "two goals of one policy": (
+        arm(
+            'policy = "tuned-reservation"',
+            "[arm.settings]",
+            '"spark.sched.policy.tuned-reservation.loss" = 0.1',
+            '"spark.sched.policy.tuned-reservation.slowdown" = 1.3',
+        ),
+        "are both set: set one goal",
+    ),
+    "background tasks shorter than the trace's": (
+        '[background]\nmax_task = "1s"\n' + WORKLOAD + ARMS,
+        "background.max_task is '1s' but must be at least 1279ms",
+    ),
+    "a background without work": (
+        '[background]\nwork = "0s"\n' + WORKLOAD + ARMS,
+        "background.work is '0ms' but must be at least 1ms",
+    ),
+    "background tasks without a length": (
+        '[background]\nsource = "sleep"\nmean = "0s"\n' + WORKLOAD + ARMS,
+        "background.mean is '0ms' but must be at least 1ms",
+    ),
     "an isolation above 1": (arm("isolation = 1.5"), "isolation is 1.5 but must be a number from 0 to 1"),
     "an unknown key of an arm": (arm("isolatoin = 0.5"), r"did you mean 'isolation'\?"),
     "an unknown baseline": ('baseline = "stok"\n' + WORKLOAD + ARMS, r"did you mean 'stock'\?"),

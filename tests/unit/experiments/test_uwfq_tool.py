@@ -108,6 +108,24 @@ def test_a_base_configuration_with_users_is_read_and_its_application_named(path)
             "wait for one another",
             id="a sequence",
         ),
+        pytest.param(
+            [{"user": "a", "workloads": [CUSTOM | {"frequency": "XXX"}]}],
+            "frequency is 'XXX'",
+            id="a wrong frequency",
+        ),
+        pytest.param(
+            [{"user": "a", "workloads": [CUSTOM | {"params": {}}]}], "job_runtime_s is missing", id="no work"
+        ),
+        pytest.param(
+            [{"user": "a", "workloads": [CUSTOM | {"params": {"job_runtime_s": float("inf")}}]}],
+            "job_runtime_s is inf",
+            id="endless work",
+        ),
+        pytest.param(
+            [{"user": "a", "workloads": [CUSTOM | {"startTimeMs": float("inf")}]}],
+            "startTimeMs is inf",
+            id="no start",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_by_name(path, users, sentence):
@@ -126,3 +144,9 @@ def test_the_command_runs_such_a_file_and_names_what_it_leaves_out(path):
     refused = CliRunner().invoke(app, ["bench", str(path), "--simulate"])
     assert refused.exit_code == 2
     assert "is not a JSON document" in refused.stderr
+
+
+def test_a_document_that_is_nested_too_deep_is_refused(path):
+    path.write_text("[" * 100_000)
+    with pytest.raises(BadInputError, match="is not a JSON document"):
+        read_uwfq(path)
