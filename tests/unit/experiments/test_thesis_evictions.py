@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce.figures import Scale
 from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, absolute, lower
@@ -53,6 +54,14 @@ def test_without_the_trace_chapter_5_says_what_to_name():
     figure = FIGURES[0].build(SCALE, {})
     assert priority_runs.SOURCE in figure.notes
     assert not figure.values
+
+
+def test_a_folder_without_the_tables_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv(priority_runs.SOURCE, str(tmp_path))
+    with pytest.raises(BadInputError, match="no folder task_events: set it to the folder"):
+        FIGURES[0].runs(SCALE)
+    (tmp_path / "task_events").mkdir()
+    assert priority_runs.source_folder() == str(tmp_path)
 
 
 def test_table_8_1_comes_out():

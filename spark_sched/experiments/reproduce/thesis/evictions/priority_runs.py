@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import TaskTable, simulate_priorities, thesis_servers
 from spark_sched.sim.priority.google import FinishedTasks, finished_tasks
@@ -25,9 +26,18 @@ _SAMPLES = 90
 
 
 def source_folder() -> str | None:
-    """The folder of the real trace, if there is one."""
+    """The folder of the real trace; None: the environment names none.
+
+    Raises:
+        BadInputError: it has no ``task_events``.
+    """
     folder = os.environ.get(SOURCE, "")
-    return folder if folder and (Path(folder) / "task_events").is_dir() else None
+    if folder and not (Path(folder) / "task_events").is_dir():
+        raise BadInputError(
+            f"{SOURCE} is {folder!r}, which has no folder task_events: set it to the folder of Google's "
+            "tables, or unset it"
+        )
+    return folder or None
 
 
 @cache
