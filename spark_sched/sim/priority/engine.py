@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import PreemptionRule, RunningIndex
 from spark_sched.policies.eviction.pricing import Pricer
 from spark_sched.policies.eviction.rules import PRODUCTION
@@ -65,10 +66,25 @@ def simulate_priorities(
         progress: ``progress(tasks that left, second)``, now and then.
         observer: ``observer(what, second, task)`` for each ``start``, ``end``, ``evict``, ``drop`` and
             ``memory`` (eviction).
+
+    Raises:
+        BadInputError: a task needs more memory than the largest server has; or a number of the rule makes no
+            sense.
     """
     rule.check()
+    _check_memory(tasks, servers)
     with seldom_collected():
         return _Run(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
+
+
+def _check_memory(tasks: TaskTable, servers: Sequence[ServerType]) -> None:
+    """A task that fits nowhere would be evicted again and again."""
+    sizes, need = [kind.memory for kind in servers], float(tasks.memory.max())
+    if sizes and min(sizes) > 0.0 and need > max(sizes):
+        raise BadInputError(
+            f"task {int(tasks.memory.argmax())} needs memory {need:g} but the largest server has "
+            f"{max(sizes):g}: leave out such tasks, or use servers without memory limits"
+        )
 
 
 class _Run:

@@ -136,6 +136,14 @@ def test_a_task_whose_memory_is_missing_at_its_checkpoint_evicts_by_policy():
     assert lowest.memory_evictions[1] == 0
 
 
+def test_a_task_that_fits_on_no_server_is_refused():
+    workload = tasks((0, 0, 10, 0.4), (0, 0, 10, 0.6))
+    with pytest.raises(BadInputError, match=r"task 1 needs memory 0\.6 but the largest server has 0\.5"):
+        run(workload, server(memory=0.25), server(memory=0.5))
+    assert run(workload, server(memory=0.6))[0].memory_evictions.sum() == 0
+    assert run(workload, server(memory=0.0))[0].memory_evictions.sum() == 0, "memory is not modelled"
+
+
 def test_memory_policies_have_names():
     with pytest.raises(BadInputError, match="LSF or LPF"):
         run(tasks((0, 0, 1)), server(), memory_eviction="FIFO")
