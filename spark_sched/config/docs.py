@@ -43,8 +43,8 @@ _JOB_HEAD = """
 
 Marks are local properties of a thread. `spark_sched.job(...)` sets them and removes them at the end of its
 block; in SQL use `SET key=value`. As a job tag (Spark Connect), `sched:priority=10` is
-`spark.sched.job.priority` with the value 10. A mark that cannot be read is ignored with a warning in the
-driver's log; it does not stop the application.
+`spark.sched.job.priority` with the value 10. A mark that is unknown or cannot be read is
+ignored with a warning in the driver's log; it does not stop the application.
 """
 
 

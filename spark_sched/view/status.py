@@ -166,8 +166,8 @@ class ClassStatus:
         job_class: ``none`` for jobs without one, ``other`` for all classes after the first 32.
         jobs, waiting_jobs, jobs_at_risk: that are not over; of those, the ones that have work and no slots;
             the ones that are past their deadline or will more likely miss than meet it.
-        jobs_ended, deadlines_met, deadlines_missed: since the application's start. Only jobs that succeeded meet
-            deadlines; one that an operator cancelled before its deadline has not missed it either.
+        jobs_ended, deadlines_met, deadlines_missed: since the application's start. Only jobs that succeeded
+            meet deadlines; one that an operator cancelled before its deadline has not missed it either.
         jct_ms: completion times of the jobs that ended, added up.
         slots: of the jobs that are not over.
         slot_ms: of all jobs, ended or not.
@@ -227,8 +227,8 @@ class JobStatus:
         marked: whether its owner named it.
         arrival: place in the order of arrival.
         submitted_ms, begun_ms, ended_ms: None where that has not happened; it began with its first task.
-        outcome: how it ended: ``ended``, ``idle`` (nobody said when), ``failed`` (its last action or its query
-            did) or ``cancelled`` (by an operator); None: it has not.
+        outcome: how it ended: ``ended``, ``idle`` (nobody said when), ``failed`` (its last action or its
+            query did) or ``cancelled`` (by an operator); None: it has not.
         state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``on_hold``,
             ``idle`` or ``ended``.
         state_text: the same in words, with the time or the jobs that it depends on.

@@ -1,5 +1,7 @@
 package schedcore
 
+import java.util.Locale
+
 import scala.util.matching.Regex
 
 /**
@@ -48,11 +50,13 @@ object JobMark {
     Seq("id", "name", "user", "priority", "deadline", "isolation", "class", "copies")
 
   // Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, after "_" with Connect.
-  private val Tag: Regex = """(?:^|.*[_-])sched:([a-z]+)=(.*)""".r
+  private val Tag: Regex = """(?:^|.*[_-])sched:([A-Za-z_]+)=(.*)""".r
 
   // Spark Connect says in a tag of its own whose operation it is. A client's own tags come after that, whatever they say.
   private val ConnectUser: Regex =
     """SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*""".r
+
+  private val TagPrefix = "sched:"
 
   private val GroupId = "spark.jobGroup.id"
   private val SqlExecutionId = "spark.sql.execution.id"
@@ -67,6 +71,13 @@ object JobMark {
 
   // Spark's Thrift server makes each statement a job group of its own.
   private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
+
+  /** What somebody may have meant by a field that there is not. */
+  private def hint(prefix: String, field: String): String = {
+    val near = Fields.minBy(Words.distance(_, field.toLowerCase(Locale.ROOT)))
+    if (Words.distance(near, field.toLowerCase(Locale.ROOT)) <= 2) s"did you mean $prefix$near?"
+    else s"it must be one of ${Fields.map(prefix + _).mkString(", ")}"
+  }
 
   /** The key of the job that is marked with this id. */
   def keyOf(id: String): String = "mark-" + id
@@ -89,38 +100,42 @@ object JobMark {
    *
    * @param userOfGroup whose a job group is, where a server said so
    * @param nowMs from when a deadline counts that is a length of time
+   * @param names of all local properties, to find those that are no marks but look like one
    */
   def from(
       property: String => Option[String], sparkJobId: Int, limits: Limits = Limits(),
-      userOfGroup: String => Option[String] = _ => None, nowMs: Long = System.currentTimeMillis()): JobMark = {
+      userOfGroup: String => Option[String] = _ => None, nowMs: Long = System.currentTimeMillis(),
+      names: Iterable[String] = Nil): JobMark = {
     val group = property(GroupId)
     val allTags = property(Tags).toSeq.flatMap(_.split(','))
     val tags = allTags.collect { case Tag(field, value) => field -> value }.toMap
     val connectUser = allTags.collectFirst { case ConnectUser(name) => name }
     val warnings = Seq.newBuilder[MarkWarning]
-    def limited(kind: String, sentence: String): Unit = warnings += MarkWarning(kind, sentence, limited = true)
-    tags.keys.filterNot(Fields.contains).foreach { f =>
-      warnings += MarkWarning("unknown tag", s"tag sched:$f is unknown", limited = false)
+    def limited(sentence: String): Unit = warnings += MarkWarning(sentence, limited = true)
+    def unknown(what: String, prefix: String, fields: Iterable[String]): Unit = fields.filterNot(Fields.contains).foreach { f =>
+      warnings += MarkWarning(s"unknown $what $prefix$f: ${hint(prefix, f)}", limited = false)
     }
+    unknown("tag", TagPrefix, tags.keys)
+    unknown("local property", Prefix, names.collect { case name if name.startsWith(Prefix) => name.stripPrefix(Prefix) })
     def mark(field: String): Option[String] =
       property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty).filter { text =>
         val counts = limits.marks.contains(field)
-        if (!counts) limited(s"refused $field", s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
+        if (!counts) limited(s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
         counts
       }
     def parsed[A](field: String, wanted: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
       val value = read(text)
       if (value.isEmpty)
-        warnings += MarkWarning(s"unread $field", s"$Prefix$field is '$text' but must be $wanted", limited = false)
+        warnings += MarkWarning(s"$Prefix$field is '$text' but must be $wanted", limited = false)
       value
     }
     def capped[A](field: String, cap: A, setting: Key)(value: A)(implicit order: Ordering[A]): A = {
-      if (order.gt(value, cap)) limited(s"lowered $field", s"$Prefix$field is $value but ${setting.name} is $cap: lowered to it")
+      if (order.gt(value, cap)) limited(s"$Prefix$field is $value but ${setting.name} is $cap: lowered to it")
       order.min(value, cap)
     }
     val user = mark("user")
     connectUser.filter(known => user.exists(_ != known)).foreach { known =>
-      limited("other user", s"${Prefix}user is '${user.get}' but Spark Connect says '$known': ignored")
+      limited(s"${Prefix}user is '${user.get}' but Spark Connect says '$known': ignored")
     }
     // With the length, so that no user and id together are another user and another id.
     val whose = connectUser.fold("")(known => s"${known.length}-$known-")

@@ -13,7 +13,6 @@ final case class Limits(
 /**
  * A mark that does not count as it was given.
  *
- * @param kind the same for all marks of one fault, so that a log can say each once
  * @param limited it could be read and asked for too much
  */
-final case class MarkWarning(kind: String, sentence: String, limited: Boolean)
+final case class MarkWarning(sentence: String, limited: Boolean)

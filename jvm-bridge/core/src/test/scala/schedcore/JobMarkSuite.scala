@@ -75,11 +75,23 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(m.copies)
     assert(m.warnings.forall(!_.limited))
     assert(m.warnings.map(_.sentence).toSet === Set(
-      "tag sched:colour is unknown",
+      s"unknown tag sched:colour: it must be one of ${JobMark.Fields.map("sched:" + _).mkString(", ")}",
       "spark.sched.job.priority is 'high' but must be a whole number",
       "spark.sched.job.isolation is '2' but must be a number from 0 to 1",
       s"spark.sched.job.deadline is 'soon' but must be ${DeadlineText.Wanted}",
       "spark.sched.job.copies is 'no' but must be auto or never"))
+  }
+
+  test("local properties and tags that look like marks and are none are said with what may have been meant") {
+    val properties = Map("spark.sched.job.priorty" -> "10", "spark.sched.job.name" -> "n", "spark.sched.mode" -> "on",
+      "spark.sched.job.colour" -> "red", "spark.job.tags" -> "sched:Priority=3")
+    val m = JobMark.from(properties.get, 7, names = properties.keys)
+    assert((m.name, m.priority) === (("n", 0)))
+    assert(m.warnings.map(_.sentence).toSet === Set(
+      "unknown local property spark.sched.job.priorty: did you mean spark.sched.job.priority?",
+      s"unknown local property spark.sched.job.colour: it must be one of ${JobMark.Fields.map("spark.sched.job." + _).mkString(", ")}",
+      "unknown tag sched:Priority: did you mean sched:priority?"))
+    assert(m.warnings.forall(!_.limited))
   }
 
   test("a deadline that is a length of time counts from the job's first stage") {
@@ -115,7 +127,7 @@ final class JobMarkSuite extends AnyFunSuite {
       "spark.sched.job.name" -> "report", "spark.sched.job.user" -> "ana", "spark.sched.job.copies" -> "never",
       "spark.job.tags" -> "sched:deadline=1789000900000,sched:priority=3")
     assert((m.name, m.priority, m.user, m.deadlineMs, m.copies, m.runsOnce) === (("report", 3, None, None, true, false)))
-    assert(m.warnings.map(_.kind).toSet === Set("refused user", "refused copies", "refused deadline"))
+    assert(m.warnings.map(_.sentence.takeWhile(_ != ' ')).toSet === Set("user", "copies", "deadline").map("spark.sched.job." + _))
   }
 
   test("whom Spark Connect knows the user to be wins over marks") {

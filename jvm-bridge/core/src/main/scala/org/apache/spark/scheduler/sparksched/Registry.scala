@@ -1,30 +1,12 @@
 package org.apache.spark.scheduler.sparksched
 
+import java.util.Properties
+
 import scala.collection.mutable
+import scala.jdk.CollectionConverters._
 
 import org.apache.spark.internal.Logging
 import schedcore._
-
-/**
- * A task set among the tenants' jobs.
- *
- * @param index place in its job
- * @param restartable its tasks may run again for our own ends, as copies or after evictions
- * @param runsOnce not even Spark's own speculation may run a task of it twice
- * @param slotsPerTask slots that each of its tasks takes
- * @param executorProfile resource profile of the executors that it may use
- * @param output what its tasks write, where adaptive execution decides by that what follows
- * @param hasDeadline its job has one
- * @param last its job ends with it, as far as the DAG tells
- */
-private[sparksched] final case class StagePlace(
-    job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
-    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false)
-
-private[sparksched] object StagePlace {
-  /** Of a task set that only Spark's own scheduling applies to. */
-  val None: StagePlace = StagePlace("", 0, restartable = false, runsOnce = false)
-}
 
 /**
  * The jobs, stages, tasks and executors of this application, by the project's words.
@@ -63,7 +45,7 @@ private[sparksched] final class Registry(
 
   var marksIgnored = 0L
   var marksLimited = 0L
-  private val warned = mutable.HashSet.empty[String]
+  private val warned = mutable.LinkedHashSet.empty[String]
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -98,6 +80,7 @@ private[sparksched] final class Registry(
       barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
+    mark.warnings.foreach(warn)
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
@@ -131,7 +114,7 @@ private[sparksched] final class Registry(
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
     // History knows jobs by user and name: whom nobody named is who runs the application.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
-    mark.warnings.foreach(heed)
+    mark.warnings.foreach(w => if (w.limited) marksLimited += 1 else marksIgnored += 1)
     mark.series.foreach { series =>
       seriesEnded(series, nowMs)
       newest(series) = mark.key
@@ -144,10 +127,10 @@ private[sparksched] final class Registry(
     new RegisteredJob(mark, arrivals, nowMs)
   }
 
-  /** Counts a mark that does not count as given, and says each kind of them once. */
-  private def heed(warning: MarkWarning): Unit = {
-    if (warning.limited) marksLimited += 1 else marksIgnored += 1
-    if (warned.add(warning.kind)) logWarning(s"spark_sched: ${warning.sentence}")
+  /** A mark does not count as given: says so once. What people typed must not look like further lines. */
+  private def warn(warning: MarkWarning): Unit = if (warned.add(warning.sentence)) {
+    logWarning(s"spark_sched: ${warning.sentence.replaceAll("\\p{Cntrl}", " ")}")
+    if (warned.size > Registry.MostWarned) warned -= warned.head
   }
 
   /** Does the tenant's job end with this stage? Only where no further Spark job can belong to it. */
@@ -215,6 +198,11 @@ private[sparksched] final class Registry(
   }
 
   def groupUser(group: String): Option[String] = userOfGroup.get(group)
+
+  /** The mark of a Spark job with these local properties. */
+  def markOf(sparkJob: Int, property: String => Option[String], properties: Properties, nowMs: Long): JobMark = JobMark.from(
+    property, sparkJob, settings.limits, groupUser, nowMs,
+    Option(properties).fold(Iterable.empty[String])(_.stringPropertyNames.asScala))
 
   /**
    * Nobody waits for the job any more. Its task sets may: Spark cancels jobs, not stages, and another Spark job may
@@ -438,6 +426,9 @@ private[sparksched] object Registry {
 
   /** Job groups of servers whose statements may still start Spark jobs. */
   private val MostGroups = 10000
+
+  /** Warnings that are not repeated. */
+  private val MostWarned = 1000
 
   /** Users and job names whose idle-held slot time is told apart. */
   private val MostOwners = 1000

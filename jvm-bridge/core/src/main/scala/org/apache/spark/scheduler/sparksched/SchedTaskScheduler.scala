@@ -148,7 +148,7 @@ private[spark] final class SchedTaskScheduler(
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      val mark = JobMark.from(property, taskSet.priority, settings.limits, registry.groupUser, nowMs)
+      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)

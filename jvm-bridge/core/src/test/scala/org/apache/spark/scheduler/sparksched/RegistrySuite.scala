@@ -198,6 +198,23 @@ final class RegistrySuite extends AnyFunSuite {
     assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(500L)))
   }
 
+  test("each sentence about bad marks is logged once, whichever job comes with it, and each job's are counted") {
+    val w = new World
+    val said = LoggedLines.of(w.registry.getClass.getName) {
+      Seq("high", "higher", "high").zipWithIndex.foreach { case (priority, n) =>
+        w.stage(s"$n.0", n, "name" -> s"n$n", "priority" -> priority)
+      }
+      w.stage("3.0", 3, "name" -> "n0", "priority" -> "a\nb") // Of a job that is there already.
+      val properties = new java.util.Properties
+      properties.setProperty("spark.sched.job.priorty", "10")
+      val unknown = w.registry.markOf(4, key => Option(properties.getProperty(key)), properties, 0).warnings
+      assert(unknown.map(_.sentence) === Seq("unknown local property spark.sched.job.priorty: did you mean spark.sched.job.priority?"))
+    }
+    assert(said.map(_.takeWhile(_ != ',')) === Seq("high", "higher", "a b").map(text =>
+      s"spark_sched: spark.sched.job.priority is '$text' but must be a whole number"))
+    assert((w.registry.marksIgnored, w.registry.marksLimited) === ((3L, 0L)))
+  }
+
   private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)
 
   test("a job is what became of its last action: it failed, was cancelled by an operator, or neither") {

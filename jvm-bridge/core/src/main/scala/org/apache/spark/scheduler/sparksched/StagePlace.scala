@@ -1,0 +1,22 @@
+package org.apache.spark.scheduler.sparksched
+
+/**
+ * A task set among the tenants' jobs.
+ *
+ * @param index place in its job
+ * @param restartable its tasks may run again for our own ends, as copies or after evictions
+ * @param runsOnce not even Spark's own speculation may run a task of it twice
+ * @param slotsPerTask slots that each of its tasks takes
+ * @param executorProfile resource profile of the executors that it may use
+ * @param output what its tasks write, where adaptive execution decides by that what follows
+ * @param hasDeadline its job has one
+ * @param last its job ends with it, as far as the DAG tells
+ */
+private[sparksched] final case class StagePlace(
+    job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
+    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false)
+
+private[sparksched] object StagePlace {
+  /** Of a task set that only Spark's own scheduling applies to. */
+  val None: StagePlace = StagePlace("", 0, restartable = false, runsOnce = false)
+}
