@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from math import ceil
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -44,6 +45,8 @@ def simulate_gems(
 ) -> Totals:
     """Run the tasks to the last one's end.
 
+    Servers wake up in ``topology.server_wake_s``, rounded up to slots of a second; switches at once (§4.2.5).
+
     Args:
         variant: ``gems``; ``noSleep``: nodes without tasks idle, so no task waits and no wake-up costs
             energy (§4.4.1); ``noNetwork``: the server is chosen by its own cost and paths are random
@@ -53,12 +56,18 @@ def simulate_gems(
         rng: for the random paths of ``noNetwork``.
 
     Raises:
-        BadInputError: unknown variant or estimate, no task, or a task that no server could hold.
+        BadInputError: unknown variant or estimate, switches that take time to wake up, no task, or a task
+            that no server could hold.
     """
     if variant not in VARIANTS:
         raise BadInputError(f"variant is {variant!r} but must be one of {', '.join(VARIANTS)}")
     if estimate not in ("shared", "trace"):
         raise BadInputError(f"estimate is {estimate!r} but must be shared or trace")
+    if topology.switch_wake_s > 0.0:
+        raise BadInputError(
+            f"switch_wake_s is {topology.switch_wake_s!r} but must be 0: GEMS is simulated with switches "
+            "that wake up at once (§4.2.5)"
+        )
     if not len(tasks):
         raise BadInputError("no task to simulate: give at least one")
     centre = DataCentre(topology)
@@ -75,14 +84,19 @@ class _Costs:
     def __init__(self, centre: DataCentre, tasks: Tasks, *, sleeps: bool, shared: bool) -> None:
         t = centre.topology
         self._centre, self._tasks, self._shared = centre, tasks, shared
-        self.wake_s = int(t.server_wake_s) if sleeps else 0
+        # A server is on from the beginning of a slot.
+        self.wake_s = ceil(t.server_wake_s) if sleeps else 0
         kinds = np.array(t.servers)
         self._idle_w = np.array([kind.idle_w for kind in t.types])[kinds]
         self._wake_j = np.array([kind.peak_w for kind in t.types])[kinds] * self.wake_s
         self._thinnest_gbps = min(t.core_gbps, t.aggregation_gbps, t.access_gbps)
 
     def of_servers(self, task: int) -> tuple[Floats, Floats]:
-        """Equation 4.3 for the servers (inf where the task does not fit), and the task's time on each."""
+        """Equation 4.3 for the servers (inf where the task does not fit), and the task's time on each.
+
+        T_wu is the wake-up time of a server that sleeps (N = 0). It is 0 for one that is on, and for one that
+        another task is waking up, since that task has its energy as a cost.
+        """
         centre, tasks = self._centre, self._tasks
         cpu, count = tasks.cpu[task], centre.tasks
         if self._shared:

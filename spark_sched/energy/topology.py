@@ -32,7 +32,8 @@ class Topology:
         switches: power of core, aggregation and access switches.
         core_gbps, aggregation_gbps, access_gbps: capacity of a link between core and aggregation, aggregation
             and access, access and server (table 3.2).
-        server_wake_s, switch_wake_s: wake-up times ρ (§4.2.5: 30 s and 0 s; chapter 3 leaves them open).
+        server_wake_s, switch_wake_s: wake-up times ρ (§4.2.5: 30 s and 0 s; chapter 3 leaves them open). GEMS
+            rounds that of servers up to seconds and takes no other than 0 for switches.
 
     Raises:
         BadInputError: a layer is empty, a capacity is not positive or a server's type is unknown.

@@ -28,6 +28,12 @@ def test_a_task_alone_runs_as_much_faster_as_the_server_is_larger() -> None:
     assert simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1)), "noSleep").response_s == 50.0
 
 
+def test_waking_up_takes_whole_slots_rounded_up() -> None:
+    found = simulate_gems(Topology(1, 1, 1, (3,), server_wake_s=0.5), tasks_of((0, 100, 0.5, 0.1)))
+    assert (found.response_s, found.wait_s, found.wakes) == (51.0, 1.0, 1)
+    assert found.server_kwh * 3.6e6 == pytest.approx(301 + 50 * (162 + 103 * 0.5 + 36 * 0.1))
+
+
 def test_two_tasks_that_fill_a_server_take_their_time() -> None:
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1), (0, 100, 0.5, 0.1)), "noSleep")
     assert found.response_s == 100.0
@@ -111,6 +117,8 @@ def test_the_load_is_what_was_asked_for() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(BadInputError, match="variant is 'x' but must be one of gems"):
         simulate_gems(ONE_LARGE, tasks_of((0, 1, 0.5, 0.1)), "x")  # type: ignore[arg-type]
+    with pytest.raises(BadInputError, match="switch_wake_s is 2.0 but must be 0"):
+        simulate_gems(Topology(1, 1, 1, (3,), switch_wake_s=2.0), tasks_of((0, 1, 0.5, 0.1)))
     with pytest.raises(BadInputError, match="more CPU or memory than any server has"):
         simulate_gems(ONE_LARGE, tasks_of((0, 1, 1.5, 0.1)))
     with pytest.raises(BadInputError, match="shares of flow sizes go from 0 to 1"):
