@@ -36,6 +36,7 @@ from spark_sched.energy import (
 )
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.paths import SwitchCosts, best_path, reach
+from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4, large, small
 
 
@@ -127,7 +128,7 @@ def _rows(arm: str, base: str, totals: list[dict[str, Any]], base_totals: list[d
     """The ratios of each seed: energy, servers' and network's energy, response time."""
     rows = []
     for seed, (ours, theirs) in enumerate(zip(totals, base_totals, strict=True), 1):
-        ratios = (f"{name} {ours[key] / theirs[key]:.3f}" for name, key in _RATIOS)
+        ratios = (f"{name} {ours[key] / theirs[key]:.3f}" for name, key in _RATIOS if theirs[key])
         gap = f"; gap {100 * ours['gap']:.2f} %" if "gap" in ours else ""
         rows.append(f"    seed {seed}, {ours['tasks']:,.0f} tasks, over {base}: {', '.join(ratios)}{gap}")
     return rows
@@ -178,7 +179,10 @@ def main(
         lines = [f"{n} servers: {told['us']} us a path; {told['paths']:,} paths listed: {told['listed_s']} s"
                  for n, told in found["paths"][0].items()]  # fmt: skip
     else:
-        by_arm = comparisons(part, hours, seeds, arms, limit_s, load)
+        try:
+            by_arm = comparisons(part, hours, seeds, arms, limit_s, load)
+        except BadInputError as error:
+            raise click.UsageError(f"--hours {hours:g}: {error}") from None
         found = {part: by_arm}  # type: ignore[dict-item]
         lines = []
         for arm, totals in by_arm.items():

@@ -12,10 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_sched.energy.centre import ROOM
 from spark_sched.energy.topology import Topology
 from spark_sched.errors import BadInputError
 
-__all__ = ["FLOW_SIZES", "FlowSizes", "Tasks", "google_like"]
+__all__ = ["FLOW_SIZES", "FlowSizes", "Tasks", "google_like", "require_fit"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -109,6 +110,23 @@ class Tasks:
         return float((self.cpu * self.duration_s).sum()) / (topology.cpu * horizon_s)
 
 
+def require_fit(topology: Topology, tasks: Tasks) -> None:
+    """Check that an empty server has the CPU and the memory of each task.
+
+    Raises:
+        BadInputError: no server has both for a task.
+    """
+    fits = np.zeros(len(tasks), dtype=bool)
+    for kind in (topology.types[number] for number in set(topology.servers)):
+        fits |= (tasks.cpu <= kind.cpu + ROOM) & (tasks.memory <= kind.memory + ROOM)
+    if not fits.all():
+        task = int(fits.argmin())
+        raise BadInputError(
+            f"task {task} asks for {tasks.cpu[task]:g} CPU and {tasks.memory[task]:g} memory and no server "
+            "has both: give larger servers or a smaller task"
+        )
+
+
 @functools.cache
 def _source() -> dict[str, Any]:
     text = resources.files(__package__).joinpath(_DATA).read_text(encoding="utf-8")
@@ -142,8 +160,8 @@ def google_like(
         BadInputError: an argument is out of its range.
     """
     for name, value in (("horizon_s", horizon_s), ("load", load), ("width", width)):
-        if not value > 0.0:
-            raise BadInputError(f"{name} is {value!r} but must be above 0")
+        if not 0.0 < value < np.inf:
+            raise BadInputError(f"{name} is {value!r} but must be above 0 and finite")
     if width > 1.0:
         raise BadInputError(f"width is {width!r} but is a share of a job's tasks: at most 1")
     rows = {name: np.array(_source()[name], dtype=float)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.energy.centre import ROOM, DataCentre, InternalPath, Path
-from spark_sched.energy.demands import Tasks
+from spark_sched.energy.demands import Tasks, require_fit
 from spark_sched.energy.meter import Meter, Totals
 from spark_sched.energy.paths import SwitchCosts, best_path, internal_path, reach
 from spark_sched.energy.sharing import SharedServers
@@ -71,9 +71,7 @@ def simulate_gems(
     if not len(tasks):
         raise BadInputError("no task to simulate: give at least one")
     centre = DataCentre(topology)
-    fits = (tasks.cpu[:, None] <= np.unique(centre.cpu_size)) & (tasks.memory <= centre.memory.max())[:, None]
-    if not fits.any(axis=1).all():
-        raise BadInputError("a task asks for more CPU or memory than any server has")
+    require_fit(topology, tasks)
     draws = np.random.default_rng(0) if rng is None else rng
     return _Run(centre, tasks, variant, estimate, draws).run()
 

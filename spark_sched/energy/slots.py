@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spark_sched.energy.centre import DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
-from spark_sched.energy.demands import Tasks
+from spark_sched.energy.demands import Tasks, require_fit
 from spark_sched.energy.heuristics import Demand, Scheduler
 from spark_sched.energy.meter import Meter, Totals
 from spark_sched.energy.topology import Topology
@@ -29,10 +29,12 @@ def simulate_slots(
     room wait.
 
     Raises:
-        BadInputError: a slot is shorter than a second, or the horizon than a slot.
+        BadInputError: a slot is shorter than a second, the horizon than a slot, or no server could hold a
+            task.
     """
     if slot_s < 1 or horizon_s < slot_s:
         raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
+    require_fit(topology, tasks)
     centre, costs = DataCentre(topology), SlotCosts(topology, slot_s)
     meter = Meter(centre, sleeps=True)
     on_at_once = np.zeros(len(topology.servers), dtype=np.int64)

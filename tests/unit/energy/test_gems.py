@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from spark_sched.energy import CHAPTER_4, FlowSizes, Tasks, Topology, google_like, simulate_gems
+from spark_sched.energy import CHAPTER_4, SERVER_TYPES, FlowSizes, Tasks, Topology, google_like, simulate_gems
 from spark_sched.energy.gems import VARIANTS
 from spark_sched.errors import BadInputError
 
@@ -119,8 +121,15 @@ def test_bad_input_is_named() -> None:
         simulate_gems(ONE_LARGE, tasks_of((0, 1, 0.5, 0.1)), "x")  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="switch_wake_s is 2.0 but must be 0"):
         simulate_gems(Topology(1, 1, 1, (3,), switch_wake_s=2.0), tasks_of((0, 1, 0.5, 0.1)))
-    with pytest.raises(BadInputError, match="more CPU or memory than any server has"):
+    with pytest.raises(BadInputError, match=r"task 0 asks for 1.5 CPU and 0.1 memory and no server has both"):
         simulate_gems(ONE_LARGE, tasks_of((0, 1, 1.5, 0.1)))
+    # One server has the CPU, the other the memory.
+    types = (replace(SERVER_TYPES[0], cpu=1.0, memory=0.25), replace(SERVER_TYPES[0], cpu=0.5, memory=1.0))
+    with pytest.raises(BadInputError, match=r"task 1 asks for 0.8 CPU and 0.8 memory"):
+        simulate_gems(Topology(1, 1, 1, (0, 1), types), tasks_of((0, 1, 0.5, 0.25), (0, 1, 0.8, 0.8)))
+    for name in ("load", "horizon_s"):
+        with pytest.raises(BadInputError, match=f"{name} is inf but must be above 0 and finite"):
+            google_like(np.random.default_rng(0), CHAPTER_4, **{"horizon_s": 10.0, name: np.inf})
     with pytest.raises(BadInputError, match="shares of flow sizes go from 0 to 1"):
         FlowSizes((0.1, 1.0), (1.0, 2.0))
     with pytest.raises(BadInputError, match="width is 2 but is a share"):

@@ -70,6 +70,11 @@ def test_runs_are_repeatable_and_paired() -> None:
     assert large(3, 60, "BEPS-memory")["always_on_kwh"] > large(3, 60, "BEPS-memory")["total_kwh"]
 
 
+def test_a_run_without_tasks_has_no_gap() -> None:
+    found = small(1, 60, "MTEC")
+    assert (found["slots"], found["gap"]) == (0, 0.0)
+
+
 def test_a_snapshot_is_ten_minutes_of_servers() -> None:
     series = gems_run(3, 120, "gems", "shared", 60)["series"]
     assert [at for at, _ in series] == list(range(0, 600, 5))

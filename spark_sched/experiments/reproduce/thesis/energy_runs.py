@@ -38,7 +38,8 @@ def small(seed: int, horizon_s: int, scheduler: str, limit_s: float = 5.0) -> di
 
     Returns:
         The totals; for ``MTEC`` and ``MSEC`` also how many slots were planned and proven optimal to 0.2 %,
-        and by how much of their energy the plans of all slots may be above the optimum (``gap``).
+        and by how much of their energy the plans of all slots may be above the optimum (``gap``; 0 if no slot
+        had a task).
     """
     rng = np.random.default_rng(seed)
     tasks = google_like(rng, SMALL, horizon_s=float(horizon_s), width=_SMALL_WIDTH)
@@ -51,7 +52,8 @@ def small(seed: int, horizon_s: int, scheduler: str, limit_s: float = 5.0) -> di
     value = sum(r.base_j + r.value_j for r in planner.reports)
     bound = sum(r.base_j + r.bound_j for r in planner.reports)
     proven = sum(r.value_j - r.bound_j <= 2e-3 * (r.base_j + r.value_j) for r in planner.reports)
-    return {**found, "slots": len(planner.reports), "proven": int(proven), "gap": (value - bound) / value}
+    gap = (value - bound) / value if value > 0.0 else 0.0
+    return {**found, "slots": len(planner.reports), "proven": int(proven), "gap": gap}
 
 
 def large(seed: int, horizon_s: int, scheduler: str) -> dict[str, Any]:
