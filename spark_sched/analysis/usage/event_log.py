@@ -16,21 +16,28 @@ def usage_of_event_log(trace: Trace) -> Usage:
 
     An attempt takes one slot of its executor. What has no end lasts until the last event of the log: an
     executor, and an attempt unless its stage ended before. Slot time held idle is as the scheduler measured
-    it.
+    it, and users and classes are those that it knew.
     """
     usage = Usage()
     jobs = trace.jobs.to_pydict()
+    for number, name, user, job_class in zip(
+        jobs["job"], jobs["name"], jobs["user"], jobs["class"], strict=True
+    ):
+        usage.owners[str(number)] = Owner(name or "", user or "", job_class or "")
     measured = Measured.of_parameters(trace.meta.parameters.get("measured"))
     if measured is not None:
         numbers = dict(zip(jobs["source_id"], jobs["job"], strict=True))
         usage.held_ms = {"": measured.left_out.get("held_idle", 0)}
         for key, times in measured.jobs.items():
-            owner = str(numbers[key]) if key in numbers else ""
-            usage.held_ms[owner] = usage.held_ms.get(owner, 0) + times["held_idle"]
-    for number, name, user, job_class in zip(
-        jobs["job"], jobs["name"], jobs["user"], jobs["class"], strict=True
-    ):
-        usage.owners[str(number)] = Owner(name or "", user or "", job_class or "")
+            # A job of which no attempt is in the log has held slots all the same.
+            job_id = str(numbers.get(key, f"logged {key}" if key in measured.owners else ""))
+            usage.held_ms[job_id] = usage.held_ms.get(job_id, 0) + times["held_idle"]
+            if key in measured.owners:
+                name, user, job_class = measured.owners[key]
+                known = usage.owners.get(job_id)
+                # An unmarked job's name is its key to the scheduler; the reader has better ones.
+                shown = known.name if known is not None else name or key
+                usage.owners[job_id] = Owner(shown, user or "", job_class or "")
     last_ms = _last_ms(trace)
     stages = trace.stages.to_pydict()
     stage_ends_s = dict(zip(zip(stages["job"], stages["stage"], strict=True), stages["end_s"], strict=True))

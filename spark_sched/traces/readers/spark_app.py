@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
-from spark_sched.traces.readers.spark_marks import key_of, marks_of
+from spark_sched.traces.readers.spark_marks import THRIFT_START, mark_of, user_of_group
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
@@ -45,7 +45,7 @@ Event = dict[str, Any]
 @dataclass(slots=True)
 class _OpenJob:
     key: str
-    marks: dict[str, str]
+    marks: Mapping[str, str]
     name: str | None
     user: str | None
     spark_jobs: list[SparkJob] = field(default_factory=list)
@@ -61,6 +61,8 @@ class _About:
     id: str | None = None
     name: str | None = None
     user: str | None = None
+    #: Users of job groups that a server runs for them.
+    users_of_groups: dict[str, str] = field(default_factory=dict)
 
 
 class _SparkJobs:
@@ -141,6 +143,7 @@ class SparkApplication:
             "SparkListenerStageCompleted": self._stage_completed,
             "SparkListenerTaskStart": self._task_start,
             "SparkListenerTaskEnd": self._task_end,
+            THRIFT_START: self._statement_start,
             EVENT: self._scheduling,
         }
 
@@ -216,7 +219,12 @@ class SparkApplication:
         return (at_ms - self.origin_ms) / 1000.0
 
     def _scheduling(self, event: Event) -> None:
-        self.measured.apply(event, self._prefix)
+        self.measured.apply(event, self._prefix, self._about.user)
+
+    def _statement_start(self, event: Event) -> None:
+        found = user_of_group(event)
+        if found is not None:
+            self._about.users_of_groups[found[0]] = found[1]
 
     def _log_start(self, event: Event) -> None:
         self.version = str(event["Spark Version"])
@@ -252,21 +260,18 @@ class SparkApplication:
         spark_job = SparkJob(number, self._s(event["Submission Time"]), parents)
         if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
-        marks = marks_of(properties)
-        key = key_of(marks, properties, number)
+        allowed = self.properties.get("spark.sched.limits.marks")
+        mark = mark_of(properties, number, self._about.users_of_groups, allowed)
+        key = mark.key
         if key in self._closed:
             self._report.notes["Spark jobs of a job that had ended"] += 1
             return
         job = self._jobs.get(key)
         if job is None:
             names = [str(i.get("Stage Name", "")) for i in infos]
-            name = (
-                marks.get("name")
-                or properties.get("spark.job.description")
-                or properties.get("spark.jobGroup.id")
-            )
+            name = mark.name or properties.get("spark.job.description") or properties.get("spark.jobGroup.id")
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
-            job = self._jobs[key] = _OpenJob(key, marks, name, marks.get("user") or self._about.user)
+            job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self._about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         job.spark_jobs.append(spark_job)

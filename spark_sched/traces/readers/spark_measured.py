@@ -21,6 +21,7 @@ class Measured:
 
     Attributes:
         jobs: of each job that the log tells of, by its key.
+        owners: name, user and class of these jobs, as the driver knew them: whose marks counted.
         left_out: of jobs that ended faster than they are logged, as one sum.
         left_out_jobs: how many they were.
         complete: the log tells of the application's end.
@@ -28,13 +29,16 @@ class Measured:
     """
 
     jobs: dict[str, dict[str, int]] = field(default_factory=dict)
+    owners: dict[str, list[str | None]] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
     left_out_jobs: int = 0
     complete: bool = False
     events: int = 0
 
-    def apply(self, event: Mapping[str, Any], prefix: str = "") -> None:
+    def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
+
+        ``user`` is the application's, whose the jobs are that nobody else has.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: the event is damaged.
@@ -45,7 +49,10 @@ class Measured:
         if kind == "job":
             found = {name: int(body["slot_ms"][name]) for name in KINDS}
             # A job group that rests for long is over, and comes again.
-            times = self.jobs.setdefault(prefix + str(body["job"]), dict.fromkeys(KINDS, 0))
+            key = prefix + str(body["job"])
+            times = self.jobs.setdefault(key, dict.fromkeys(KINDS, 0))
+            if "user" in body:
+                self.owners[key] = [body.get("name"), body["user"] or user, body.get("class")]
             for name in KINDS:
                 times[name] += found[name]
         elif kind in ("status", "end"):
@@ -58,8 +65,10 @@ class Measured:
 
     def to_parameters(self) -> dict[str, Any]:
         """As JSON for a trace's metadata (`of_parameters` reads it), without jobs that used no slot time."""
+        jobs = {key: times for key, times in self.jobs.items() if any(times.values())}
         return {
-            "jobs": {key: times for key, times in self.jobs.items() if any(times.values())},
+            "jobs": jobs,
+            "owners": {key: owner for key, owner in self.owners.items() if key in jobs},
             "left_out": self.left_out,
             "left_out_jobs": self.left_out_jobs,
             "complete": self.complete,
@@ -75,6 +84,7 @@ class Measured:
         """Of two applications, whose jobs have different keys."""
         return Measured(
             {**self.jobs, **other.jobs},
+            {**self.owners, **other.owners},
             {name: self.left_out.get(name, 0) + other.left_out.get(name, 0) for name in KINDS},
             self.left_out_jobs + other.left_out_jobs,
             # An application that wrote none says nothing of its end.

@@ -457,12 +457,56 @@ def test_what_the_scheduler_measured_is_read_with_the_trace(tmp_path):
     assert reader.report.bad_rows == 1
     assert reader.meta.parameters["measured"] == {
         "jobs": {"group-g": {"run": 41, "held_idle": 32, "evicted": 0, "copied": 10}},
+        "owners": {},
         "left_out": times(0, 9),
         "left_out_jobs": 3,
         "complete": False,
         "events": 5,
     }
     assert reader.measured.total_ms("held_idle") == 41
+
+
+CONNECT = "SparkConnect_OperationTag_User_{0}_Session_01234567-89ab-cdef-0123-456789abcdef"
+
+
+def test_users_of_connect_and_thrift_servers_have_jobs_of_their_own(tmp_path):
+    log = Log().executor(0, "1", 2)
+    for number, user in enumerate(("ana", "bob")):
+        tags = ",".join(CONNECT.format(user) + end for end in ("_Operation_x", "_Tag_sched:name=report"))
+        log.job(number, 100 * number, {number: []}, **{"spark.job.tags": tags})
+        log.stage(number, 100 * number, 100 * number + 50).job_end(number, 100 * number + 60)
+    thrift = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
+    log.add(thrift, groupId="5d", userName="carol", statement="select 1")
+    log.job(2, 200, {2: []}, **{"spark.jobGroup.id": "5d"}).stage(2, 200, 250).job_end(2, 260)
+    trace, _ = read(log.write(tmp_path / "log"))
+    jobs = {row["source_id"]: (row["name"], row["user"]) for row in trace.jobs.to_pylist()}
+    assert jobs == {
+        "mark-name-3-ana-report": ("report", "ana"),
+        "mark-name-3-bob-report": ("report", "bob"),
+        "group-5d": ("5d", "carol"),
+    }
+
+
+def test_whose_a_job_is_and_whose_marks_count_is_as_the_driver_knew_it(tmp_path):
+    marks = {"spark.sched.job.user": "eve", "spark.sched.job.class": "slo", "spark.sched.job.name": "etl"}
+    log = Log().executor(0, "1", 2).job(0, 0, {0: []}, **marks).stage(0, 0, 40).job_end(0, 50)
+    for key, user in (("mark-name-etl", None), ("mark-7f", "bob")):
+        body = {"job": key, "name": "known live", "user": user, "class": None, "slot_ms": times(0, 5)}
+        log.events.append(scheduling("job", **body))
+    log.add("SparkListenerApplicationEnd", Timestamp=T0 + 100)
+    used = account([usage_of_event_log(read(log.write(tmp_path / "log"))[0])], ("user", "class", "name"))
+    # No attempt of bob's is in the log, but slots were held for him.
+    assert {row.group: row.slot_ms["held"] for row in used.rows if row.slot_ms["held"]} == {
+        ("anna", "", "etl"): 5, ("bob", "", "known live"): 5,
+    }  # fmt: skip
+
+
+def test_marks_beyond_the_applications_limits_do_not_count(tmp_path):
+    log = Log()
+    log.events[2]["Spark Properties"]["spark.sched.limits.marks"] = "name, priority"
+    log.job(0, 0, {0: []}, **{"spark.sched.job.user": "eve", "spark.sched.job.name": "etl"})
+    trace, _ = read(log.stage(0, 0, 40).job_end(0, 50).write(tmp_path / "log"))
+    assert trace.jobs.to_pylist()[0]["user"] == "anna"
 
 
 def test_a_log_of_stock_spark_measured_nothing(tmp_path):

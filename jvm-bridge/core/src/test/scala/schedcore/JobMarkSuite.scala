@@ -1,11 +1,25 @@
 package schedcore
 
 import org.scalatest.funsuite.AnyFunSuite
+import scala.jdk.CollectionConverters._
 
 final class JobMarkSuite extends AnyFunSuite {
 
   private def mark(properties: (String, String)*): JobMark = limited(Limits())(properties: _*)
   private def limited(limits: Limits)(properties: (String, String)*): JobMark = JobMark.from(properties.toMap.get, 7, limits)
+
+  // The reader of event logs must find the same jobs (tests/contract/test_marks_golden.py).
+  for (c <- Protocol.json("golden/marks/jobs.json").required("cases").elements().asScala)
+    test(s"golden: ${c.required("title").asText}") {
+      def texts(of: String): Map[String, String] =
+        c.path(of).fields().asScala.map(field => field.getKey -> field.getValue.asText).toMap
+      val limits = Option(c.get("allowed")).fold(Limits())(marks => Limits(marks = marks.asText.split(',').map(_.trim).toSet))
+      val found = JobMark.from(texts("properties").get, 7, limits, texts("users_of_groups").get)
+      val expected = c.required("expect")
+      def wanted(field: String): Option[String] = Option(expected.required(field)).filterNot(_.isNull).map(_.asText)
+      assert((Some(found.key), found.user) === ((wanted("key"), wanted("user"))))
+      wanted("name").foreach(name => assert(found.name === name))
+    }
 
   test("work that nobody marked is a job for each Spark job") {
     val m = mark()
