@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
+from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 
 
@@ -50,6 +52,8 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
     from spark_sched.cluster import ClusterError
     from spark_sched.experiments.paired.application import ArmError
 
+    if out is not None:
+        _check_writable(out)
     left_out: list[str] = []
     if suite.suffix in (".conf", ".hocon"):
         with needing("a HOCON file"):
@@ -82,16 +86,26 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
         raise Failure(str(error)) from None
     place = "the simulator" if simulate else "a cluster on this machine"
     document = bench_document(plan, done, {"on": place, "left_out": left_out, **basis()})
-    if out is not None:
-        write_whole(out, json.dumps(document, indent=1) + "\n")
+    # Printed first: a disk that is full by now must not lose the results.
     if as_json:
         echo_json(document)
     else:
         _print(document)
+    if out is not None:
+        write_whole(out, json.dumps(document, indent=1) + "\n")
     if document["failures"]:
         first = next(job for found in document["suites"] for job in found["jobs"] if job["error"])
         what = f"{first['workload']}: {first['error']}"
         raise Failure(f"failed jobs: {document['failures']}; the first, {what}")
+
+
+def _check_writable(out: Path) -> None:
+    """Refuse a file that cannot be written, before the jobs run."""
+    folder = out.resolve().parent
+    if not folder.is_dir():
+        raise BadInputError(f"--out is {str(out)!r}, and there is no folder {str(folder)!r}: make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise BadInputError(f"--out is {str(out)!r}, and {str(folder)!r} cannot be written: name another")
 
 
 def _print(document: dict[str, Any]) -> None:

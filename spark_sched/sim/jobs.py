@@ -126,7 +126,9 @@ class ActiveJobs:
     def followed(self, spec: JobSpec) -> None:
         """A job that was to follow another one is submitted."""
         spec.check()
-        self._start(replace(spec, submit_ms=self._instant.now_ms))
+        now_ms, after_ms = self._instant.now_ms, spec.deadline_after_ms
+        due_ms = spec.deadline_ms if after_ms is None else now_ms + after_ms
+        self._start(replace(spec, submit_ms=now_ms, deadline_ms=due_ms))
 
     def _start(self, spec: JobSpec) -> None:
         if spec.key in self.active:

@@ -78,6 +78,7 @@ class JobSpec:
         end_known: false where it never knows which stage is the last, as of a marked or grouped job live.
         preferred: partitions where its tasks run at full speed; None: anywhere.
         elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
+        deadline_after_ms: of a job that follows another: its deadline, from its own submission on.
         then: jobs that are submitted so many ms after this one's end, whatever their own ``submit_ms``.
     """
 
@@ -96,6 +97,7 @@ class JobSpec:
     end_known: bool = True
     preferred: frozenset[int] | None = None
     elsewhere_factor: float = 1.0
+    deadline_after_ms: int | None = None
     then: tuple[tuple[int, JobSpec], ...] = field(default=(), compare=False, repr=False)
 
     def check(self) -> None:

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from spark_sched.config import keys
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.jobs import simulated_stages
 from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, plan_jobs
+from spark_sched.policies.simple.fair import POOL_BY
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec
@@ -21,7 +23,11 @@ __all__ = ["bench_document", "run_live", "run_simulated"]
 Progress = Callable[[str, int, int], None]
 Rows = list[dict[str, Any]]
 
-_SIMULATED = {"fair": "fair", "fifo": "fifo"}
+#: Policy and options that do what Spark's own modes do. Under FAIR each user has a pool, FIFO inside.
+_STOCK: dict[str, dict[str, str]] = {
+    "fair": {POOL_BY.key("fair").name: "user"},
+    "fifo": {},
+}
 
 
 def run_live(found: BenchFile, note: Callable[[str], None], progress: Progress) -> list[Rows]:
@@ -64,7 +70,8 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
     nodes = tuple(NodeSpec(f"n{n}", found.cluster.slots) for n in range(found.cluster.workers))
     settings = {name: text for name, text in arm.properties if name.startswith("spark.sched.")}
     if arm.stock:
-        settings = {"spark.sched.reservation.enabled": "false", "spark.sched.copies.enabled": "false"}
+        settings = {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
+        settings |= _STOCK[arm.scheduler]
     done = []
     for number, suite in enumerate(found.suites):
         planned = plan_jobs(found, number)
@@ -74,7 +81,7 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
         result = simulate(
             ClusterSpec(nodes),
             specs,
-            _SIMULATED[arm.scheduler] if arm.stock else arm.policy,
+            arm.scheduler if arm.stock else arm.policy,
             settings=settings,
             seed=found.seed,
             keep_tasks=False,
@@ -100,13 +107,17 @@ def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:
             "remove it, or run the suite without --simulate"
         )
     mark = mark_of(arm, job, planned.repetition)
+    submit_ms = round(1000 * planned.arrival_s)
+    span_ms = None if arm.deadline_s is None else round(1000 * arm.deadline_s)
     return JobSpec(
         key,
-        round(1000 * planned.arrival_s),
+        submit_ms,
         simulated_stages(stages),
         name=job.label,
         user=job.marks["user"] or None,
         priority=0 if mark is None else mark["priority"],
+        deadline_ms=None if span_ms is None else submit_ms + span_ms,
+        deadline_after_ms=span_ms,
         isolation=None if mark is None else mark["isolation"],
         copies=mark is not None and mark["copies"] == "auto",
         marked=mark is not None,

@@ -10,6 +10,7 @@ from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.run import bench_document, run_simulated
 from spark_sched.experiments.bench.suite import mark_of, parse_bench, plan_jobs, read_bench
+from spark_sched.sim.run import simulate
 from spark_sched.workloads.programs import PROGRAMS
 from spark_sched.workloads.tpch import QUERIES, queries, run_generate_tpch
 
@@ -68,6 +69,41 @@ def test_jobs_side_by_side_arrive_at_their_start():
         bench('mode = "parallel"', workload=SLEEP.replace("[1000, 2000]", "1000") + "start_s = 1.5\n")
     )
     assert [(row["began_s"], row["jct_s"]) for row in rows] == [(1.5, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "deadlines_s"),
+    [
+        pytest.param("", [30.0, 31.0], id="in sequence"),
+        pytest.param('mode = "parallel"', [30.0, 30.0], id="side by side"),
+    ],
+)
+def test_the_simulator_knows_deadlines_from_each_jobs_submission(monkeypatch, lines, deadlines_s):
+    results = []
+
+    def kept(*arguments, **named):
+        results.append(simulate(*arguments, **named))
+        return results[-1]
+
+    monkeypatch.setattr("spark_sched.experiments.bench.run.simulate", kept)
+    simulated(bench(lines, scheduler='[scheduler]\npolicy = "3sigma"\ndeadline = "30s"\n'))
+    assert [row["deadline_ms"] / 1000 for row in results[0].rows()] == deadlines_s
+
+
+def test_sparks_fair_mode_has_a_pool_for_each_user_in_the_simulator_as_well():
+    def job(user, label):
+        row = f'[[suite.workload]]\nname = "sleep"\nuser = "{user}"\nlabel = "{label}"\n'
+        return row + "tasks = 40\nsleepms = 1000\n"
+
+    def times(*users):
+        jobs = "".join(job(user, str(n)) for n, user in enumerate(users))
+        (rows,) = simulated(
+            bench('mode = "parallel"', scheduler='[scheduler]\nscheduler = "fair"\n', workload=jobs)
+        )
+        return [row["jct_s"] for row in rows]
+
+    assert times("ana", "ana") == [10.0, 20.0]  # FIFO inside a pool
+    assert times("ana", "ben") == [20.0, 20.0]
 
 
 def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
@@ -182,6 +218,34 @@ def test_the_command_simulates_a_suite_and_writes_one_document(tmp_path):
     shown = CliRunner().invoke(app, arguments[:3], catch_exceptions=False)
     assert "ana" in shown.stdout
     assert "long" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [
+        pytest.param("missing/results.json", "there is no folder", id="no folder"),
+        pytest.param("suite.toml/results.json", "there is no folder", id="inside a file"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_jobs_run(tmp_path, monkeypatch, place, sentence):
+    monkeypatch.setattr("spark_sched.experiments.bench.run.run_simulated", lambda *_: pytest.fail("it ran"))
+    (tmp_path / "suite.toml").write_text("[[suite]]\n" + SLEEP)
+    done = CliRunner().invoke(
+        app, ["bench", str(tmp_path / "suite.toml"), "--simulate", "--out", str(tmp_path / place)]
+    )
+    assert done.exit_code == 2
+    assert sentence in done.stderr
+
+
+def test_results_are_printed_even_if_their_file_cannot_be_written_in_the_end(tmp_path, monkeypatch):
+    def full(*_):
+        raise BadInputError("no space left")
+
+    monkeypatch.setattr("spark_sched.files.write_whole", full)
+    arguments = ["bench", str(CONF / "users.toml"), "--simulate", "--json", "--out", str(tmp_path / "r.json")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2
+    assert json.loads(done.stdout)["suites"]
 
 
 def test_the_command_refuses_what_cannot_be_simulated(tmp_path):
