@@ -64,6 +64,46 @@ def test_a_folder_without_the_tables_is_refused(monkeypatch, tmp_path):
     assert priority_runs.source_folder() == str(tmp_path)
 
 
+def papers_of(figure_id, summary):
+    (spec,) = [spec for spec in FIGURES if spec.id == figure_id]
+    figure = spec.build(SCALE, dict.fromkeys(spec.runs(SCALE), summary))
+    return {value.name: value.paper for value in figure.values}
+
+
+def test_table_9_3_has_the_thesis_value_of_each_workload(summary):
+    papers = papers_of("table9.3", summary)
+    assert papers["w_a_generated_r_9_better"] == 26.85
+    assert papers["w_b_low_r_1_better"] == 0.70
+    assert papers["w_e_low_r_9_better"] == -0.66
+    assert None not in papers.values()
+    fig_9_3 = papers_of("fig9.3", summary)
+    assert fig_9_3 == {name: papers[name] for name in fig_9_3}
+
+
+def test_tables_7_2_7_3_and_9_1_have_all_values_of_the_thesis(summary):
+    table_7_2, table_7_3 = papers_of("table7.2", summary), papers_of("table7.3", summary)
+    assert table_7_2["w_a_generated_we_lrs"] == 1014e3
+    assert (table_7_2["w_a_generated_r_mrs"], table_7_2["w_a_generated_r_mrs_resume"]) == (1779, 1305)
+    assert (table_7_3["w_a_generated_ne_lrs"], table_7_3["w_a_generated_ne_lrs_resume"]) == (28398, 15970)
+    table_9_1 = papers_of("table9.1", summary)
+    assert (table_9_1["w_a_generated_we_hybrid"], table_9_1["w_a_generated_we_wasp"]) == (20.9e3, 141e3)
+    assert papers_of("fig7.3", summary)["w_a_generated_dropped_lrs5"] == 3.6
+
+
+def test_table_5_2_has_usage(monkeypatch, tmp_path):
+    (tmp_path / "task_events").mkdir()
+    monkeypatch.setenv(priority_runs.SOURCE, str(tmp_path))
+    rows = [(1, 0, 9), (1, 1, 9), (11, 4, 9)]
+    text = "".join(f"{s}000000,,1,0,7,{kind},u,0,{p},0.1,0.2,0,0\n" for s, kind, p in rows)
+    (tmp_path / "task_events" / "part-00000-of-00500.csv").write_text(text)
+    (spec,) = [spec for spec in FIGURES if spec.id == "table5.2"]
+    found = priority_runs.trace_evictions(str(tmp_path))
+    figure = spec.build(SCALE, dict.fromkeys(spec.runs(SCALE), found))
+    values = {value.name: (value.paper, value.ours) for value in figure.values}
+    assert values["cpu_usage_of_priority_9"] == (0.0071297, 0.1)
+    assert values["memory_usage_of_priority_9"] == (0.0042992, 0.2)
+
+
 def test_table_8_1_comes_out():
     (spec,) = [spec for spec in FIGURES if spec.id == "table8.1"]
     figure = spec.build(SCALE, {})

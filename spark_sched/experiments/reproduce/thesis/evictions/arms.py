@@ -75,12 +75,21 @@ SETTINGS: Mapping[str, Arm] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """A number that the thesis gives: from the summaries of one seed's arms; None where it cannot be had."""
+    """A number of one seed's arms, None where they do not have it, beside the thesis' number.
+
+    ``paper``: None where the thesis gives none; by workload (``W-A``, ``W-A-low``) where it differs.
+    """
 
     name: str
     unit: str
-    paper: float | None
+    paper: float | Mapping[str, float] | None
     of: Callable[[Mapping[str, Summary]], float | None]
+
+    def paper_of(self, workload: str, low: bool) -> float | None:
+        """The thesis' number for a workload; those made in several ways (``W-A-generated``) have one."""
+        if isinstance(self.paper, Mapping):
+            return self.paper.get(workload[:3] + ("-low" if low else ""))
+        return self.paper
 
 
 def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
@@ -179,7 +188,7 @@ def comparison(
                 for number in comparisons:
                     ours = [number.of(found) for found in seeds]
                     key = f"{shown}_{number.name}".lower().replace("-", "_")
-                    values.append(mean_value(key, number.unit, number.paper, ours))
+                    values.append(mean_value(key, number.unit, number.paper_of(name, is_low), ours))
         charts = [Chart(f"{title}: {chart}", "", chart, bars, "bars")] if chart and bars else []
         return Figure(identity, title, rows, values, notes + _SOURCES, charts)
 

@@ -94,7 +94,7 @@ BARS = (
     Bar("most_evictions_LRS_over_RND", "", 2, _VICTIMS, _more("max_evictions", "lrs", "rnd"), _sampled,
         least=0, or_equal=True),
     *_limited("mrs", 1.8),
-    *_limited("lrs", None),
+    *_limited("lrs", 3.6),
     Bar("V_WA2SC_below_SC3", "%", 18, _SLOTS, lower("V", "WA2SC", "SC3"), _fitting, least=15),
     Bar("NE_HYBRID_below_WASP", "%", 60, _HYBRID, lower("NE", "HYBRID", "WASP"), _fitting, least=60),
     Bar("WE_HYBRID_below_WASP", "%", 85, _HYBRID, lower("WE", "HYBRID", "WASP"), _fitting, least=85),
