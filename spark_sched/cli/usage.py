@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,14 @@ from spark_sched.cli.usage_energy import energy_document, print_energy
 from spark_sched.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from spark_sched.analysis.usage import GroupBy, Statement, Usage
     from spark_sched.traces.report import ReadReport
 
 _OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
 _GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
+_EVICTIONS_SHOWN = 10
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
 
 
@@ -156,6 +159,7 @@ def _document(statement: Statement, price: float | None, currency: str) -> dict[
             "jobs": len(row.jobs),
             **columns(row.slot_ms),
             "held_at_most_slot_s": _at_most_s(row.held_at_most_ms),
+            "caused_evicted_slot_s": row.caused_ms / 1000 if statement.has_causes else None,
         }
         for row in statement.rows
     ]
@@ -170,6 +174,14 @@ def _document(statement: Statement, price: float | None, currency: str) -> dict[
         "currency": currency or None,
         "total": columns({kind: statement.total_ms(kind) for kind in KINDS}),
         "rows": rows,
+        "evictions": [
+            {
+                **dict(zip(statement.by, each.group, strict=True)),
+                **{f"caused_by_{k}": v for k, v in zip(statement.by, each.caused_by, strict=True)},
+                "evicted_slot_s": each.slot_ms / 1000,
+            }
+            for each in statement.caused
+        ],
     }
 
 
@@ -218,8 +230,9 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
     shown = [kind for kind in KINDS if statement.total_ms(kind)]
     known = any(row["held_at_most_slot_s"] is not None for row in document["rows"])
     expected = ["held by eq. 4"] if known else []
+    caused = ["evicted for it"] if statement.caused else []
     table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
-    for name in (*statement.by, "jobs", *shown, *expected, "total", "share"):
+    for name in (*statement.by, "jobs", *shown, *expected, *caused, "total", "share"):
         table.add_column(name, justify="left" if name in statement.by else "right", overflow="fold")
     if document["rate_per_slot_hour"] is not None:
         table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
@@ -229,12 +242,15 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
         if expected:
             at_most = row["held_at_most_slot_s"]
             cells.append("-" if at_most is None else f"≤ {at_most:,.1f}")
+        if caused:
+            cells.append(f"{row['caused_evicted_slot_s'] or 0.0:,.1f}")
         cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / offered:.1%}"]
         table.add_row(*cells, *([f"{row['cost']:,.2f}"] if "cost" in row else []))
-    blank = [""] * (len(statement.by) - 1 + 1 + len(shown) + len(expected))
+    blank = [""] * (len(statement.by) - 1 + 1 + len(shown) + len(expected) + len(caused))
     idle = document["idle_slot_s"]
     table.add_row("(idle)", *blank, f"{idle:,.1f}", f"{idle / offered:.1%}", style="dim")
     console.print(table)
+    _print_evictions(console, document["evictions"], statement.by)
     if not document["held_is_recorded"]:
         console.print("note: the log does not record held slots: they count as idle", highlight=False)
     if document["unended_attempts"]:
@@ -248,3 +264,21 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
         console.print(
             f"note: attempts overlap by {excess:.2%} of what their executors offered", highlight=False
         )
+
+
+def _print_evictions(console: Console, evictions: list[dict[str, Any]], by: Sequence[str]) -> None:
+    """Who lost slot time for whom, the ten greatest sums."""
+    from rich.table import Table
+
+    if not evictions:
+        return
+    table = Table(title="evicted slot-seconds, and for whom", title_justify="left", box=None, pad_edge=False)
+    for name in (*by, *(f"for {name}" for name in by)):
+        table.add_column(name, overflow="fold")
+    table.add_column("evicted", justify="right")
+    for row in evictions[:_EVICTIONS_SHOWN]:
+        cells = [str(row[name]) or "-" for name in (*by, *(f"caused_by_{name}" for name in by))]
+        table.add_row(*cells, f"{row['evicted_slot_s']:,.1f}")
+    console.print(table)
+    if len(evictions) > _EVICTIONS_SHOWN:
+        console.print(f"{len(evictions) - _EVICTIONS_SHOWN:,} more are in --json", highlight=False)

@@ -1,6 +1,6 @@
 """Who used the executors' slot time and energy, and for what (``spark-sched usage``)."""
 
-from spark_sched.analysis.usage.account import KINDS, GroupBy, Row, Statement, account
+from spark_sched.analysis.usage.account import KINDS, Caused, GroupBy, Row, Statement, account
 from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEnergy, account_energy
 from spark_sched.analysis.usage.event_log import usage_of_event_log
 from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
@@ -9,6 +9,7 @@ from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Pres
 
 __all__ = [
     "KINDS",
+    "Caused",
     "ChargedAttempt",
     "EnergyRow",
     "EnergyStatement",

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from spark_sched.analysis.usage.expected import held_at_most_ms
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Usage
 
-__all__ = ["KINDS", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
+__all__ = ["KINDS", "Caused", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
 
 GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
 
@@ -64,11 +64,21 @@ class Row:
     slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
     #: What equation 4 expects of ``held`` at most (`held_at_most_ms`); None: the source does not tell.
     held_at_most_ms: float | None = None
+    #: What others lost to evictions for these jobs; it is charged to the others.
+    caused_ms: int = 0
 
     @property
     def total_ms(self) -> int:
         """All of it."""
         return sum(self.slot_ms.values())
+
+
+class Caused(NamedTuple):
+    """Slot time of kind ``evicted`` that ``group`` lost for jobs of ``caused_by``."""
+
+    group: tuple[str, ...]
+    caused_by: tuple[str, ...]
+    slot_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,8 @@ class Statement:
 
     ``capacity_ms`` is what the executors offered: the rows' totals, plus ``idle_ms`` (free and held for
     nobody), minus ``excess_ms`` (charged beyond what its executor offered: an attempt's end is logged a
-    little later than its slot is given away), exactly.
+    little later than its slot is given away), exactly. ``caused`` has the evictions of which the source
+    records for whom they were, the greatest first; ``has_causes``: all sources record that.
     """
 
     by: tuple[GroupBy, ...]
@@ -86,6 +97,8 @@ class Statement:
     idle_ms: int
     excess_ms: int
     has_holds: bool
+    caused: tuple[Caused, ...] = ()
+    has_causes: bool = False
 
     def total_ms(self, kind: str) -> int:
         """Slot time of one kind over all rows."""
@@ -99,16 +112,27 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
     """
     rows: dict[tuple[str, ...], Row] = {}
     capacity_ms = idle_ms = excess_ms = 0
-    has_holds = True
+    caused: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = defaultdict(int)
+    has_holds = has_causes = True
+
+    def row_of(usage: Usage, number: int, job: str, charge: Charge) -> Row:
+        group = group_of(usage, job, charge, by)
+        row = rows.setdefault(group, Row(group))
+        row.jobs.add(f"{number}/{job}")
+        return row
 
     def add(usage: Usage, number: int, charge: Charge, slot_ms: int) -> None:
-        group = group_of(usage, charge.job, charge, by)
-        row = rows.setdefault(group, Row(group))
-        row.jobs.add(f"{number}/{charge.job}")
+        row = row_of(usage, number, charge.job, charge)
         row.slot_ms[charge.kind] += slot_ms
+        if charge.caused_by != charge.job:
+            # In which stage the other job needed the slot is not recorded.
+            causer = row_of(usage, number, charge.caused_by, charge._replace(stage=""))
+            causer.caused_ms += slot_ms
+            caused[row.group, causer.group] += slot_ms
 
     for number, usage in enumerate(usages):
         has_holds &= usage.holds is not None or usage.held_ms is not None
+        has_causes &= usage.holds is not None  # The source that has holds has causes, too.
         charged: dict[str, int] = defaultdict(int)
         presence = {each.executor: each for each in usage.executors}
         for charge in charges(usage):
@@ -138,7 +162,10 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
         idle_ms += max(0, free_ms)
         excess_ms += max(0, -free_ms)
     ordered = sorted(rows.values(), key=lambda row: (-row.total_ms, row.group))
-    return Statement(tuple(by), tuple(ordered), capacity_ms, idle_ms, excess_ms, has_holds)
+    causes = sorted((Caused(*groups, ms) for groups, ms in caused.items()), key=lambda each: -each.slot_ms)
+    return Statement(
+        tuple(by), tuple(ordered), capacity_ms, idle_ms, excess_ms, has_holds, tuple(causes), has_causes
+    )
 
 
 def charges(usage: Usage) -> Iterator[Charge]:

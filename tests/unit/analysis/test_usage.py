@@ -101,6 +101,38 @@ def test_groups_are_sums_over_jobs_and_logs():
     assert not found.has_holds
 
 
+def evicting() -> Usage:
+    """Bob's job waits; it evicts one attempt of Ann's for 2 s of work, and one that she evicted herself."""
+    owners = {
+        "a": Owner("daily", "ann", ""),
+        "b": Owner("urgent", "bob", "slo"),
+        "c": Owner("mine", "ann", ""),
+    }
+    attempts = [
+        attempt(0, 2_000, "killed", evicted_for="b"),
+        attempt(2_000, 3_000),
+        attempt(0, 500, "killed", index=1, evicted_for="c"),
+        attempt(3_000, 4_000, index=1),
+    ]
+    return Usage([Presence("1", 2, 0, 5_000)], owners, attempts, [])
+
+
+def test_who_lost_slot_time_to_evictions_is_told_with_whom_for():
+    found = account([evicting()], ("user",))
+    assert [tuple(each) for each in found.caused] == [(("ann",), ("bob",), 2_000), (("ann",), ("ann",), 500)]
+    rows = {row.group: (row.slot_ms["evicted"], row.caused_ms, row.total_ms) for row in found.rows}
+    assert rows == {("ann",): (2_500, 500, 4_500), ("bob",): (0, 2_000, 0)}
+    assert found.has_causes
+    unknown = Usage([Presence("1", 1, 0, 5_000)], {}, [attempt(0, 1_000, "killed"), attempt(1_000, 2_000)])
+    assert account([unknown]).caused == ()
+    assert not account([unknown]).has_causes
+
+
+def test_the_stage_that_slots_were_evicted_for_is_not_known():
+    (first, _) = account([evicting()], ("name", "stage", "executor")).caused
+    assert (first.group, first.caused_by) == (("daily", "a.0", "1"), ("urgent", "", "1"))
+
+
 def recorded(tmp_path: Path, *lines: dict[str, Any]) -> Path:
     path = tmp_path / "events.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -220,6 +252,21 @@ def test_the_document_has_costs_and_the_files_have_its_rows(simulated, tmp_path)
     read = pyarrow.parquet.read_table(tmp_path / "usage.parquet").to_pylist()
     assert read == document["rows"]
     assert pyarrow.csv.read_csv(tmp_path / "usage.csv").num_rows == len(document["rows"]) == 2
+
+
+def test_evictions_have_a_table_and_rows_of_their_own(simulated):
+    path, _ = simulated
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines:
+        if line["type"] == "task_ended" and line["outcome"] == "killed":
+            line["evicted_for"] = "wide"
+    recorded(path.parent, *lines)
+    document = json.loads(call(path, "--json").stdout)
+    (eviction,) = document["evictions"]
+    assert (eviction["name"], eviction["caused_by_name"]) == ("thin", "wide")
+    caused = {row["name"]: row["caused_evicted_slot_s"] for row in document["rows"]}
+    assert caused == {"wide": eviction["evicted_slot_s"], "thin": 0.0}
+    assert "evicted slot-seconds, and for whom" in call(path).stdout
 
 
 def test_the_table_begins_with_the_answer_in_a_sentence(simulated):
