@@ -272,10 +272,10 @@ def _print_evictions(console: Console, evictions: list[dict[str, Any]], by: Sequ
 
     if not evictions:
         return
-    table = Table(title="evicted slot-seconds, and for whom", title_justify="left", box=None, pad_edge=False)
-    for name in (*by, *(f"for {name}" for name in by)):
+    table = Table(title="evictions", title_justify="left", box=None, pad_edge=False)
+    for name in (*by, *(f"evicted for {name}" for name in by)):
         table.add_column(name, overflow="fold")
-    table.add_column("evicted", justify="right")
+    table.add_column("slot-seconds", justify="right")
     for row in evictions[:_EVICTIONS_SHOWN]:
         cells = [str(row[name]) or "-" for name in (*by, *(f"caused_by_{name}" for name in by))]
         table.add_row(*cells, f"{row['evicted_slot_s']:,.1f}")

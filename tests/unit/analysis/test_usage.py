@@ -266,7 +266,7 @@ def test_evictions_have_a_table_and_rows_of_their_own(simulated):
     assert (eviction["name"], eviction["caused_by_name"]) == ("thin", "wide")
     caused = {row["name"]: row["caused_evicted_slot_s"] for row in document["rows"]}
     assert caused == {"wide": eviction["evicted_slot_s"], "thin": 0.0}
-    assert "evicted slot-seconds, and for whom" in call(path).stdout
+    assert "name  evicted for name" in call(path).stdout
 
 
 def test_the_table_begins_with_the_answer_in_a_sentence(simulated):
