@@ -30,6 +30,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "simulate": ("spark_sched.cli.simulate", "Run any policy on any trace, on a virtual clock."),
     "whatif": ("spark_sched.cli.whatif", "Replay a Spark event log under other policies."),
     "usage": ("spark_sched.cli.usage", "Charge the executors' slot time to users, classes or jobs."),
+    "energy": ("spark_sched.cli.energy", "Run a command and measure the energy of this host (RAPL)."),
     "recommend": ("spark_sched.cli.recommend", "Size executors, slots and priorities from event logs."),
     "bench": ("spark_sched.cli.bench", "Run suites of SparkBench's workloads."),
     "ab": ("spark_sched.cli.ab", "Compare settings by paired runs, with confidence intervals."),

@@ -46,6 +46,13 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     help="Charge energy by this power profile of the hosts, such as conf/energy/thesis.toml.",
 )
 @click.option(
+    "--measured",
+    multiple=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Measured energy of a host, as `spark-sched energy` writes it; with --energy, may be repeated.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -57,6 +64,7 @@ def command(
     by_text: str,
     rate: str | None,
     profile_path: Path | None,
+    measured: tuple[Path, ...],
     out: Path | None,
     as_json: bool,
 ) -> None:
@@ -79,9 +87,11 @@ def command(
     price, currency = _price(rate)
     if out is not None and out.suffix not in (".csv", ".parquet"):
         raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
+    if measured and profile_path is None:
+        raise BadInputError("--measured needs --energy PROFILE.toml, which divides the energy among the rows")
     with needing("usage"):
         from spark_sched.analysis.usage import account, account_energy, read_profile
-    profile = None if profile_path is None else read_profile(profile_path)
+    profile = None if profile_path is None else read_profile(profile_path, measured)
     read = [found for path in logs for found in _read(path)]
     usages = [usage for usage, _ in read]
     statement = account(usages, by)
@@ -93,6 +103,9 @@ def command(
     }
     if profile is not None:
         document["energy"] = energy_document(account_energy(usages, profile, by))
+        on = {host["host"] for host in document["energy"]["hosts"]}
+        for host in sorted(profile.measured_j.keys() - on):
+            click.echo(f"note: no executor was on host {host!r}, whose energy was measured", err=True)
     if out is not None:
         _write(out, document.get("energy", document)["rows"])
     for _, report in read:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -55,18 +55,17 @@ class PowerProfile:
         return next((kind for pattern, kind in self.hosts if fnmatchcase(host, pattern)), self.default)
 
 
-def read_profile(path: Path) -> PowerProfile:
+def read_profile(path: Path, measured: Sequence[Path] = ()) -> PowerProfile:
     """The profile in a TOML file, see conf/energy/thesis.toml.
 
+    Args:
+        measured: further files with a table ``measured_j``, as ``spark-sched energy`` writes them.
+
     Raises:
-        BadInputError: the file cannot be read, is not TOML, or a key is unknown, missing or out of range.
+        BadInputError: a file cannot be read, is not TOML, a key is unknown, missing or out of range, or two
+            files have the energy of one host.
     """
-    try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise BadInputError(f"{path} is not TOML: {error}") from None
+    document = _document(path)
     _known(path, "the profile", document, ("default", "types", "hosts", "measured_j"))
     types = document.get("types")
     if not isinstance(types, dict) or not types:
@@ -82,17 +81,39 @@ def read_profile(path: Path) -> PowerProfile:
     if not isinstance(hosts, dict):
         raise BadInputError(f"{path}: hosts must be a table of host name patterns and types")
     default = document.get("default", next(iter(kinds)) if len(kinds) == 1 else None)
+    measured_j = _measured_j(path, document)
+    for file in measured:
+        further = _document(file)
+        _known(file, "a measurement", further, ("measured_j",))
+        for name, joules in _measured_j(file, further).items():
+            if name in measured_j:
+                raise BadInputError(f"{file} has the energy of host {name!r} again: give it in one file")
+            measured_j[name] = joules
+    return PowerProfile(
+        kind("default", default),
+        tuple((pattern, kind(f"hosts.{pattern}", v)) for pattern, v in hosts.items()),
+        measured_j,
+    )
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
+    except ValueError as error:
+        raise BadInputError(f"{path} is not TOML: {error}") from None
+    return document
+
+
+def _measured_j(path: Path, document: Mapping[str, Any]) -> dict[str, float]:
     measured_j = document.get("measured_j", {})
     if not isinstance(measured_j, dict):
         raise BadInputError(f"{path}: measured_j must be a table of host names and joules")
     for host, joules in measured_j.items():
         if type(joules) not in (int, float) or not 0.0 < joules < float("inf"):
             raise BadInputError(f"{path}: measured_j.{host} is {joules!r} but must be a number above 0")
-    return PowerProfile(
-        kind("default", default),
-        tuple((pattern, kind(f"hosts.{pattern}", v)) for pattern, v in hosts.items()),
-        {host: float(joules) for host, joules in measured_j.items()},
-    )
+    return {host: float(joules) for host, joules in measured_j.items()}
 
 
 def _known(path: Path, where: str, table: Mapping[str, Any], legal: tuple[str, ...]) -> None:

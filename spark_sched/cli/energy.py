@@ -1,0 +1,92 @@
+"""``spark-sched energy``: the measured energy of this host while a command runs."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spark_sched.cli.common import needing
+from spark_sched.errors import BadInputError
+
+if TYPE_CHECKING:
+    from spark_sched.analysis.usage.rapl import RaplMeter
+
+#: Seconds between two readings; a counter starts again after minutes at the soonest.
+_INTERVAL_S = 10.0
+
+
+@click.command("energy", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.toml",
+    help="Write the energy to this file, for `spark-sched usage --measured`.",
+)
+@click.option("--host", metavar="NAME", help="This host's name in the log; default: its host name.")
+@click.option(
+    "--counters",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="/sys/class/powercap",
+    show_default=True,
+    metavar="FOLDER",
+    help="Where the RAPL counters are.",
+)
+@click.argument("arguments", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND [ARGUMENTS]")
+@click.pass_context
+def command(
+    context: click.Context, out: Path, host: str | None, counters: Path, arguments: tuple[str, ...]
+) -> None:
+    """Run a command and measure the energy of this host's processors (RAPL) meanwhile.
+
+    The file has a table [measured_j] with the energy in joules of the processors, and of the memory where it
+    has a counter. Run the command on every host that has executors. A host without counters is refused. The
+    exit status is that of the command.
+
+    \b
+    Examples:
+      spark-sched energy --out node.toml spark-sched submit app.py
+      spark-sched usage events/ --energy profile.toml --measured node.toml
+    """
+    with needing("energy"):
+        from spark_sched.analysis.usage.rapl import RaplMeter
+    meter = RaplMeter(counters)
+    status, joules = _measured(arguments, meter)
+    if not joules > 0.0:
+        raise BadInputError(f"the counters below {counters} did not change: {out} was not written")
+    name = json.dumps(host or socket.gethostname())
+    out.write_text(f"[measured_j]\n{name} = {joules:.3f}\n", encoding="utf-8")
+    context.exit(status)
+
+
+def _measured(arguments: Sequence[str], meter: RaplMeter) -> tuple[int, float]:
+    """The command's exit status, and the joules while it ran.
+
+    A terminal's Ctrl-C reaches the command by itself; a SIGTERM is passed on. The energy counts to its end.
+    """
+    try:
+        child = subprocess.Popen(arguments)
+    except OSError as error:
+        raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror})") from None
+    handlers = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number)),
+    }
+    try:
+        while True:
+            try:
+                status = child.wait(_INTERVAL_S)
+                break
+            except subprocess.TimeoutExpired:
+                meter.sample()
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return status if status >= 0 else 128 - status, meter.sample()
