@@ -38,9 +38,9 @@ class GenericScheduler:
 
     A job is sized once: a thin one goes to the top queue as it is; otherwise the sizing says how many tasks
     of its first wide stage run first, at random; they make the job's size when they are over. Pilots that
-    failed, were copied, evicted or lost count for nothing; where none is left, others are chosen, and after
-    three times the job is sized by what else is known. For jobs of several stages history's later stages are
-    scaled by how far off history was on the first (§6).
+    failed, were copied, evicted or lost count for nothing; where none is left, or their stage went before one
+    ended, others are chosen, and after three times the job is sized by what else is known. For jobs of
+    several stages history's later stages are scaled by how far off history was on the first (§6).
 
     No job starves: a slot goes to the queue with the fewest running tasks over its weight, and of equals to
     the one that was due first (``schedcore.QueueTurns``). So a queue gets about its share of the time, a
@@ -158,6 +158,7 @@ class GenericScheduler:
             # Its wide stages come later: until then it is as good as thin.
             return replace(known, thin=True, reason="no stage wide enough for pilots so far")
         prior = expected[stage.index] if stage.index < len(expected) else None
+        percent = percent if known.percent is None else known.percent
         at = percent if self._fixed_percent is None else self._fixed_percent
         wanted = 0 if stage.barrier else min(stage.tasks, self._sizing.pilots(stage.tasks, prior, at))
         if wanted == 0:
@@ -199,6 +200,9 @@ class GenericScheduler:
         lost = sum(i in times.spoiled for i in pilots.tasks)
         if stage is not None and len(ended_ms) + lost < len(pilots.tasks):
             return known
+        if stage is None and not ended_ms and known.rounds < _ROUNDS:
+            # It failed or was skipped: the next wide stage has pilots, as if the job had just come.
+            return replace(known, pilots=None, reason="its pilots' stage went before any of them ended")
         if ended_ms or stage is None:
             return self._size(known, job, pilots.stage, ended_ms, expected)
         runs = {task.index for task in stage.running}

@@ -129,6 +129,34 @@ def test_when_every_pilot_is_lost_others_are_chosen_and_at_last_the_job_is_sized
     assert "unknown" in last.reason
 
 
+def test_a_job_whose_pilots_stage_went_before_one_ended_samples_the_next_wide_stage():
+    world = World()
+    world.job("a", 100)
+    for attempt in range(1, 3):
+        world.pilots("a")
+        percent = world.memory.jobs["a"].percent
+        world.tell(StageEnded(world.now, "a", f"a.{attempt - 1}", False))
+        assert world.plan().jobs[0].deferred
+        world.tell(StageStarted(world.now, "a", f"a.{attempt}", "p", 0, 100, None, True, False))
+    third = world.pilots("a")
+    assert world.memory.jobs["a"].percent == percent
+    for index in third.tasks:
+        world.run("a", index, 10, stage=2)
+    assert "tasks of 10 ms by 3 pilots" in world.of("a").reason
+
+
+def test_a_job_whose_pilots_stages_go_three_times_is_sized_without():
+    world = World()
+    world.job("a", 100)
+    for attempt in range(1, 4):
+        world.pilots("a")
+        world.tell(StageEnded(world.now, "a", f"a.{attempt - 1}", False))
+        last = world.of("a")
+        world.tell(StageStarted(world.now, "a", f"a.{attempt}", "p", 0, 100, None, True, False))
+    assert (last.pilots, last.deferred) == (None, False)
+    assert "unknown" in last.reason
+
+
 def test_a_job_whose_pilots_stage_is_over_is_sized_by_what_they_took():
     world = World()
     world.job("a", 3)
