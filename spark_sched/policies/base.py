@@ -72,6 +72,9 @@ class Capabilities:
         evicts_tasks: its plans evict single tasks (`JobPlan.victims`).
         pilots: its plans run some tasks of a stage first (`JobPlan.pilots`).
         new_jobs_wait: jobs that its last plan does not know start nothing (`Plan.new_jobs_wait`).
+        marks: what it reads of jobs' marks, of ``priority``, ``isolation`` and ``deadline``; a comparison
+            that sets another one is refused. A policy that reads isolation holds slots.
+        tunes_isolation: it chooses the level of jobs that set none.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
 
@@ -84,6 +87,8 @@ class Capabilities:
     evicts_tasks: bool = False
     pilots: bool = False
     new_jobs_wait: bool = False
+    marks: frozenset[str] = frozenset({"priority", "isolation", "deadline"})
+    tunes_isolation: bool = False
     warm_up: Callable[[], None] = _nothing
 
     def changes(self, *, forecast: bool) -> ChangesWith:

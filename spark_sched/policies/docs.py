@@ -19,8 +19,8 @@ _HEAD = f"""<!-- Generated: do not edit. Change spark_sched/policies, then run: 
 [What each policy does](policies.md). [Write a policy](../how-to/write-a-policy.md) shows how
 others are added.
 
-| policy | makes a new plan after changes of | its plans use | options |
-|---|---|---|---|
+| policy | makes a new plan after changes of | reads of marks | its plans use | options |
+|---|---|---|---|---|
 """
 
 _OPTIONS_HEAD = """
@@ -54,7 +54,8 @@ def policies_page() -> str:
         flags = asdict(can)
         uses = ", ".join(word for flag, word in _USES.items() if flags[flag]) or "-"
         declared = ", ".join(f"`{option.name}`" for option in kind.options.declared) or "-"
-        rows.append(f"| `{name}` | {can.changes_with.name.lower()} | {uses} | {declared} |\n")
+        marks = ", ".join(sorted(can.marks)) or "-"
+        rows.append(f"| `{name}` | {can.changes_with.name.lower()} | {marks} | {uses} | {declared} |\n")
         for option in kind.options.declared:
             policies.setdefault(option, []).append(f"`{name}`")
     options = [_row(option, names) for option, names in policies.items()]

@@ -229,7 +229,7 @@ def _levels(compare: Comparison) -> list[tuple[float, str]]:
     """Isolation levels with their arms, if all of these arms differ in nothing else."""
     arms = [arm for arm in compare.suite.arms if not arm.stock]
     rest = {(arm.application, arm.copies, arm.priority, arm.deadline_s) for arm in arms}
-    return sorted((arm.isolation, arm.name) for arm in arms) if len(rest) == 1 and len(arms) > 1 else []
+    return sorted((arm.level, arm.name) for arm in arms) if len(rest) == 1 and len(arms) > 1 else []
 
 
 def _recommended(compare: Comparison) -> dict[str, Any] | None:

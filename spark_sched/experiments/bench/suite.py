@@ -22,6 +22,7 @@ from spark_sched.experiments.paired.arms import (
     ClusterSize,
     read_arms,
     read_cluster,
+    unread,
 )
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.workloads.programs import Parameter
@@ -136,12 +137,12 @@ def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
             raise BadInputError(
                 f"{file}: isolation of {job.label!r} is {isolation:g} but must be from 0 to 1"
             )
-        for name in ("priority", "isolation"):
-            if arm.stock and job.marks[name] is not None:
-                raise BadInputError(
-                    f"{file}: {job.label!r} sets {name}, which Spark's own {arm.scheduler.upper()} scheduler "
-                    "does not read: remove it"
-                )
+        given = [name for name in ("priority", "isolation") if job.marks[name] is not None]
+        nobody = None if arm.stock else unread(arm, given)
+        if arm.stock and given:
+            nobody = f"{given[0]}, which Spark's own {arm.scheduler.upper()} scheduler does not read"
+        if nobody is not None:
+            raise BadInputError(f"{file}: {job.label!r} sets {nobody}: remove it")
 
 
 def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:

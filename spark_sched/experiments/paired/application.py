@@ -31,7 +31,7 @@ class Mark:
 
     name: str
     priority: int
-    isolation: float
+    isolation: float | None
     copies: Literal["auto", "never"] = "auto"
     deadline: float | None = None
     user: str | None = None

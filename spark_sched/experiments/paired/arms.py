@@ -6,14 +6,14 @@ Arms with the same properties share one application, so that levels of P differ 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from spark_sched.config import JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, parse, validate
+from spark_sched.config import BY_NAME, JOB_PREFIX, POLICY_PREFIX, PREFIX, keys, parse, validate
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
-from spark_sched.policies import available, check_settings
+from spark_sched.policies import available, check_settings, kind_of
 
 __all__ = [
     "DEFAULT_PRIORITY",
@@ -24,6 +24,7 @@ __all__ = [
     "read_arms",
     "read_cluster",
     "read_settings",
+    "unread",
 ]
 
 DEFAULT_PRIORITY = 10
@@ -69,13 +70,13 @@ class Arm:
         name: unique in its suite.
         scheduler: spark_sched, or one of Spark's own modes.
         isolation, copies, priority, deadline_s: marks of the foreground job; its deadline counts from its
-            submission.
+            submission. Without an isolation of its own it has the configured one, which a policy may tune.
         properties: of the application, sorted.
     """
 
     name: str
     scheduler: Literal["spark_sched", "fair", "fifo"]
-    isolation: float = 1.0
+    isolation: float | None = None
     copies: Literal["auto", "never"] = "auto"
     priority: int = DEFAULT_PRIORITY
     deadline_s: float | None = None
@@ -96,6 +97,25 @@ class Arm:
         """The policy that makes its plans; empty for Spark's own scheduler."""
         return "" if self.stock else validate(dict(self.properties))[keys.PLANNER_POLICY]
 
+    @property
+    def level(self) -> float:
+        """The isolation level P that its foreground job has, or starts with where the policy tunes it."""
+        configured: float = validate(dict(self.properties))[keys.RESERVATION_ISOLATION]
+        return configured if self.isolation is None else self.isolation
+
+    @property
+    def effect(self) -> tuple[object, ...]:
+        """Equal for arms that schedule the same: a setting equal to its default says nothing."""
+        settings = {
+            name: value
+            for name, text in self.properties
+            if (value := _unless_default(name, text)) is not None
+        }
+        settings.pop(keys.RESERVATION_ISOLATION.name, None)
+        fixed = not self.stock and kind_of(self.policy).capabilities.tunes_isolation and self.isolation
+        marks = (self.level, fixed, self.copies, self.priority, self.deadline_s)
+        return (self.scheduler, tuple(sorted(settings.items())), *marks)
+
     def as_json(self) -> dict[str, Any]:
         """What it sets, for a JSON document."""
         if self.stock:
@@ -103,7 +123,7 @@ class Arm:
         return {
             "arm": self.name,
             "scheduler": self.scheduler,
-            "isolation": self.isolation,
+            "isolation": self.level,
             "copies": self.copies,
             "priority": self.priority,
             "deadline_s": self.deadline_s,
@@ -129,7 +149,7 @@ def read_arms(tables: list[Fields], shared: Mapping[str, str]) -> tuple[Arm, ...
         for other in arms:
             if other.name == arm.name:
                 raise BadInputError(f"{fields.file}: two arms have the name {arm.name!r}: rename one")
-            if (other.as_json() | {"arm": ""}) == (arm.as_json() | {"arm": ""}):
+            if other.effect == arm.effect:
                 raise BadInputError(
                     f"{fields.file}: the arms {other.name!r} and {arm.name!r} set the same: remove one (the "
                     "baseline's second run is added by itself)"
@@ -154,9 +174,11 @@ def _read_arm(fields: Fields, shared: Mapping[str, str]) -> Arm:
                 "one of them"
             )
     settings = {**shared, **own}
+    if "hold" in given and keys.RESERVATION_ISOLATION.name not in own:
+        settings.pop(keys.RESERVATION_ISOLATION.name, None)
     table = Fields(fields.file, fields.where, {k: v for k, v in given.items() if k != "settings"})
     arm = _marked(table, name, settings)
-    _check_read(fields, arm)
+    _check_read(fields, arm, {*given, *(key for key, same in _SAME.items() if {*same} & {*own})})
     return arm
 
 
@@ -174,11 +196,16 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
         settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{share:g}"
     if table.has("policy"):
         settings[keys.PLANNER_POLICY.name] = table.choice("policy", available(), "")
-    isolation = _number(settings.pop(keys.RESERVATION_ISOLATION.name, None), 1.0)
+    isolation = None
+    if not kind_of(validate(settings)[keys.PLANNER_POLICY]).capabilities.tunes_isolation:
+        # As a mark, so that arms that differ in it alone share an application.
+        text = settings.pop(keys.RESERVATION_ISOLATION.name, None)
+        isolation = None if text is None else parse(keys.RESERVATION_ISOLATION, text)
     copies = parse(keys.COPIES_ENABLED, settings.pop(keys.COPIES_ENABLED.name, "true"))
-    isolation = table.number("isolation", isolation)
-    if isolation > 1.0:
-        raise table.wrong("isolation", isolation, "a number from 0 to 1")
+    if table.has("isolation"):
+        isolation = table.need("isolation", float, "a number from 0 to 1", least=0.0)
+        if isolation > 1.0:
+            raise table.wrong("isolation", isolation, "a number from 0 to 1")
     chosen = table.choice("copies", ("auto", "never"), "auto" if copies else "never")
     deadline_ms = table.time_ms("deadline", None)
     wanted = f"a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}"
@@ -201,10 +228,6 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
     )
     table.done()
     return arm
-
-
-def _number(text: str | None, default: float) -> float:
-    return default if text is None else float(text)
 
 
 def read_settings(table: Fields) -> dict[str, str]:
@@ -243,8 +266,40 @@ def _check_stock(
         )
 
 
-def _check_read(fields: Fields, arm: Arm) -> None:
-    """Refuse options of policies that the arm does not run."""
+def _unless_default(name: str, text: str) -> object | None:
+    """The value of a setting; None if it is the default. Options and Spark's properties count as text."""
+    key = BY_NAME.get(name)
+    if key is None:
+        return text
+    value = parse(key, text)
+    return None if value == parse(key, key.default) else (value,)
+
+
+def unread(arm: Arm, given: Iterable[str]) -> str | None:
+    """What nothing reads of an arm's keys, as the end of "sets …"; None if all of them are read."""
+    settings = validate(dict(arm.properties))
+    planned = settings[keys.PLANNER_ENABLED]
+    marks = kind_of(arm.policy).capabilities.marks if planned else frozenset({"priority", "isolation"})
+    needs = {"priority": "priority", "isolation": "isolation", "deadline": "deadline"}
+    for key, mark in (needs | {"hold": "isolation", "pre_reserve": "isolation"}).items():
+        if key not in given:
+            continue
+        if mark not in marks:
+            who = f"the policy {arm.policy!r}" if planned else "the configured order, without a planner,"
+            return f"{key}, which {who} does not read"
+        if mark == "isolation" and not settings[keys.RESERVATION_ENABLED]:
+            return f"{key}, which nothing reads with {keys.RESERVATION_ENABLED.name}=false"
+    fixed = settings[keys.RESERVATION_DEADLINE] == "fixed"
+    if fixed and "isolation" in given and arm.level > 0.0:
+        return "isolation, which a fixed deadline (hold) does not depend on"
+    return None
+
+
+def _check_read(fields: Fields, arm: Arm, given: Iterable[str]) -> None:
+    """Refuse keys that nothing reads, and options of policies that the arm does not run."""
+    nobody = unread(arm, given)
+    if nobody is not None:
+        raise BadInputError(f"{fields.file}: {fields.where} ({arm.name}) sets {nobody}: remove it")
     for name, _ in arm.properties:
         policy = name.removeprefix(POLICY_PREFIX).rpartition(".")[0]
         if name.startswith(POLICY_PREFIX) and policy != arm.policy:

@@ -106,7 +106,11 @@ class PriorityEvictionsPolicy:
 
     name = "priority-evictions"
     capabilities = Capabilities(
-        changes_with=ChangesWith.TASKS, task_times=True, places=True, evicts_tasks=True
+        changes_with=ChangesWith.TASKS,
+        task_times=True,
+        places=True,
+        evicts_tasks=True,
+        marks=frozenset({"priority", "isolation"}),
     )
     options = Options((_VICTIMS, _MOST_EVICTIONS, _JOB_BUDGET, _WORTH, _STICKY_SLOTS, _STICKY_WAIT))
 

@@ -28,7 +28,11 @@ class ReservationPolicy(RankingPolicy):
     """
 
     name = "reservation"
-    capabilities = Capabilities(changes_with=ChangesWith.STAGES, changes_unforecast=ChangesWith.ARRIVALS)
+    capabilities = Capabilities(
+        changes_with=ChangesWith.STAGES,
+        changes_unforecast=ChangesWith.ARRIVALS,
+        marks=frozenset({"priority", "isolation"}),
+    )
     ordered = False
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:

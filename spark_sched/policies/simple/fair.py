@@ -51,7 +51,7 @@ class FairPolicy(RankingPolicy):
     """
 
     name = "fair"
-    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES)
+    capabilities = Capabilities(changes_with=ChangesWith.LAUNCHES, marks=frozenset({"priority", "isolation"}))
     options = Options((POOL_BY, WEIGHTS, MIN_SHARES))
 
     def __init__(self, settings: PolicySettings) -> None:

@@ -15,7 +15,7 @@ class FifoPolicy(RankingPolicy):
     """Jobs in the order of their arrival, all of priority 0; none holds a slot."""
 
     name = "fifo"
-    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
+    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset())
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         return lambda job: job.arrival, lambda job: (0, None, f"arrival {job.arrival}")

@@ -24,7 +24,7 @@ class LasPolicy:
     """
 
     name = "las"
-    capabilities = Capabilities(changes_with=ChangesWith.ROUNDS)
+    capabilities = Capabilities(changes_with=ChangesWith.ROUNDS, marks=frozenset())
     options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:

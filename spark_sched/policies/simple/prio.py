@@ -52,7 +52,9 @@ class PrioPolicy:
     """
 
     name = "prio"
-    capabilities = Capabilities(changes_with=ChangesWith.STAGES, start_times=True, preempts=True)
+    capabilities = Capabilities(
+        changes_with=ChangesWith.STAGES, start_times=True, preempts=True, marks=frozenset({"deadline"})
+    )
     options = Options()
 
     def __init__(self, settings: PolicySettings) -> None:

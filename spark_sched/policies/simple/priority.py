@@ -16,7 +16,7 @@ class PriorityPolicy(RankingPolicy):
     alone."""
 
     name = "priority"
-    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS)
+    capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset({"priority"}))
     ordered = False
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:

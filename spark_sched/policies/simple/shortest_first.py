@@ -16,7 +16,7 @@ class ShortestFirstPolicy(RankingPolicy):
     """Jobs by their total work in slot-milliseconds; jobs of unknown size come last, in order of arrival."""
 
     name = "shortest-first"
-    capabilities = Capabilities(changes_with=ChangesWith.STAGES)
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES, marks=frozenset())
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         work = {

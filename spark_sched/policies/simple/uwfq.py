@@ -148,7 +148,7 @@ class UwfqPolicy:
     """
 
     name = "uwfq"
-    capabilities = Capabilities(changes_with=ChangesWith.JOBS)
+    capabilities = Capabilities(changes_with=ChangesWith.JOBS, marks=frozenset())
     options = Options((WEIGHTS,))
 
     def __init__(self, settings: PolicySettings) -> None:

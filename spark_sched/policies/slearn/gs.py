@@ -60,7 +60,12 @@ class GenericScheduler:
     """
 
     capabilities = Capabilities(
-        changes_with=ChangesWith.GATES, task_times=True, start_times=True, pilots=True, new_jobs_wait=True
+        changes_with=ChangesWith.GATES,
+        task_times=True,
+        start_times=True,
+        pilots=True,
+        new_jobs_wait=True,
+        marks=frozenset(),
     )
     options = Options((FIRST_QUEUE,))
 

@@ -27,7 +27,7 @@ class GsLasPolicy:
     """Queues by the slot-milliseconds attained so far, FIFO within them, weighted shares between."""
 
     name = "gs-las"
-    capabilities = Capabilities(changes_with=ChangesWith.STAGES, task_times=True)
+    capabilities = Capabilities(changes_with=ChangesWith.STAGES, task_times=True, marks=frozenset())
     options = Options((FIRST_QUEUE,))
 
     def __init__(self, settings: PolicySettings, queues: Queues | None = None) -> None:

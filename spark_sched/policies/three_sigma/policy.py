@@ -51,6 +51,7 @@ class ThreeSigmaPolicy:
         preempts=True,
         new_jobs_wait=True,
         warm_up=warm_up,
+        marks=frozenset({"deadline"}),
     )
 
     def __init__(

@@ -114,7 +114,9 @@ class TunedReservationPolicy:
     """
 
     name = "tuned-reservation"
-    capabilities = Capabilities(changes_with=ChangesWith.ROUNDS)
+    capabilities = Capabilities(
+        changes_with=ChangesWith.ROUNDS, marks=frozenset({"priority", "isolation"}), tunes_isolation=True
+    )
     options = Options((_LOSS, _SLOWDOWN, _LOWEST, _HIGHEST, _STEP, _RUNS, _BAND), _check)
 
     def __init__(self, settings: PolicySettings) -> None:

@@ -108,7 +108,7 @@ def test_sparks_fair_mode_has_a_pool_for_each_user_in_the_simulator_as_well():
 
 def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
     found = bench(
-        scheduler='[scheduler]\npolicy = "uwfq"\nisolation = 0.3\npriority = 4\ncopies = "never"\n',
+        scheduler='[scheduler]\npolicy = "fair"\nisolation = 0.3\npriority = 4\ncopies = "never"\n',
         workload=SLEEP + "priority = 7\n",
     )
     mark = mark_of(found.scheduler, found.suites[0].jobs[0], 0)
@@ -120,9 +120,22 @@ def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
         "deadline": None,
         "user": "ana",
     }
-    assert found.scheduler.policy == "uwfq"
+    assert found.scheduler.policy == "fair"
     stock = bench(scheduler='[scheduler]\nscheduler = "fair"\n')
     assert mark_of(stock.scheduler, stock.suites[0].jobs[0], 0) is None
+
+
+def test_a_policy_that_tunes_levels_gets_jobs_without_one():
+    lines = '[scheduler]\npolicy = "tuned-reservation"\n'
+    goal = '[scheduler.settings]\n"spark.sched.policy.tuned-reservation.loss" = 0.001\n'
+    found = bench("repeat = 12", scheduler=lines + goal, workload=SLEEP.replace("[1000, 2000]", "1000"))
+    mark = mark_of(found.scheduler, found.suites[0].jobs[0], 0)
+    assert mark is not None
+    assert mark["isolation"] is None
+    fixed = bench(scheduler=lines + "isolation = 0.3\n")
+    mark = mark_of(fixed.scheduler, fixed.suites[0].jobs[0], 0)
+    assert mark is not None
+    assert mark["isolation"] == 0.3
 
 
 def test_the_document_sums_up_by_workload_and_user():
@@ -189,6 +202,10 @@ REFUSED = {
         "priority is -3000000000 but must be a whole number from -2147483648 to 2147483647",
     ),
     "an isolation above 1": (lambda: bench(workload=SLEEP + "isolation = 2.0\n"), "must be from 0 to 1"),
+    "a mark of a job that its policy does not read": (
+        lambda: bench(scheduler='[scheduler]\npolicy = "uwfq"\n', workload=SLEEP + "priority = 3\n"),
+        "'sleep sleepms=1000' sets priority, which the policy 'uwfq' does not read",
+    ),
     "a workload of unknown duration in the simulator": (
         lambda: simulated(bench(workload='[[suite.workload]]\nname = "sparkpi"\n')),
         "the workload 'sparkpi' cannot be simulated",

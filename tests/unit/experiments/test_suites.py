@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.live import _mark as live_mark
 from spark_sched.experiments.ab.suite import ALONE, parse_suite, read_suite
 from spark_sched.experiments.demo import plan
 from spark_sched.policies import kind_of
@@ -76,12 +77,14 @@ def test_parameters_are_compared_without_case_as_sparkbench_does():
 
 def test_an_arms_keys_become_marks_and_settings():
     suite = parse(
-        arm('policy = "slearn"', 'hold = "3s"', "pre_reserve = 0.7", 'copies = "never"', 'deadline = "15s"')
+        arm('policy = "fair"', 'hold = "3s"', "pre_reserve = 0.7", 'copies = "never"')
+        + '\n[[arm]]\nname = "c"\npolicy = "3sigma"\ndeadline = "15s"\n'
     )
-    found = suite.arms[1]
-    assert (found.copies, found.deadline_s, found.policy) == ("never", 15.0, "slearn")
+    found, due = suite.arms[1:]
+    assert (due.deadline_s, due.policy) == (15.0, "3sigma")
+    assert (found.copies, found.isolation, found.policy) == ("never", None, "fair")
     assert dict(found.properties) == {
-        "spark.sched.planner.policy": "slearn",
+        "spark.sched.planner.policy": "fair",
         "spark.sched.reservation.deadline": "fixed",
         "spark.sched.reservation.maxHold": "3000ms",
         "spark.sched.reservation.preReserveThreshold": "0.7",
@@ -95,6 +98,21 @@ def test_shared_settings_hold_for_arms_that_set_nothing_else():
         'settings = { "spark.sched.reservation.isolation" = 0.5 }\n'
     )
     assert [arm.isolation for arm in suite.arms] == [0.3, 0.9, 0.5]
+
+
+def test_an_arm_marks_its_job_with_a_level_only_if_it_sets_one():
+    suite = parse(
+        '[settings]\n"spark.sched.reservation.isolation" = 0.3\n' + WORKLOAD + '[[arm]]\nname = "tuned"\n'
+        'policy = "tuned-reservation"\n[[arm]]\nname = "given"\npolicy = "tuned-reservation"\n'
+        "isolation = 0.3\n"
+        '[[arm]]\nname = "held"\nhold = "3s"\n'
+    )
+    assert [arm.isolation for arm in suite.arms] == [None, 0.3, None]
+    assert [arm.level for arm in suite.arms] == [0.3, 0.3, 1.0]
+    marks = [live_mark(arm, "sleep") for arm in suite.arms]
+    assert [mark.isolation for mark in marks if mark is not None] == [None, 0.3, None]
+    with pytest.raises(BadInputError, match="the arms 'a' and 'b' set the same"):
+        parse(WORKLOAD + '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nisolation = 1.0\n')
 
 
 @pytest.mark.parametrize(("text", "copies"), [("TRUE", "auto"), ("False", "never")])
@@ -141,6 +159,36 @@ REFUSED = {
     "arms that are the same": (
         WORKLOAD + '[[arm]]\nname = "a"\nisolation = 1\n[[arm]]\nname = "b"\n',
         "the arms 'a' and 'b' set the same",
+    ),
+    "arms that differ in a default": (
+        WORKLOAD + '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\npolicy = "reservation"\n',
+        "the arms 'a' and 'b' set the same",
+    ),
+    "a deadline that no policy reads": (
+        arm('deadline = "9s"'),
+        r"arm\[1\] \(b\) sets deadline, which the policy 'reservation' does not read: remove it",
+    ),
+    "a priority under fifo": (
+        arm('policy = "fifo"', "priority = 3"),
+        "sets priority, which the policy 'fifo'",
+    ),
+    "a level under fifo": (arm('policy = "fifo"', "isolation = 0.3"), "sets isolation, which the policy"),
+    "a hold under a policy that holds nothing": (arm('policy = "las"', 'hold = "3s"'), "sets hold, which"),
+    "a level as a setting under fifo": (
+        arm('policy = "fifo"', 'settings = { "spark.sched.reservation.isolation" = 0.4 }'),
+        "sets isolation, which the policy 'fifo' does not read",
+    ),
+    "a level without reservations": (
+        arm("isolation = 0.3", 'settings = { "spark.sched.reservation.enabled" = false }'),
+        "sets isolation, which nothing reads with spark.sched.reservation.enabled=false",
+    ),
+    "a deadline without a planner": (
+        arm('deadline = "9s"', 'settings = { "spark.sched.planner.enabled" = false }'),
+        "sets deadline, which the configured order, without a planner, does not read",
+    ),
+    "a level beside a fixed hold": (
+        arm("isolation = 0.3", 'hold = "3s"'),
+        r"sets isolation, which a fixed deadline \(hold\) does not depend on",
     ),
     "the same thing twice by key and setting": (
         arm("isolation = 0.2", 'settings = { "spark.sched.reservation.isolation" = 0.4 }'),
