@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, TypeVar
 
 from spark_sched.errors import BadInputError
@@ -150,12 +150,14 @@ class EndForecast:
 @dataclass(frozen=True, slots=True)
 class SlotTimes:
     """Slot time of a job so far in slot-milliseconds: run by originals that were not evicted, held idle, run
-    by evicted attempts, run by copies."""
+    by evicted attempts, run by copies; and what would have been held idle, had not the application been in
+    shadow mode."""
 
     run: int
     held_idle: int
     evicted: int
     copied: int
+    would_have_held_idle: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,8 +365,13 @@ def _schema_of(document: Any) -> object:
 
 
 def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:
-    """Of a dataclass whose fields have the document's names; ``read`` are those that need reading."""
-    names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    """Of a dataclass whose fields have the document's names; ``read`` are those that need reading. A field
+    with a default may be absent."""
+    names = [
+        each.name
+        for each in fields(kind)  # type: ignore[arg-type]
+        if each.default is MISSING or each.name in given or each.name in read
+    ]
     return kind(**{name: read[name] if name in read else given[name] for name in names})
 
 

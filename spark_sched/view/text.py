@@ -172,6 +172,8 @@ def of_job(job: JobStatus) -> str:
     now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"
     so_far = f"{seconds(used.run)} run, {seconds(used.held_idle)} held idle"
     lost = f"{seconds(used.evicted)} evicted, {seconds(used.copied)} copied"
+    if used.would_have_held_idle:
+        lost += f"; {seconds(used.would_have_held_idle)} would have been held idle"
     lines = [
         f"{job.name} ({job.job}): {job.state_text}",
         f"  submitted {clock(job.submitted_ms)}, priority {job.priority}, {owner}",

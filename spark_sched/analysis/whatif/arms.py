@@ -78,16 +78,22 @@ def as_it_ran(
     recorded: Recorded, model: Model, pools: Mapping[str, Pool] | None
 ) -> tuple[ReplayArm, list[str]]:
     """The arm that really ran, and sentences about what the log does not show of it."""
-    if recorded.attached:
+    notes = []
+    if recorded.switches:
+        notes.append(
+            f"operators switched the mode while it ran (to {', '.join(recorded.switches)}): replayed in the "
+            f"mode that it began in, {recorded.began_in}"
+        )
+    if recorded.enforced:
         name = validate(recorded.settings)[keys.PLANNER_POLICY]
         if name not in available():
-            note = f"the log names the policy {name!r}, which is unknown here: replayed as reservation"
-            return _ours(recorded.settings, "reservation", _LIVE), [note]
-        notes = []
+            notes.append(f"the log names the policy {name!r}, which is unknown here: replayed as reservation")
+            return _ours(recorded.settings, "reservation", _LIVE), notes
         if recorded.mode == "FAIR":
             notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
         return _ours(recorded.settings, name, _LIVE), notes
-    notes = []
+    if recorded.attached and not recorded.switches:
+        notes.append(f"spark.sched.mode was {recorded.began_in}, so that Spark's own scheduling is replayed")
     if recorded.mode == "FAIR" and pools is None:
         path = local_file(recorded.allocation_file)
         if path is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
@@ -11,13 +12,14 @@ from pathlib import Path
 from urllib.parse import unquote, urlparse
 
 from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
-from spark_sched.config import BY_NAME, PREFIX, validate
+from spark_sched.config import BY_NAME, PREFIX, keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord, StageRecord
-from spark_sched.traces.lines import Progress
+from spark_sched.traces.lines import Progress, lines
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader, event_logs
-from spark_sched.traces.readers.spark_measured import Measured
+from spark_sched.traces.readers.spark_measured import EVENT, Measured
+from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
@@ -40,6 +42,8 @@ _NOT_HOW = (
     "spark.sched.history.path",
     "spark.sched.history.password",
 )
+_SWITCH = b"the mode is "
+_SWITCHED = re.compile(rf"{_SWITCH.decode()}(on|shadow|off)")
 _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 
@@ -72,6 +76,7 @@ class Recorded:
         allocation_file: where its FAIR pools were declared; empty: nowhere.
         notes: what the reader skipped, with counts.
         measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
+        switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
     """
 
     log: Path
@@ -86,6 +91,17 @@ class Recorded:
     allocation_file: str
     notes: Mapping[str, int]
     measured: Measured | None = None
+    switches: tuple[str, ...] = ()
+
+    @property
+    def began_in(self) -> str:
+        """The mode that an attached application began in: ``on``, ``shadow`` or ``off``."""
+        return str(validate(self.settings)[keys.MODE])
+
+    @property
+    def enforced(self) -> bool:
+        """Whether this project's scheduler decided what ran, when the application began."""
+        return self.attached and self.began_in == "on"
 
 
 def logs_under(path: Path) -> list[Path]:
@@ -140,19 +156,21 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     jobs.sort(key=lambda job: (job.submit_s, job.source_id))
     properties = reader.properties
     features = jobs[0].features or {}
+    attached = _attached(properties)
     return Recorded(
         log=path,
         app=features.get("app", ""),
         version=", ".join(reader.meta.parameters.get("spark_versions", [])),
         jobs=tuple(jobs),
         executors=tuple(_executors(reader.meta.machines, jobs)),
-        attached=_attached(properties),
+        attached=attached,
         mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
         locality_wait_ms=_locality_wait_ms(properties),
         settings=_settings(properties),
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
+        switches=tuple(_switches(reader.files())) if attached and reader.measured.events else (),
     )
 
 
@@ -224,6 +242,22 @@ def local_file(uri: str) -> Path | None:
         return None
     path = Path(unquote(parsed.path))
     return path if path.is_file() else None
+
+
+def _switches(files: Iterable[Path]) -> Iterator[str]:
+    """The modes that operators switched to, from the events of changes (``protocol/README.md``)."""
+    head = b'{"Event":"' + EVENT.encode() + b'"'
+    for file in files:
+        for _, line in lines(file, ReadReport()):
+            if not line.startswith(head) or _SWITCH not in line:
+                continue
+            try:
+                event = json.loads(line)
+                found = _SWITCHED.fullmatch(event["body"]["what"]) if event["kind"] == "change" else None
+            except (ValueError, KeyError, TypeError):
+                continue  # Damaged: the reader has counted it.
+            if found is not None:
+                yield found[1]
 
 
 def _attached(properties: Mapping[str, str]) -> bool:

@@ -56,7 +56,7 @@ def answer(recorded: Recorded, question: Question, progress: Progress | None = N
         "log": str(recorded.log),
         "app": recorded.app,
         "spark": recorded.version,
-        "scheduler": base.name if recorded.attached else f"stock {recorded.mode}",
+        "scheduler": base.name if recorded.enforced else f"stock {recorded.mode}",
         "attached": recorded.attached,
         "executors": len(recorded.executors),
         "slots": sum(machine.slots or 0 for machine in recorded.executors),

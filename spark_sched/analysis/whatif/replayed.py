@@ -87,7 +87,7 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
         for number, stage in enumerate(every)
         for attempt in stage.attempts
     ]
-    waits = [wait for stage in every for wait in stage.waits(within_only=recorded.attached)]
+    waits = [wait for stage in every for wait in stage.waits(within_only=recorded.enforced)]
     executors = available_executors(recorded.executors, (x.attempt for x in launches), waits)
     slots = {machine.machine: machine.slots or 1 for machine in executors}
     turnaround = round(turnaround_ms(launches, slots))
@@ -159,7 +159,7 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
             stage.launch_ms = stage.first_ms - ready_ms
             waited = ready_ms > stage.submit_ms
             # Under the attached scheduler a free slot may be held for somebody else.
-            held = recorded.attached and any(
+            held = recorded.enforced and any(
                 other is not job
                 and other.priority >= job.priority
                 and begin < stage.first_ms

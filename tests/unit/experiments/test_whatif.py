@@ -14,6 +14,7 @@ from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.cli.app import app
+from spark_sched.traces.readers.spark_measured import EVENT
 from spark_sched.traces.tables import Machine
 
 T0 = 1_700_000_000_000
@@ -98,11 +99,11 @@ class Log:
         return path
 
 
-def contended() -> Log:
-    """Two slots. A long job of four tasks, and a short one that waits behind it for 1.9 s."""
-    log = Log().executor(0, "1", 2)
+def contended(log: Log | None = None, **marks: str) -> Log:
+    """Two slots. A long job of four tasks, and a short one with these marks that waits for it for 1.9 s."""
+    log = (log or Log()).executor(0, "1", 2)
     log.job(0, 100, 4_120, [(120, 2_120), (120, 2_120), (2_120, 4_100), (2_120, 4_100)])
-    return log.job(1, 200, 5_120, [(4_100, 5_100)])
+    return log.job(1, 200, 5_120, [(4_100, 5_100)], **marks)
 
 
 Whatif = Callable[..., Result]
@@ -130,6 +131,34 @@ def test_the_replay_gives_back_what_happened(tmp_path: Path) -> None:
     assert document["replay"]["within_10_percent"] == 1.0
     assert document["answer"][0].startswith(
         "Replayed under stock FIFO, as it ran: 2 of 2 jobs (100%) are within 10 % of the recording"
+    )
+
+
+@pytest.mark.parametrize("mode", ["shadow", "off"])
+def test_a_run_that_enforced_nothing_is_replayed_under_sparks_own_scheduling(
+    tmp_path: Path, mode: str
+) -> None:
+    log = Log(**{"spark.sched.planner.python": "python3", "spark.sched.mode": mode})
+    recorded = read_log(contended(log, spark_sched_job_priority="5").write(tmp_path / "log"))
+    document = answer(recorded, Question(policies=("reservation",)))
+    assert (document["scheduler"], document["attached"]) == ("stock FIFO", True)
+    ran, ours = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
+    assert ran == [pytest.approx(4.02, abs=0.03), pytest.approx(4.92, abs=0.03)]
+    assert ours[1] == pytest.approx(2.92, abs=0.03)
+    assert f"spark.sched.mode was {mode}, so that Spark's own scheduling is replayed" in document["notes"]
+
+
+def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    for what in ("the policy is fair", "the mode is shadow", "job report: the mode is on"):
+        event = {"schema": 1, "kind": "change", "timeMs": T0 + 1_000, "body": {"by": "ada", "what": what}}
+        log.events.append({"Event": EVENT, **event})
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert recorded.switches == ("shadow",)
+    document = answer(recorded, Question())
+    assert document["scheduler"] == "reservation"
+    assert document["notes"][0].startswith(
+        "operators switched the mode while it ran (to shadow): replayed in"
     )
 
 

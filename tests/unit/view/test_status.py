@@ -11,7 +11,7 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.view import HeldFor, Status
 from spark_sched.view.names import unknown_job
-from spark_sched.view.text import seconds
+from spark_sched.view.text import of_job, seconds
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
 
@@ -44,6 +44,16 @@ def test_fields_that_a_newer_driver_adds_are_ignored():
     document = example() | {"more": 1}
     document["jobs"][0] = document["jobs"][0] | {"more": 1}
     assert Status.from_json(document) == Status.from_json(example())
+
+
+def test_slot_time_that_would_have_been_held_in_shadow_mode_is_apart():
+    document = example()
+    document["jobs"][0]["slot_ms"] |= {"held_idle": 0, "would_have_held_idle": 3000}
+    shadowed, plain = Status.from_json(document).jobs[0], Status.from_json(example()).jobs[0]
+    assert (shadowed.slot_ms.held_idle, shadowed.slot_ms.would_have_held_idle) == (0, 3000)
+    assert plain.slot_ms.would_have_held_idle == 0
+    assert "; 3.0 s would have been held idle" in of_job(shadowed)
+    assert "would have" not in of_job(plain)
 
 
 def test_fields_that_an_older_driver_lacks_are_empty():

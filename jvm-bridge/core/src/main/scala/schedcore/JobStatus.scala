@@ -15,18 +15,26 @@ final case class StageFacts(
     stage: String, name: String, tasks: Int, done: Int, running: Int, waiting: Int, slotsPerTask: Int = 1,
     pilotsFirst: Boolean = false, gated: Int = 0, pilots: Int = 0)
 
-/** Slot time of one job so far, in slot-milliseconds. */
-final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long) {
+/**
+ * Slot time of one job so far, in slot-milliseconds.
+ *
+ * @param wouldHaveHeldMs that it would have held idle, had not the application been in shadow mode
+ */
+final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long, wouldHaveHeldMs: Long = 0L) {
   def +(o: SlotTimes): SlotTimes = both(o)(_ + _)
   def -(o: SlotTimes): SlotTimes = both(o)(_ - _)
   /** The greater one of each kind. */
   def atLeast(o: SlotTimes): SlotTimes = both(o)(math.max)
 
-  /** By the names that documents have for the kinds. */
-  def byName: Seq[(String, Long)] = Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs)
+  /** By the names that documents have for the kinds; what would have been is told where there is any. */
+  def byName: Seq[(String, Long)] =
+    Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs) ++
+      Option.when(wouldHaveHeldMs > 0)(s"${ShadowBook.Prefix}held_idle" -> wouldHaveHeldMs)
 
   private def both(o: SlotTimes)(f: (Long, Long) => Long): SlotTimes =
-    SlotTimes(f(runMs, o.runMs), f(heldIdleMs, o.heldIdleMs), f(evictedMs, o.evictedMs), f(copiedMs, o.copiedMs))
+    SlotTimes(
+      f(runMs, o.runMs), f(heldIdleMs, o.heldIdleMs), f(evictedMs, o.evictedMs), f(copiedMs, o.copiedMs),
+      f(wouldHaveHeldMs, o.wouldHaveHeldMs))
 }
 
 object SlotTimes {

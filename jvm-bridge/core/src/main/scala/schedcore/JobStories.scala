@@ -134,7 +134,7 @@ object JobStories {
     val waitedMs = job.begunMs.getOrElse(endedMs) - job.submittedMs
     s"${job.outcome.getOrElse("ended")} after ${seconds(endedMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
       s"slot time: ${seconds(t.runMs)} run, ${seconds(t.heldIdleMs)} held idle, ${seconds(t.evictedMs)} evicted, " +
-      s"${seconds(t.copiedMs)} copied"
+      s"${seconds(t.copiedMs)} copied${if (t.wouldHaveHeldMs > 0) s"; ${seconds(t.wouldHaveHeldMs)} would have been held idle" else ""}"
   }
 
   private def seconds(ms: Long): String = String.format(Locale.ROOT, "%.1f s", ms / 1000.0)

@@ -37,6 +37,9 @@ final class Orders(mode: String = Modes.On) {
 
   def switch(change: Event.SchedulingChanged): Unit = switched = Some(change)
 
+  /** Whether whatever is held is so on paper only. */
+  def shadow: Boolean = switched.fold(mode)(_.mode) == Modes.Shadow
+
   /** Whether jobs may hold slots, be it on paper. */
   def reserves: Boolean = switched.fold(mode != Modes.Off)(s => s.mode != Modes.Off && !s.reservationsPaused)
 

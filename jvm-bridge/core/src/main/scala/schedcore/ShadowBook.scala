@@ -50,6 +50,20 @@ final class ShadowBook(ledger: Ledger, begun: Boolean) {
     past.getOrElse(key, 0L) + (if (inShadow) sums.getOrElse(key, 0L) - before.getOrElse(key, 0L) else 0L)
 }
 
+/** A sum that grows all the time, and does so on paper only in shadow mode. */
+final class SumInShadow(begun: Boolean) {
+  private var since = Option.when(begun)(0L) // what the sum was when shadow mode last began
+  private var past = 0L // what earlier times in shadow mode added
+
+  /** From now on what the sum grows by is, or is not, on paper only. */
+  def be(shadow: Boolean, sum: Long): Unit = if (shadow != since.isDefined) {
+    past = wouldHave(sum)
+    since = Option.when(shadow)(sum)
+  }
+
+  def wouldHave(sum: Long): Long = past + since.fold(0L)(sum - _)
+}
+
 object ShadowBook {
   val Prefix = "would_have_"
 

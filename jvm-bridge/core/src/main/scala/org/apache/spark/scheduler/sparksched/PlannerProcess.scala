@@ -11,7 +11,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import py4j.GatewayServer
-import schedcore.{PlannerFacts, PlannerSettings, Settings}
+import schedcore.{Modes, PlannerFacts, PlannerSettings, Settings}
 
 /**
  * Keeps one planner process alive for as long as the application lives.
@@ -106,9 +106,10 @@ private[sparksched] final class PlannerProcess(
     "planner_stalls" -> stalls,
     "planner_pid" -> process.filter(_.isAlive).fold(-1L)(_.pid()))
 
-  def facts: PlannerFacts = {
+  /** @param mode one of [[Modes]]: nothing needs a planner while it is off */
+  def facts(mode: String): PlannerFacts = {
     val pid = process.filter(_.isAlive).map(_.pid())
-    PlannerFacts(settings.enabled, pid, pid.flatMap(_ => entry.heartbeat.silentMs), math.max(0, starts - 1), stalls)
+    PlannerFacts(settings.enabled && mode != Modes.Off, pid, pid.flatMap(_ => entry.heartbeat.silentMs), math.max(0, starts - 1), stalls)
   }
 
   private def keep(): Unit = try {

@@ -4,8 +4,12 @@ import scala.collection.mutable
 
 import schedcore._
 
-/** What the registry knows of one job that is not over. */
-private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: Int, val startedMs: Long) {
+/**
+ * What the registry knows of one job that is not over.
+ *
+ * @param shadow whether the application was in shadow mode when the job came
+ */
+private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: Int, val startedMs: Long, shadow: Boolean = false) {
   val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
   val sparkJobs = mutable.HashSet.empty[Int]
   // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
@@ -18,6 +22,9 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   var running = 0
   var runningSlots = 0
   val use = new SlotUse
+  /** What it holds and was expected to hold, if that is on paper only. */
+  val heldOnPaper = new SumInShadow(shadow)
+  val predictedOnPaper = new SumInShadow(shadow)
   /** Where its stages wait, in FAIR mode. */
   var pool: Option[PoolShare] = None
   /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */

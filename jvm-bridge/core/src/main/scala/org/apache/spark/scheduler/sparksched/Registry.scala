@@ -124,7 +124,7 @@ private[sparksched] final class Registry(
     arrivals += 1
     stories.submitted(mark.key, nowMs)
     classes.begun(mark)
-    new RegisteredJob(mark, arrivals, nowMs)
+    new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
 
   /** A mark does not count as given: says so once. What people typed must not look like further lines. */
@@ -239,10 +239,11 @@ private[sparksched] final class Registry(
 
   private def heldIdleOf(job: RegisteredJob, nowMs: Long): HeldIdle = {
     val mark = job.mark
+    val (heldMs, predictedMs) = (ledger.heldIdleMs(mark.key, nowMs), ledger.predictedIdleMs(mark.key))
     // What nobody named is named by its key, which never comes again.
     HeldIdle(
       mark.user.getOrElse(""), if (mark.name == mark.key) "" else mark.name, 1L,
-      ledger.heldIdleMs(mark.key, nowMs), ledger.predictedIdleMs(mark.key))
+      heldMs - job.heldOnPaper.wouldHave(heldMs), predictedMs - job.predictedOnPaper.wouldHave(predictedMs))
   }
 
   /**
@@ -370,6 +371,10 @@ private[sparksched] final class Registry(
   /** An operator switches what holds for all jobs. */
   def switch(change: Event.SchedulingChanged, plans: PlanBook): Unit = {
     orders.switch(change)
+    jobs.foreach { case (key, job) =>
+      job.heldOnPaper.be(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
+      job.predictedOnPaper.be(orders.shadow, ledger.predictedIdleMs(key))
+    }
     events.offer(change)
     applyPlan(plans, change.timeMs)
   }
@@ -383,10 +388,12 @@ private[sparksched] final class Registry(
   private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
     val key = job.mark.key
     val rule = ledger.ruleOf(key)
+    val heldMs = ledger.heldIdleMs(key, nowMs)
+    val onPaperMs = job.heldOnPaper.wouldHave(heldMs)
     JobFacts(
       job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
       stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
-      SlotTimes(job.use.runMs(nowMs), ledger.heldIdleMs(key, nowMs), job.use.evictedMs, job.use.copiedMs(nowMs)),
+      SlotTimes(job.use.runMs(nowMs), heldMs - onPaperMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs),
       onHold = orders.isOnHold(key))
   }
 

@@ -48,7 +48,7 @@ private[spark] final class SchedTaskScheduler(
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
   /** What is going on, for people. */
-  val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts)
+  val status: StatusSource = new StatusSource(this, context, registry, ledger, () => planner.facts(steering.mode))
   /** What operators change. */
   val steering: Steering = new Steering(
     this, context, registry, new PlannerSwitch(() => planner.replace(), () => planner.start()))

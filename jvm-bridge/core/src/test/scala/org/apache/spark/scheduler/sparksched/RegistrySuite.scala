@@ -8,8 +8,8 @@ import scala.collection.mutable
 final class RegistrySuite extends AnyFunSuite {
   private val unknown = DagOutlook(None, Nil, finalOfSparkJob = false, mapStageJob = false)
 
-  private final class World {
-    val settings: Settings = Settings.from(Map.empty)
+  private final class World(given: (String, String)*) {
+    val settings: Settings = Settings.from(given.toMap)
     val forgotten = mutable.ArrayBuffer.empty[String]
     val queue = new EventQueue(1000, () => 0L, body => body(Nil))
     queue.poll(1, 0) // From here on events are told one by one.
@@ -213,6 +213,31 @@ final class RegistrySuite extends AnyFunSuite {
     assert(said.map(_.takeWhile(_ != ',')) === Seq("high", "higher", "a b").map(text =>
       s"spark_sched: spark.sched.job.priority is '$text' but must be a whole number"))
     assert((w.registry.marksIgnored, w.registry.marksLimited) === ((3L, 0L)))
+  }
+
+  test("what a job holds in shadow mode is told apart from what it holds") {
+    val w = new World("spark.sched.mode" -> Modes.Shadow)
+    val job = w.stage("0.0", 1, "id" -> "x", "priority" -> "5")
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    w.registry.taskEnded(10, "success", 10)
+    def times(nowMs: Long): (Long, Long) = {
+      val Seq(one) = w.registry.jobFacts(nowMs)(_ => None)
+      assert(one.times.byName.toMap.getOrElse("would_have_held_idle", 0L) === one.times.wouldHaveHeldMs)
+      assert(w.registry.heldIdleByOwner(nowMs).map(_.heldMs) === Seq(one.times.heldIdleMs))
+      (one.times.heldIdleMs, one.times.wouldHaveHeldMs)
+    }
+    def switch(mode: String, nowMs: Long): Unit =
+      w.registry.switch(Event.SchedulingChanged(nowMs, "reservation", mode, reservationsPaused = false, "a test"), w.plans)
+    assert(w.ledger.heldBy(job) === 1 && times(30) === ((0L, 20L)))
+    switch(Modes.On, 40)
+    assert(times(50) === ((10L, 30L)))
+    switch(Modes.Shadow, 60)
+    assert(times(65) === ((20L, 35L)))
+    w.registry.taskEnded(11, "success", 70)
+    w.registry.markEnded("x", 70)
+    w.registry.stageEnded(job, "0.0", completed = true, 70)
+    val sums = w.registry.classes.beside(Nil, 100)("none").times
+    assert((sums.heldIdleMs, sums.wouldHaveHeldMs) === ((20L, 40L)))
   }
 
   private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)

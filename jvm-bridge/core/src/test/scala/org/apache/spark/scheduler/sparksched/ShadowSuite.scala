@@ -53,6 +53,17 @@ final class ShadowSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
   }
 
+  test("a planner is wanted unless all is off, and a switch changes that") {
+    val planned = Settings.from(Map("spark.sched.mode" -> Modes.Off))
+    val scheduler = new SchedTaskScheduler(context, 4, true, planned)
+    assert(!scheduler.status.document.planner.enabled)
+    val wanted = new SchedTaskScheduler(context, 4, true, Settings.from(Map("spark.sched.mode" -> Modes.Shadow)))
+    assert(wanted.status.document.planner.enabled)
+    assert(wanted.steering.steer("mode", Map("name" -> Modes.Off), "a test").isRight)
+    assert(!wanted.status.document.planner.enabled)
+    assert(!ours(Modes.On).status.document.planner.enabled)
+  }
+
   test("modes change while tasks run, and the books stay right") {
     val scheduler = ours(Modes.Off)
     val modes = Iterator.continually(Seq(Modes.Shadow, Modes.On, Modes.Off)).flatten
