@@ -17,10 +17,17 @@ from spark_sched.experiments.ab.looks import NULL_LEVEL, adjusted, blocks_needed
 from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
-from spark_sched.experiments.paired.statistics import LEVEL, Estimate, mean, ratio, resolvable
+from spark_sched.experiments.paired.statistics import LEVEL, Estimate, least_pairs, mean, ratio, resolvable
 from spark_sched.workloads.foreground import same_results
 
-__all__ = ["Comparison", "build_document", "narrow_enough", "order_agreement", "whole_blocks"]
+__all__ = [
+    "Comparison",
+    "blocks_for_a_winner",
+    "build_document",
+    "narrow_enough",
+    "order_agreement",
+    "whole_blocks",
+]
 
 Records = Mapping[RunKey, Record]
 Measure = Callable[[Record], float | None]
@@ -38,7 +45,7 @@ def whole_blocks(suite: Suite, records: Records) -> int:
 def narrow_enough(suite: Suite, records: Records, blocks: int) -> bool:
     """Whether every arm's ratio of JCTs to the baseline is known as precisely as the suite asks."""
     compare = Comparison(suite, records, blocks)
-    if not resolvable(blocks, _level_per_arm(compare)):
+    if not resolvable(blocks, _family_level(suite)):
         return False  # no winner could be named
     widths = [width(compare.jct(arm.name)) for arm in suite.arms if arm.name != suite.baseline]
     return all(found is not None and found <= suite.runs.precision for found in widths)
@@ -52,7 +59,7 @@ class Comparison:
         self.blocks = blocks
         self._records = records
         self._labels = [job.label for job in suite.workloads]
-        self.looks = len(look_blocks(suite.runs.first_look, suite.runs.blocks, suite.runs.looks))
+        self.looks = _looks(suite)
         self.level = adjusted(LEVEL, self.looks)
 
     def values(self, setting: str, label: str, measure: Measure) -> list[float]:
@@ -167,10 +174,12 @@ def _verdict(compare: Comparison) -> dict[str, Any]:
     suite = compare.suite
     others = [arm.name for arm in suite.arms if arm.name != suite.baseline]
     null = compare.jct(suite.null, level=adjusted(NULL_LEVEL, compare.looks))
-    family = _level_per_arm(compare)
+    family = _family_level(suite)
     ratios = {name: compare.jct(name, level=family) for name in others}
     widest = max((compare.jct(name) for name in others), key=lambda found: width(found) or math.inf)
-    needed = blocks_needed(widest, suite.runs.precision)
+    precise = blocks_needed(widest, suite.runs.precision)
+    least = blocks_for_a_winner(suite)
+    needed = max(precise or 0, least)
     found: dict[str, Any] = {
         "null": null.as_json(),
         "level_per_arm": round(family, 6),
@@ -183,7 +192,7 @@ def _verdict(compare: Comparison) -> dict[str, Any]:
     if null.low is None or ratios[best].low is None:
         kind = "too_few"
         blocks = "1 block is" if compare.blocks == 1 else f"{compare.blocks} blocks are"
-        text = f"{blocks} too few for intervals at this level: no winner is named."
+        text = f"{blocks} too few for intervals at this level: no winner is named before block {least}."
     elif null.excludes(1.0):
         kind = "interference"
         text = (
@@ -208,15 +217,27 @@ def _verdict(compare: Comparison) -> dict[str, Any]:
     else:
         kind = "no_difference"
         text = f"No arm is shown to be faster than {suite.baseline}: no winner is named."
-    if needed is not None and needed > compare.blocks:
-        more = needed - compare.blocks
+    more = needed - compare.blocks
+    if more > 0 and needed == least:
+        text += f" At least {more} more block{'s are' if more > 1 else ' is'} needed."
+    elif more > 0:
         text += f" Intervals of ±{suite.runs.precision:.0%} need about {more} more block{'s' * (more > 1)}."
     return {"kind": kind, "text": text, **found}
 
 
-def _level_per_arm(compare: Comparison) -> float:
+def blocks_for_a_winner(suite: Suite) -> int:
+    """The least blocks after which a winner can be named: all arms and the null arm have intervals."""
+    looks = _looks(suite)
+    return max(least_pairs(_family_level(suite)), least_pairs(adjusted(NULL_LEVEL, looks)))
+
+
+def _looks(suite: Suite) -> int:
+    return len(look_blocks(suite.runs.first_look, suite.runs.blocks, suite.runs.looks))
+
+
+def _family_level(suite: Suite) -> float:
     """The level at which all arms' intervals hold at all looks together."""
-    return adjusted(LEVEL, compare.looks * (len(compare.suite.arms) - 1))
+    return adjusted(LEVEL, _looks(suite) * (len(suite.arms) - 1))
 
 
 def _percent(found: Estimate) -> str:

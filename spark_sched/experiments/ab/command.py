@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from spark_sched.experiments.ab.analysis import build_document
+from spark_sched.experiments.ab.analysis import blocks_for_a_winner, build_document
 from spark_sched.experiments.ab.cost import cost_of
 from spark_sched.experiments.ab.page import render_report
 from spark_sched.experiments.ab.run import Runner, run_blocks
@@ -18,7 +18,7 @@ from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis
 from spark_sched.terminal import counting_bar
 
-__all__ = ["STANDALONE", "report", "run_test"]
+__all__ = ["STANDALONE", "report", "run_test", "tell_if_too_short"]
 
 #: Where runs took place on a cluster that ran already.
 STANDALONE = "a standalone cluster"
@@ -35,6 +35,7 @@ def run_test(
     """
     real = "a cluster on this machine" if master_url is None else STANDALONE
     where = {"on": "the simulator" if simulate else real, **basis()}
+    tell_if_too_short(suite, note)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(open_store(out, suite, where))
         bar = stack.enter_context(counting_bar("runs"))
@@ -59,6 +60,16 @@ def run_test(
             note(f"{len(store.records)} runs are there already")
         blocks = run_blocks(suite, store, start, show)
     return report(out, blocks)
+
+
+def tell_if_too_short(suite: Suite, note: Callable[[str], None]) -> None:
+    """A notice for a suite that can name no winner; its report still compares results."""
+    least = blocks_for_a_winner(suite)
+    if suite.runs.blocks < least:
+        note(
+            f"runs.blocks is {suite.runs.blocks}, but no winner can be named before block {least}: raise it "
+            "if you want one"
+        )
 
 
 def report(out: Path, blocks: int | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from spark_sched.cluster import ClusterError
 from spark_sched.cluster.ec2 import Account, Stack, fetch, find_stack, run_script, upload
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.ab.command import STANDALONE, report
+from spark_sched.experiments.ab.command import STANDALONE, report, tell_if_too_short
 from spark_sched.experiments.ab.cost import add_command
 from spark_sched.experiments.ab.store import open_store
 from spark_sched.experiments.ab.suite import Suite
@@ -34,6 +34,7 @@ def run_on_ec2(
 
     Raises BadInputError if the stack does not fit the suite, ClusterError if the command fails.
     """
+    tell_if_too_short(suite, note)
     stack = _fitting(suite, account, name)
     per_hour = stack.dollars_per_hour
     note(f"estimate: {per_hour:.2f} dollars per hour, at most {per_hour * hours:.2f} in {hours} h")

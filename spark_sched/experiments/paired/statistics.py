@@ -27,6 +27,7 @@ __all__ = [
     "Spread",
     "difference",
     "intervals",
+    "least_pairs",
     "mean",
     "paired_ratios",
     "ratio",
@@ -69,6 +70,14 @@ class Estimate:
 def resolvable(pairs: int, level: float) -> bool:
     """Whether so many pairs have enough sign patterns for an interval at this level."""
     return pairs >= MIN_PAIRS and 2.0**pairs >= 1.0 / (1.0 - level)
+
+
+def least_pairs(level: float) -> int:
+    """The smallest number of pairs that has an interval at this level, which is below 1."""
+    pairs = MIN_PAIRS
+    while not resolvable(pairs, level):
+        pairs += 1
+    return pairs
 
 
 def intervals(

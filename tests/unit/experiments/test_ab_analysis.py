@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.ab.analysis import build_document, narrow_enough, order_agreement, whole_blocks
+from spark_sched.experiments.ab.analysis import (
+    blocks_for_a_winner,
+    build_document,
+    narrow_enough,
+    order_agreement,
+    whole_blocks,
+)
+from spark_sched.experiments.ab.command import tell_if_too_short
 from spark_sched.experiments.ab.cost import add_command, cost_of
 from spark_sched.experiments.ab.page import render_report, table
 from spark_sched.experiments.ab.run import run_blocks
@@ -66,6 +73,26 @@ def document_of(plan, runner, blocks=None):
 
 def row_of(document, arm, workload=None):
     return next(r for r in document["rows"] if (r["arm"], r["workload"]) == (arm, workload))
+
+
+@pytest.mark.parametrize("blocks", range(1, 8))
+def test_a_test_with_too_few_blocks_says_how_many_more_name_a_winner(blocks):
+    plan = suite(looks=4)
+    verdict = document_of(plan, Known(noise=0.001), blocks)["verdict"]
+    least = blocks_for_a_winner(plan)
+    assert least == 8  # four looks and three arms: an interval at 1 - 0.05 / 12
+    assert verdict["kind"] == "too_few"
+    assert verdict["blocks_needed"] == least
+    assert f"least {least - blocks} more block" in verdict["text"]
+    assert document_of(plan, Known(noise=0.001), least)["verdict"]["kind"] == "winner"
+
+
+def test_a_suite_that_can_name_no_winner_says_so_at_the_start():
+    told = []
+    tell_if_too_short(suite(blocks=7, looks=1), told.append)
+    assert told == []
+    tell_if_too_short(suite(blocks=5, looks=1), told.append)
+    assert told == ["runs.blocks is 5, but no winner can be named before block 6: raise it if you want one"]
 
 
 def test_the_winner_is_named_with_those_that_are_not_distinguishable():
