@@ -139,7 +139,9 @@ class _Question:
         self._snapshot = snapshot
         self._forecasts = forecasts
         self._with = {**forecasts, _KEY: forecast}
-        self._view = _view(asked, now_ms, len(snapshot.jobs))
+        # After all that are there: ranks count jobs that are over, too.
+        arrival = 1 + max((view.arrival for view in snapshot.jobs.values()), default=-1)
+        self._view = _view(asked, now_ms, arrival)
         self._now_ms = now_ms
         self._memory = memory
         # Starts that the policy chooses from; None: it plans none.

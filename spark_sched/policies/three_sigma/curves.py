@@ -32,6 +32,8 @@ Ints: TypeAlias = NDArray[np.int64]
 GONE = 1e-9
 #: A fall within so little time is a drop: its slope would magnify rounding.
 _AT_ONCE_S = 1e-4
+# Differences of clock times at a drop are rounded to µs: who ends exactly there has the upper value.
+_PER_S = 1e6
 
 
 class Runtime(Protocol):
@@ -222,7 +224,8 @@ def _utilities(
             if fall == 0.0:
                 continue
             if span <= _AT_ONCE_S:
-                np.add(total, fall * _alive(t, level, (times[n] - starts) / f), total)
+                left = np.rint((times[n] - starts) * _PER_S) / _PER_S
+                np.add(total, fall * _alive(t, level, left / f), total)
             else:
                 # Before the start the job is alive for certain: that part of the slope counts whole.
                 before = np.minimum(np.maximum(starts, times[n]), times[n + 1]) - times[n]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.three_sigma.curves import consumption, curves, survivals
+from spark_sched.policies.three_sigma.curves import Curves, consumption, curves, survivals
 from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import Forecast, RuntimeDistribution
@@ -21,6 +22,7 @@ __all__ = [
     "PendingJob",
     "Place",
     "Worth",
+    "chances",
     "is_best_effort",
     "is_gang",
     "partitions_of",
@@ -42,8 +44,8 @@ ANY_RUNTIME = RuntimeDistribution.from_knots([1.0, 10.0, 60.0, 600.0, 3600.0], [
 class Worth:
     """What jobs are worth.
 
-    A gang that misses its deadline is worth nothing, as in the paper. Spark's jobs end all the same: past its
-    deadline one is a best-effort job.
+    A gang is worth nothing past its deadline or after its decay, as in the paper. Spark's jobs end all the
+    same: one is then worth as much as a best-effort job.
 
     Attributes:
         slo: utility of an SLO job that meets its deadline.
@@ -96,7 +98,18 @@ class Worth:
             left, floor = min(self.slo, unhurried.at(deadline_s)), min(self.slo, unhurried.values[-1])
             return Utility(times_s, (self.slo, left, floor))
         # Long enough that even the longest runtime, started at once, is worth something.
-        return slo_with_decay(deadline_s, 2.0 * max(_window_s(job), longest_s, 1.0), self.slo)
+        decay_s = 2.0 * max(_window_s(job), longest_s, 1.0)
+        if is_gang(job):
+            return slo_with_decay(deadline_s, decay_s, self.slo)
+        # Not to nothing: such a job would never start, on an empty cluster either.
+        gone_s = deadline_s + decay_s
+        left, floor = min(self.slo, unhurried.at(gone_s)), min(self.slo, unhurried.values[-1])
+        return Utility((deadline_s, gone_s, max(gone_s, end_s)), (self.slo, left, floor))
+
+
+def chances(known: Curves, views: Sequence[JobView]) -> list[float]:
+    """The chance of each job to run no longer than from its submission to its deadline; 0 without one."""
+    return [float(chance) for chance in 1.0 - survivals(known, np.array([_window_s(view) for view in views]))]
 
 
 def _window_s(job: JobView) -> float:
@@ -184,16 +197,16 @@ def pending_jobs(
     stage wider than a set is planned with all of the set's slots, unless it must start whole.
     """
     known = curves([runtime for _, runtime in jobs])
-    chances = 1.0 - survivals(known, np.array([_window_s(view) for view, _ in jobs]))
+    in_time = chances(known, [view for view, _ in jobs])
     inside = _Inside(capacity)
     sizes = [_size(view, inside) for view, _ in jobs]
     places = [inside.places(view, slots) for (view, _), slots in zip(jobs, sizes, strict=True)]
     which = np.repeat(np.arange(len(jobs)), [len(each) for each in places])
-    factors = np.array([factor for each in places for _, factor in each], dtype=float)
+    factors = np.array([factor for each in places for _, _, factor in each], dtype=float)
     rows = iter(consumption(known, which, factors, grid.elapsed_ms / 1000.0))
     found: list[PendingJob | None] = []
-    for (view, runtime), slots, of_job, chance in zip(jobs, sizes, places, chances.tolist(), strict=True):
-        made = tuple(Place(mask, slots, factor, next(rows)) for mask, factor in of_job)
+    for (view, runtime), slots, of_job, chance in zip(jobs, sizes, places, in_time, strict=True):
+        made = tuple(Place(mask, there, factor, next(rows)) for mask, there, factor in of_job)
         utility = worth.of(view, chance, float(runtime.t_s[-1]))
         found.append(PendingJob(view, slots, is_gang(view), runtime, utility, made) if made else None)
     return found
@@ -232,8 +245,11 @@ class _Inside:
             self._known[mask] = sum(slots for q, slots in enumerate(self._capacity) if mask >> q & 1)
         return self._known[mask]
 
-    def places(self, view: JobView, slots: int) -> list[tuple[int, float]]:
-        """The sets (bits, factor) on which a job of that many slots fits."""
+    def places(self, view: JobView, slots: int) -> list[tuple[int, int, float]]:
+        """The sets (bits, slots, factor) on which a job of that many slots can run.
+
+        A gang needs a set that has all its slots. Any other job takes what a set has, and more rounds.
+        """
         if slots < 1:
             return []
         sets = [(self.everywhere, 1.0)]
@@ -243,4 +259,12 @@ class _Inside:
                 sets = [(self.everywhere, view.elsewhere_factor)]
                 if preferred and view.elsewhere_factor > 1.0:
                     sets.insert(0, (preferred, 1.0))
-        return [(mask, factor) for mask, factor in sets if slots <= self.slots(mask)]
+        found = []
+        for mask, factor in sets:
+            there = min(slots, int(self.slots(mask)))
+            if there == slots:
+                found.append((mask, slots, factor))
+            elif there > 0 and not is_gang(view):
+                tasks = _tasks(view)
+                found.append((mask, there, factor * math.ceil(tasks / there) / math.ceil(tasks / slots)))
+        return found

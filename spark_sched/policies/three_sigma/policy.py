@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
-from spark_sched.policies.three_sigma.jobs import PendingJob, Place, is_best_effort
+from spark_sched.policies.three_sigma.jobs import PendingJob, Place, chances, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
 from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, ThreeSigmaMemory, look
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Candidate, Problem, Running, build
@@ -167,11 +167,14 @@ class ThreeSigmaPolicy:
         typical = max(1.0, sum(work) / len(work)) if work else 1.0
         lost = (self.options.worth.best_effort / typical * slots * elapsed_s).tolist()
         ends_s = (now_ms / 1000.0 + left_s).tolist()
+        in_time = chances(known, [job.view for job in running])
         held = []
         for r, job in enumerate(running):
             cost = None
             if self.options.preempt and job.view.evictable and is_best_effort(job.view, now_ms):
-                cost = self.options.worth.of(job.view, 1.0, 0.0).at(ends_s[r]) + lost[r]
+                # As when it waited: with less, two late jobs would preempt each other for ever.
+                worth = self.options.worth.of(job.view, in_time[r], float(job.runtime.t_s[-1]))
+                cost = worth.at(ends_s[r]) + lost[r]
             held.append(Running(job.slots, stays[r], cost))
         return held
 

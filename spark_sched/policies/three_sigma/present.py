@@ -159,7 +159,7 @@ def _running_job(
     slots = np.zeros(len(capacity))
     for stage in view.stages:
         for task in stage.running:
-            slots[partition_of(task.executor)] += 1.0
+            slots[partition_of(task.executor)] += stage.slots_per_task
     for executor, count in view.held.items():
         slots[partition_of(executor)] += count
     factor = rounds(view, float(capacity.sum()))

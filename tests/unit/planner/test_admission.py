@@ -144,6 +144,24 @@ def test_without_a_history_of_ones_own_the_nearest_one_answers() -> None:
     assert planner.ask("report", 16)["runtime_s"] == pytest.approx([2_918.0, 2_918.0], rel=0.01)
 
 
+def test_who_asks_comes_after_all_that_are_there() -> None:
+    planner = Planner(4, "fifo")
+    planner.learned("done", 4, *[5.0] * 5)
+    planner.begin("one", 4, name="done")
+    planner.begin("two", 4, name="done")
+    decide, orders = planner.policy.decide, []
+
+    def recorded(snapshot: Any, *about: Any) -> Any:
+        orders.append(sorted(snapshot.jobs, key=lambda job: snapshot.jobs[job].arrival))
+        return decide(snapshot, *about)
+
+    planner.policy.decide = recorded  # type: ignore[method-assign]
+    planner.ask("done", 4)
+    asked = [order for order in orders if len(order) == 3]
+    assert asked
+    assert all(order[:2] == ["one", "two"] for order in asked)
+
+
 def test_an_earlier_deadline_is_promised_only_as_far_as_slots_are_free() -> None:
     planner = Planner(4)
     planner.learned("long", 4, *[100.0] * 20)

@@ -54,7 +54,8 @@ def test_every_row_is_what_that_job_alone_would_get():
     for n, runtime in enumerate(given):
         alone = Knots(runtime, factor[n])
         assert held[n] == pytest.approx(expected_consumption(alone, ELAPSED_S), abs=1e-12)
-        assert worth[n] == pytest.approx(expected_utility(wanted[n], alone, STARTS_S), abs=1e-12)
+        # Starts are rounded to µs at drops.
+        assert worth[n] == pytest.approx(expected_utility(wanted[n], alone, STARTS_S), abs=1e-6)
         assert alive[n] == pytest.approx(alone.survival(6.0), abs=1e-12)
         if alive[n] > GONE:
             assert stays[n] == pytest.approx(remaining(alone, 6.0, ELAPSED_S, 1.0), abs=1e-12)
