@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
@@ -52,17 +52,15 @@ class Beps:
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
-        found: list[Path | None] = [None] * len(demands)
+
+        def place_one(demand: Demand) -> Path | None:
+            has_room = centre.has_room(demand.cpu, demand.memory)
+            server_cost = np.where(has_room, costs.servers(centre, demand.cpu, demand.memory), np.inf)
+            return _take(centre, costs, demand, server_cost)
+
         sign = 1.0 if self._ascending else -1.0
-        for i in sorted(range(len(demands)), key=lambda i: sign * getattr(demands[i], self._by)):
-            demand = demands[i]
-            server_cost = np.where(
-                centre.has_room(demand.cpu, demand.memory),
-                costs.servers(centre, demand.cpu, demand.memory),
-                np.inf,
-            )
-            found[i] = _take(centre, costs, demand, server_cost)
-        return found
+        order = sorted(range(len(demands)), key=lambda i: sign * getattr(demands[i], self._by))
+        return _in_order(demands, order, place_one)
 
 
 class Bfrs:
@@ -81,7 +79,11 @@ class Bfrs:
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
-        return [_to_first(centre, costs, demand, self._by_fit(centre, demand)) for demand in demands]
+
+        def place_one(demand: Demand) -> Path | None:
+            return _to_first(centre, costs, demand, self._by_fit(centre, demand))
+
+        return _in_order(demands, range(len(demands)), place_one)
 
     def _by_fit(self, centre: DataCentre, demand: Demand) -> Floats:
         if self._measure == "dot":
@@ -99,15 +101,40 @@ class Rrs:
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
-        found = []
         count = len(centre.tasks)
-        for demand in demands:
+
+        def place_one(demand: Demand) -> Path | None:
             turn = (np.arange(count) - self._next) % count
             path = _to_first(centre, costs, demand, turn.astype(float))
             if path is not None:
                 self._next = (path.server + 1) % count
-            found.append(path)
-        return found
+            return path
+
+        return _in_order(demands, range(len(demands)), place_one)
+
+
+def _in_order(
+    demands: Sequence[Demand], order: Iterable[int], place_one: Callable[[Demand], Path | None]
+) -> list[Path | None]:
+    """Place a slot's tasks one after the other.
+
+    Room only shrinks meanwhile: a task that asks for no less than one without a place is not tried. A wide
+    job that waits for room would otherwise be tried task by task in every slot.
+    """
+    found: list[Path | None] = [None] * len(demands)
+    refused: list[Demand] = []
+    for i in order:
+        demand = demands[i]
+        if any(_no_less(demand, other) for other in refused):
+            continue
+        found[i] = place_one(demand)
+        if found[i] is None:
+            refused = [demand, *(other for other in refused if not _no_less(other, demand))]
+    return found
+
+
+def _no_less(demand: Demand, other: Demand) -> bool:
+    return demand.cpu >= other.cpu and demand.memory >= other.memory and demand.gbps >= other.gbps
 
 
 def _take(centre: DataCentre, costs: SlotCosts, demand: Demand, server_cost: Floats) -> Path | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from spark_sched.energy import HEURISTICS, Demand, Topology
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.costs import SlotCosts
@@ -33,3 +35,18 @@ def test_beps_places_the_largest_task_first() -> None:
     demands = [Demand(0.1, 0.3, 0.1), Demand(0.1, 0.4, 0.1)]
     assert servers_of("BEPS-memory", (0,), {}, demands) == [None, 0]
     assert servers_of("BEPS-memory-ascending", (0,), {}, demands) == [0, None]
+
+
+@pytest.mark.parametrize("name", HEURISTICS)
+def test_a_wide_job_without_room_is_tried_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    has_room = DataCentre.has_room
+    monkeypatch.setattr(
+        DataCentre, "has_room", lambda self, *demand: (tried.append(demand), has_room(self, *demand))[1]
+    )
+    demands = [*[Demand(0.3, 0.2, 0.2)] * 50, Demand(0.1, 0.1, 0.1), *[Demand(0.4, 0.2, 0.2)] * 50]
+    servers = servers_of(name, (0, 0), {}, demands)
+    # One task on each server, the small one beside one of them; each kind that finds no room is tried once.
+    assert sum(server is not None for server in servers) == 3
+    assert servers[50] is not None
+    assert len(tried) <= 3 + 2
