@@ -13,6 +13,7 @@ import click
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
+from spark_sched.cli.usage_live import live_document, print_live
 from spark_sched.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
 
 
 @click.command("usage")
-@click.argument("logs", metavar="LOG...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("sources", metavar="LOG...|URL", nargs=-1, required=True)
 @click.option(
     "--by",
     "by_text",
@@ -60,7 +61,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
-    logs: tuple[Path, ...],
+    sources: tuple[str, ...],
     by_text: str,
     rate: str | None,
     profile_path: Path | None,
@@ -74,6 +75,9 @@ def command(
     a folder). The former records which idle slots were held; attached applications write into their event
     logs how long slots were held for each job. The rows and the idle time add up to what the executors
     offered.
+
+    A URL such as http://localhost:4040 is the UI of a live application with spark_sched. It adds up slot time
+    by class, and that of jobs that are not over by user and name.
     docs/how-to/charge-slot-time.md explains the columns.
 
     \b
@@ -81,6 +85,7 @@ def command(
       spark-sched usage events.jsonl
       spark-sched usage events.jsonl --by user,class --rate 0.04EUR
       spark-sched usage event-logs/ --by user --out usage.csv --json
+      spark-sched usage http://localhost:4040 --by class
       spark-sched usage events.jsonl --energy conf/energy/thesis.toml --by name,stage
     """
     by = groups_of(by_text, _GROUPS)
@@ -89,6 +94,10 @@ def command(
         raise BadInputError(f"--out is {str(out)!r} but must end with .csv or .parquet")
     if measured and profile_path is None:
         raise BadInputError("--measured needs --energy PROFILE.toml, which divides the energy among the rows")
+    if any("://" in source for source in sources):
+        _live(sources, by, price, currency, profile_path, out, as_json)
+        return
+    logs = [Path(source) for source in sources]
     with needing("usage"):
         from spark_sched.analysis.usage import account, account_energy, read_profile
     profile = None if profile_path is None else read_profile(profile_path, measured)
@@ -116,6 +125,30 @@ def command(
     _print(statement, document)
     if profile is not None:
         print_energy(document["energy"])
+
+
+def _live(
+    sources: tuple[str, ...],
+    by: tuple[GroupBy, ...],
+    price: float | None,
+    currency: str,
+    profile_path: Path | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    if len(sources) > 1:
+        raise BadInputError(f"LOG...|URL is {' '.join(sources)!r} but must be logs, or one URL alone")
+    if profile_path is not None:
+        raise BadInputError("--energy needs the times of attempts, which a URL does not tell: give a log")
+    document = live_document(sources[0], by, price, currency)
+    if out is not None:
+        with needing("usage"):
+            import pyarrow  # noqa: F401
+        _write(out, document["rows"])
+    if as_json:
+        echo_json(document)
+    else:
+        print_live(document)
 
 
 def groups_of(text: str, legal: tuple[GroupBy, ...] = _OWNERS) -> tuple[GroupBy, ...]:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -185,6 +186,60 @@ def test_top_prints_the_table_once(site: _Site):
     assert done.exit_code == 0
     for part in ("nightly-report", "first by priority 10", "planner: alive", "plan: 12 of policy 3sigma"):
         assert part in done.output
+
+
+def usage(site: _Site, *arguments: str) -> dict[str, Any]:
+    site.answers = ATTACHED
+    done = CliRunner().invoke(app, ["usage", site.url, "--json", *arguments])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_usage_of_a_live_application_has_all_jobs_by_class(site: _Site):
+    found = usage(site, "--by", "class", "--rate", "3600EUR")
+    (row,) = found["rows"]
+    classes = json.loads(STATUS)["classes"]
+    assert [each["class"] for each in classes] == [row["class"]] == ["batch"]
+    assert (row["jobs"], row["run_slot_s"], row["held_slot_s"], row["copies_slot_s"]) == (3, 58.0, 3.0, 0.7)
+    assert found["total"]["cost"] == row["cost"] == row["total_slot_s"] == 61.7
+    assert found["ended"] is None
+
+
+def test_usage_by_user_adds_up_ended_jobs_without_dividing_them(site: _Site):
+    found = usage(site, "--by", "user,name")
+    jobs = json.loads(STATUS)["jobs"]
+    rows = {(row["user"], row["name"]): row["total_slot_s"] for row in found["rows"]}
+    asked = json.loads(STATUS)["application"]["user"]  # who has no user of his own
+    assert rows == {(job["user"] or asked, job["name"]): sum(job["slot_ms"].values()) / 1000 for job in jobs}
+    assert found["ended"]["run_slot_s"] == 10.0
+    assert sum(rows.values()) + found["ended"]["total_slot_s"] == pytest.approx(
+        found["total"]["total_slot_s"]
+    )
+
+
+def test_the_usage_table_says_what_a_live_application_cannot_tell(site: _Site, tmp_path: Path):
+    site.answers = ATTACHED
+    out = tmp_path / "usage.csv"
+    done = CliRunner().invoke(app, ["usage", site.url, "--by", "user", "--out", str(out)])
+    text = " ".join(done.output.split())
+    for part in ("62 slot-seconds so far", "(ended jobs)", "by class alone", "run includes what failed"):
+        assert part in text
+    assert out.read_text().startswith('"user","jobs"')
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--by", "stage"], "does not add up slot time by stage"),
+        (["--energy", "conf/energy/thesis.toml"], "--energy needs the times of attempts"),
+        (["events.jsonl"], "must be logs, or one URL alone"),
+    ],
+)
+def test_what_a_url_cannot_answer_is_refused(site: _Site, arguments: list[str], said: str):
+    site.answers = ATTACHED
+    done = CliRunner().invoke(app, ["usage", site.url, *arguments])
+    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert said in done.stderr
 
 
 def test_json_is_the_document_itself(site: _Site):

@@ -1,0 +1,102 @@
+"""``spark-sched usage URL``: the slot time that a live application's jobs have used so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from spark_sched.errors import BadInputError
+
+if TYPE_CHECKING:
+    from spark_sched.view.usage import LiveRow
+
+
+def live_document(url: str, by: Sequence[str], price: float | None, currency: str) -> dict[str, Any]:
+    """The JSON document. Raises BadInputError where nothing answers, or a group is none of a live job's."""
+    from spark_sched.view.http import fetch_status
+    from spark_sched.view.usage import LIVE_GROUPS, LIVE_KINDS, live_usage
+
+    other = next((name for name in by if name not in LIVE_GROUPS), None)
+    if other is not None:
+        raise BadInputError(
+            f"--by is {','.join(by)!r} but a live application does not add up slot time by {other}: use some "
+            f"of {', '.join(LIVE_GROUPS)}, or its event log"
+        )
+    status = fetch_status(url)
+    found = live_usage(status, by)
+
+    def columns(slot_ms: dict[str, int]) -> dict[str, Any]:
+        cells: dict[str, Any] = {f"{kind}_slot_s": slot_ms[kind] / 1000 for kind in LIVE_KINDS}
+        cells["total_slot_s"] = sum(slot_ms.values()) / 1000
+        if price is not None:
+            cells["cost"] = round(price * cells["total_slot_s"] / 3600, 6)
+        return cells
+
+    def row(of: LiveRow) -> dict[str, Any]:
+        return {"jobs": of.jobs, **columns(of.slot_ms)}
+
+    return {
+        "schema": 1,
+        "live": True,
+        "at_ms": status.now_ms,
+        "application": status.application.id,
+        "mode": status.mode,
+        "by": list(by),
+        "rate_per_slot_hour": price,
+        "currency": currency or None,
+        "total": columns({kind: found.total_ms(kind) for kind in LIVE_KINDS}),
+        "ended": None if found.ended is None else row(found.ended),
+        "rows": [{**dict(zip(by, each.group, strict=True)), **row(each)} for each in found.rows],
+    }
+
+
+def print_live(document: dict[str, Any]) -> None:
+    """The document as a table, with what it cannot tell."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from spark_sched.view.usage import LIVE_KINDS
+
+    console = Console()
+    by, total, ended = document["by"], document["total"], document["ended"]
+    used = total["total_slot_s"]
+    if not used:
+        console.print("no job has used any slot time yet")
+        return
+    console.print(
+        f"{used:,.0f} slot-seconds so far: {total['run_slot_s'] / used:.1%} ran tasks, "
+        f"{total['held_slot_s'] / used:.1%} were held idle, "
+        f"{(total['copies_slot_s'] + total['evicted_slot_s']) / used:.1%} went to copies and evictions.",
+        highlight=False,
+    )
+    shown = [kind for kind in LIVE_KINDS if total[f"{kind}_slot_s"]]
+    table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
+    for name in (*by, "jobs", *shown, "total", "share"):
+        table.add_column(name, justify="left" if name in by else "right", overflow="fold")
+    if document["rate_per_slot_hour"] is not None:
+        table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
+
+    def add(names: Sequence[str], row: dict[str, Any], style: str | None = None) -> None:
+        cells = [f"{row['jobs']:,}", *(f"{row[f'{kind}_slot_s']:,.1f}" for kind in shown)]
+        cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / used:.1%}"]
+        cells += [f"{row['cost']:,.2f}"] if "cost" in row else []
+        table.add_row(*names, *cells, style=style)
+
+    for each in document["rows"]:
+        add([str(each[name]) or "-" for name in by], each)
+    if ended is not None:
+        add(["(ended jobs)", *[""] * (len(by) - 1)], ended, "dim")
+    console.print(table)
+    if ended is not None:
+        console.print(
+            "note: a live application divides the slot time of ended jobs by class alone (--by class): its "
+            "event log divides all",
+            highlight=False,
+        )
+    console.print(
+        "note: run includes what failed or was cancelled, and idle slots are not added up: the event log "
+        "tells these apart",
+        highlight=False,
+    )
+    if document["mode"] == "shadow":
+        console.print("note: in shadow mode held slots are what would have been held", highlight=False)

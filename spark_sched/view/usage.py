@@ -1,0 +1,89 @@
+"""What the status document says of the slot time that an application's jobs have used so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from spark_sched.view.status import JobStatus, SlotTimes, Status
+
+__all__ = ["LIVE_GROUPS", "LIVE_KINDS", "LiveRow", "LiveUsage", "live_usage"]
+
+#: Kinds as ``spark-sched usage`` names them, with the document's names. ``run`` has what failed or was
+#: cancelled, too, and ``copies`` all that copies ran, whether they won or lost.
+LIVE_KINDS: Mapping[str, str] = {
+    "run": "run",
+    "held": "held_idle",
+    "copies": "copied",
+    "evicted": "evicted",
+}
+
+_OF: Mapping[str, Callable[[JobStatus, str], str]] = {
+    "user": lambda job, user: job.user or user,
+    "class": lambda job, user: job.job_class or "",
+    "name": lambda job, user: job.name,
+}
+#: What a live application's slot time can be divided by.
+LIVE_GROUPS = tuple(_OF)
+#: The document's word for jobs without a class.
+_NO_CLASS = "none"
+
+
+@dataclass(slots=True)
+class LiveRow:
+    """Jobs of one group, with their slot time in slot-milliseconds by kind (`LIVE_KINDS`)."""
+
+    group: tuple[str, ...]
+    jobs: int = 0
+    slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LIVE_KINDS, 0))
+
+    @property
+    def total_ms(self) -> int:
+        """All of it."""
+        return sum(self.slot_ms.values())
+
+    def add(self, jobs: int, times: SlotTimes, sign: int = 1) -> None:
+        """Take in jobs, or take them out again (``sign`` -1); nothing falls below 0."""
+        self.jobs = max(0, self.jobs + sign * jobs)
+        for kind, name in LIVE_KINDS.items():
+            self.slot_ms[kind] = max(0, self.slot_ms[kind] + sign * getattr(times, name))
+
+
+@dataclass(frozen=True, slots=True)
+class LiveUsage:
+    """Slot time since the application's start.
+
+    ``ended`` is what the document adds up of jobs that are over and does not divide by the groups; None:
+    nothing, since ``rows`` has them, or since the driver is older than these sums.
+    """
+
+    rows: tuple[LiveRow, ...]
+    ended: LiveRow | None
+
+    def total_ms(self, kind: str) -> int:
+        """Slot time of one kind over all rows and ``ended``."""
+        return sum(row.slot_ms[kind] for row in (*self.rows, *([self.ended] if self.ended else [])))
+
+
+def live_usage(status: Status, by: Sequence[str]) -> LiveUsage:
+    """Divide the slot time by groups out of `LIVE_GROUPS`, the greatest first.
+
+    The document has sums of each class, of jobs that are over, too; by user and name it has only the jobs
+    that are not over. Who has no user is the application's.
+    """
+    rows: dict[tuple[str, ...], LiveRow] = {}
+    ended = LiveRow(())
+    for each in status.classes:
+        ended.add(each.jobs + each.jobs_ended, each.slot_ms)
+    if tuple(by) == ("class",) and status.classes:
+        for each in status.classes:
+            group: tuple[str, ...] = ("" if each.job_class == _NO_CLASS else each.job_class,)
+            rows.setdefault(group, LiveRow(group)).add(each.jobs + each.jobs_ended, each.slot_ms)
+        ended = LiveRow(())
+    else:
+        for job in status.jobs:
+            group = tuple(_OF[key](job, status.application.user) for key in by)
+            rows.setdefault(group, LiveRow(group)).add(1, job.slot_ms)
+            ended.add(1, job.slot_ms, -1)
+    ordered = sorted(rows.values(), key=lambda row: (-row.total_ms, row.group))
+    return LiveUsage(tuple(ordered), ended if ended.jobs or ended.total_ms else None)
