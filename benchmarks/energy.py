@@ -2,14 +2,16 @@
 """Energy of data centres: how long a day takes to simulate, and what the thesis' schedulers save.
 
     python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--arm NAME ...]
-                                [--limit-s 5] [--load 0.3] [--json]
+                                [--limit-s 5] [--load 0.3] [--warm-up-s 1800] [--json]
 
 ``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches, 30 % of
 the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy
 path in a half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``,
 ``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed; ``--arm`` selects
 some of their arms, the base of the ratios always among them, and ``--limit-s`` is the solver's time per slot.
-``--load`` is the share of the CPU that ``gems`` asks for. A row per seed follows each arm.
+``--load`` is the share of the CPU that ``gems`` asks for. ``large`` is measured after ``--warm-up-s``, since
+the data centre is empty at first; ``small`` and ``gems`` are measured from their start. The load held is the
+CPU of running tasks divided by that of all servers, mean over time. A row per seed follows each arm.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def day(hours: float, seed: int) -> dict[str, Any]:
             simulate_gems(topology, tasks)
         else:
             simulate_slots(topology, tasks, HEURISTICS[name](), slot_s=1, horizon_s=int(hours * 3600))
-        found[name] = {"tasks": len(tasks), "processor_s": round(time.process_time() - began, 1)}
+        found[name] = {"tasks_drawn": len(tasks), "processor_s": round(time.process_time() - began, 1)}
     return found
 
 
@@ -92,17 +94,25 @@ _ARMS: dict[str, tuple[str, ...]] = {
 }
 
 
-def _run(part: str, arm: str, seed: int, horizon_s: int, limit_s: float, load: float) -> dict[str, Any]:
+def _run(
+    part: str, arm: str, seed: int, horizon_s: int, limit_s: float, load: float, warm_up_s: int
+) -> dict[str, Any]:
     if part == "gems":
         variant, estimate = arm.split("/")
         return chapter_4(seed, horizon_s, variant, estimate, load=load)
     if part == "large":
-        return large(seed, horizon_s, arm)
+        return large(seed, horizon_s, arm, warm_up_s)
     return small(seed, horizon_s, arm, limit_s)
 
 
 def comparisons(
-    part: str, hours: float, seeds: int, arms: Sequence[str], limit_s: float, load: float
+    part: str,
+    hours: float,
+    seeds: int,
+    arms: Sequence[str],
+    limit_s: float,
+    load: float,
+    warm_up_s: int,
 ) -> dict[str, list[dict[str, Any]]]:
     """Totals by arm, a list over seeds, of the arms given (all where none is) and their base.
 
@@ -115,7 +125,7 @@ def comparisons(
     chosen = [arm for arm in _ARMS[part] if not arms or arm in arms or arm == _base(part, arms[0])]
     horizon_s = int(hours * 3600)
     return {
-        arm: [_run(part, arm, seed, horizon_s, limit_s, load) for seed in range(1, seeds + 1)]
+        arm: [_run(part, arm, seed, horizon_s, limit_s, load, warm_up_s) for seed in range(1, seeds + 1)]
         for arm in chosen
     }
 
@@ -130,7 +140,8 @@ def _rows(arm: str, base: str, totals: list[dict[str, Any]], base_totals: list[d
     for seed, (ours, theirs) in enumerate(zip(totals, base_totals, strict=True), 1):
         ratios = (f"{name} {ours[key] / theirs[key]:.3f}" for name, key in _RATIOS if theirs[key])
         gap = f"; gap {100 * ours['gap']:.2f} %" if "gap" in ours else ""
-        rows.append(f"    seed {seed}, {ours['tasks']:,.0f} tasks, over {base}: {', '.join(ratios)}{gap}")
+        counts = f"{ours['tasks']:,.0f} tasks ended, load held {100 * ours['held_load']:.1f} %"
+        rows.append(f"    seed {seed}, {counts}, over {base}: {', '.join(ratios)}{gap}")
     return rows
 
 
@@ -164,14 +175,22 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
 @click.option("--arm", "arms", multiple=True, help="Some arms of gems, large or small; default: all.")
 @click.option("--limit-s", type=click.FloatRange(min=0.1), default=5.0, show_default=True)
 @click.option("--load", type=click.FloatRange(min=0.01), default=0.3, show_default=True)
+@click.option("--warm-up-s", type=click.IntRange(min=0), default=1800, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
 def main(
-    hours: float, seeds: int, part: str, arms: tuple[str, ...], limit_s: float, load: float, json_output: bool
+    hours: float,
+    seeds: int,
+    part: str,
+    arms: tuple[str, ...],
+    limit_s: float,
+    load: float,
+    warm_up_s: int,
+    json_output: bool,
 ) -> None:
     """Measure and print."""
     if part == "day":
         found = {"day": [day(hours, seed) for seed in range(1, seeds + 1)]}
-        lines = [f"{name}: {told['tasks']:,} tasks in {told['processor_s']} s"
+        lines = [f"{name}: {told['tasks_drawn']:,} tasks drawn in {told['processor_s']} s"
                  for each in found["day"] for name, told in each.items()]  # fmt: skip
     elif part == "paths":
         seeds = 1
@@ -180,7 +199,7 @@ def main(
                  for n, told in found["paths"][0].items()]  # fmt: skip
     else:
         try:
-            by_arm = comparisons(part, hours, seeds, arms, limit_s, load)
+            by_arm = comparisons(part, hours, seeds, arms, limit_s, load, warm_up_s)
         except BadInputError as error:
             raise click.UsageError(f"--hours {hours:g}: {error}") from None
         found = {part: by_arm}  # type: ignore[dict-item]

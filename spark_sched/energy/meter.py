@@ -24,10 +24,11 @@ class Totals:
 
     Attributes:
         server_kwh, network_kwh: energy of all servers and all switches, sleeping ones included.
-        span_s: from the first arrival to the last end.
-        tasks: how many ended.
+        span_s: the time that was measured.
+        tasks: how many ended in it.
         wait_s: mean over the tasks that got a place, from arrival to the start of processing.
         response_s: mean over the tasks that ended, from arrival to the end.
+        held_load: CPU that tasks held as a share of all servers' CPU, mean over time.
         cpu_use, memory_use: shares asked for by tasks of the servers that are on, mean over servers and time.
         on_servers, most_on_servers: mean over time and maximum; a server that wakes up is not on yet.
         on_switches, most_on_switches: the same of switches.
@@ -44,6 +45,7 @@ class Totals:
     tasks: int
     wait_s: float
     response_s: float
+    held_load: float
     cpu_use: float
     memory_use: float
     on_servers: float
@@ -91,13 +93,14 @@ class _Use:
         on_s, switches_s: node-seconds of servers and of switches.
         most_on, most_switches: most of them at once.
         cpu_s, memory_s: of server-seconds, the shares asked for.
+        held_s: seconds times the share of the data centre's CPU that tasks held.
         series: from which second on how many servers are on.
     """
 
-    __slots__ = ("cpu_s", "memory_s", "most_on", "most_switches", "on_s", "series", "switches_s")
+    __slots__ = ("cpu_s", "held_s", "memory_s", "most_on", "most_switches", "on_s", "series", "switches_s")
 
     def __init__(self) -> None:
-        self.cpu_s = self.memory_s = self.on_s = self.switches_s = 0.0
+        self.cpu_s = self.memory_s = self.on_s = self.switches_s = self.held_s = 0.0
         self.most_on = self.most_switches = 0
         self.series: list[tuple[int, int]] = []
 
@@ -119,22 +122,26 @@ class Meter:
         self._centre = centre
         self._powers = _Powers(centre, sleeps)
         self._use = _Use()
-        self._began_s = self._now_s = 0
+        self._from_s = self._now_s = 0
         self._server_j = self._network_j = self._always_j = 0.0
         self._waits = self._responses = 0.0
         self._tasks = self._placed = self._wakes = 0
 
-    def begin(self, now_s: int) -> None:
-        self._began_s = self._now_s = now_s
+    def begin(self, now_s: int, warm_up_s: int = 0) -> None:
+        """Start at ``now_s``; what happens in the first ``warm_up_s`` seconds does not count."""
+        self._now_s = now_s
+        self._from_s = now_s + warm_up_s
 
     def until(self, now_s: int, wake_at_s: Ints) -> None:
         """Nothing has changed since the last call; from now on something may."""
-        passed = now_s - self._now_s
+        since_s = max(self._now_s, self._from_s)
+        passed = now_s - since_s
         if passed <= 0:
+            self._now_s = max(now_s, self._now_s)
             return
         c, p = self._centre, self._powers
         busy = c.tasks > 0
-        waking = busy & (wake_at_s > self._now_s)
+        waking = busy & (wake_at_s > since_s)
         on = busy & ~waking
         cpu, memory = 1.0 - c.cpu / c.cpu_size, 1.0 - c.memory / c.memory_size
         on_w = p.idle_w + p.cpu_w * cpu + p.memory_w * memory  # equation 4.1
@@ -149,29 +156,34 @@ class Meter:
             rested += used * on_w_ + (len(flows) - used) * idle_w
         self._network_j += passed * network
         self._always_j += passed * (float(np.where(busy, on_w, p.idle_w).sum()) + rested)
-        self._use.add(
-            self._now_s, passed, int(on.sum()), switches, float(cpu[on].sum()), float(memory[on].sum())
-        )
+        self._use.add(since_s, passed, int(on.sum()), switches, float(cpu[on].sum()), float(memory[on].sum()))
+        self._use.held_s += passed * (1.0 - float(c.cpu.sum() / c.cpu_size.sum()))
         self._now_s = now_s
 
     def activate(self, server_j: float, switch_j: float, servers: int) -> None:
         """Record the energy of nodes that are turned on together, and the number of servers among them."""
+        if self._now_s < self._from_s:
+            return
         self._server_j += server_j
         self._network_j += switch_j
         self._wakes += servers
 
     def wait(self, seconds: float) -> None:
         """Record the time from a task's arrival to the start of its processing."""
+        if self._now_s < self._from_s:
+            return
         self._waits += seconds
         self._placed += 1
 
     def response(self, seconds: float) -> None:
         """Record the time from a task's arrival to its end."""
+        if self._now_s < self._from_s:
+            return
         self._responses += float(seconds)
         self._tasks += 1
 
     def totals(self, *, queue: int, unconnected: int) -> Totals:
-        span = self._now_s - self._began_s
+        span = self._now_s - self._from_s
         use = self._use
         series = np.array(use.series, dtype=np.int64).reshape(-1, 2)
         on_s, tasks, over = max(use.on_s, 1e-9), max(self._tasks, 1), max(span, 1)
@@ -182,6 +194,7 @@ class Meter:
             tasks=self._tasks,
             wait_s=self._waits / max(self._placed, 1),
             response_s=self._responses / tasks,
+            held_load=use.held_s / over,
             cpu_use=use.cpu_s / on_s,
             memory_use=use.memory_s / on_s,
             on_servers=use.on_s / over,

@@ -20,7 +20,13 @@ __all__ = ["simulate_slots"]
 
 
 def simulate_slots(
-    topology: Topology, tasks: Tasks, scheduler: Scheduler, *, slot_s: int, horizon_s: int
+    topology: Topology,
+    tasks: Tasks,
+    scheduler: Scheduler,
+    *,
+    slot_s: int,
+    horizon_s: int,
+    warm_up_s: int = 0,
 ) -> Totals:
     """Run the tasks under a scheduler from second 0 to ``horizon_s`` (figures 3.3 and 3.4).
 
@@ -28,12 +34,20 @@ def simulate_slots(
     to slots. Servers start at once; waking them up costs energy alone (§3.1.2). Tasks for which there is no
     room wait.
 
+    Args:
+        warm_up_s: what happens before this second is simulated and not measured. The data centre is empty at
+            first: it holds less than the workload's load until the first long tasks end.
+
     Raises:
-        BadInputError: a slot is shorter than a second, the horizon than a slot, or no server could hold a
-            task.
+        BadInputError: a slot is shorter than a second, the horizon than a slot, the warm-up is negative or
+            leaves no slot, or no server could hold a task.
     """
     if slot_s < 1 or horizon_s < slot_s:
         raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
+    if not 0 <= warm_up_s <= horizon_s - slot_s:
+        raise BadInputError(
+            f"warm_up_s is {warm_up_s} but must be at least 0 and leave a slot before {horizon_s} s"
+        )
     require_fit(topology, tasks)
     centre, costs = DataCentre(topology), SlotCosts(topology, slot_s)
     meter = Meter(centre, sleeps=True)
@@ -48,7 +62,7 @@ def simulate_slots(
     upcoming, now = 0, 0
     waiting: list[int] = []
     running: list[tuple[int, int, Path]] = []
-    meter.begin(0)
+    meter.begin(0, warm_up_s)
     while now < slots:
         # 1. Finished tasks give back what they hold; a node without tasks is asleep from then on.
         ended = False

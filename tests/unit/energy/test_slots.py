@@ -30,3 +30,37 @@ def test_a_task_that_no_server_could_hold_is_refused() -> None:
     tasks = tasks_of((0, 60, 0.5, 0.5), (0, 60, 0.5, 0.6))
     with pytest.raises(BadInputError, match=r"task 1 asks for 0.5 CPU and 0.6 memory and no server has both"):
         simulate_slots(Topology(1, 1, 1, (0, 0)), tasks, HEURISTICS["RRS"](), slot_s=60, horizon_s=120)
+
+
+def test_what_happens_in_the_warm_up_does_not_count() -> None:
+    # A task in the warm-up, and the same one an hour later.
+    once = tasks_of((3600, 60, 0.25, 0.2))
+    twice = tasks_of((0, 60, 0.25, 0.2), (3600, 60, 0.25, 0.2))
+    topology, make = Topology(1, 1, 1, (0, 0)), HEURISTICS["BEPS-memory"]
+    cold = simulate_slots(topology, once, make(), slot_s=60, horizon_s=3720, warm_up_s=3600)
+    warm = simulate_slots(topology, twice, make(), slot_s=60, horizon_s=3720, warm_up_s=3600)
+    for name in ("total_kwh", "always_on_kwh", "tasks", "wait_s", "wakes", "on_servers", "held_load"):
+        assert getattr(warm, name) == getattr(cold, name), name
+    # 0.25 of a CPU of 1.0 in all for one minute of two; the server sleeps in the other.
+    assert (warm.span_s, warm.tasks, warm.wakes, warm.held_load) == (120, 1, 1, 0.125)
+    assert warm.server_kwh * 3.6e6 == pytest.approx(
+        30 * 231.25 + 60 * (162 + 51.5 * 0.5 + 18 * 0.4) + 60 * 46.25 + 120 * 46.25
+    )
+
+
+def test_a_task_from_the_warm_up_counts_from_its_end() -> None:
+    tasks = tasks_of((0, 120, 0.25, 0.2))
+    found = simulate_slots(
+        Topology(1, 1, 1, (0,)), tasks, HEURISTICS["RRS"](), slot_s=60, horizon_s=180, warm_up_s=90
+    )
+    assert (found.span_s, found.tasks, found.response_s, found.wakes) == (90, 1, 120.0, 0)
+    assert found.held_load == pytest.approx(0.5 * 30 / 90)
+
+
+@pytest.mark.parametrize("warm_up_s", [-1, 61])
+def test_a_warm_up_leaves_a_slot(warm_up_s: int) -> None:
+    with pytest.raises(BadInputError, match="warm_up_s is"):
+        simulate_slots(
+            Topology(1, 1, 1, (0,)), tasks_of((0, 60, 0.1, 0.1)), HEURISTICS["RRS"](),
+            slot_s=60, horizon_s=120, warm_up_s=warm_up_s,
+        )  # fmt: skip
