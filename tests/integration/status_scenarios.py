@@ -197,6 +197,7 @@ def seen(sc: SparkContext, spark: SparkSession, name: str, document: Any) -> Res
         "html": spark_sched.status(spark)._repr_html_(),
         "top": command("top", "--once", url),
         "top_json": command("top", "--json", f"{url}/jobs/"),
+        "usage": command("usage", "--json", "--by", "class", url),
         "explain": command("explain", url, name),
         "story": raw(sc, name),
         "metrics": scraped(f"{url}/metrics/prometheus/", document["counters"]),

@@ -126,6 +126,17 @@ def test_admission_is_answered_without_planned_starts(shown):
     assert text.startswith("no planned start")
 
 
+def test_usage_takes_the_address_of_the_application(shown):
+    exit_status, text = shown["usage"]
+    assert exit_status == 0
+    found = json.loads(text)
+    classes = {"" if each["class"] == "none" else each["class"]: each for each in shown["driver"]["classes"]}
+    assert {row["class"]: row["jobs"] for row in found["rows"]} == {
+        name: each["jobs"] + each["jobs_ended"] for name, each in classes.items()
+    }
+    assert found["total"]["run_slot_s"] > 0
+
+
 def test_all_views_show_one_document(shown):
     assert shown["rest"][0] == 200
     assert still(shown["rest"][1]) == still(shown["driver"])
