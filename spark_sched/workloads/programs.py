@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.workloads.sleeping import DISTRIBUTIONS, sleep_problem, sleep_stages
@@ -61,6 +61,7 @@ class Program:
         stages: (parameters, seed) to its tasks' durations; None where they are not known before it runs.
         aliases: further names of SparkBench for it.
         problem: a clause that says what is wrong with the parameters together, or None.
+        with_input: defaults that replace its parameters' own where ``input`` is given.
         libraries: modules that the function imports only when it runs; `prepare` imports them before.
     """
 
@@ -71,6 +72,7 @@ class Program:
     stages: Callable[[Parameters, int], Stages | None] = _unknown
     problem: Callable[[Parameters], str | None] = _no_problem
     aliases: tuple[str, ...] = ()
+    with_input: Parameters = field(default_factory=dict)
     libraries: tuple[str, ...] = ()
 
     def prepare(self) -> None:
@@ -123,13 +125,22 @@ def _read_times(parameters: Parameters, seed: int) -> Stages | None:
 
 
 def _read_problem(parameters: Parameters) -> str | None:
+    if parameters.get("input") is None and parameters["maxiterations"] < 2:
+        return "maxiterations is 1 but must be 2 or more without an input"
     if parameters["max_read_s"] < parameters["min_read_s"]:
         return "max_read_s is below min_read_s"
     return None
 
 
-def _slow(name: str, doc: str, module: str, *more: Parameter, libraries: tuple[str, ...] = ()) -> Program:
-    iterations = Parameter("maxiterations", int, 6, "passes over the input", least=2)
+def _slow(
+    name: str,
+    doc: str,
+    module: str,
+    *more: Parameter,
+    libraries: tuple[str, ...] = (),
+    with_input: Parameters | None = None,
+) -> Program:
+    iterations = Parameter("maxiterations", int, 6, "passes over the input", least=1)
     seed = Parameter("seed", int, None, "makes the data, instead of the run's own seed", least=0)
     return Program(
         name,
@@ -138,6 +149,7 @@ def _slow(name: str, doc: str, module: str, *more: Parameter, libraries: tuple[s
         f"spark_sched.workloads.{module}:run_{name}",
         _read_times,
         _read_problem,
+        with_input=with_input or {},
         libraries=libraries,
     )
 
@@ -192,6 +204,7 @@ _PROGRAMS = (
         Parameter("k", int, 4, "clusters", least=1),
         _OWN_INPUT,
         libraries=("pyspark.ml", "pyspark.mllib.clustering"),
+        with_input={"k": 2, "maxiterations": 2, "seed": 127},
     ),
     _slow(
         "svm",
@@ -222,6 +235,7 @@ _PROGRAMS = (
             _INPUT,
             Parameter("query", str, None, "SQL over the table `input`", required=True),
             Parameter("output", str, None, "where its rows go"),
+            Parameter("partitions", int, None, "partitions of the output", least=1),
             _SAVE,
             Parameter("cache", bool, False, "cache the input"),
         ),
@@ -236,7 +250,7 @@ _PROGRAMS = (
     Program(
         "cachetest",
         "Counts its input without and with a cache.",
-        (_INPUT, Parameter("sleepms", int, 0, "pause between counts, in ms", least=0)),
+        (_INPUT, Parameter("sleepms", int, 1000, "pause between counts, in ms", least=0, most=1000 * _DAY_S)),
         _CODE + "cachetest",
     ),
     Program(

@@ -62,7 +62,7 @@ def run_cachetest(spark: SparkSession, parameters: Mapping[str, Any], seed: int)
 
 
 def run_sql(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """The query over the table ``input``; returns the number of its rows and their checksum."""
+    """The query over the table ``input``; returns what `checksum` says of its rows."""
     # A view belongs to a session: queries side by side each have their own table of that name.
     session = spark.newSession()
     data = read_data(session, parameters["input"])
@@ -72,7 +72,8 @@ def run_sql(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tu
         data.createOrReplaceTempView("input")
         found = session.sql(parameters["query"])
         if parameters["output"] is not None:
-            write_data(found, parameters)
+            parts = parameters["partitions"]
+            write_data(found if parts is None else found.repartition(parts), parameters)
         return checksum(found)
     finally:
         data.unpersist()
@@ -91,7 +92,7 @@ def run_kmeans(spark: SparkSession, parameters: Mapping[str, Any], seed: int) ->
         k=parameters["k"], maxIter=parameters["maxiterations"], seed=seed if own is None else own
     )
     model = trainer.fit(_features(read_data(spark, parameters["input"])))
-    return tuple(sorted(round(float(x), 6) for centre in model.clusterCenters() for x in centre))
+    return tuple(sorted(float(x) for centre in model.clusterCenters() for x in centre))
 
 
 def run_pagerank(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
@@ -169,7 +170,7 @@ def run_generate_kmeans(spark: SparkSession, parameters: Mapping[str, Any], seed
         centres = np.random.default_rng([seed, 1]).normal(scale=1.0 / scaling, size=(clusters, cols))
         return centres[rng.integers(clusters, size=count)] + rng.normal(scale=scaling, size=(count, cols))
 
-    return _generate(spark, parameters, seed, rows_of, [str(n) for n in range(cols)])
+    return _generate(spark, parameters, seed, rows_of, [f"c{n}" for n in range(cols)])
 
 
 def run_generate_lr(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
@@ -236,11 +237,34 @@ def write_data(data: DataFrame, parameters: Mapping[str, Any]) -> None:
 
 
 def checksum(data: DataFrame) -> tuple[float, ...]:
-    """Number of rows, and a sum over them that depends on every column but not on their order."""
-    hashed = data.selectExpr("pmod(xxhash64(*), 1000003) as h") if data.columns else data.selectExpr("0 as h")
-    row = hashed.selectExpr("count(*) as rows", "coalesce(sum(h), 0) as total").first()
+    """Numbers that depend on every column but not on the rows' order, to be compared with a tolerance.
+
+    The number of rows; a sum of hashes of the columns that are exact; and for each column of floating-point
+    numbers the sum of their sizes, and their own sum as a part of it. Floating-point numbers are in no hash:
+    their last bits depend on the order in which a shuffle delivers rows.
+    """
+    exact, inexact = [], []
+    # By place: a query may give two columns one name.
+    for place, field in enumerate(data.schema.fields):
+        kind = field.dataType.simpleString()
+        if kind in ("float", "double"):
+            inexact.append(f"_{place}")
+        else:
+            floats = "float" in kind or "double" in kind  # inside an array, a map or a struct
+            exact.append(f"_{place} is null" if floats else f"_{place}")
+    renamed = data.toDF(*(f"_{place}" for place in range(len(data.columns))))
+    hashed = f"sum(pmod(xxhash64({', '.join(exact)}), 1000003))" if exact else "0"
+    sums = []
+    for name in inexact:
+        number = f"nanvl(cast({name} as double), 0d)"
+        sums += [f"sum(abs({number})) as a{name}", f"sum({number}) as s{name}"]
+    row = renamed.selectExpr("count(*) as n", f"coalesce({hashed}, 0) as h", *sums).first()
     assert row is not None
-    return float(row["rows"]), float(row["total"])
+    found = [float(row["n"]), float(row["h"])]
+    for name in inexact:
+        size, total = row[f"a{name}"] or 0.0, row[f"s{name}"] or 0.0
+        found += [size, total / size if size and np.isfinite(size) else 0.0]
+    return tuple(found)
 
 
 def _features(data: DataFrame) -> DataFrame:

@@ -63,7 +63,7 @@ def run_generate_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: 
 
 
 def run_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """One query over the tables of ``input``; returns the number of its rows and their checksum."""
+    """One query over the tables of ``input``; returns what `checksum` says of its rows."""
     # Views belong to a session: queries side by side may read different data.
     session = spark.newSession()
     folder, query = Path(parameters["input"]), queries()[parameters["query"] - 1]

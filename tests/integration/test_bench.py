@@ -66,12 +66,15 @@ maxiterations = 2
 [[suite.workload]]
 name = "sql"
 input = "{folder}/kmeans.parquet"
-query = "select count(*) as n from input"
+query = "select count(*) as n, sum(c0) as c from input"
 cache = true
+partitions = 3
+output = "{folder}/rows.parquet"
 [[suite.workload]]
 name = "cachetest"
 input = "{folder}/kmeans.parquet"
 user = "ana"
+sleepms = 10
 [[suite.workload]]
 name = "sparkpi"
 slices = 2

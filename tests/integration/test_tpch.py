@@ -47,10 +47,10 @@ def test_queries_give_the_same_rows_under_both_schedulers(tmp_path):
     assert len(stock) == QUERIES
     assert ours.keys() == stock.keys()
     assert [name for name in stock if not same_results(ours[name], stock[name])] == []
-    counts = {name.partition("=")[2]: count for name, (count, _) in ours.items()}
+    counts = {name.partition("=")[2]: count for name, (count, *_) in ours.items()}
     # At any scale: four groups of line items, one sum, five priorities.
     assert (counts["1"], counts["6"], counts["4"]) == (4.0, 1.0, 5.0)
-    assert len({checksum for _, checksum in ours.values()}) > 0.7 * QUERIES
+    assert len({tuple(rest) for _, *rest in ours.values()}) > 0.7 * QUERIES
 
 
 def answers(folder, tables, scheduler):

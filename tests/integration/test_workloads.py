@@ -12,6 +12,7 @@ from spark_sched.workloads.foreground import (
     ForegroundSize,
     same_results,
 )
+from spark_sched.workloads.sparkbench import checksum
 from spark_sched.workloads.storage import SlowStorage
 
 pytestmark = pytest.mark.integration
@@ -58,3 +59,36 @@ def test_svm_finds_the_direction_that_made_the_labels(results):
     weights, truth = np.array(results["svm"]), np.linspace(-1.0, 1.0, FEATURES)
     cosine = weights @ truth / (np.linalg.norm(weights) * np.linalg.norm(truth))
     assert cosine > 0.9
+
+
+EXACT = {"key": "id", "word": "concat('word ', id)", "many": "array(double(id))"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [
+        pytest.param({"share": "(1d / (id + 1) - 0.3d) * (1d + 1e-14d)"}, True, id="last bits"),
+        pytest.param({"share": "if(id = 7, 0.9d, 1d / (id + 1) - 0.3d)"}, False, id="a float"),
+        pytest.param({"word": "if(id = 7, 'another', concat('word ', id))"}, False, id="a text"),
+        pytest.param({"many": "if(id = 7, null, array(double(id)))"}, False, id="an array that is missing"),
+    ],
+)
+def test_a_checksum_sees_every_column_but_not_the_last_bits_of_floats(spark_session, changed, same):
+    def summed(columns):
+        named = [f"{text} as {name}" for name, text in columns.items()]
+        return checksum(spark_session.range(0, 20, 1, 1).selectExpr(*named))
+
+    columns = {**EXACT, "share": "1d / (id + 1) - 0.3d"}
+    assert same_results(summed(columns), summed(columns | changed)) is same
+
+
+def test_a_checksum_of_no_rows_is_zero_in_every_column(spark_session):
+    assert checksum(spark_session.sql("select 1 as a, 2d as b where false")) == (0.0, 0.0, 0.0, 0.0)
+    assert checksum(spark_session.sql("select double('nan') as a, float(2) as a")) == (
+        1.0,
+        0.0,
+        0.0,
+        0.0,
+        2.0,
+        1.0,
+    )

@@ -59,8 +59,9 @@ def read_workload(fields: Fields, marks: tuple[Parameter, ...] = ()) -> list[Wor
         row = Fields(fields.file, fields.where, {**raw, **chosen})
         for key in ("name", "label"):
             row.has(key)
-        parameters = {p.name: _value(row, p) for p in program.parameters}
-        marked = {p.name: _value(row, p) for p in marks}
+        defaults = program.with_input if "input" in raw else {}
+        parameters = {p.name: _value(row, p, defaults.get(p.name, p.default)) for p in program.parameters}
+        marked = {p.name: _value(row, p, p.default) for p in marks}
         row.done()
         problem = program.problem(parameters)
         if problem is not None:
@@ -80,7 +81,7 @@ def _program(table: Fields) -> Program:
     return PROGRAMS[name]
 
 
-def _value(table: Fields, parameter: Parameter) -> Any:
+def _value(table: Fields, parameter: Parameter, default: Any) -> Any:
     wanted = _KINDS[parameter.kind]
     if parameter.least is not None:
         wanted += f" from {parameter.least:.10g}"
@@ -89,7 +90,7 @@ def _value(table: Fields, parameter: Parameter) -> Any:
     if not table.has(parameter.name):
         if parameter.required:
             table.need(parameter.name, parameter.kind, f"{wanted}: {parameter.doc}")
-        return parameter.default
+        return default
     if parameter.options:
         return table.choice(parameter.name, parameter.options, "")
     value: Any = table.need(parameter.name, parameter.kind, wanted, least=parameter.least)

@@ -284,3 +284,23 @@ def test_tpch_data_without_its_generator_say_what_to_install(monkeypatch, tmp_pa
     given = {"scale": 0.1, "output": str(tmp_path / "new"), "save-mode": "errorifexists"}
     with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpch\]'"):
         run_generate_tpch(None, given, 0)
+
+
+def parameters_of(lines):
+    (job,) = bench(workload="[[suite.workload]]\n" + lines).suites[0].jobs
+    return job.parameters
+
+
+def test_defaults_are_sparkbenchs_where_data_is_given():
+    names = ("k", "maxiterations", "seed")
+    on_data = parameters_of('name = "kmeans"\ninput = "x.parquet"\n')
+    assert [on_data[name] for name in names] == [2, 2, 127]
+    slow = parameters_of('name = "kmeans"\n')
+    assert [slow[name] for name in names] == [4, 6, None]
+    once = parameters_of('name = "kmeans"\ninput = "x.parquet"\nmaxiterations = 1\nseed = 5\n')
+    assert [once[name] for name in names] == [2, 1, 5]
+    assert parameters_of('name = "cachetest"\ninput = "x.parquet"\n')["sleepms"] == 1000
+    query = parameters_of('name = "sql"\ninput = "x"\nquery = "select 1"\noutput = "y"\npartitions = 4\n')
+    assert query["partitions"] == 4
+    with pytest.raises(BadInputError, match="maxiterations is 1 but must be 2 or more without an input"):
+        parameters_of('name = "svm"\nmaxiterations = 1\n')
