@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError, WaiterError
 
 from spark_sched.cluster.ec2.account import Account, aws_errors
 from spark_sched.cluster.local import ClusterError
+from spark_sched.files import write_whole
 
 __all__ = ["PREFIX", "fetch", "run_script", "upload"]
 
@@ -36,7 +37,7 @@ def fetch(account: Account, bucket: str, prefix: str, names: tuple[str, ...], di
                 content = client.get_object(Bucket=bucket, Key=f"{prefix}/{name}")["Body"].read()
             except client.exceptions.NoSuchKey:
                 continue
-        (directory / name).write_bytes(content)
+        write_whole(directory / name, content.decode())
         found.append(name)
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,13 +15,14 @@ from spark_sched.cluster.ec2 import Account, Stack, fetch, find_stack, run_scrip
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.command import STANDALONE, report, tell_if_too_short
 from spark_sched.experiments.ab.cost import add_command
-from spark_sched.experiments.ab.store import open_store
+from spark_sched.experiments.ab.store import BASIS_FILE, RUNS_FILE, SUITE_FILE, RunStore, open_store
 from spark_sched.experiments.ab.suite import Suite
 from spark_sched.experiments.paired.live import worker_needs
+from spark_sched.files import write_whole
 
 __all__ = ["master_script", "run_on_ec2"]
 
-_FILES = ("suite.toml", "basis.json", "runs.jsonl")
+_FILES = (SUITE_FILE, BASIS_FILE, RUNS_FILE)
 _HOME = "/var/lib/spark-sched"
 _ENVIRONMENT = "/opt/spark-sched/venv"
 
@@ -39,8 +41,9 @@ def run_on_ec2(
     per_hour = stack.dollars_per_hour
     note(f"estimate: {per_hour:.2f} dollars per hour, at most {per_hour * hours:.2f} in {hours} h")
     bucket = stack.outputs["Bucket"]
-    with open_store(out, suite, {"on": STANDALONE}):
+    with open_store(out, suite, {"on": STANDALONE}) as store:
         prefix = f"spark-sched/{name}/runs/{_identity(suite, out)}"
+        _share(account, bucket, f"{prefix}/out", out, store)
         upload(account, bucket, f"{prefix}/suite.toml", suite.text.encode())
         script = master_script(stack.outputs["MasterUrl"], f"s3://{bucket}/{prefix}", account.region)
         note(f"running on {stack.outputs['MasterId']}")
@@ -51,10 +54,34 @@ def run_on_ec2(
         finally:
             nodes = {"master": 1, "worker": stack.workers, "nat": 1}
             add_command(out, per_hour, time.monotonic() - began_s, nodes)
-            found = fetch(account, bucket, f"{prefix}/out", _FILES, out)
-        if "runs.jsonl" not in found:
+            found = _take(account, bucket, f"{prefix}/out", out, store)
+        if RUNS_FILE not in found:
             raise ClusterError(f"the command ended without runs in s3://{bucket}/{prefix}/out")
     return report(out)
+
+
+def _share(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> None:
+    """Give the bucket the finished runs that it lacks, as of another stack: the master goes on from there."""
+    with tempfile.TemporaryDirectory() as folder:
+        fetch(account, bucket, place, (RUNS_FILE,), Path(folder))
+        there = store.add_missing(Path(folder) / RUNS_FILE)
+    if store.records.keys() - there:
+        for name in reversed(_FILES):  # a folder that has a suite is complete
+            upload(account, bucket, f"{place}/{name}", (out / name).read_bytes())
+
+
+def _take(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> list[str]:
+    """Add the bucket's runs to those here; returns the names of the files that it has.
+
+    A master that was made anew may have fewer runs than this folder: what is here stays.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        found = fetch(account, bucket, place, _FILES, Path(folder))
+        store.add_missing(Path(folder) / RUNS_FILE)
+        if BASIS_FILE in found:
+            # The machine of the runs is the master.
+            write_whole(out / BASIS_FILE, (Path(folder) / BASIS_FILE).read_text(encoding="utf-8"))
+    return found
 
 
 def master_script(master_url: str, place: str, region: str) -> str:

@@ -22,10 +22,11 @@ from spark_sched.experiments.ab.suite import Suite, parse_suite
 from spark_sched.experiments.simulate.fields import read_text
 from spark_sched.files import write_whole
 
-__all__ = ["Record", "RunStore", "open_store", "read_results"]
+__all__ = ["BASIS_FILE", "RUNS_FILE", "SUITE_FILE", "Record", "RunStore", "open_store", "read_results"]
 
 SUITE_FILE = "suite.toml"
 RUNS_FILE = "runs.jsonl"
+BASIS_FILE = "basis.json"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,17 @@ class RunStore:
         os.fsync(self._file.fileno())
         self.records[record.key] = record
 
+    def add_missing(self, path: Path) -> set[RunKey]:
+        """Append the runs of another file of this suite that are missing here; returns all that are there.
+
+        A run that both have stays as it is here. Raises BadInputError if the file is damaged.
+        """
+        found = _finished(path)
+        for key, record in found.items():
+            if key not in self.records:
+                self.append(record)
+        return set(found)
+
 
 @contextmanager
 def open_store(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> Iterator[RunStore]:
@@ -103,14 +115,12 @@ def read_results(directory: Path) -> tuple[Suite, dict[str, Any], dict[RunKey, R
             f"{str(directory)!r} has no {SUITE_FILE}: name the folder of a `spark-sched ab run --out`"
         )
     suite = parse_suite(read_text(directory / SUITE_FILE), str(directory / SUITE_FILE))
-    basis: dict[str, Any] = json.loads(read_text(directory / "basis.json"))
-    path = directory / RUNS_FILE
-    lines = path.read_bytes() if path.exists() else b""
-    return suite, basis, _records(lines[: lines.rfind(b"\n") + 1], path)
+    basis: dict[str, Any] = json.loads(read_text(directory / BASIS_FILE))
+    return suite, basis, _finished(directory / RUNS_FILE)
 
 
 def _claim(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> None:
-    known, where = directory / SUITE_FILE, directory / "basis.json"
+    known, where = directory / SUITE_FILE, directory / BASIS_FILE
     if not known.exists():
         # The suite comes last: a folder that has one is complete.
         write_whole(where, json.dumps(dict(basis), indent=1) + "\n")
@@ -138,6 +148,12 @@ def _whole_records(file: IO[bytes], path: Path) -> dict[RunKey, Record]:
         file.truncate(end)
     file.seek(0, os.SEEK_END)
     return _records(lines[:end], path)
+
+
+def _finished(path: Path) -> dict[RunKey, Record]:
+    """The runs of a file, without a last line that is not finished; none of a file that is missing."""
+    lines = path.read_bytes() if path.exists() else b""
+    return _records(lines[: lines.rfind(b"\n") + 1], path)
 
 
 def _records(lines: bytes, path: Path) -> dict[RunKey, Record]:
