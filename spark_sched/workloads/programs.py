@@ -323,6 +323,26 @@ _PROGRAMS = (
             None if given["query"] <= 22 else f"query is {given['query']} but must be 1 to 22"
         ),
     ),
+    Program(
+        "data-generation-tpcds",
+        "Writes the tables of TPC-DS by tpcgen-cli (not SparkBench's).",
+        (
+            Parameter("scale", float, 0.1, "scale factor: GB of raw data", least=0.001),
+            Parameter("output", str, None, "folder on this machine", required=True),
+            _SAVE,
+        ),
+        "spark_sched.workloads.tpcds:run_generate_tpcds",
+    ),
+    Program(
+        "tpcds",
+        "A query of TPC-DS from a file (not SparkBench's).",
+        (
+            Parameter("input", str, None, "folder of the tables", required=True),
+            Parameter("queries", str, None, "folder of the queries' files", required=True),
+            Parameter("query", str, None, "name of the file, without .sql", required=True),
+        ),
+        "spark_sched.workloads.tpcds:run_tpcds",
+    ),
 )
 PROGRAMS: dict[str, Program] = {
     name: program for program in _PROGRAMS for name in (program.name, *program.aliases)

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,16 @@ from spark_sched.workloads.sparkbench import checksum
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["QUERIES", "TABLES", "generator", "queries", "run_generate_tpch", "run_tpch"]
+__all__ = [
+    "QUERIES",
+    "TABLES",
+    "generate",
+    "generator",
+    "open_tables",
+    "queries",
+    "run_generate_tpch",
+    "run_tpch",
+]
 
 QUERIES = 22
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
@@ -31,10 +40,10 @@ def queries() -> tuple[str, ...]:
     return tuple(part.strip() for part in re.split(r"^-- query \d+$", text, flags=re.MULTILINE)[1:])
 
 
-def generator() -> str | None:
-    """The path of ``tpchgen-cli``, beside this Python or on PATH; None if it is not installed."""
-    beside = Path(sys.executable).with_name("tpchgen-cli")
-    return str(beside) if beside.is_file() else shutil.which("tpchgen-cli")
+def generator(name: str = "tpchgen-cli") -> str | None:
+    """The path of a generator of tables, beside this Python or on PATH; None if it is not installed."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.is_file() else shutil.which(name)
 
 
 def run_generate_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
@@ -43,32 +52,48 @@ def run_generate_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: 
     The data depend on the scale factor only. Raises RuntimeError if the generator is missing or fails, or the
     folder exists and may not be replaced.
     """
-    program, folder, mode = generator(), Path(parameters["output"]), parameters["save-mode"]
+    program = generator()
     if program is None:
         raise RuntimeError("TPC-H data need tpchgen-cli: run pip install 'spark-sched[tpch]'")
+    generate([program, "parquet"], parameters)
+    return (float(len(TABLES)),)
+
+
+def generate(command: list[str], parameters: Mapping[str, Any]) -> None:
+    """Run a generator's command with a scale factor; its folder appears when it is complete.
+
+    Raises RuntimeError if it fails, or the folder exists and may not be replaced.
+    """
+    folder, mode = Path(parameters["output"]), parameters["save-mode"]
     if folder.exists() and mode == "errorifexists":
         raise RuntimeError(f"{folder} exists: set save-mode to overwrite or ignore")
-    if not folder.exists() or mode == "overwrite":
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as name:
-            made = Path(name) / "tables"
-            command = [program, "parquet", "-s", f"{parameters['scale']:g}", f"--output-dir={made}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise RuntimeError(f"tpchgen-cli failed: {done.stderr.strip()}")
-            # The folder appears when it is complete.
-            shutil.rmtree(folder, ignore_errors=True)
-            made.rename(folder)
-    return (float(len(TABLES)),)
+    if folder.exists() and mode != "overwrite":
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        made = Path(name) / "tables"
+        whole = [*command, "-s", f"{parameters['scale']:g}", f"--output-dir={made}"]
+        done = subprocess.run(whole, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()}")
+        shutil.rmtree(folder, ignore_errors=True)
+        made.rename(folder)
 
 
 def run_tpch(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
     """One query over the tables of ``input``; returns what `checksum` says of its rows."""
     # Views belong to a session: queries side by side may read different data.
     session = spark.newSession()
-    folder, query = Path(parameters["input"]), queries()[parameters["query"] - 1]
-    # To open a table is a Spark job, which reads its schema: only those that the query names.
-    for table in TABLES:
-        if re.search(rf"\b{table}\b", query):
-            session.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)
+    query = queries()[parameters["query"] - 1]
+    open_tables(session, Path(parameters["input"]), TABLES, query)
     return checksum(session.sql(query))
+
+
+def open_tables(session: SparkSession, folder: Path, tables: Iterable[str], query: str) -> None:
+    """Make the tables that a query names its views.
+
+    To open a table is a Spark job, which reads its schema, so that the others are left out.
+    """
+    for table in tables:
+        if re.search(rf"\b{table}\b", query, re.IGNORECASE):
+            session.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)

@@ -12,6 +12,7 @@ from spark_sched.experiments.bench.run import bench_document, run_simulated
 from spark_sched.experiments.bench.suite import mark_of, parse_bench, plan_jobs, read_bench
 from spark_sched.sim.run import simulate
 from spark_sched.workloads.programs import PROGRAMS
+from spark_sched.workloads.tpcds import run_generate_tpcds, statements
 from spark_sched.workloads.tpch import QUERIES, queries, run_generate_tpch
 
 CONF = Path(__file__).parents[3] / "conf" / "bench"
@@ -284,6 +285,27 @@ def test_tpch_data_without_its_generator_say_what_to_install(monkeypatch, tmp_pa
     given = {"scale": 0.1, "output": str(tmp_path / "new"), "save-mode": "errorifexists"}
     with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpch\]'"):
         run_generate_tpch(None, given, 0)
+
+
+def test_tpcds_data_come_from_its_generator_and_queries_from_the_users_files(monkeypatch, tmp_path):
+    given = {"scale": 0.5, "output": str(tmp_path / "new"), "save-mode": "errorifexists"}
+    monkeypatch.setattr("spark_sched.workloads.tpcds.generator", lambda _: None)
+    with pytest.raises(RuntimeError, match=r"pip install 'spark-sched\[tpcds\]'"):
+        run_generate_tpcds(None, given, 0)
+    program = tmp_path / "program"
+    program.write_text(
+        '#!/bin/sh\nmkdir -p "${5#--output-dir=}"; echo "$1 $2 $3 $4" > "${5#--output-dir=}/asked"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr("spark_sched.workloads.tpcds.generator", lambda _: str(program))
+    assert run_generate_tpcds(None, given, 0) == (24.0,)
+    assert (tmp_path / "new" / "asked").read_text() == "tpcds parquet -s 0.5\n"
+    with pytest.raises(RuntimeError, match="exists: set save-mode to overwrite or ignore"):
+        run_generate_tpcds(None, given, 0)
+    assert statements("-- one\nselect ';' as a;\n\nselect 2 as b -- two\n;\n") == [
+        "select ';' as a",
+        "select 2 as b -- two",
+    ]
 
 
 def parameters_of(lines):
