@@ -11,6 +11,7 @@ import click
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_evictions import evictions
 from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.cli.trace_priorities import priorities
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -47,10 +48,12 @@ def command() -> None:
       spark-sched trace convert SDSC-BLUE-2000-4.2-cln.swf.gz blue.parquet
       spark-sched trace generate e2e e2e.parquet --seed 1
       spark-sched trace evictions google2011/
+      spark-sched trace priorities google2011/ --setting S11
     """
 
 
 command.add_command(evictions)
+command.add_command(priorities)
 
 
 @command.command("stats")

@@ -42,6 +42,38 @@ def test_stats_prints_tables(trace_command):
         assert words in result.stdout
 
 
+def test_priorities_runs_settings_and_rules_on_any_trace(trace_command):
+    given = ("priorities", "hawk.tr", "--demand", "0.01")
+    document = json.loads(trace_command(*given, "--setting", "S11", "--rule", "mrs5", "--json").stdout)
+    assert document["tasks"] == 40
+    assert [(run["name"], run["rule"], run["slots"], run["memory_eviction"]) for run in document["runs"]] == [
+        ("S11", "mrs", "SC3", "LSF"),
+        ("mrs5", "mrs5", "SC3", "LSF"),
+    ]
+    assert all(run["R"] > 0 and run["dropped"] == 0 for run in document["runs"])
+    every = json.loads(trace_command(*given, "--json").stdout)["runs"]
+    assert [run["name"] for run in every] == [f"S{n}" for n in range(1, 12)]
+    shown = trace_command(*given, "--setting", "S1")
+    assert shown.exit_code == 0
+    assert "S1: lrs" in shown.stdout
+    assert "1 of 21 rows could not be read" in shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(("--setting", "S12"), "setting 'S12' is unknown", id="setting"),
+        pytest.param(("--rule", "msr"), "rule 'msr' is unknown", id="rule"),
+        pytest.param(("--rule", "mrs", "--slots", "SC9"), "configuration 'SC9' is unknown", id="slots"),
+        pytest.param(("--demand", "0"), "--demand is 0 but must be a number above 0", id="demand"),
+    ],
+)
+def test_priorities_refuses_what_it_does_not_know(trace_command, arguments, message):
+    result = trace_command("priorities", "hawk.tr", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
 def test_convert_writes_parquet_that_stats_reads(trace_command, tmp_path):
     assert trace_command("convert", "hawk.tr", "out.parquet").exit_code == 0
     assert read_trace(tmp_path / "out.parquet").tasks.num_rows == 40

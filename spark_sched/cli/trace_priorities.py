@@ -1,0 +1,148 @@
+"""``spark-sched trace priorities``: the thesis' priority scheduling with evictions on a trace."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.terminal import counting_bar
+
+if TYPE_CHECKING:
+    from spark_sched.experiments.reproduce.thesis.evictions.arms import Arm
+    from spark_sched.sim.priority import TaskTable
+
+#: What the table shows of `PriorityResult.summary`.
+_COLUMNS = {
+    "V": "V, s", "WE": "WE, cpu·s", "E_kwh": "E, kWh", "NE_priority": "evicted", "NE_memory": "for mem.",
+    "NET": "tasks", "max_evictions": "most", "dropped": "dropped",
+}  # fmt: skip
+
+
+@click.command("priorities")
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option(
+    "--setting",
+    "settings",
+    multiple=True,
+    metavar="S",
+    help="S1 to S11 of the thesis' table 6.2; repeatable.",
+)
+@click.option(
+    "--rule",
+    "rules",
+    multiple=True,
+    metavar="NAME",
+    help="Rule such as mrs5, wasp, hybrid or priced, with memory limits; repeatable.",
+)
+@click.option(
+    "--slots", default="SC3", show_default=True, metavar="NAME", help="Slots for --rule: SC1 to SC4 or WASC."
+)
+@click.option(
+    "--demand", "factor", default=1.0, show_default=True, metavar="X", help="Multiply all CPU demands by X."
+)
+@click.option("--format", "format_", metavar="NAME", help="The input's format; found from its content.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def priorities(
+    path: Path,
+    settings: tuple[str, ...],
+    rules: tuple[str, ...],
+    slots: str,
+    factor: float,
+    format_: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Simulate priority scheduling with evictions: the tasks of a trace on the thesis' 125 servers.
+
+    Tasks arrive with their job. Their CPU and memory requests are fractions of the largest server; a task
+    without CPU request is taken to use a whole one (see --demand). Without --setting and --rule all settings
+    S1 to S11 run. docs/explanation/evictions.md has the rules and the metrics.
+
+    \b
+    Examples:
+      spark-sched trace priorities google2011/ --setting S1 --setting S3
+      spark-sched trace priorities workload.parquet --rule mrs5 --rule hybrid --slots WASC --json
+    """
+    if not 0.0 < factor < math.inf:
+        raise BadInputError(f"--demand is {factor:g} but must be a number above 0")
+    with needing("trace"):
+        import pyarrow  # noqa: F401
+    arms = _arms(settings, rules, slots)
+    from spark_sched.sim.priority import table_of_trace
+
+    with reading(path, format_, None) as reader:
+        table = table_of_trace(reader.read())
+    table = replace(table, demand=table.demand * factor)
+    runs = [{"name": name, **_run(name, arm, table, seed)} for name, arm in arms.items()]
+    if as_json:
+        echo_json({"path": str(path), "tasks": len(table), "seed": seed, "runs": runs})
+    else:
+        _print(path, table, runs)
+    say_left_out(reader)
+
+
+def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, Arm]:
+    from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, Arm
+    from spark_sched.policies.eviction import named_rule
+    from spark_sched.sim.priority import thesis_servers
+
+    for name in settings:
+        if name not in SETTINGS:
+            raise BadInputError(
+                f"setting {name!r} is unknown{did_you_mean(name, SETTINGS)}: use one of {', '.join(SETTINGS)}"
+            )
+    thesis_servers(slots)
+    for name in rules:
+        named_rule(name)
+    chosen = settings if settings or rules else tuple(SETTINGS)
+    return {name: SETTINGS[name] for name in chosen} | {name: Arm(name, slots, memory=True) for name in rules}
+
+
+def _run(name: str, arm: Arm, table: TaskTable, seed: int) -> dict[str, Any]:
+    from spark_sched.policies.eviction import named_rule
+    from spark_sched.sim.priority import simulate_priorities, thesis_servers
+
+    with counting_bar("tasks") as bar:
+        task = bar.add_task(name, total=len(table))
+        result = simulate_priorities(
+            table,
+            thesis_servers(arm.configuration, memory=arm.memory),
+            named_rule(arm.rule),
+            memory_eviction=arm.memory_eviction,
+            seed=seed,
+            progress=lambda left, second: bar.update(task, completed=left),
+        )
+    return {
+        "rule": arm.rule,
+        "slots": arm.configuration,
+        "memory_eviction": arm.memory_eviction if arm.memory else None,
+        **result.summary(),
+    }
+
+
+def _print(path: Path, table: TaskTable, runs: list[dict[str, Any]]) -> None:
+    shown = Table("", *_COLUMNS.values(), title=f"{path}: {len(table):,} tasks", box=None, pad_edge=False)
+    shown.caption = "evicted: evictions for priority; tasks: that were evicted so; most: of one task"
+    for run in runs:
+        memory = run["memory_eviction"] or "no memory limit"
+        shown.add_row(
+            f"{run['name']}: {run['rule']}, {run['slots']}, {memory}",
+            *[_number(run[key]) for key in _COLUMNS],
+        )
+    for column in shown.columns[1:]:
+        column.justify = "right"
+    Console().print(shown)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.4g}"
