@@ -11,8 +11,8 @@ final case class StoryEntry(atMs: Long, text: String)
  * What happened to each job from its submission on: its stages, and every change of its state, of what it holds and of the
  * plan's reason that a look at it found.
  *
- * Looks are seconds apart, so what begins and ends between two of them is not here; submission, stages and the end are
- * told. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
+ * Looks are seconds apart, so what begins and ends between two of them is not here; submission, stages, evictions and the
+ * end are told. A job's story keeps its beginning and its latest entries, and is dropped some time after the job. Safe from any
  * thread: its lock is held for one job at a time and no other is taken under it.
  */
 final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobStories.MostEnded) {
@@ -33,8 +33,21 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
   def tell(job: String, atMs: Long, text: => String): Unit = synchronized(living.get(job).foreach(_.tell(atMs, text)))
 
-  /** Compares the job with what the last look at it found. */
-  def look(job: JobFacts, atMs: Long): Unit = synchronized(living.get(job.mark.key).foreach(_.look(job, atMs)))
+  /**
+   * Slots of the job went elsewhere, or came from there: those of one second are one entry.
+   *
+   * @param what and `where` stand before and after the number of slots
+   */
+  def moved(job: String, atMs: Long, what: String, slots: Int, where: String): Unit =
+    synchronized(living.get(job).foreach(_.moved(atMs, what, slots, where)))
+
+  /**
+   * Compares the job with what the last look at it found.
+   *
+   * @param plan the one in force
+   */
+  def look(job: JobFacts, atMs: Long, plan: Option[Plan] = None): Unit =
+    synchronized(living.get(job.mark.key).foreach(_.look(job, atMs, plan)))
 
   /**
    * @param last the job at its end, with its outcome
@@ -81,6 +94,12 @@ object JobStories {
   val MostFirst = 10
   val MostLatest = 50
 
+  /** Slots that move within this time are one entry. */
+  private val MoveMs = 1000L
+
+  /** @param slots that moved so far */
+  private final case class Move(entry: StoryEntry, slots: Int)
+
   private final class Ended(val job: JobFacts, val story: Story, val atMs: Long)
 
   private final class Story {
@@ -91,6 +110,7 @@ object JobStories {
     private var reason = ""
     private var held = 0
     private var heldSinceMs = 0L
+    private var moves = Map.empty[(String, String), Move] // of the second of the last one, by what stands around the number
 
     def tell(atMs: Long, text: String): Unit = {
       val entry = StoryEntry(atMs, text)
@@ -101,7 +121,26 @@ object JobStories {
       }
     }
 
-    def look(job: JobFacts, atMs: Long): Unit = {
+    def moved(atMs: Long, what: String, slots: Int, where: String): Unit = {
+      moves = moves.filter { case (_, move) => atMs - move.entry.atMs < MoveMs }
+      val before = moves.get((what, where))
+      val sum = slots + before.fold(0)(_.slots)
+      val text = s"$what $sum slot${if (sum == 1) "" else "s"} $where"
+      val entry = before.map(_.entry).filter(old => replaced(old, old.copy(text = text))).fold {
+        tell(atMs, text)
+        StoryEntry(atMs, text)
+      }(_.copy(text = text))
+      moves += (what, where) -> Move(entry, sum)
+    }
+
+    /** Whether the old entry was there. */
+    private def replaced(old: StoryEntry, entry: StoryEntry): Boolean = Seq(latest, first).exists { entries =>
+      val at = entries.lastIndexOf(old)
+      if (at >= 0) entries(at) = entry
+      at >= 0
+    }
+
+    def look(job: JobFacts, atMs: Long, plan: Option[Plan]): Unit = {
       val stateNow = job.state.text
       if (stateNow != state) {
         state = stateNow
@@ -109,7 +148,7 @@ object JobStories {
       }
       job.planned.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
         reason = why
-        tell(atMs, s"the plan's reason: $why")
+        tell(atMs, s"${plan.fold("the plan")(p => s"plan ${p.number} of ${p.about.policy}")}: $why")
       }
       if (held == 0 && job.heldSlots > 0) {
         heldSinceMs = atMs

@@ -58,10 +58,12 @@ final class StatusSuite extends AnyFunSuite {
     stories.submitted(mark.key, 0)
     stories.look(idle, 1000)
     stories.look(idle, 2000)
-    stories.look(job.copy(planned = Some(planned)), 3000)
+    val plan = Plan(7, 0, 9000, ordered = true, Map.empty, about = PlanNotes("3sigma"))
+    stories.look(job.copy(planned = Some(planned)), 3000, Some(plan))
+    stories.look(job.copy(planned = Some(planned)), 3000, Some(plan.copy(number = 8)))
     stories.look(job.copy(heldSlots = 0), 5500)
     assert(texts() === Seq(
-      "submitted", "waiting for slots, wants 5 slots", "running on 4 slots", "the plan's reason: first by priority 10",
+      "submitted", "waiting for slots, wants 5 slots", "running on 4 slots", "plan 7 of 3sigma: first by priority 10",
       "holds 2 idle slots", "holds no slots any more, after 2.5 s"))
     (1 to 100).foreach(i => stories.tell(mark.key, 6000L + i, s"news $i"))
     assert(texts().size === JobStories.MostFirst + 1 + JobStories.MostLatest)
@@ -75,6 +77,28 @@ final class StatusSuite extends AnyFunSuite {
     assert(texts().nonEmpty)
     stories.forgetOld(1760000011000L)
     assert(texts().isEmpty && stories.endedJobs.isEmpty)
+  }
+
+  test("slots that a job lost are told once a second, with whom they went to") {
+    val stories = new JobStories
+    stories.submitted("a", 0)
+    def lost(atMs: Long, slots: Int, to: String): Unit = stories.moved("a", atMs, "lost", slots, s"to $to")
+    lost(100, 1, "vip")
+    lost(200, 2, "other")
+    lost(1099, 2, "vip")
+    lost(1100, 1, "vip")
+    assert(stories.of("a") === Seq(
+      StoryEntry(0, "submitted"), StoryEntry(100, "lost 3 slots to vip"), StoryEntry(200, "lost 2 slots to other"),
+      StoryEntry(1100, "lost 1 slot to vip")))
+    (0 to 100).foreach(i => stories.tell("a", 1200, s"news $i"))
+    lost(1300, 1, "vip")
+    assert(stories.of("a").contains(StoryEntry(1100, "lost 2 slots to vip")))
+    lost(5000, 1, "vip")
+    (0 to 100).foreach(i => stories.tell("a", 5100, s"news $i"))
+    lost(5200, 1, "vip")
+    assert(stories.of("a").last === StoryEntry(5200, "lost 2 slots to vip"), "its entry was dropped, so that there is another")
+    lost(5300, 1, "vip")
+    assert(stories.of("a").last === StoryEntry(5200, "lost 3 slots to vip"))
   }
 
   test("of jobs that ended the latest are kept, so many at most") {

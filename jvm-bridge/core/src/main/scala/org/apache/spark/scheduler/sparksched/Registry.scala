@@ -316,8 +316,15 @@ private[sparksched] final class Registry(
       // All that it had was taken from it: it begins anew.
       if (j.running == 0 && !j.succeeded) j.begunMs = None
     }
+    if (evicted) tellEviction(t, evictedFor, nowMs)
     events.offer(Event.TaskEnded(
       nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
+  }
+
+  private def tellEviction(t: Event.TaskLaunched, by: Option[String], nowMs: Long): Unit = {
+    def name(key: String): String = jobs.get(key).fold(key)(_.mark.name)
+    stories.moved(t.job, nowMs, "lost", t.slots, by.fold("to an eviction by the plan")(job => s"to ${name(job)}"))
+    by.foreach(stories.moved(_, nowMs, "took", t.slots, s"from ${name(t.job)}"))
   }
 
   /** Slots on which attempts run now, by job. */

@@ -58,7 +58,7 @@ private[sparksched] final class StatusSource(
     val startNs = System.nanoTime()
     val document = brief
     registry.stories.forgetOld(document.nowMs)
-    document.jobs.foreach(registry.stories.look(_, document.nowMs))
+    document.jobs.foreach(registry.stories.look(_, document.nowMs, document.plans.inForce))
     metrics.looked(document)
     val ended = registry.stories.takeEnded()
     book.foreach(_.look(document, ended))

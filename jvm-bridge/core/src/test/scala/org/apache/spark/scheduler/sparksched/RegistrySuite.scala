@@ -127,8 +127,20 @@ final class RegistrySuite extends AnyFunSuite {
     assert(w.registry.jobFacts(700)(_ => None) === Nil)
     val Seq(over) = w.registry.stories.endedJobs
     assert((over.times.runMs, over.times.evictedMs, over.times.copiedMs, over.outcome) === (400L, 600L, 400L, Some("failed")))
-    assert(w.registry.stories.of(job).map(_.text).take(3) === Seq(
-      "submitted", "stage 0.0 of 2 tasks is ready: ", "stage 0.0 ended without all of its tasks"))
+    assert(w.registry.stories.of(job).map(_.text).take(4) === Seq(
+      "submitted", "stage 0.0 of 2 tasks is ready: ", "lost 2 slots to an eviction by the plan",
+      "stage 0.0 ended without all of its tasks"))
+  }
+
+  test("the story of an evicted job says who took its slots, and that of the other one where they are from") {
+    val w = new World
+    val (report, vip) = (w.stage("0.0", 1, "name" -> "report"), w.stage("1.0", 2, "name" -> "vip", "priority" -> "5"))
+    (0 to 2).foreach(i => w.registry.taskLaunched(report, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    (0 to 1).foreach(i => w.registry.taskEnded(10L + i, "killed", 100L + i, Some(vip), evicted = true))
+    w.registry.taskEnded(12, "killed", 100, evicted = true)
+    def told(job: String): Seq[String] = w.registry.stories.of(job).map(_.text).filter(_.contains(" slot"))
+    assert(told(report) === Seq("lost 2 slots to vip", "lost 1 slot to an eviction by the plan"))
+    assert(told(vip) === Seq("took 2 slots from report"))
   }
 
   test("a thread that outlives its block gives its work to a job that ends with that work") {
