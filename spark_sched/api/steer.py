@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["cancel", "change", "hold", "mode", "pause", "policy", "resume", "unpause"]
+__all__ = ["cancel", "change", "end", "hold", "mode", "pause", "policy", "resume", "unpause"]
 
 
 def change(
@@ -70,6 +70,15 @@ def cancel(spark: SparkSession | SparkContext, job: str) -> str:
     The thread that waits for them gets an exception. What the program submits after that runs.
     """
     return _steer(spark, "cancel", {"job": job})
+
+
+def end(spark: SparkSession | SparkContext, job: str) -> str:
+    """End a job that nobody else ends, such as one that the settings of a SQL session mark.
+
+    It holds no slots from now on and ends with its last active stage, or with its last activity if it has
+    none. What its mark submits after that is another job of the same name.
+    """
+    return _steer(spark, "end", {"job": job})
 
 
 def pause(spark: SparkSession | SparkContext) -> str:

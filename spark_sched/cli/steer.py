@@ -143,6 +143,12 @@ cancel = _of_job(
     "Cancel the Spark jobs that run for a job now.",
     "The program gets an exception, as with Spark's kill links. What it submits after that runs.",
 )
+end = _of_job(
+    "end",
+    "End a job that nobody else ends, such as one that a SQL session marks.",
+    "It holds no slots from now on and ends with its last active stage. What its mark submits after that is "
+    "another job of the same name.",
+)
 pause = _of_all(
     "pause",
     "Release all held slots and let no job hold any.",

@@ -252,7 +252,7 @@ def test_the_story_of_a_job(shown):
     assert (over.state, over.outcome) == ("ended", "ended")
     told = [entry.text for entry in over.story]
     assert told[0] == "submitted"
-    assert any(re.match(r"plan \d+ of \w+: ", entry) for entry in told)
+    assert any(re.match(r"plan \d+ of \S+: ", entry) for entry in told)
     assert told[-1].startswith("ended after")
     # It was looked at while the first three tasks ended, or after that.
     told = [entry["text"] for entry in shown["holder_over"]["jobs"][0]["story"]]

@@ -277,6 +277,7 @@ def test_changes_are_sent_with_the_header_that_pages_of_other_sites_cannot_send(
         (["hold", "report"], {"job": "report"}),
         (["resume", "report"], {"job": "report"}),
         (["cancel", "report"], {"job": "report"}),
+        (["end", "report"], {"job": "report"}),
         (["pause"], {}),
         (["unpause"], {}),
         (["policy", "fair"], {"name": "fair"}),

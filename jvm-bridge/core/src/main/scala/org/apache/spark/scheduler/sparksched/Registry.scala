@@ -362,6 +362,7 @@ private[sparksched] final class Registry(
   def marksOf(job: String): Seq[JobMark] = jobs.valuesIterator.map(_.mark).filter(_.isCalled(job)).toSeq
   def names: Seq[String] = jobs.valuesIterator.map(_.mark.name).toSeq.distinct
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
+  def hasStages(job: String): Boolean = jobs.get(job).exists(_.stages.nonEmpty)
   /** An operator cancels what runs of a job. */
   def cancelled(job: String): Unit = jobs.get(job).foreach(_.cancelled())
   /** Spark jobs of a job that are not over. */

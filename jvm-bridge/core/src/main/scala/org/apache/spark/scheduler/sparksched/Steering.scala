@@ -63,6 +63,7 @@ private[sparksched] final class Steering(
     case "hold" => hold(given("job"), held = true, by)
     case "resume" => hold(given("job"), held = false, by)
     case "cancel" => cancel(given("job"), by)
+    case "end" => end(given("job"), by)
     case "pause" => pause(paused = true, by)
     case "unpause" => pause(paused = false, by)
     case "policy" => switchPolicy(given("name"), by)
@@ -105,6 +106,14 @@ private[sparksched] final class Steering(
     // Spark's own thread does it, so that it takes the locks in Spark's order.
     running.foreach(context.cancelJob(_, s"by $by"))
     s"job ${mark.name}: cancelled with its ${running.size} Spark jobs"
+  }
+
+  /** What its mark still submits is another job: nothing of a session's or a thread's settings is changed. */
+  private def end(job: String, by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
+    val said = if (registry.hasStages(mark.key)) "it ends with its last stage" else "ended"
+    told(mark, nowMs, by, said)
+    registry.jobEnded(mark.key, "ended", nowMs)
+    Right(s"job ${mark.name}: $said")
   }
 
   private def onJob[A](job: String)(change: (JobMark, Long) => Either[Refusal, A]): Either[Refusal, A] =
@@ -197,6 +206,7 @@ private[sparksched] object Steering {
     "hold" -> Seq("job"),
     "resume" -> Seq("job"),
     "cancel" -> Seq("job"),
+    "end" -> Seq("job"),
     "pause" -> Nil,
     "unpause" -> Nil,
     "policy" -> Seq("name"),

@@ -18,7 +18,9 @@ import org.scalatest.funsuite.AnyFunSuite
 final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val context = new SparkContext(new SparkConf()
     .setMaster("spark-sched:local[2]").setAppName("steered").set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
-    .set("spark.sched.planner.enabled", "false"))
+    .set("spark.sched.planner.enabled", "false")
+    // What nobody ends stays until a test ends it, however slow the machine is.
+    .set("spark.sched.reservation.gap", "1h"))
   private lazy val scheduler = context.taskScheduler.asInstanceOf[SchedTaskScheduler]
   private val mapper = new ObjectMapper
 
@@ -36,6 +38,12 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
   private def status: JsonNode = mapper.readTree(SparkSched.status(context))
   private def job(name: String): Option[JsonNode] =
     (0 until status.path("jobs").size).map(status.path("jobs").get(_)).find(_.path("name").asText == name)
+
+  /** The latest job of this name, with its story. */
+  private def told(name: String): JsonNode = {
+    val jobs = mapper.readTree(SparkSched.explain(context, name)).path("jobs")
+    jobs.get(jobs.size - 1)
+  }
 
   private def until(what: String)(so: => Boolean): Unit = {
     val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(10)
@@ -81,6 +89,34 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     val thrown = Try(Await.result(done, 10.minutes)).failed.get
     SteeringSuite.letGo.countDown()
     assert(thrown.getMessage.contains("cancelled by somebody at "))
+    until("its stage was to be over")(job("batch").exists(_.path("state").asText == "idle"))
+    assert(post("end", """{"job": "batch"}""")._2.path("done").asText === "job batch: ended")
+    val over = told("batch")
+    assert((over.path("outcome").asText, over.path("state_text").asText) === (("cancelled", "cancelled")))
+  }
+
+  test("a job that nobody ends is ended, and what its mark submits then is another job") {
+    for (waits <- Seq(false, true)) {
+      val done = started("session")
+      until("two tasks were to run")(job("session").exists(_.at("/slots/running").asInt == 2))
+      def end(): String = steer("end", """{"job": "session"}""").path("done").asText
+      if (waits) {
+        assert(end() === "job session: it ends with its last stage" && job("session").isDefined)
+        SteeringSuite.letGo.countDown()
+        Await.result(done, 10.minutes)
+        until("the job was to end with its stage")(job("session").isEmpty)
+      } else {
+        SteeringSuite.letGo.countDown()
+        Await.result(done, 10.minutes)
+        until("its stage was to be over")(job("session").exists(_.path("state").asText == "idle"))
+        assert(end() === "job session: ended" && job("session").isEmpty)
+      }
+      val over = told("session")
+      assert(over.path("outcome").asText === "ended" && over.path("ended_ms").isNumber)
+      val story = over.path("story")
+      assert((0 until story.size).exists(i => story.get(i).path("text").asText.matches("(ended|it ends with its last stage), by .+")))
+    }
+    assert(post("end", """{"job": "session"}""")._1 === 404)
   }
 
   test("reservations are paused and modes are switched for all jobs") {
@@ -97,7 +133,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
   test("what cannot be changed is refused in one sentence") {
     def error(answer: (Int, JsonNode), code: Int): String = { assert(answer._1 === code, answer); answer._2.path("error").asText }
     assert(error(post("hold", """{"job": "nobody"}"""), 404).startsWith("job is 'nobody' but no such job is known: "))
-    assert(error(post("delete", "{}"), 400).startsWith("action is 'delete' but must be one of cancel, hold, "))
+    assert(error(post("delete", "{}"), 400).startsWith("action is 'delete' but must be one of cancel, end, hold, "))
     assert(error(post("hold", "{}"), 400) === "hold needs the argument 'job'")
     assert(error(post("pause", """{"job": "a"}"""), 400) === "unknown argument 'job' of pause: it takes none")
     assert(error(post("policy", """{"name": "fair"}"""), 409).contains("spark.sched.planner.enabled is false"))
