@@ -86,6 +86,7 @@ def steered(spark: SparkSession) -> Result:
     # The cancelled task's Python worker runs a little longer.
     wait_until(lambda: spark_sched.status(spark).application.running_slots == 0, "all slots were to be free")
     found |= paused(spark, url)
+    found |= ended_by_an_operator(spark, url)
     return found
 
 
@@ -226,6 +227,25 @@ def paused(spark: SparkSession, url: str) -> Result:
     return {"pause": said, "paused": document, "unpause": unpaused, "ambiguous": ambiguous}
 
 
+def ended_by_an_operator(spark: SparkSession, url: str) -> Result:
+    """A job that a property alone marks, as a SQL session's settings do."""
+    sc = spark.sparkContext
+    with release() as end:
+
+        def session() -> None:
+            sc.setLocalProperty("spark.sched.job.name", "session")
+            sc.parallelize(range(4), 4).map(straggling(end)).count()
+
+        thread = InheritableThread(target=session)
+        thread.start()
+        wait_until(lambda: is_so(spark, "session", lambda j: j.slots.running > 0), "the session was to run")
+        said = command("end", url, "session")
+        end.touch()
+        thread.join()
+    wait_until(lambda: spark_sched.explain(spark, "session").state == "ended", "the job was to end")
+    return {"end": said, "ended": spark_sched.explain(spark, "session").outcome}
+
+
 def holders(spark: SparkSession) -> int:
     return sum(each.name == "holder" for each in spark_sched.status(spark).jobs)
 
@@ -251,5 +271,5 @@ def refused(spark: SparkSession, url: str) -> Result:
         "bad_priority": command("set", url, "batch", "--priority", "high"),
         "nothing": command("set", url, "batch"),
         "bad_isolation": python(lambda: steer.change(spark, "batch", isolation=2.0)),
-        "python_unknown": python(lambda: steer.cancel(spark, "nobody")),
+        "python_unknown": python(lambda: steer.end(spark, "nobody")),
     }

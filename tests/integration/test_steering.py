@@ -71,6 +71,11 @@ def test_while_reservations_are_paused_nothing_is_held(steered):
     assert steered["unpause"] == "reservations are in force again"
 
 
+def test_a_job_that_nobody_ends_is_ended(steered):
+    assert list(steered["end"]) == [0, "job session: it ends with its last stage\n"]
+    assert steered["ended"] == "ended"
+
+
 def test_what_cannot_be_changed_is_refused_in_a_sentence(steered):
     assert steered["without_header"][0] == 403
     assert "X-Spark-Sched" in steered["without_header"][1]["error"]
