@@ -287,6 +287,8 @@ class Ledger:
             self._books.use(e, j, slots, now_ms)
             e.free -= slots
             self._books.drop_what_does_not_fit(e, now_ms)
+        if len(j.stages) > 1 and not p.waits():
+            j.refresh_deadline(now_ms)
         if j.held > 0:
             self._books.trim(j, now_ms)
 

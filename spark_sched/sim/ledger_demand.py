@@ -20,11 +20,13 @@ __all__ = [
     "JobDemand",
     "Next",
     "Successor",
+    "due_by_ms",
     "edges",
     "lacking",
     "learned",
     "left",
     "needed_after",
+    "owners",
     "refresh",
     "started",
     "stopped",
@@ -243,6 +245,34 @@ def wanted(j: LedgerJob, now_ms: int) -> int:
         if known and p.past_threshold():
             most = max(most, min(n - left(j) - j.held, n - _sum(j, _all) - reserved))
     return min(most, open_)
+
+
+def owners(j: LedgerJob) -> Collection[LedgerStage]:
+    """The active stages whose deadlines are those of the job's holds: what another one of its stages still
+    has to do says nothing of how long they wait.
+
+    A stage owns what its ended tasks left, with the other parents of the stage that waits for it, and what
+    its own tasks wait to start on. Without any owner all stages count.
+    """
+    active = j.stages.values()
+    if len(active) == 1:
+        return active
+    begun = {p.key: p for p in active if p.done and not p.is_last()}
+    found = begun | {p.key: p for p in active if p.waits()}
+    for s in j.demand.successors.values():
+        if s.ready and not begun.keys().isdisjoint(s.parents):
+            found |= {key: p for key, p in s.parents.items() if not p.is_last()}
+    return found.values() or active
+
+
+def due_by_ms(j: LedgerJob) -> list[int]:
+    """Until when slots wait for the stages that the DAG says start now, since their parents have ended."""
+    waiting = j.demand.successors.items()
+    return [
+        s.orphan_ms + j.rule.gap_ms
+        for name, s in waiting
+        if s.ready and s.orphan_ms is not None and not _is_unnamed(name)
+    ]
 
 
 def left(j: LedgerJob) -> int:

@@ -12,7 +12,7 @@ from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.sim.barriers import Barriers, JobBarriers, Prior, StageBarrier
 from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
 from spark_sched.sim.idle import IdleLimits
-from spark_sched.sim.ledger_demand import JobDemand
+from spark_sched.sim.ledger_demand import JobDemand, due_by_ms, owners
 from spark_sched.sim.ledger_pauses import JobPause
 from spark_sched.sim.rule import Rule
 
@@ -132,9 +132,10 @@ class LedgerJob:
         return is_before(self, other, less)
 
     def refresh_deadline(self, now_ms: int) -> None:
-        """All holds of a job share one deadline: the latest among its active stages."""
+        """All holds of a job share one deadline: the latest of those that its stages have of their own."""
         if self.stages:
-            self.deadline_ms = max([p.deadline_ms(now_ms) for p in self.stages.values()])
+            ends = [p.deadline_ms(now_ms) for p in owners(self)]
+            self.deadline_ms = max(ends + due_by_ms(self))
 
 
 @dataclass(slots=True)
@@ -244,6 +245,10 @@ class LedgerStage:
         if self.job.rule.observes:
             barrier_ms = float(max(1, now_ms - self.last_launch_ms))
             self.job.barriers.ended(self.barrier, barrier_ms, self._prior())
+
+    def waits(self) -> bool:
+        """Whether some of its tasks wait for a slot."""
+        return len(self.done) + len(self.attempts) < self.tasks
 
     def past_threshold(self) -> bool:
         return len(self.done) > self.job.rule.pre_reserve_threshold * self.tasks

@@ -250,6 +250,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         e.free -= slots
         books.dropWhatDoesNotFit(e, nowMs)
       }
+      if (j.stages.size > 1 && !p.waits) j.refreshDeadline(nowMs)
       if (j.held > 0) books.trim(j, nowMs)
     }
 

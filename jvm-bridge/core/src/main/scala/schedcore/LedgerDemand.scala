@@ -213,6 +213,27 @@ private[schedcore] object LedgerDemand {
       math.min(most, j.demand.slots - j.running - j.held)
     }
 
+  /**
+   * The active stages whose deadlines are those of the job's holds: what another one of its stages still has to do says nothing
+   * of how long they wait.
+   *
+   * A stage owns what its ended tasks left, with the other parents of the stage that waits for it, and what its own tasks wait
+   * to start on. Without any owner all stages count.
+   */
+  def owners(j: LedgerJob): Iterable[LedgerStage] = if (j.stages.size == 1) j.stages.values else {
+    val begun = j.stages.valuesIterator.filter(p => p.finished > 0 && !p.isLast).toSet
+    val found = mutable.Set.from(begun) ++= j.stages.valuesIterator.filter(_.waits)
+    j.demand.successors.valuesIterator.foreach { s =>
+      if (s.ready && s.parents.valuesIterator.exists(begun)) found ++= s.parents.valuesIterator.filterNot(_.isLast)
+    }
+    if (found.isEmpty) j.stages.values else found
+  }
+
+  /** Until when slots wait for the stages that the DAG says start now, since their parents have ended. */
+  def dueByMs(j: LedgerJob): Iterator[Long] = j.demand.successors.iterator.flatMap { case (name, s) =>
+    if (s.ready && !isUnnamed(name)) s.orphanMs.map(_ + j.rule.gapMs) else None
+  }
+
   /** Slots of the job's tasks that are not done. */
   def left(j: LedgerJob): Int = sum(j)(_.left)
 

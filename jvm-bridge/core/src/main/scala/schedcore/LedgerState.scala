@@ -80,10 +80,11 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
   def outranks(other: LedgerJob, less: Int = 0): Boolean =
     if (rule.priority != other.rule.priority) rule.priority > other.rule.priority else FairShares.isBefore(this, other, less)
 
-  /** All holds of a job share one deadline: the latest among its active stages. */
+  /** All holds of a job share one deadline: the latest of those that its stages have of their own. */
   def refreshDeadline(nowMs: Long): Unit = if (stages.nonEmpty) {
     var latest = Long.MinValue
-    stages.valuesIterator.foreach(p => latest = math.max(latest, p.deadlineMs(nowMs)))
+    LedgerDemand.owners(this).foreach(p => latest = math.max(latest, p.deadlineMs(nowMs)))
+    LedgerDemand.dueByMs(this).foreach(end => latest = math.max(latest, end))
     deadlineMs = latest
   }
 }
@@ -155,6 +156,9 @@ private[schedcore] final class LedgerStage(
   def fell(nowMs: Long): Unit = if (job.rule.observes) {
     job.barriers.ended(barrier, math.max(1L, nowMs - lastLaunchMs).toDouble, prior)
   }
+
+  /** Whether some of its tasks wait for a slot. */
+  def waits: Boolean = finished + attempts.size < tasks
 
   def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
 
