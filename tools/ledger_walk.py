@@ -326,7 +326,7 @@ class Walk:
             name = self._one(done)
             index = self.rng.choice(sorted(done[name].done))
             done[name].done.discard(index)
-            self.do("task_undone", stage=name, index=index)
+            self.do("task_undone", stage=name, index=index, now_ms=self.now_ms)
             self._again(name, index)
 
     def expire(self) -> None:

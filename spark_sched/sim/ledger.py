@@ -121,13 +121,14 @@ class Ledger:
         return self._jobs[job].rule if job in self._jobs else None
 
     def rule_changed(self, job: str, rule: Rule, now_ms: int) -> None:
-        """Replaces a job's rule; holds that the new rule does not want are freed."""
+        """Replaces a job's rule: holds that the new one does not want are freed, slots that it wants held."""
         j = self._jobs.get(job)
         if j is not None and j.rule != rule:
             j.rule = rule
             self._books.join_pool(j)
             if j.may_hold:
                 j.refresh_deadline(now_ms)
+                self._books.demand_learned(j, now_ms)
                 if j.pause.open and rule.first_gap_ms is not None:
                     self._pauses.plan(j, now_ms)
             else:
@@ -345,11 +346,12 @@ class Ledger:
         self._books.pre_reserve_idle(j, now_ms)
         return Decision(False, "executor gone") if decision.keep and not kept else decision
 
-    def task_undone(self, stage: str, index: int) -> None:
+    def task_undone(self, stage: str, index: int, now_ms: int) -> None:
         """The result of a finished task was lost with its executor or on the way: the task runs again."""
         p = self._stages.get(stage)
         if p is not None:
             p.done.discard(index)
+            self._books.refresh_demand(p.job, now_ms)
 
     def done_tasks(self, stage: str) -> frozenset[int]:
         """Indices of the stage's tasks that are done; empty where the stage is unknown."""

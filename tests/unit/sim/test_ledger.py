@@ -118,7 +118,7 @@ def test_done_tasks_are_those_whose_results_stand() -> None:
         ledger.task_launched(task, "1.0", task, "e1", False, 0)
         ledger.task_ended(task, True, 10)
     assert ledger.done_tasks("1.0") == {0, 1}
-    ledger.task_undone("1.0", 0)
+    ledger.task_undone("1.0", 0, 10)
     assert ledger.done_tasks("1.0") == {1}
 
 

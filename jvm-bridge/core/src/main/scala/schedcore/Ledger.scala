@@ -97,7 +97,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   def ruleOf(job: String): Option[Rule] = jobs.get(job).map(_.rule)
 
-  /** Replaces a job's rule; holds that the new rule does not want are freed. */
+  /** Replaces a job's rule: holds that the new one does not want are freed, slots that it wants held. */
   def ruleChanged(job: String, rule: Rule, nowMs: Long): Unit =
     jobs.get(job).foreach { j =>
       if (j.rule != rule) {
@@ -106,6 +106,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         if (!j.mayHold) books.releaseAllOf(j, "disabled", nowMs)
         else {
           j.refreshDeadline(nowMs)
+          books.demandLearned(j, nowMs)
           if (j.pause.isOpen && rule.firstGapMs.isDefined) pauses.plan(j, nowMs)
         }
       }
@@ -293,8 +294,9 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   }
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
-  def taskUndone(stage: String, index: Int): Unit = stages.get(stage).foreach { p =>
+  def taskUndone(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     if (p.done.remove(index)) p.finished -= 1
+    books.refreshDemand(p.job, nowMs)
   }
 
   /** Which tasks of the stage the ledger takes for done. */

@@ -293,7 +293,7 @@ private[spark] final class SchedTaskScheduler(
     failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
-  def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index)
+  def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index, nowMs)
   def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 
   // ---- executors ---------------------------------------------------------------------------------------------
