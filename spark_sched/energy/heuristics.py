@@ -9,9 +9,9 @@ from typing import Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_sched.energy.centre import DataCentre, Path
+from spark_sched.energy.centre import ROOM, DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
-from spark_sched.energy.paths import best_path, reach
+from spark_sched.energy.paths import Reach, best_path, reach
 
 __all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
 
@@ -137,8 +137,10 @@ def _no_less(demand: Demand, other: Demand) -> bool:
     return demand.cpu >= other.cpu and demand.memory >= other.memory and demand.gbps >= other.gbps
 
 
-def _take(centre: DataCentre, costs: SlotCosts, demand: Demand, server_cost: Floats) -> Path | None:
-    ways = reach(centre, costs.switches(centre), demand.gbps)
+def _take(
+    centre: DataCentre, costs: SlotCosts, demand: Demand, server_cost: Floats, ways: Reach | None = None
+) -> Path | None:
+    ways = ways or reach(centre, costs.switches(centre), demand.gbps)
     found = best_path(centre, ways, demand.gbps, server_cost)
     if found is None:
         return None
@@ -149,16 +151,21 @@ def _take(centre: DataCentre, costs: SlotCosts, demand: Demand, server_cost: Flo
 def _to_first(centre: DataCentre, costs: SlotCosts, demand: Demand, rank: Floats) -> Path | None:
     """The best path to the server of least rank that has room, and room on a path."""
     rank = np.where(centre.has_room(demand.cpu, demand.memory), rank, np.inf)
+    ways = reach(centre, costs.switches(centre), demand.gbps)
+    tried = False
     while True:
         server = int(rank.argmin())
         if rank[server] == np.inf:
             return None
         only = np.full(len(rank), np.inf)
         only[server] = 0.0
-        path = _take(centre, costs, demand, only)
-        if path is not None:
+        path = _take(centre, costs, demand, only, ways)
+        if path is not None or tried:
             return path
-        rank[server] = np.inf
+        # No access switch with a way to it has room on its link to this server: only others can have a path.
+        links = centre.access_links[ways.cost < np.inf]
+        rank[~(links >= demand.gbps - ROOM).any(axis=0)] = np.inf
+        tried = True
 
 
 #: Makers of the heuristics by name, as figure 3.6 has them; RRS remembers whose turn it is.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_sched.energy import HEURISTICS, Demand, Topology
+from spark_sched.energy import HEURISTICS, Demand, Topology, heuristics
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.costs import SlotCosts
 
@@ -50,3 +50,14 @@ def test_a_wide_job_without_room_is_tried_once(name: str, monkeypatch: pytest.Mo
     assert sum(server is not None for server in servers) == 3
     assert servers[50] is not None
     assert len(tried) <= 3 + 2
+
+
+def test_servers_that_no_path_reaches_are_not_tried_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+    best = heuristics.best_path
+    monkeypatch.setattr(heuristics, "best_path", lambda *given: (tried.append(given), best(*given))[1])
+    # The servers have room, their links to the only access switch do not.
+    for name in ("RRS", "BFRS-dot"):
+        tried.clear()
+        assert servers_of(name, (3,) * 20, {}, [Demand(0.1, 0.1, 1.5)]) == [None]
+        assert len(tried) <= 1
