@@ -53,12 +53,11 @@ private[sparksched] object DagOutlook {
         }
       case (Some(stage), Some(job)) =>
         val readers = readersOf(stage, job.finalStage)
-        val next = readers.map { s =>
+        val next = readers.map { case (s, tasks) =>
           val shape = shapeOf(s.resourceProfileId)
-          NextStage(s.id.toString, s.numTasks * shape.slots, isReady(dag, s, beside = stage), Some(shape))
+          NextStage(s.id.toString, tasks * shape.slots, isReady(dag, s, beside = stage), Some(shape))
         }
-        DagOutlook(
-          Option.when(readers.nonEmpty)(readers.map(_.numTasks).sum), next, finalOfSparkJob = false, mapStageJob = false)
+        DagOutlook(Option.when(readers.nonEmpty)(readers.map(_._2).sum), next, finalOfSparkJob = false, mapStageJob = false)
       case _ => unknown
     }
 
@@ -70,14 +69,19 @@ private[sparksched] object DagOutlook {
     })
   }
 
-  private def readersOf(stage: Stage, last: Stage): Seq[Stage] = {
+  /**
+   * The stages that will run on the output of this one, and the tasks that each of them will have: those whose output is there
+   * already do not run again, nor does what leads to them alone.
+   */
+  private def readersOf(stage: Stage, last: Stage): Seq[(Stage, Int)] = {
     val seen = mutable.HashSet.empty[Int]
     val waiting = mutable.Queue[Stage](last)
-    val readers = mutable.ArrayBuffer.empty[Stage]
+    val readers = mutable.ArrayBuffer.empty[(Stage, Int)]
     while (waiting.nonEmpty) {
       val s = waiting.dequeue()
-      if (seen.add(s.id)) {
-        if (s.parents.contains(stage)) readers += s
+      val missing = if (seen.add(s.id)) s.findMissingPartitions().size else 0
+      if (missing > 0) {
+        if (s.parents.contains(stage)) readers += s -> missing
         waiting ++= s.parents
       }
     }
