@@ -28,6 +28,7 @@ __all__ = [
     "needed_after",
     "owners",
     "refresh",
+    "shaped",
     "started",
     "stopped",
     "wanted",
@@ -211,10 +212,16 @@ def refresh(j: LedgerJob, now_ms: int) -> None:
     rest = max((n for n, _, _ in _rests(j)), default=0)
     next_ = edges(j, now_ms)
     # Where slots must fit, `ledger_fit` says which are held: this bounds their number.
-    fitting = any(s.shaped for s in j.demand.successors.values())
-    more = sum(e.shape.round_up(e.need) for e in next_) if fitting else lacking(_needs(next_), _left)
+    more = sum(e.shape.round_up(e.need) for e in next_) if shaped(j) else lacking(_needs(next_), _left)
     # Tasks that wait for a slot may use what is held, and a failed task's slot is kept for its retry.
     j.demand.slots = max(left(j) + more, rest)
+
+
+def shaped(j: LedgerJob) -> bool:
+    """Whether the slots that a next stage of the job needs are not simply those that its parents free, or
+    those of another one are of another resource profile."""
+    waiting = j.demand.successors.values()
+    return any(s.shaped for s in waiting) or len({s.shape.profile for s in waiting}) > 1
 
 
 def needed_after(p: LedgerStage, now_ms: int) -> int:

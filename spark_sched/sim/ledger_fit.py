@@ -3,8 +3,8 @@
 A slot fits a task if its executor has the resource profile that the task's stage asks for and is large
 enough; a task of several slots needs them all on one executor. A job keeps the slots that tasks of its next
 stages will take, releases those that are too small or of another profile at once, and pre-reserves others in
-their place. Jobs whose next tasks take one slot of the kind that their parents free need none of this:
-``ledger_demand`` counts slots for them. ``schedcore.LedgerFit`` is the twin.
+their place. Jobs whose next tasks all take one slot of one profile, the one that their parents free, need
+none of this: ``ledger_demand`` counts slots for them. ``schedcore.LedgerFit`` is the twin.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from spark_sched.sim import ledger_demand
+from spark_sched.sim.ledger_demand import shaped
 from spark_sched.sim.ledger_state import LedgerAttempt, LedgerExecutor, LedgerJob
 from spark_sched.sim.task_shape import TaskShape
 
@@ -45,11 +46,6 @@ class Claims(NamedTuple):
     taken: dict[str, int]
     lacking: dict[str, int]
     open: list[tuple[TaskShape, int]]
-
-
-def shaped(j: LedgerJob) -> bool:
-    """Whether the slots that a next stage of the job needs are not simply those that its parents free."""
-    return any(s.shaped for s in j.demand.successors.values())
 
 
 def fits(shape: TaskShape, e: LedgerExecutor) -> bool:

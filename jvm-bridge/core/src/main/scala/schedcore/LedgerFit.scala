@@ -24,8 +24,8 @@ final case class TaskShape(slots: Int = 1, least: Int = 1, profile: Int = 0) {
  *
  * A slot fits a task if its executor has the resource profile that the task's stage asks for and is large enough; a task of
  * several slots needs them all on one executor. A job keeps the slots that tasks of its next stages will take, releases those
- * that are too small or of another profile at once, and pre-reserves others in their place. Jobs whose next tasks take one
- * slot of the kind that their parents free need none of this: [[LedgerDemand]] counts slots for them.
+ * that are too small or of another profile at once, and pre-reserves others in their place. Jobs whose next tasks all take one
+ * slot of one profile, the one that their parents free, need none of this: [[LedgerDemand]] counts slots for them.
  *
  * `spark_sched/sim/ledger_fit.py` has the same.
  */
@@ -47,8 +47,14 @@ private[schedcore] object LedgerFit {
     def room(e: LedgerExecutor): Int = e.slots - taken(e.id) - lacking(e.id)
   }
 
-  /** Whether the slots that a next stage of the job needs are not simply those that its parents free. */
-  def shaped(j: LedgerJob): Boolean = j.demand.successors.valuesIterator.exists(_.shaped)
+  /**
+   * Whether the slots that a next stage of the job needs are not simply those that its parents free, or those of another one
+   * are of another resource profile.
+   */
+  def shaped(j: LedgerJob): Boolean = {
+    val waiting = j.demand.successors.values
+    waiting.exists(s => s.shaped || s.shape.profile != waiting.head.shape.profile)
+  }
 
   /** Assigns the job's slots, with those of an attempt that ended, to its next tasks: to the largest tasks first. */
   private def claims(
