@@ -15,7 +15,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,6 +165,7 @@ def _collect(
 @contextmanager
 def _application(place: str, master: str | None, name: str) -> Iterator[SparkContext]:
     """A Spark application with this package on its workers, stopped at the end whatever happens."""
+    from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
 
     conf = SparkConf()
@@ -192,7 +193,10 @@ def _application(place: str, master: str | None, name: str) -> Iterator[SparkCon
             context.addPyFile(str(_package(Path(folder))))
             yield context
         finally:
-            context.cancelAllJobs()
+            # Ctrl-C while the driver is being asked something may cost the connection to it. The driver then
+            # ends with this process, and the interruption is what there is to say.
+            with suppress(Py4JError):
+                context.cancelAllJobs()
             context.stop()
 
 

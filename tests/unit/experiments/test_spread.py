@@ -5,8 +5,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import pyspark
 import pytest
 from click.testing import CliRunner
+from py4j.protocol import Py4JNetworkError
 
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
@@ -78,3 +80,29 @@ IN_JAVA = "org.apache.spark.SparkException: all masters are gone\n\tat x"
 )
 def test_of_a_long_error_the_line_that_says_what_was_wrong_is_told(text: str, said: str) -> None:
     assert spread._last_line(RuntimeError(text)) == said
+
+
+def test_ctrl_c_stays_ctrl_c_where_it_costs_the_connection_to_the_driver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Lost:
+        """A context whose driver answers no more."""
+
+        stopped = False
+
+        def __init__(self, conf: object) -> None:
+            pass
+
+        def addPyFile(self, path: str) -> None:
+            raise KeyboardInterrupt
+
+        def cancelAllJobs(self) -> None:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+        def stop(self) -> None:
+            Lost.stopped = True
+
+    monkeypatch.setattr(pyspark, "SparkContext", Lost)
+    with pytest.raises(KeyboardInterrupt), spread._application("local[2]", "local[2]", "test"):
+        pass
+    assert Lost.stopped
