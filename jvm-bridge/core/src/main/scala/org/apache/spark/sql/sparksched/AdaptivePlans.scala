@@ -66,10 +66,12 @@ private[spark] object AdaptivePlans {
       if shuffles.exists(idOf(_).contains(shuffle))
     } yield {
       val broadcasts = group.leaves.flatMap(broadcast)
+      // Before the tasks: shuffles begin while this looks, and whoever sees one here expects its sizes in the tasks.
+      val begun = (shuffles ++ broadcasts.flatMap(b => shufflesAt(b.child))).flatMap(idOf)
       // Numbers of query stages grow: those that join a group later do not change its name.
       Reader(
-        s"${plan.id}-${shuffles.map(_.id).min}", tasksOf(group, shuffles, sizes, root.conf), !group.leaves.exists(_.isInstanceOf[Exchange]),
-        (shuffles ++ broadcasts.flatMap(b => shufflesAt(b.child))).flatMap(idOf), broadcasts.map(_.jobTag))
+        s"${plan.id}-${shuffles.map(_.id).min}", tasksOf(group, shuffles, sizes, root.conf),
+        !group.leaves.exists(_.isInstanceOf[Exchange]), begun, broadcasts.map(_.jobTag))
     }
     Option.when(found.size == 1)(found.head)
   }
