@@ -1,13 +1,15 @@
 """Runs pyspark's own doctests or example programs under a given master, all in one process.
 
 ``python -m tests.integration.equivalence doctests|examples MASTER PATH…`` prints what came out as one JSON
-document. The programs name no master or ``local[4]``; both become MASTER. All else is pyspark's code.
+document. The programs name no master or ``local[4]``; both become MASTER. All else is pyspark's code. A path
+MODULE:NAME,NAME runs the doctests of these docstrings only.
 """
 
 from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import json
 import os
@@ -17,6 +19,7 @@ import sys
 import traceback
 from typing import Any
 
+import numpy as np
 import pyspark
 
 # Against programs that hang; a crowded machine needs minutes for the longest.
@@ -34,6 +37,10 @@ ARGUMENTS = {
 }
 
 
+# Of each context that was created.
+_masters: list[str] = []
+
+
 def _wrap(master: str) -> None:
     """Every context of this process gets the master, whatever the program asked for."""
     create = pyspark.SparkContext.__init__
@@ -46,6 +53,7 @@ def _wrap(master: str) -> None:
         else:
             kwargs["master"] = master
         create(self, *args, **kwargs)
+        _masters.append(self.master)
 
     pyspark.SparkContext.__init__ = with_master  # type: ignore[method-assign]
 
@@ -73,27 +81,47 @@ def _run(main: Any) -> dict[str, Any]:
 TIMED = ("RDD.countApprox", "RDD.meanApprox", "RDD.sumApprox")
 
 
-def doctests(module: str) -> dict[str, Any]:
-    """Which examples of the module failed, of how many; those with a time limit are not compared."""
-    found: dict[str, Any] = {}
-    test = doctest.testmod
+class _Only(doctest.DocTestFinder):
+    """Finds the doctests of some docstrings."""
 
-    def counting(*args: Any, **kwargs: Any) -> Any:
-        result = test(*args, **kwargs)
+    names: frozenset[str] = frozenset()
+
+    def find(self, *args: Any, **kwargs: Any) -> list[doctest.DocTest]:
+        return [test for test in super().find(*args, **kwargs) if test.name in self.names]
+
+
+def doctests(path: str) -> dict[str, Any]:
+    """Which examples of the module failed, of how many, on which masters; none with a time limit is listed."""
+    name, _, docstrings = path.partition(":")
+    module = importlib.import_module(name)
+    # Run as a program, a module has classes of its own: their contexts would have the master that it names.
+    own_test = getattr(module, "_test", None)
+    found: dict[str, Any] = {}
+    test, finder = doctest.testmod, doctest.DocTestFinder
+
+    def counting(of: Any = None, **kwargs: Any) -> Any:
+        result = test(of or (own_test and module), **kwargs)
         found.update(attempted=result.attempted)
         return result
 
+    if int(np.__version__.split(".")[0]) > 1:
+        # As the modules do where pandas is installed: their texts have numbers as NumPy 1 prints them.
+        np.set_printoptions(legacy="1.25")
     doctest.testmod = counting
+    if docstrings:
+        _Only.names = frozenset(docstrings.split(","))
+        doctest.DocTestFinder = _Only  # type: ignore[misc]
+    _masters.clear()
     try:
-        ran = _run(lambda: runpy.run_module(module, run_name="__main__", alter_sys=True))
+        ran = _run(own_test or (lambda: runpy.run_module(name, run_name="__main__", alter_sys=True)))
     finally:
-        doctest.testmod = test
+        doctest.testmod, doctest.DocTestFinder = test, finder  # type: ignore[misc]
     failures = [
         line for line in ran["stdout"].splitlines() if line.startswith("File ") and not line.endswith(TIMED)
     ]
     # A module exits with a status of its own where any example failed, those with a time limit among them.
     crash = ran["status"] if isinstance(ran["status"], str) else None
-    return {**found, "failures": failures, "crash": crash}
+    return {**found, "failures": failures, "crash": crash, "masters": sorted(set(_masters))}
 
 
 def examples(path: str) -> dict[str, Any]:

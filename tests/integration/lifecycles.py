@@ -27,6 +27,7 @@ import spark_sched
 from tests.integration.scenarios import Result, counters, executor_pid, planner_pid, settled, wait_until
 from tests.lifecycles import program
 
+LIFECYCLES = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "25"))
 TENANTS = 6
 #: So long without a step of any lifecycle that ends: only a hang takes that long, on any machine.
 LIMIT_S = 300.0
@@ -296,10 +297,9 @@ def lifecycles(spark: SparkSession) -> Result:
     """Random lifecycles of six tenants. Stops the application."""
     sc = spark.sparkContext
     seed = int(os.environ.get("SPARK_SCHED_LIFECYCLES_SEED", "1"))
-    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "40"))
     spark.range(10).count()
     wait_until(lambda: counters(sc)["plans_accepted"] > 0, "no plan came", within_s=240.0)
-    tenants = _Tenants(spark, seed, count)
+    tenants = _Tenants(spark, seed, LIFECYCLES)
     tenants.run()
     end = settled(sc)
     # An application that hangs does not stop.

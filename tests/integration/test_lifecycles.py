@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from tests.integration.harness import Scenario, on
+from tests.integration.lifecycles import LIFECYCLES
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -26,12 +25,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
     "spark.task.maxFailures=8",
 )
 def test_random_lifecycles_end_with_what_they_must_end_with(scenario: Scenario) -> None:
-    count = int(os.environ.get("SPARK_SCHED_REAL_LIFECYCLES", "25"))
-    result = scenario("lifecycles", timeout_s=900.0 + 20 * count)
+    result = scenario("lifecycles", timeout_s=900.0 + 20 * LIFECYCLES)
     assert result["failures"] == [], f"seed {result['seed']}"
     assert result["left_idle"] == [], f"seed {result['seed']}"
     assert result["left_stopped"] == [], f"seed {result['seed']}"
-    assert result["ended"] == count
+    assert result["ended"] == LIFECYCLES
     assert result["planners_killed"] > 0
     assert result["counters"]["invariant_violations"] == 0
     assert result["counters"]["slots_held_now"] == 0
