@@ -91,7 +91,7 @@ class _Only(doctest.DocTestFinder):
 
 
 def doctests(path: str) -> dict[str, Any]:
-    """Which examples of the module failed, of how many, on which masters; none with a time limit is listed."""
+    """Which examples of the module failed, of how many, on which masters; none that has a time limit."""
     name, _, docstrings = path.partition(":")
     module = importlib.import_module(name)
     # Run as a program, a module has classes of its own: their contexts would have the master that it names.

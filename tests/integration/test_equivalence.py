@@ -39,6 +39,8 @@ NEEDS_MORE = {
     "status_api_demo.py",
     # Its partitions double with every step, which takes minutes of Python workers.
     "transitive_closure.py",
+    # The lineage of MLlib's ALS is so deep that Spark's recursion overflows the stack of unoptimized code.
+    "mllib/ranking_metrics_example.py", "mllib/recommendation_example.py",
     # They draw without a seed. K-means then has so few ends that stock's runs may agree by chance.
     "pi.py", "mllib/kmeans.py", "mllib/k_means_example.py",
 }  # fmt: skip
@@ -151,7 +153,7 @@ def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_schedule
     )
     names = [name for name in names if name not in NEEDS_MORE]
     if not os.environ.get(ALL_PROGRAMS):
-        names = names[::SAMPLE]
+        names = names[SAMPLE // 2 :: SAMPLE]
     stock, ours = run_both("examples", names, conf_dir, tmp_path)
     assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
     assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
