@@ -1,114 +1,17 @@
-"""Spark event logs: jobs by mark, DAGs of stages, retries, rolling directories, logs that stop early."""
+"""Spark event logs: jobs by mark, DAGs of stages, retries, logs that stop early, what was measured live."""
 
 from __future__ import annotations
 
-import gzip
 import json
 
 import pytest
 
 from spark_sched.analysis.usage import account, usage_of_event_log
-from spark_sched.errors import BadInputError
 from spark_sched.traces import open_trace
 from spark_sched.traces.readers.spark_app import SparkApplication
 from spark_sched.traces.report import ReadReport
 from spark_sched.traces.transform import stage_means_s
-
-T0 = 1_700_000_000_000
-
-
-class Log:
-    """Writes listener events the way Spark does; times in ms since the application's start."""
-
-    def __init__(self, app="app-1", attempt=None):
-        start = {"App Name": "test", "App ID": app, "Timestamp": T0, "User": "anna"}
-        if attempt:
-            start["App Attempt ID"] = attempt
-        self.events = [
-            {"Event": "SparkListenerLogStart", "Spark Version": "4.1.0"},
-            {"Event": "SparkListenerApplicationStart", **start},
-            {"Event": "SparkListenerEnvironmentUpdate", "Spark Properties": {"spark.task.cpus": "2"}},
-        ]
-
-    def add(self, kind, **fields):
-        self.events.append({"Event": kind, **fields})
-        return self
-
-    def executor(self, at, name, cores):
-        info = {"Host": "h", "Total Cores": cores}
-        return self.add(
-            "SparkListenerExecutorAdded", **{"Timestamp": T0 + at, "Executor ID": name, "Executor Info": info}
-        )
-
-    def job(self, number, at, stages, **properties):
-        infos = [
-            {
-                "Stage ID": s,
-                "Stage Attempt ID": 0,
-                "Stage Name": f"stage {s}",
-                "Number of Tasks": 1,
-                "Parent IDs": p,
-            }
-            for s, p in stages.items()
-        ]
-        return self.add(
-            "SparkListenerJobStart",
-            **{"Job ID": number, "Submission Time": T0 + at, "Stage Infos": infos, "Properties": properties},
-        )
-
-    def job_end(self, number, at, result="JobSucceeded"):
-        return self.add(
-            "SparkListenerJobEnd",
-            **{"Job ID": number, "Completion Time": T0 + at, "Job Result": {"Result": result}},
-        )
-
-    def stage(self, stage, begin, end, tasks=1, attempt=0, failure=None, reason="Success", task_ends=True):
-        info = {
-            "Stage ID": stage,
-            "Stage Attempt ID": attempt,
-            "Stage Name": f"stage {stage}",
-            "Number of Tasks": tasks,
-        }
-        info["Submission Time"] = T0 + begin
-        self.add("SparkListenerStageSubmitted", **{"Stage Info": dict(info)})
-        for index in range(tasks if task_ends else 0):
-            self.task(stage, index, begin + min(10, (end - begin) // 2), end, attempt=attempt, reason=reason)
-        info["Completion Time"] = T0 + end
-        if failure:
-            info["Failure Reason"] = failure
-        return self.add("SparkListenerStageCompleted", **{"Stage Info": info})
-
-    def task(self, stage, index, begin, end, attempt=0, reason="Success", copy=False, number=0):
-        info = {"Task ID": 1, "Index": index, "Attempt": number, "Launch Time": T0 + begin,
-                "Executor ID": "1", "Host": "h", "Speculative": copy, "Finish Time": T0 + end}  # fmt: skip
-        return self.add(
-            "SparkListenerTaskEnd",
-            **{
-                "Stage ID": stage,
-                "Stage Attempt ID": attempt,
-                "Task End Reason": {"Reason": reason},
-                "Task Info": info,
-            },
-        )
-
-    def begin(self, task, stage, index, begin, executor="1"):
-        info = {"Task ID": task, "Index": index, "Attempt": 0, "Launch Time": T0 + begin,
-                "Executor ID": executor, "Host": "h", "Speculative": False, "Finish Time": 0}  # fmt: skip
-        return self.add(
-            "SparkListenerTaskStart", **{"Stage ID": stage, "Stage Attempt ID": 0, "Task Info": info}
-        )
-
-    def text(self):
-        return "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in self.events)
-
-    def write(self, path):
-        path.write_text(self.text())
-        return path
-
-
-def read(path):
-    reader = open_trace(path)
-    return reader.read(), reader
+from tests.unit.traces.event_log import T0, Log, read, two_jobs
 
 
 def stages(trace, job=0):
@@ -318,65 +221,6 @@ def test_jobs_are_given_out_once_they_are_over_not_at_the_end(tmp_path):
     rows_at = [reader.report.rows for _ in reader.records()]
     assert len(rows_at) == 60
     assert rows_at[0] < 2200 < rows_at[-1]
-
-
-def parts_of(log, count):
-    events = log.text().splitlines(keepends=True)
-    size = -(-len(events) // count)
-    return ["".join(events[i : i + size]) for i in range(0, len(events), size)]
-
-
-def two_jobs():
-    log = Log().job(0, 0, {0: []}).stage(0, 1, 10, tasks=3).job_end(0, 11)
-    return log.job(1, 20, {1: []}).stage(1, 21, 30, tasks=3).job_end(1, 31)
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_a_rolling_directory_is_read_in_the_order_of_its_numbers(tmp_path, suffix):
-    folder = tmp_path / "eventlog_v2_app-1"
-    folder.mkdir()
-    (folder / "appstatus_app-1").write_text("")
-    for number, part in enumerate(parts_of(two_jobs(), 11), 1):
-        data = part.encode()
-        (folder / f"events_{number}_app-1{suffix}").write_bytes(gzip.compress(data) if suffix else data)
-    trace, reader = read(folder)
-    whole, _ = read(two_jobs().write(tmp_path / "log"))
-    assert reader.report.bad_rows == 0
-    assert trace.jobs.equals(whole.jobs)
-    assert trace.tasks.equals(whole.tasks)
-
-
-def test_a_compacted_part_stands_for_all_before_it(tmp_path):
-    folder = tmp_path / "eventlog_v2_app-1"
-    folder.mkdir()
-    first, second = parts_of(two_jobs(), 2)
-    (folder / "events_1_app-1").write_text(first)
-    (folder / "events_2_app-1.compact").write_text(first)
-    (folder / "events_3_app-1").write_text(second)
-    trace, _ = read(folder)
-    assert trace.jobs.column("source_id").to_pylist() == ["spark-0", "spark-1"]
-
-
-def test_a_folder_of_applications_keeps_their_jobs_apart(tmp_path):
-    for name, log in (
-        ("a", Log("app-1", "1")),
-        ("b", Log("app-1", "2")),
-        ("c", Log("app-2")),
-        ("d", Log("app-2")),
-    ):
-        log.executor(0, "1", 2).job(0, 0, {0: []}).stage(0, 1, 10).job_end(0, 11).write(tmp_path / name)
-    (tmp_path / "README").write_text("not a log")
-    trace, reader = read(tmp_path)
-    assert trace.jobs.column("source_id").to_pylist() == [
-        "app-1_1/spark-0", "app-1_2/spark-0", "app-2/spark-0", "app-2#2/spark-0",
-    ]  # fmt: skip
-    assert len({machine.machine for machine in reader.meta.machines}) == 4
-
-
-def test_a_folder_without_event_logs_is_refused(tmp_path):
-    (tmp_path / "README").write_text("hello")
-    with pytest.raises(BadInputError, match="a folder without a trace.*it has README"):
-        open_trace(tmp_path)
 
 
 @pytest.mark.parametrize(
