@@ -34,6 +34,7 @@ from tests.integration import (
     plan_scenarios,
     planner_scenarios,
     pool_scenarios,
+    reservation_scenarios,
     scenarios,
     slearn_scenarios,
     sql_scenarios,
@@ -43,7 +44,7 @@ from tests.integration import (
 
 MARKER = "SCENARIO "
 MODULES: tuple[ModuleType, ...] = (
-    scenarios,
+    reservation_scenarios,
     executor_scenarios,
     pool_scenarios,
     sql_scenarios,
@@ -112,7 +113,7 @@ def main() -> None:
     class_path = "spark.driver.extraClassPath"
     plain = SparkConf(loadDefaults=False).set(class_path, spark_sched.conf()[class_path])
     SparkContext._ensure_initialized(conf=plain)
-    for module in MODULES:
+    for module in (scenarios, *MODULES):
         register_pickle_by_value(module)  # executors need not find the tests
     running: Application | None = None
     for line in sys.stdin:
