@@ -64,8 +64,9 @@ RESERVATION_DEADLINE = ConfigKey(
     values.choice("calibrated", "pareto", "fixed"),
     "calibrated",
     "How the deadline of a reservation follows from P. `calibrated`: from the task times of the job's "
-    "earlier stages, else of other jobs', corrected by how many stages ended in time. `pareto`: the paper's "
-    "formula, from the stage's own finished tasks. `fixed`: `maxHold`, whatever P is (0 holds nothing).",
+    "earlier stages, else of other jobs', corrected by how many stages ended in time; where those do not "
+    "tell, slots stay held for a share P of the stages, chosen at random. `pareto`: the paper's formula, "
+    "from the stage's own finished tasks. `fixed`: `maxHold`, whatever P is (0 holds nothing).",
 )
 RESERVATION_MAX_HOLD = ConfigKey(
     "spark.sched.reservation.maxHold",
@@ -119,7 +120,8 @@ RESERVATION_ALPHA = ConfigKey(
     "spark.sched.reservation.alpha",
     values.number(1.01, 100),
     "1.6",
-    "Prior shape α of the Pareto distribution of task times, used until enough tasks have finished.",
+    "Prior shape α of the Pareto distribution of task times, used until enough tasks have finished: by "
+    "`pareto` deadlines, and for the idle time that equation 4 predicts.",
 )
 RESERVATION_ALPHA_WEIGHT = ConfigKey(
     "spark.sched.reservation.alphaWeight",

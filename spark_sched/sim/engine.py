@@ -69,8 +69,9 @@ class Simulation:
         jobs: what, in the order of submission; read as the clock gets there, so that it may be a generator.
         planner: the policy and what it may know.
         settings: ``spark.sched.*`` settings, as live.
-        seed: of placement and of copies' durations. The same seed gives the same bytes; a copy's duration
-            depends on the seed, job, stage and task alone, so that runs under two policies stay paired.
+        seed: of placement, copies' durations and calibrated deadlines. The same seed gives the same
+            bytes; a copy's duration depends on the seed, job, stage and task alone, so that runs under two
+            policies stay paired.
         keep_tasks: keep a row for every attempt.
         until_ms: stop the clock here; None: when nothing more can happen.
         observer: gets every event a live planner would get.
@@ -105,7 +106,7 @@ class Simulation:
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
         newcomers = Newcomers(planning.own_rule(settings), reserve=bool(planner.every_ms))
         active = self._jobs = ActiveJobs(
-            instant, agenda, cluster, slots, waiting, gates, story, recorder, newcomers, jobs
+            instant, agenda, cluster, slots, waiting, gates, story, recorder, newcomers, jobs, seed
         )
         self._reservations = active.reservations
         durations = Durations(cluster, seed)

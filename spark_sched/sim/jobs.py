@@ -56,6 +56,7 @@ class ActiveJobs:
 
     Args:
         source: the workload; read as the clock gets there.
+        seed: of the draws of calibrated deadlines.
 
     Attributes:
         active: jobs that run or wait, by key.
@@ -81,6 +82,7 @@ class ActiveJobs:
         recorder: Recorder,
         newcomers: Newcomers,
         source: Iterable[JobSpec],
+        seed: int,
     ) -> None:
         self._instant = instant
         self._agenda = agenda
@@ -96,7 +98,7 @@ class ActiveJobs:
         self.active: dict[str, JobRun] = {}
         self.new: dict[str, JobRun] = {}
         self.ended: dict[str, EndedJob] = {}
-        self._reservations = Reservations(slots, self.active, story.listener)
+        self._reservations = Reservations(slots, self.active, story.listener, seed)
 
     @property
     def reservations(self) -> Reservations:

@@ -27,8 +27,8 @@ class Ledger:
     task of the executor's own kind needs; a task of a stage that needs more takes several of one executor.
 
     Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
-    scheduled from here. Not thread safe. Between a job's actions slots stay held for its usual pause and
-    within a budget (``docs/adr/0016-idle-holds.md``).
+    scheduled from here. ``seed`` is of the draws of calibrated deadlines. Not thread safe. Between a job's
+    actions slots stay held for its usual pause and within a budget (``docs/adr/0016-idle-holds.md``).
 
     Invariants (:meth:`violations`): on each executor the held slots never exceed the free ones; a job that
     ended holds nothing; every hold has a finite deadline.
@@ -39,9 +39,9 @@ class Ledger:
         "counters",
     )  # fmt: skip
 
-    def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED) -> None:
+    def __init__(self, listener: LedgerListener, limits: IdleLimits = UNBOUNDED, seed: int = 0) -> None:
         self._limits = limits
-        self._barriers = Barriers()
+        self._barriers = Barriers(seed)
         self._pauses = LedgerPauses(limits)
         books = self._books = LedgerBooks(listener, self._pauses)
         self._executors = books.executors

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from spark_sched.predict.stages.pareto import shape_from_sums
-from spark_sched.sim.barriers import Barriers, JobBarriers, Prior, StageBarrier
+from spark_sched.sim.barriers import Barriers, JobBarriers
 from spark_sched.sim.fair_shares import PoolUse, ceded, is_before
 from spark_sched.sim.idle import IdleLimits
 from spark_sched.sim.ledger_demand import JobDemand, due_by_ms, owners
@@ -217,7 +217,7 @@ class LedgerStage:
         self.copied: set[int] = set()
         self.attempts: dict[int, LedgerAttempt] = {}
         self.last_launch_ms = start_ms
-        self.barrier = StageBarrier(tasks)
+        self.barrier = job.barriers.new_stage(tasks)
         self.times = TaskTimes(kill_ms)
         self.pre_reserved = 0
         self.writes = writes  # the shuffle, where no DAG names the stage that reads it
@@ -244,7 +244,7 @@ class LedgerStage:
         """All tasks are done: the barrier fell."""
         if self.job.rule.observes:
             barrier_ms = float(max(1, now_ms - self.last_launch_ms))
-            self.job.barriers.ended(self.barrier, barrier_ms, self._prior())
+            self.job.barriers.ended(self.barrier, barrier_ms)
 
     def waits(self) -> bool:
         """Whether some of its tasks wait for a slot."""
@@ -350,7 +350,7 @@ class LedgerStage:
         """When reservations made for this stage end (section IV-B3), in the clock of ``now_ms``."""
         rule = self.job.rule
         if rule.calibrates:
-            hold_ms = self.job.barriers.deadline_ms(self.barrier, rule.isolation, self._prior())
+            hold_ms = self.job.barriers.deadline_ms(self.barrier, rule.isolation)
         elif rule.deadline == "pareto" and rule.isolation < 1.0:
             hold_ms = self._pareto_hold_ms(now_ms)
         else:
@@ -377,9 +377,6 @@ class LedgerStage:
         if hold_ms <= t_m:
             return 0
         return round_half_up(self.slots * hold_ms * (1.0 - utilization(t_m / hold_ms, alpha)))
-
-    def _prior(self) -> Prior:
-        return Prior(self.job.rule.shape, self.job.rule.shape_weight)
 
     def _pareto_hold_ms(self, now_ms: int) -> float:
         """The paper's D (equation 2), with t_m and alpha estimated from the tasks so far."""

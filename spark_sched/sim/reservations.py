@@ -21,10 +21,13 @@ __all__ = ["Reservations"]
 class Reservations:
     """The ledger at work. ``emit`` gets the events of holds, where somebody listens."""
 
-    def __init__(self, slots: Slots, jobs: dict[str, JobRun], emit: Callable[[Event], None] | None) -> None:
+    def __init__(
+        self, slots: Slots, jobs: dict[str, JobRun], emit: Callable[[Event], None] | None, seed: int
+    ) -> None:
         self._slots = slots
         self._jobs = jobs
         self._emit = emit
+        self._seed = seed
         self._ledger: Ledger | None = None
         self._known: set[str] = set()
         self._stand_ins: set[str] = set()
@@ -172,7 +175,7 @@ class Reservations:
 
     def _begin(self, now_ms: int) -> Ledger:
         """The first job that may hold: the ledger learns what runs."""
-        ledger = self._ledger = Ledger(self)
+        ledger = self._ledger = Ledger(self, seed=self._seed)
         self.engaged = True
         for node, name in enumerate(self._slots.names):
             ledger.executor_added(name, self._slots.free[node])

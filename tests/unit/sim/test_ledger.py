@@ -42,7 +42,7 @@ def test_times_are_rounded_as_the_jvm_does(value: float, rounded: int) -> None:
 
 
 def test_a_stage_deadline_is_the_formula_at_the_shape_estimated_from_finished_and_running_tasks() -> None:
-    rule = Rule(priority=10, isolation=0.7, shape=1.8, shape_weight=3.0, copies=False)
+    rule = Rule(priority=10, isolation=0.7, shape=1.8, shape_weight=3.0, copies=False, deadline="pareto")
     ledger = Ledger(Silent())
     ledger.executor_added("e1", 4)
     ledger.job_started("fg", False, rule)

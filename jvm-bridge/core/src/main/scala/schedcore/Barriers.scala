@@ -6,49 +6,68 @@ import scala.collection.mutable
  * When a stage's barrier is likely to fall: the calibrated deadline of reservations.
  *
  * The twin of `spark_sched.sim.barriers`, whose terms and comments hold here: a stage's centre is its N/2-th shortest
- * task time, times are logarithms of their ratio to it, and the surprisal of a barrier is -ln of the probability that
- * it falls no later. Golden sequences under `protocol/golden/` bind the two; see `docs/adr/0022-calibrated-deadlines.md`.
- * Not thread safe: the ledger's lock guards it.
+ * task time, the longer half's times are logarithms of their ratio to it, and the surprisal of a barrier is -ln of the
+ * probability that it falls no later. Golden sequences under `protocol/golden/` bind the two; see
+ * `docs/adr/0022-calibrated-deadlines.md`. Not thread safe: the ledger's lock guards it.
+ *
+ * @param seed of the draws
  */
-final class Barriers {
+final class Barriers(seed: Long = 0) {
   import Barriers._
 
+  private val draws = new Draws(seed)
   private val ratios = new Ratios
-  // By what the prediction is made from: each kind errs in its own way.
+  // By whose stages the prediction is made from: each kind errs in its own way.
   private val fromOwn = new Scores
   private val fromShared = new Scores
-  private val fromNothing = new Scores
 }
 
 object Barriers {
 
-  private val TasksKept = 4096
+  private val RatiosKept = 2048
   private val ScoresKept = 32
   private val SharedWeight = 8.0
+  private val RanksWeight = 8.0
   private val Few = 4.0
   private val Lowest = -20.0
   private val Highest = 5.0
   private val Steps = 30
+  private val Golden = 0x9E3779B97F4A7C15L // 2^64 by the golden ratio
 
-  /** Shape of the tail expected before task times tell, and how many of them it is worth. */
-  final case class Prior(shape: Double, weight: Double)
+  /** Numbers between 0 and 1, both excluded, spread evenly after any few. */
+  private[Barriers] final class Draws(seed: Long) {
+    private var state = {
+      var z = seed + Golden
+      z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L
+      z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL
+      z ^ (z >>> 31)
+    }
+
+    def next(): Double = {
+      state += Golden
+      ((state >>> 12) + 0.5) * 2.220446049250313e-16 // 2^-52
+    }
+  }
 
   /** Deadlines for the stages of one job, and what became of them. */
   final class OfJob(all: Barriers) {
     private val ratios = new Ratios
     private val scores = new Scores
 
+    /** The barrier of a stage that starts. */
+    def newStage(tasks: Int): OfStage = new OfStage(tasks, all.draws.next())
+
     /**
      * D from the stage's last launch; infinite until half of its tasks ended.
      *
      * @param isolation P, between 0 and 1, both excluded
      */
-    def deadlineMs(stage: OfStage, isolation: Double, prior: Prior): Double =
+    def deadlineMs(stage: OfStage, isolation: Double): Double =
       if (stage.tasks < 2 || stage.times.size < stage.half) Double.PositiveInfinity
       else {
         if (stage.askedIsolation != isolation || stage.askedOpen != stage.openTasks) {
-          val e = expect(stage, prior)
-          stage.logRatio = e.prediction.logRatio(calibrated(isolation, e.own, e.shared), stage.openTasks)
+          val e = expect(stage)
+          stage.logRatio = e.ranks.logRatio(calibrated(isolation, e.own, e.shared), stage.openRatios)
           stage.askedIsolation = isolation
           stage.askedOpen = stage.openTasks
         }
@@ -56,33 +75,38 @@ object Barriers {
       }
 
     /** The stage's barrier fell, `barrierMs` after its last launch. */
-    def ended(stage: OfStage, barrierMs: Double, prior: Prior): Unit =
+    def ended(stage: OfStage, barrierMs: Double): Unit =
       if (stage.tasks >= 2 && stage.times.size >= stage.tasks) {
-        // 1. How surprising was it?
-        val e = expect(stage, prior)
+        // 1. How surprising was it? Without earlier stages that is the draw alone, and tells nothing.
+        val e = expect(stage)
         val centreMs = stage.centreMs
-        val surprisal = e.prediction.surprisal(math.log(barrierMs / centreMs), stage.openTasks)
-        val score = if (surprisal > 0.0) math.min(Highest, math.max(Lowest, math.log(surprisal))) else Lowest
-        e.own.add(score)
-        e.shared.foreach(_.add(score))
+        if (e.ranks.longest.nonEmpty) {
+          val surprisal = e.ranks.surprisal(math.log(barrierMs / centreMs), stage.openRatios)
+          val score = if (surprisal > 0.0) math.min(Highest, math.max(Lowest, math.log(surprisal))) else Lowest
+          e.own.add(score)
+          e.shared.foreach(_.add(score))
+        }
         // 2. What do its tasks tell?
         val above = stage.times.iterator.drop(stage.half).map(t => math.log(t / centreMs)).toArray
-        ratios.add(above, stage.times.size)
-        all.ratios.add(above, stage.times.size)
+        ratios.add(above)
+        all.ratios.add(above)
       }
 
-    private def expect(stage: OfStage, prior: Prior): Expected = stage.expected.getOrElse {
+    private def expect(stage: OfStage): Expected = stage.expected.getOrElse {
       val e =
-        if (ratios.count > 0) Expected(ratios.prediction(prior), scores, Some(all.fromOwn))
-        else if (all.ratios.count > 0) Expected(all.ratios.prediction(prior), all.fromShared, None)
-        else Expected(fitted(stage, prior), all.fromNothing, None)
+        if (ratios.longest.nonEmpty) Expected(new Ranks(ratios.longest, stage.draw), scores, Some(all.fromOwn))
+        else Expected(new Ranks(all.ratios.longest, stage.draw), all.fromShared, None)
       stage.expected = Some(e)
       e
     }
   }
 
-  /** Task times of one stage, and what is expected of its barrier. */
-  final class OfStage(val tasks: Int) {
+  /**
+   * Task times of one stage, and what is expected of its barrier.
+   *
+   * @param draw the stage's choice between neighbouring ranks
+   */
+  final class OfStage private[Barriers] (val tasks: Int, private[Barriers] val draw: Double) {
     var openTasks = 1 // that ran when the last one was launched: those that the barrier waits for
     private[Barriers] val times = mutable.ArrayBuffer.empty[Double] // of those that ended, the shortest first
     private[Barriers] var expected: Option[Expected] = None
@@ -93,6 +117,9 @@ object Barriers {
 
     private[Barriers] def centreMs: Double = times(half - 1)
 
+    /** How many of the open tasks are expected above the centre. */
+    private[Barriers] def openRatios: Double = openTasks.toDouble * (tasks - half) / tasks
+
     def taskEnded(timeMs: Double): Unit = {
       var at = times.size
       while (at > 0 && times(at - 1) > timeMs) at -= 1
@@ -100,7 +127,7 @@ object Barriers {
     }
   }
 
-  private[Barriers] final case class Expected(prediction: Prediction, own: Scores, shared: Option[Scores])
+  private[Barriers] final case class Expected(ranks: Ranks, own: Scores, shared: Option[Scores])
 
   /** Logarithms of the latest surprisals. */
   private[Barriers] final class Scores {
@@ -113,121 +140,59 @@ object Barriers {
     def iterator: Iterator[Double] = kept.iterator
   }
 
-  /** A distribution of a stage's barrier, as the logarithm of its ratio to the centre. */
-  private[Barriers] sealed trait Prediction {
-    def surprisal(logRatio: Double, tasks: Int): Double
-    def logRatio(surprisal: Double, tasks: Int): Double
-  }
+  /** Among which ratios of earlier stages, the longest first, the longest one of a stage falls: see the twin. */
+  private[Barriers] final class Ranks(val longest: Array[Double], draw: Double) {
 
-  private final class Fitted(shape: Double, centre: Double) extends Prediction {
-    def surprisal(logRatio: Double, tasks: Int): Double = {
-      val over = centre + logRatio
-      val within = if (over > 0.0) -math.expm1(-shape * over) else 0.0
-      if (within > 0.0) -tasks * math.log(within) else Double.PositiveInfinity
-    }
-
-    def logRatio(surprisal: Double, tasks: Int): Double =
-      -math.log(-math.expm1(-surprisal / tasks)) / shape - centre
-  }
-
-  private final class Empirical(longest: Array[Double], count: Int, tail: Double, tailScale: Double) extends Prediction {
-
-    def surprisal(logRatio: Double, tasks: Int): Double = {
-      val above = logRatio - longest(0)
-      val rank = if (above >= 0.0) math.exp(-tail * math.log1p(above / tailScale)) else rankAt(logRatio)
-      surprisalOf(rank, tasks)
-    }
-
-    def logRatio(surprisal: Double, tasks: Int): Double = {
-      val rank = rankOf(surprisal, tasks)
-      if (rank <= 1.0) longest(0) + tailScale * math.expm1(-math.log(rank) / tail)
-      else {
-        val below = rank.toInt
-        if (below < longest.length) {
-          val near = longest(below - 1)
-          near + (rank - below) * (longest(below) - near)
-        } else {
-          // Nothing is kept of the tasks below the centre: evenly down to a ratio of 0.
-          val left = (count - rank) / (count - longest.length)
-          longest.last + (if (left > 0.0) math.log(left) else Double.NegativeInfinity)
-        }
-      }
-    }
-
-    private def rankAt(logRatio: Double): Double = {
+    def surprisal(logRatio: Double, open: Double): Double = {
       var low = 0 // the first that is no longer
       var high = longest.length
       while (low < high) {
         val middle = (low + high) / 2
         if (longest(middle) > logRatio) low = middle + 1 else high = middle
       }
-      if (low < longest.length) {
-        val near = longest(low - 1)
-        low + (near - logRatio) / (near - longest(low))
-      } else longest.length + (count - longest.length) * -math.expm1(logRatio - longest.last)
-    }
-
-    private def surprisalOf(rank: Double, tasks: Int): Double = {
-      val whole = math.min(rank.toInt, count - 1)
       var total = 0.0
       var i = 0
-      while (i < whole) {
-        total += math.log1p(tasks.toDouble / (count - i))
+      while (i < low) {
+        total += step(i, open)
         i += 1
       }
-      total + (rank - whole) * math.log1p(tasks.toDouble / (count - whole))
+      total + within(step(low, open))
     }
 
-    private def rankOf(surprisal: Double, tasks: Int): Double = {
+    def logRatio(surprisal: Double, open: Double): Double = {
       var left = surprisal
-      var i = 0
-      var found = -1.0
-      while (found < 0.0 && i < count) {
-        val step = math.log1p(tasks.toDouble / (count - i))
-        if (left <= step) found = i + left / step
-        left -= step
-        i += 1
+      var rank = 0
+      while (step(rank, open) <= left) {
+        left -= step(rank, open)
+        rank += 1
       }
-      if (found < 0.0) count.toDouble else found
+      if (within(step(rank, open)) >= left) { if (rank > 0) longest(rank - 1) else Double.PositiveInfinity }
+      else if (rank < longest.length) longest(rank)
+      else 0.0
     }
+
+    /** Surprisal of the next rank less that of this one. */
+    private def step(rank: Int, open: Double): Double =
+      if (rank < longest.length) math.log1p(open / (longest.length - rank)) else Double.PositiveInfinity
+
+    /** Surprisal of a barrier within a rank, above the least there. */
+    private def within(step: Double): Double = -math.log1p((1.0 - draw) * math.expm1(-step))
   }
 
-  /** Task times of the latest stages, as ratios to their centres. */
+  /** Task times of the latest stages above their centres, as ratios to these. */
   private[Barriers] final class Ratios {
-    private val stages = mutable.ArrayDeque.empty[(Array[Double], Int)]
-    private var longest = Array.empty[Double]
-    var count = 0
+    private val stages = mutable.ArrayDeque.empty[Array[Double]]
+    var longest = Array.empty[Double]
 
-    def add(aboveCentre: Array[Double], tasks: Int): Unit = {
-      stages.append((aboveCentre, tasks))
-      count += tasks
-      while (count > TasksKept && stages.size > 1) count -= stages.removeHead()._2
+    def add(aboveCentre: Array[Double]): Unit = {
+      stages.append(aboveCentre)
+      var count = longest.length + aboveCentre.length
+      while (count > RatiosKept && stages.size > 1) count -= stages.removeHead().length
       // A new array: predictions made before keep the old one.
-      val sorted = stages.iterator.flatMap(_._1).toArray
+      val sorted = stages.iterator.flatten.toArray
       java.util.Arrays.sort(sorted)
       longest = sorted.reverse
     }
-
-    def prediction(prior: Prior): Prediction = {
-      val beyond = math.min(longest.length - 1, math.max(2, math.ceil(math.sqrt(count.toDouble)).toInt))
-      var excess = 0.0
-      var i = 0
-      while (i < beyond) {
-        excess += longest(i) - longest(beyond)
-        i += 1
-      }
-      new Empirical(
-        longest, count, math.max(1.0, beyond + prior.weight), math.max(1e-9, excess + prior.weight / prior.shape))
-    }
-  }
-
-  /** The paper's form, fitted to the shorter half of the stage's tasks, the longer half censored at the centre. */
-  private def fitted(stage: OfStage, prior: Prior): Prediction = {
-    val shortest = stage.times(0)
-    val centre = math.log(stage.centreMs / shortest)
-    var sumLogRatios = (stage.tasks - stage.half) * centre
-    stage.times.iterator.take(stage.half).foreach(t => sumLogRatios += math.log(t / shortest))
-    new Fitted(Pareto.shape(stage.half, sumLogRatios, prior.shape, prior.weight), centre)
   }
 
   /** The surprisal that a share P of earlier barriers had at least: see the twin. */
@@ -239,13 +204,14 @@ object Barriers {
     else {
       val scores = (own.iterator ++ all.iterator.flatMap(_.iterator)).toArray
       val steepness = 2.0 * math.pow(weight, 1.0 / 3.0)
-      val needed = isolation * (1.0 + weight) + (isolation - 0.5) * weight / (Few + weight)
+      val ranks = math.max(1.0, RanksWeight - shared.getOrElse(own).size)
+      val needed = isolation * (ranks + weight) + (isolation - 0.5) * weight / (Few + weight)
       var low = Lowest
       var high = Highest
       var step = 0
       while (step < Steps) {
         val middle = (low + high) / 2.0
-        var atLeast = math.exp(-math.exp(middle))
+        var atLeast = ranks * math.exp(-math.exp(middle))
         var i = 0
         while (i < scores.length) {
           atLeast += (if (i < own.size) 1.0 else each) / (1.0 + math.exp(steepness * (middle - scores(i))))

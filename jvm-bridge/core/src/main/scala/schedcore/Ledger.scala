@@ -24,12 +24,14 @@ trait LedgerListener {
  *
  * The simulator has the same state machine in Python (`spark_sched/sim/ledger.py` and its `ledger_*.py`); golden sequences
  * under `protocol/golden/` bind the two.
+ *
+ * @param seed of the draws of calibrated deadlines
  */
-final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded) {
+final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbounded, seed: Long = 0) {
   import Ledger._
 
   private val pauses = new LedgerPauses(idle)
-  private val barriers = new Barriers
+  private val barriers = new Barriers(seed)
   private val books = new LedgerBooks(listener, pauses)
   import books.{attempts, executors, jobs, stages}
 

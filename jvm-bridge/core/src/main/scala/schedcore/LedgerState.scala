@@ -133,7 +133,7 @@ private[schedcore] final class LedgerStage(
   val copied = mutable.BitSet.empty
   val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
   private var lastLaunchMs: Long = startMs
-  private val barrier = new Barriers.OfStage(tasks)
+  private val barrier = job.barriers.newStage(tasks)
   private val times = new TaskTimes(killMs)
   var preReserved = 0
 
@@ -154,7 +154,7 @@ private[schedcore] final class LedgerStage(
 
   /** All tasks are done: the barrier fell. */
   def fell(nowMs: Long): Unit = if (job.rule.observes) {
-    job.barriers.ended(barrier, math.max(1L, nowMs - lastLaunchMs).toDouble, prior)
+    job.barriers.ended(barrier, math.max(1L, nowMs - lastLaunchMs).toDouble)
   }
 
   /** Whether some of its tasks wait for a slot. */
@@ -233,7 +233,7 @@ private[schedcore] final class LedgerStage(
   def deadlineMs(nowMs: Long): Long = {
     val rule = job.rule
     val holdMs =
-      if (rule.calibrates) job.barriers.deadlineMs(barrier, rule.isolation, prior)
+      if (rule.calibrates) job.barriers.deadlineMs(barrier, rule.isolation)
       else if (rule.deadline == Rule.ParetoForm && rule.isolation < 1.0) paretoHoldMs(nowMs)
       else Double.PositiveInfinity
     // The paper's stage starts all its tasks at time 0; with more tasks than slots the clock starts with the last.
@@ -256,8 +256,6 @@ private[schedcore] final class LedgerStage(
       val holdMs = math.min(rule.maxHoldMs.toDouble, Pareto.deadline(rule.isolation, scaleMs, shape, tasks))
       if (holdMs <= scaleMs) 0L else math.round(slots * holdMs * (1.0 - Pareto.utilization(scaleMs / holdMs, shape)))
     }
-
-  private def prior = Barriers.Prior(job.rule.shape, job.rule.shapeWeight)
 
   /** The paper's D (equation 2), with t_m and alpha estimated from the tasks so far. */
   private def paretoHoldMs(nowMs: Long): Double = {

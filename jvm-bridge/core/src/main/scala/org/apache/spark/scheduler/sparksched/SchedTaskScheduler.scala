@@ -35,7 +35,7 @@ private[spark] final class SchedTaskScheduler(
     body(registry.state(nowMs))
   })
   private val slotNews: SlotNews = new SlotNews(events)
-  private val ledger = new Ledger(slotNews, settings.idle)
+  private val ledger = new Ledger(slotNews, settings.idle, context.startTime)
   private val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
   val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
