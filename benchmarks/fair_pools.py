@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """A fair share across barriers: the paper's figure 13 on this machine.
 
-    python benchmarks/fair_pools.py [--runs N] [--svg FILE] [--json]
+    python benchmarks/fair_pools.py [--width N]… [--runs N] [--svg FILE] [--json]
 
 Two jobs of equal priority in two pools of Spark's FAIR mode: job-1 has three stages, job-2 many parallel
 tasks and no barrier. Each should have half of the slots while both run. Stock Spark gives job-1's slots to
 job-2 at every barrier; with reservations (``spark.sched.reservation.minPriority=0``, job-1 marked with
-priority 0) job-1 keeps its share. Reported: job-1's JCT and its mean share of the slots until it ends.
+priority 0) job-1 keeps its share, and what a wider job-1 holds beyond its share goes to job-2. Reported, for
+stages of job-1 that are narrower than, as wide as and wider than its share: both jobs' JCTs over those under
+stock Spark, and the mean share of the slots that job-1 has until it ends. `spark-sched reproduce
+slot-reservation fig13` simulates the same jobs.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from spark_sched import bridge
 from spark_sched.experiments.demo.timeline import Timeline, read_timeline
 from spark_sched.experiments.paired.application import ArmApplication, Mark, StagesJob
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
+from spark_sched.experiments.reproduce.slot_reservation.fair_pools import DELAY_MS, STAGES, task_times_ms
 from spark_sched.files import write_whole
 from spark_sched.reports.plots import curves_svg
 
-STAGES = 3
 STEP_S = 0.25
+NAMES = ("stock", "spark_sched")
 POOLS = (
     '<?xml version="1.0"?>\n<allocations>\n'
     '  <pool name="job-1"><schedulingMode>FIFO</schedulingMode><weight>1</weight></pool>\n'
@@ -35,18 +39,12 @@ POOLS = (
 )
 
 
-def jobs(slots: int, rng: np.random.Generator, marked: bool) -> list[StagesJob]:
-    """job-1: three stages as wide as its share. job-2: map only, enough for the whole time."""
-    half = slots // 2
-
-    def even(low: int, high: int, tasks: int) -> list[int]:
-        return [int(ms) for ms in rng.permutation(np.linspace(low, high, tasks))]
-
-    first = [even(1500, 2500, half) for _ in range(STAGES)]
-    second = even(3000, 5000, 4 * slots)
+def jobs(width: int, slots: int, rng: np.random.Generator, marked: bool) -> list[StagesJob]:
+    """job-1: three stages of ``width`` tasks. job-2: map only, enough for the whole time."""
+    first, second = task_times_ms(width, slots, rng)
     return [
         StagesJob([(ms, ms) for ms in first], Mark("job-1", 0, 1.0, "never") if marked else None, "job-1"),
-        StagesJob([(second, second)], None, "job-2", delay_s=0.5),
+        StagesJob([(second, second)], None, "job-2", delay_s=DELAY_MS / 1000),
     ]
 
 
@@ -58,20 +56,38 @@ def share(timeline: Timeline, kind: str, slots: int) -> tuple[list[float], list[
     return [float(t) for t in times_s], used
 
 
+def run_pairs(
+    arms: dict[str, ArmApplication], widths: tuple[int, ...], runs: int, slots: int, seed: int
+) -> dict[int, dict[str, list[tuple[int, list[float]]]]]:
+    """By width and arm, per run: epoch ms of its start and both jobs' JCTs in seconds."""
+    rng = np.random.default_rng(seed)
+    done: dict[int, dict[str, list[tuple[int, list[float]]]]] = {w: {n: [] for n in NAMES} for w in widths}
+    for run in range(runs):
+        for width in widths:
+            for name in map(str, rng.permutation(NAMES)):
+                work = jobs(width, slots, np.random.default_rng([seed, run, width]), name == "spark_sched")
+                found = arms[name].stages(work)
+                jct_s = [round(s, 3) for s in found.jct_s]
+                done[width][name].append((found.started_ms, jct_s))
+                stderr.print(f"run {run + 1} of {runs}, width {width}, {name}: {jct_s} s", highlight=False)
+    return done
+
+
 @click.command()
-@click.option("--runs", default=5, show_default=True, help="Paired runs.")
+@click.option("--runs", default=5, show_default=True, help="Paired runs of each width.")
 @click.option("--slots", default=8, show_default=True)
+@click.option(
+    "--width", "widths", type=int, multiple=True, default=(2, 4, 8), show_default=True,
+    help="Tasks of each stage of job-1.",
+)  # fmt: skip
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Write the first run's shares.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
-def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) -> None:
+def main(
+    runs: int, slots: int, widths: tuple[int, ...], svg: Path | None, seed: int, json_output: bool
+) -> None:
     """Share of the slots over time under FAIR, with and without reservations."""
-    rng = np.random.default_rng(seed)
     master = f"local[{slots}]"
-    names = ("stock", "spark_sched")
-    rows: list[dict[str, Any]] = []
-    windows: dict[str, list[tuple[int, float]]] = {name: [] for name in names}
-    applications: dict[str, str] = {}
     with workspace() as directory:
         (directory / "pools.xml").write_text(POOLS)
         fair = {
@@ -87,51 +103,72 @@ def main(runs: int, slots: int, svg: Path | None, seed: int, json_output: bool) 
             arms: dict[str, ArmApplication] = {"stock": stock, "spark_sched": ours}
             for arm in arms.values():
                 arm.stages([StagesJob([([50] * slots, [50] * slots)] * 3)])
-            for run in range(runs):
-                row: dict[str, Any] = {"run": run}
-                for name in map(str, rng.permutation(names)):
-                    work = jobs(slots, np.random.default_rng([seed, run]), name == "spark_sched")
-                    done = arms[name].stages(work)
-                    row[name] = [round(s, 3) for s in done.jct_s]
-                    windows[name].append((done.started_ms, done.jct_s[0]))
-                rows.append(row)
-                stderr.print(f"run {run + 1} of {runs}: {row}", highlight=False)
-            for name, arm in arms.items():
-                applications[name] = arm.application
+            done = run_pairs(arms, widths, runs, slots, seed)
+            for arm in arms.values():
                 arm.stop()
-        timelines = {
-            name: [
-                read_timeline(directory / "event-logs" / applications[name], start, start + int(1000 * jct_s))
-                for start, jct_s in windows[name]
+        shares = {
+            (width, name): [
+                share(_until_its_end(directory, arms[name], *run), "foreground", slots)
+                for run in done[width][name]
             ]
-            for name in names
+            for width in widths
+            for name in NAMES
         }
-    shares = {
-        name: [float(np.mean(share(timeline, "foreground", slots)[1])) for timeline in timelines[name]]
-        for name in names
-    }
-    speedup = spread(paired_ratios([r["stock"][0] for r in rows], [r["spark_sched"][0] for r in rows]), rng)
-    first = {name: share(timelines[name][0], "foreground", slots) for name in names}
+    rng = np.random.default_rng(seed)
+    rows = [_row(width, done[width], {n: shares[width, n] for n in NAMES}, rng) for width in widths]
     document = {
         "benchmark": "fair_pools",
         "runs": runs,
         "seed": seed,
-        "sizes": {"slots": slots, "stages": STAGES, "tasks_per_stage": slots // 2},
-        "job_1_jct_s": {name: [row[name][0] for row in rows] for name in names},
-        "job_2_jct_s": {name: [row[name][1] for row in rows] for name in names},
-        "job_1_mean_share": {name: spread(values, rng).as_json() for name, values in shares.items()},
-        "stock_jct_over_ours": speedup.as_json(),
-        "first_run_share": {name: {"time_s": t, "share": s} for name, (t, s) in first.items()},
+        "sizes": {"slots": slots, "stages": STAGES},
+        "rows": rows,
     }
     if svg is not None:
-        titled = {f"job-1 under {name}": series for name, series in first.items()}
+        titled = {f"job-1 under {n}, width {w}": found[0] for (w, n), found in shares.items()}
         write_whole(svg, curves_svg(titled, "seconds", "share of the slots"))
-    lines = [
-        f"{name}: job-1 {np.mean(document['job_1_jct_s'][name]):.1f} s with {np.mean(shares[name]):.0%} of "
-        f"the slots on average (fair: 50%), job-2 {np.mean(document['job_2_jct_s'][name]):.1f} s"
-        for name in names
-    ]
-    publish(document, [*lines, f"job-1 takes {speedup.mean:.2f} times as long under stock"], json_output)
+    publish(document, [_line(row) for row in rows], json_output)
+
+
+def _until_its_end(directory: Path, arm: ArmApplication, start_ms: int, jct_s: list[float]) -> Timeline:
+    log = directory / "event-logs" / arm.application
+    return read_timeline(log, start_ms, start_ms + int(1000 * jct_s[0]))
+
+
+def _row(
+    width: int,
+    done: dict[str, list[tuple[int, list[float]]]],
+    shares: dict[str, list[tuple[list[float], list[float]]]],
+    rng: np.random.Generator,
+) -> dict[str, Any]:
+    jct_s = {
+        job: {name: [jcts[number] for _, jcts in done[name]] for name in NAMES}
+        for number, job in enumerate(("job_1", "job_2"))
+    }
+    over = {
+        f"{job}_over_stock": spread(paired_ratios(by["spark_sched"], by["stock"]), rng).as_json()
+        for job, by in jct_s.items()
+    }
+    return {
+        "width": width,
+        **{f"{job}_jct_s": by for job, by in jct_s.items()},
+        **over,
+        "job_1_mean_share": {
+            name: round(float(np.mean([slot for _, used in found for slot in used])), 4)
+            for name, found in shares.items()
+        },
+        "first_run_share": {
+            name: {"time_s": found[0][0], "share": found[0][1]} for name, found in shares.items()
+        },
+    }
+
+
+def _line(row: dict[str, Any]) -> str:
+    shares = row["job_1_mean_share"]
+    return (
+        f"width {row['width']}: job-1 takes {row['job_1_over_stock']['mean']:.3f} of its time under stock, "
+        f"with {shares['spark_sched']:.0%} of the slots instead of {shares['stock']:.0%}; job-2 "
+        f"{row['job_2_over_stock']['mean']:.3f}"
+    )
 
 
 if __name__ == "__main__":

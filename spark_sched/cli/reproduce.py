@@ -67,7 +67,7 @@ def command(
 
     \b
     Papers and figures:
-      slot-reservation   fig1 fig4 fig5 fig8 fig10 fig12 fig14 fig15
+      slot-reservation   fig1 fig4 fig5 fig8 fig10 fig12 fig13 fig14 fig15
                          fig15-loads fig16 fig17 deadlines
       3sigma             fig1 fig5 fig6 fig7 fig8 fig9 fig10 fig11 fig12 table2
       slearn             fig1 fig2 fig3 fig4 fig5 fig6 fig7 fig8 fig9

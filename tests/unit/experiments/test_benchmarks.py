@@ -64,8 +64,8 @@ def test_an_urgent_job_has_its_slots_when_the_last_task_of_its_first_attempts_st
 
 def test_both_arms_of_the_fair_share_benchmark_do_the_same_work(benchmark):
     jobs = benchmark("fair_pools").jobs
-    stock = jobs(8, np.random.default_rng(3), marked=False)
-    ours = jobs(8, np.random.default_rng(3), marked=True)
+    stock = jobs(4, 8, np.random.default_rng(3), marked=False)
+    ours = jobs(4, 8, np.random.default_rng(3), marked=True)
     assert [job.stages for job in stock] == [job.stages for job in ours]
     assert [job.mark is None for job in stock] == [True, True]
     assert [job.mark is None for job in ours] == [False, True]

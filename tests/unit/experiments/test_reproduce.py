@@ -91,7 +91,7 @@ def test_figures_come_in_the_papers_order_and_all_where_none_is_named(toy: Paper
         (["slot-reservation", "fig9"], "FIGURE is 'fig9' (did you mean"),
         (
             ["slot-reservation", "x"],
-            "FIGURE is 'x' but slot-reservation has fig1, fig4, fig5, fig8, fig10, fig12, fig14, fig15, ",
+            "FIGURE is 'x' but slot-reservation has fig1, fig4, fig5, fig8, fig10, fig12, fig13, fig14, ",
         ),
         (["slot-reservation", "--runs", "0"], "'--runs'"),
         ([], "Missing argument 'PAPER'"),

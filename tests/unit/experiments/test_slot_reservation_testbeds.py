@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spark_sched.experiments.reproduce.command import Request, reproduce
-from spark_sched.experiments.reproduce.slot_reservation import loads, recorded, testbed, testbeds
+from spark_sched.experiments.reproduce.slot_reservation import fair_pools, loads, recorded, testbed, testbeds
 from spark_sched.experiments.reproduce.slot_reservation.deadlines import simulated_stages
 from spark_sched.experiments.reproduce.slot_reservation.testbeds import pace_of, sweet_spot
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
@@ -147,3 +147,19 @@ def test_the_testbeds_figures_are_built_of_their_runs(monkeypatch: pytest.Monkey
     assert texts["slowdown_with_12b_kmeans"] == "< 10 %"
     assert texts["sweet_spot_pareto_kmeans"] == "P = 0.4"
     assert texts["kmeans_slowdown_without_svm_pace_1"] == "3.9 × slowdown"
+
+
+def test_figure_13_keeps_the_share_of_a_job_with_barriers_at_any_width_and_slows_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fair_pools, "_DRAWS", 3)
+    _, figures, _ = reproduce(Request("slot-reservation", ("13",), quick=True))
+    rows = {row["width of job-1"]: row for row in figures[0].rows}
+    assert list(rows) == [2, 4, 6, 8, 12]
+    for row in rows.values():
+        assert row["its JCT, with / without"] <= 1.0
+        assert row["job-2, worst run"] <= 1.1
+    # The paper's case: as if alone in a half-sized cluster, where stock Spark interrupts it at each barrier.
+    assert rows[4]["slowdown with"] == 1.0
+    assert rows[4]["its slowdown, without"] > 1.3
+    assert {chart.title for chart in figures[0].charts} == {"Without reservation", "With reservation"}

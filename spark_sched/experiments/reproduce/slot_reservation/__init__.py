@@ -2,6 +2,7 @@
 
 from spark_sched.experiments.reproduce.figures import Paper
 from spark_sched.experiments.reproduce.slot_reservation.deadlines import DEADLINES
+from spark_sched.experiments.reproduce.slot_reservation.fair_pools import FIGURE_13
 from spark_sched.experiments.reproduce.slot_reservation.isolation import FIGURE_15, FIGURE_16
 from spark_sched.experiments.reproduce.slot_reservation.loads import FIGURE_15_LOADS
 from spark_sched.experiments.reproduce.slot_reservation.numeric import FIGURE_8, FIGURE_10
@@ -27,6 +28,7 @@ PAPER = Paper(
         FIGURE_8,
         FIGURE_10,
         FIGURE_12,
+        FIGURE_13,
         FIGURE_14,
         FIGURE_15,
         FIGURE_15_LOADS,
