@@ -33,7 +33,8 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
         return cells
 
     def row(of: LiveRow) -> dict[str, Any]:
-        return {"jobs": of.jobs, **columns(of.slot_ms)}
+        at_most = of.held_at_most_ms / 1000 if of.held_at_most_ms else None
+        return {"jobs": of.jobs, **columns(of.slot_ms), "held_at_most_slot_s": at_most}
 
     return {
         "schema": 1,
@@ -71,13 +72,18 @@ def print_live(document: dict[str, Any]) -> None:
     )
     shown = [kind for kind in LIVE_KINDS if total[f"{kind}_slot_s"]]
     table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
-    for name in (*by, "jobs", *shown, "total", "share"):
+    told = [*document["rows"], *([ended] if ended else [])]
+    expected = ["held by eq. 4"] if any(row["held_at_most_slot_s"] is not None for row in told) else []
+    for name in (*by, "jobs", *shown, *expected, "total", "share"):
         table.add_column(name, justify="left" if name in by else "right", overflow="fold")
     if document["rate_per_slot_hour"] is not None:
         table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
 
     def add(names: Sequence[str], row: dict[str, Any], style: str | None = None) -> None:
         cells = [f"{row['jobs']:,}", *(f"{row[f'{kind}_slot_s']:,.1f}" for kind in shown)]
+        if expected:
+            at_most = row["held_at_most_slot_s"]
+            cells.append("-" if at_most is None else f"≤ {at_most:,.1f}")
         cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / used:.1%}"]
         cells += [f"{row['cost']:,.2f}"] if "cost" in row else []
         table.add_row(*names, *cells, style=style)

@@ -150,14 +150,16 @@ class EndForecast:
 @dataclass(frozen=True, slots=True)
 class SlotTimes:
     """Slot time of a job so far in slot-milliseconds: run by originals that were not evicted, held idle, run
-    by evicted attempts, run by copies; and what would have been held idle, had not the application been in
-    shadow mode."""
+    by evicted attempts, run by copies; what would have been held idle, had not the application been in shadow
+    mode; and what equation 4 of "Speculative Slot Reservation" expects of ``held_idle`` at most, 0 where the
+    isolation level does not bound it."""
 
     run: int
     held_idle: int
     evicted: int
     copied: int
     would_have_held_idle: int = 0
+    held_idle_at_most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,8 @@ def of_job(job: JobStatus) -> str:
     owner = f"user {job.user or 'unknown'}, class {job.job_class or 'none'}"
     now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"
     so_far = f"{seconds(used.run)} run, {seconds(used.held_idle)} held idle"
+    if used.held_idle_at_most:
+        so_far += f" (by equation 4 at most {seconds(used.held_idle_at_most)})"
     lost = f"{seconds(used.evicted)} evicted, {seconds(used.copied)} copied"
     if used.would_have_held_idle:
         lost += f"; {seconds(used.would_have_held_idle)} would have been held idle"

@@ -31,11 +31,15 @@ _NO_CLASS = "none"
 
 @dataclass(slots=True)
 class LiveRow:
-    """Jobs of one group, with their slot time in slot-milliseconds by kind (`LIVE_KINDS`)."""
+    """Jobs of one group, with their slot time in slot-milliseconds by kind (`LIVE_KINDS`).
+
+    ``held_at_most_ms`` is what equation 4 expects of ``held`` at most; 0: the document does not tell.
+    """
 
     group: tuple[str, ...]
     jobs: int = 0
     slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LIVE_KINDS, 0))
+    held_at_most_ms: int = 0
 
     @property
     def total_ms(self) -> int:
@@ -47,6 +51,7 @@ class LiveRow:
         self.jobs = max(0, self.jobs + sign * jobs)
         for kind, name in LIVE_KINDS.items():
             self.slot_ms[kind] = max(0, self.slot_ms[kind] + sign * getattr(times, name))
+        self.held_at_most_ms = max(0, self.held_at_most_ms + sign * times.held_idle_at_most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,14 @@ def test_slot_time_that_would_have_been_held_in_shadow_mode_is_apart():
     assert "would have" not in of_job(plain)
 
 
+def test_what_equation_4_expects_stands_beside_the_slot_time_held_idle():
+    document = example()
+    document["jobs"][0]["slot_ms"] |= {"held_idle_at_most": 4500}
+    bounded, plain = Status.from_json(document).jobs[0], Status.from_json(example()).jobs[0]
+    assert "3.0 s held idle (by equation 4 at most 4.5 s)" in of_job(bounded)
+    assert "equation 4" not in of_job(plain)
+
+
 def test_fields_that_an_older_driver_lacks_are_empty():
     document = example()
     del document["executors"], document["counters"]

@@ -19,22 +19,32 @@ final case class StageFacts(
  * Slot time of one job so far, in slot-milliseconds.
  *
  * @param wouldHaveHeldMs that it would have held idle, had not the application been in shadow mode
+ * @param heldAtMostMs what equation 4 expects of `heldIdleMs` at most; 0 at an isolation level of 1, where nothing bounds it
  */
-final case class SlotTimes(runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long, wouldHaveHeldMs: Long = 0L) {
+final case class SlotTimes(
+    runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long, wouldHaveHeldMs: Long = 0L, heldAtMostMs: Long = 0L) {
   def +(o: SlotTimes): SlotTimes = both(o)(_ + _)
   def -(o: SlotTimes): SlotTimes = both(o)(_ - _)
   /** The greater one of each kind. */
   def atLeast(o: SlotTimes): SlotTimes = both(o)(math.max)
 
-  /** By the names that documents have for the kinds; what would have been is told where there is any. */
+  /** By the names that documents have for the kinds; what would have been and what is expected are told where there is any. */
   def byName: Seq[(String, Long)] =
     Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs) ++
-      Option.when(wouldHaveHeldMs > 0)(s"${ShadowBook.Prefix}held_idle" -> wouldHaveHeldMs)
+      Option.when(wouldHaveHeldMs > 0)(s"${ShadowBook.Prefix}held_idle" -> wouldHaveHeldMs) ++
+      Option.when(heldAtMostMs > 0)("held_idle_at_most" -> heldAtMostMs)
+
+  /** All of it in words, with lengths of time as `text` writes them. */
+  def inWords(text: Long => String): String = {
+    val atMost = if (heldAtMostMs > 0) s" (by equation 4 at most ${text(heldAtMostMs)})" else ""
+    val wouldHave = if (wouldHaveHeldMs > 0) s"; ${text(wouldHaveHeldMs)} would have been held idle" else ""
+    s"${text(runMs)} run, ${text(heldIdleMs)} held idle$atMost, ${text(evictedMs)} evicted, ${text(copiedMs)} copied$wouldHave"
+  }
 
   private def both(o: SlotTimes)(f: (Long, Long) => Long): SlotTimes =
     SlotTimes(
       f(runMs, o.runMs), f(heldIdleMs, o.heldIdleMs), f(evictedMs, o.evictedMs), f(copiedMs, o.copiedMs),
-      f(wouldHaveHeldMs, o.wouldHaveHeldMs))
+      f(wouldHaveHeldMs, o.wouldHaveHeldMs), f(heldAtMostMs, o.heldAtMostMs))
 }
 
 object SlotTimes {

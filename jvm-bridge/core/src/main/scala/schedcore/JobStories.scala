@@ -169,11 +169,9 @@ object JobStories {
   }
 
   private def summary(job: JobFacts, endedMs: Long): String = {
-    val t = job.times
     val waitedMs = job.begunMs.getOrElse(endedMs) - job.submittedMs
     s"${job.outcome.getOrElse("ended")} after ${seconds(endedMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
-      s"slot time: ${seconds(t.runMs)} run, ${seconds(t.heldIdleMs)} held idle, ${seconds(t.evictedMs)} evicted, " +
-      s"${seconds(t.copiedMs)} copied${if (t.wouldHaveHeldMs > 0) s"; ${seconds(t.wouldHaveHeldMs)} would have been held idle" else ""}"
+      s"slot time: ${job.times.inWords(seconds)}"
   }
 
   private def seconds(ms: Long): String = String.format(Locale.ROOT, "%.1f s", ms / 1000.0)

@@ -394,14 +394,14 @@ private[sparksched] final class Registry(
     jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
 
   private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
-    val key = job.mark.key
+    val (key, held) = (job.mark.key, heldIdleOf(job, nowMs))
     val rule = ledger.ruleOf(key)
-    val heldMs = ledger.heldIdleMs(key, nowMs)
-    val onPaperMs = job.heldOnPaper.wouldHave(heldMs)
+    val onPaperMs = ledger.heldIdleMs(key, nowMs) - held.heldMs
     JobFacts(
       job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
       stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
-      SlotTimes(job.use.runMs(nowMs), heldMs - onPaperMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs),
+      SlotTimes(job.use.runMs(nowMs), held.heldMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs,
+        if (rule.exists(_.isolation < 1.0)) held.predictedMs else 0L),
       onHold = orders.isOnHold(key))
   }
 

@@ -109,15 +109,13 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
   }
 
   private def story(job: JobFacts, document: StatusDocument, change: Seq[Node]): Seq[Node] = {
-    val t = job.times
     val about = Seq(
       "State" -> job.state.text,
       "Plan's reason" -> job.reason,
       "Ends in" -> endsIn(job, document.nowMs),
       "Deadline" -> deadline(job, document.nowMs),
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
-      "Slot time" -> (s"${length(t.runMs)} run, ${length(t.heldIdleMs)} held idle, ${length(t.evictedMs)} evicted, " +
-        s"${length(t.copiedMs)} copied${if (t.wouldHaveHeldMs > 0) s"; ${length(t.wouldHaveHeldMs)} would have been held idle" else ""}"))
+      "Slot time" -> job.times.inWords(length))
     facts(about) ++ change ++ wide(UIUtils.listingTable[StoryEntry](
       Seq("Time", "What happened"), entry => <tr><td>{UIUtils.formatDate(entry.atMs)}</td><td>{entry.text}</td></tr>,
       document.stories.getOrElse(job.mark.key, Nil)))

@@ -252,6 +252,22 @@ final class RegistrySuite extends AnyFunSuite {
     assert((sums.heldIdleMs, sums.wouldHaveHeldMs) === ((20L, 40L)))
   }
 
+  test("what a job holds is shown beside what equation 4 expects of it, where its isolation level bounds that") {
+    val w = new World
+    def timesAt(isolation: String): SlotTimes = {
+      val job = w.stage(s"$isolation.0", isolation.hashCode, "id" -> isolation, "priority" -> "5", "isolation" -> isolation)
+      (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$isolation.0", s"1$i$isolation".hashCode, i, "e", copy = false, slots = 1, 0))
+      (0 to 1).foreach(i => w.registry.taskEnded(s"1$i$isolation".hashCode, "success", 1000L + 500L * i))
+      w.registry.stageEnded(job, s"$isolation.0", completed = true, 1500)
+      w.registry.jobFacts(1500)(_ => None).find(_.mark.key == job).get.times
+    }
+    val half = timesAt("0.5")
+    assert(half.heldAtMostMs > 0 && half.byName.toMap.apply("held_idle_at_most") === half.heldAtMostMs)
+    assert(half.inWords(_.toString).contains(s"held idle (by equation 4 at most ${half.heldAtMostMs})"))
+    val whole = timesAt("1.0")
+    assert(whole.heldIdleMs > 0 && !whole.byName.toMap.contains("held_idle_at_most"))
+  }
+
   private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)
 
   test("a job is what became of its last action: it failed, was cancelled by an operator, or neither") {
