@@ -18,7 +18,7 @@ from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import TaskTable, simulate_priorities, thesis_servers
 from spark_sched.sim.priority.workloads import workload
 
-RULES = ("mrs", "rnd", "lrs", "mrs5", "wasp", "hybrid", "priced")
+RULES = ("mrs", "rnd", "lrs", "mrs5", "wasp", "hybrid", "priced", "priced-slots")
 
 
 def basis_s(tasks: TaskTable) -> float:
@@ -61,4 +61,4 @@ if __name__ == "__main__":
     else:
         print(f"CPU s, best of {arguments.rounds}, Python {machine['python']}, {machine['machine']}")
         for name, value in seconds.items():
-            print(f"{name:8s} {value:6.2f}  {value / seconds['basis']:5.1f} x basis")
+            print(f"{name:12s} {value:6.2f}  {value / seconds['basis']:5.1f} x basis")

@@ -41,7 +41,7 @@ _COLUMNS = {
     "rules",
     multiple=True,
     metavar="NAME",
-    help="Rule such as mrs5, wasp, hybrid or priced, with memory limits; repeatable.",
+    help="Rule such as mrs5, wasp, hybrid or priced-slots, with memory limits; repeatable.",
 )
 @click.option(
     "--slots", default="SC3", show_default=True, metavar="NAME", help="Slots for --rule: SC1 to SC4 or WASC."

@@ -160,7 +160,9 @@ def test_a_random_victim_is_of_the_lowest_priority(seed, priority):
 
 @given(
     st.integers(0, 1_000),
-    st.sampled_from(["mrs", "rnd", "lrs", "mrs2", "mrs2-keep", "wasp", "hybrid", "priced", "fcfs"]),
+    st.sampled_from(
+        ["mrs", "rnd", "lrs", "mrs2", "mrs2-keep", "wasp", "hybrid", "priced", "priced-slots", "fcfs"]
+    ),
     st.booleans(),
 )
 def test_no_task_is_lost_and_no_slot_is_used_twice(seed, name, resume):

@@ -6,12 +6,31 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Mapping
 
-__all__ = ["Pricer"]
+__all__ = ["Pricer", "slot_rank"]
 
 #: Same as in V (equation 6.5).
 _WEIGHT_OFFSET = 3.0
 #: Demands remembered of each class, and ends remembered for the rate at which slots become free.
 _DEMANDS, _ENDS = 500, 200
+
+
+def slot_rank(valuable: bool, core_rate: float, cores: int, running: int, asleep: bool) -> tuple[float, ...]:
+    """How well a slot suits a task, by the CPU rate that it would have there (equation 6.2). The slot with
+    the highest rank is the best one; among equal ones a server that is awake, so that others may sleep.
+
+    A valuable task takes the highest rate. Any other takes the slowest core that it would have for itself, so
+    that fast ones are left for valuable tasks; where all are shared, the highest rate of the slowest cores.
+
+    Args:
+        valuable: see `Pricer.valuable`.
+        core_rate, cores: CPU of each core of the server (largest server = 1), and their number.
+        running: tasks that run there already.
+        asleep: whether the server must wake up first.
+    """
+    rate = core_rate * min(1.0, cores / (running + 1))
+    if valuable:
+        return rate, not asleep
+    return rate >= core_rate, -core_rate, rate, not asleep
 
 
 class Pricer:
@@ -49,6 +68,12 @@ class Pricer:
     def value(self, priority: int) -> float:
         """What a second of response time of one task counts in V."""
         return (priority + _WEIGHT_OFFSET) / max(1, self._seen.get(priority, 0))
+
+    def valuable(self, priority: int) -> bool:
+        """Whether a second of such a task counts more than one of the average task that was seen."""
+        seen = self._seen
+        mean = sum(each + _WEIGHT_OFFSET for each in seen) / max(1, sum(seen.values()))
+        return self.value(priority) > mean
 
     def remainder(self, priority: int, progress: float) -> float | None:
         """Expected CPU time (cpu·s) that a task still needs after ``progress``, by tasks of its class that

@@ -33,6 +33,8 @@ class PreemptionRule:
         sticky_slots: HYBRID (chapter 9): so many of the slots serve first come first served, before and apart
             from the others; their tasks are not evicted for priority.
         priced: an eviction must be worth its price (`pricing.Pricer`).
+        priced_slots: with ``priced``: tasks whose time is worth most start on the fastest cores, and the
+            others leave these to them (`pricing.slot_rank`).
     """
 
     order: Literal["priority", "arrival"] = "priority"
@@ -43,6 +45,7 @@ class PreemptionRule:
     powerful: bool = False
     sticky_slots: int = 0
     priced: bool = False
+    priced_slots: bool = False
 
     def check(self) -> None:
         """Raise BadInputError where a number makes no sense."""
@@ -50,6 +53,8 @@ class PreemptionRule:
             raise BadInputError(f"limit is {self.limit} evictions of a task: use 1 or more")
         if self.sticky_slots < 0:
             raise BadInputError(f"sticky_slots is {self.sticky_slots}: use 0 or more")
+        if self.priced_slots and not self.priced:
+            raise BadInputError("priced_slots is set and priced is not: set both, as slots use its prices")
 
     def evictable(self, evictions: int) -> bool:
         """Whether a task that was evicted this often for priority may be evicted again."""
@@ -68,14 +73,15 @@ RULES: Mapping[str, PreemptionRule] = {
     "wasp": PreemptionRule(powerful=True),
     "hybrid": PreemptionRule(powerful=True, sticky_slots=200),
     "priced": PreemptionRule(limit=5, at_limit="keep", priced=True),
+    "priced-slots": PreemptionRule(limit=5, at_limit="keep", priced=True, priced_slots=True),
 }
 _LIMITED = re.compile(r"(mrs|rnd|lrs)(\d+)(-keep)?")
 _STICKY = re.compile(r"hybrid(\d+)")
 
 
 def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
-    """``mrs``, ``rnd``, ``lrs``, ``fcfs``, ``wasp``, ``hybrid``, ``priced``; with a limit ``mrs5`` (drop) or
-    ``mrs5-keep`` (not evictable any more); with so many sticky slots ``hybrid1536``.
+    """A key of `RULES`; with a limit ``mrs5`` (drop) or ``mrs5-keep`` (not evictable any more); with so many
+    sticky slots ``hybrid1536``.
 
     Raises:
         BadInputError: there is no such rule.

@@ -21,7 +21,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import PreemptionRule, RunningIndex
-from spark_sched.policies.eviction.pricing import Pricer
+from spark_sched.policies.eviction.pricing import Pricer, slot_rank
 from spark_sched.policies.eviction.rules import PRODUCTION
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.priority.ends import NextEnds
@@ -214,8 +214,23 @@ class _Run:
                 break  # a lower priority finds no victim either
 
     def _choose(self, task: int) -> int:
+        if self.rule.priced_slots:
+            return self._best_slot(task)
         powerful = self.rule.powerful and self.tasks.priority[task] in PRODUCTION
         return self.free.take_powerful() if powerful else self.free.take_any()
+
+    def _best_slot(self, task: int) -> int:
+        assert self.pricer is not None
+        valuable = self.pricer.valuable(self.tasks.priority[task])
+        open_servers = (server for server in self.servers if server.running < server.slots)
+        best = max(
+            open_servers,
+            key=lambda server: slot_rank(
+                valuable, server.core_rate, server.cores, server.running, server.asleep
+            ),
+        )
+        self.free.take(best.number)
+        return best.number
 
     def _victim(self, task: int, key: int) -> int | None:
         priority = self.tasks.priority[task]

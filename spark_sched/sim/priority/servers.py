@@ -107,12 +107,13 @@ class Server:
 
     __slots__ = (
         "asleep", "core_rate", "cores", "dirty", "energy_j", "generation", "heap", "last_s", "level",
-        "memory", "number", "power", "running", "served", "wake_s",
+        "memory", "number", "power", "running", "served", "slots", "wake_s",
     )  # fmt: skip
 
     def __init__(self, number: int, kind: ServerType, asleep: bool) -> None:
         self.number = number
         self.level = kind.level
+        self.slots = kind.slots
         self.cores = kind.cores
         self.core_rate = kind.cpu / kind.cores
         self.memory = ServerMemory(kind.memory)

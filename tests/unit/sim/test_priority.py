@@ -292,3 +292,35 @@ def test_priced_evictions_are_refused_where_the_slot_is_free_soon():
     assert priced.refused > 0
     assert priced.wasted.sum() < plain.wasted.sum()
     assert replace(named_rule("priced"), priced=False) == named_rule("mrs5-keep")
+
+
+def fast_and_slow():
+    """One server of two fast cores and one of two slow ones, with two slots for each core."""
+    return (
+        replace(server(slots=4, cores=2, cpu=1.0), name="fast"),
+        replace(server(slots=4, cores=2, cpu=0.5), name="slow"),
+    )
+
+
+def test_valuable_tasks_get_the_fast_cores_and_others_leave_these_to_them():
+    # Ten tasks of class 0 to one of class 9, whose seconds are worth the more in V.
+    workload = tasks(*[(200.0 * at, 0, 10) for at in range(10)], (2000, 9, 10))
+    result, _ = run(workload, *fast_and_slow(), rule="priced-slots", wake_s=0)
+    assert result.response_s.tolist() == [40.0] * 10 + [20.0]  # a slow core has 1/4, a fast one 1/2
+
+
+def test_others_take_fast_cores_before_they_share_slow_ones():
+    workload = tasks(*[(0, 0, 10)] * 4)
+    result, _ = run(workload, *fast_and_slow(), rule="priced-slots", wake_s=0)
+    assert sorted(result.response_s.tolist()) == [20.0, 20.0, 40.0, 40.0]
+
+
+def test_among_equal_slots_one_of_a_server_that_is_awake_is_taken():
+    workload = tasks((0, 0, 10), (5, 0, 10))
+    result, _ = run(workload, server(slots=2, cores=2, count=2), rule="priced-slots")
+    assert result.end_s.tolist() == [WAKE_S + 20, WAKE_S + 20]  # both wait for the same wake-up
+
+
+def test_slots_have_no_price_where_evictions_have_none():
+    with pytest.raises(BadInputError, match="priced_slots is set and priced is not"):
+        run(tasks((0, 0, 10)), server(), rule=PreemptionRule(priced_slots=True))

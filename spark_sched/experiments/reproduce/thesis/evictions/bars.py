@@ -60,7 +60,7 @@ def _named(*rules: str) -> dict[str, Arm]:
 
 
 _VICTIMS = _named("mrs", "rnd", "lrs")
-_PRICED = _named("priced", "mrs5", "mrs5-keep")
+_PRICED = _named("priced", "priced-slots", "mrs5", "mrs5-keep")
 _SLOTS = {"WA2SC": Arm("wasp", "WASC", memory=True), "SC3": Arm("mrs", "SC3", memory=True)}
 _HYBRID = {"HYBRID": Arm("hybrid", "WASC", memory=True), "WASP": Arm("wasp", "WASC", memory=True)}
 
@@ -103,8 +103,9 @@ BARS = (
     Bar("R_9_HYBRID_below_WASP", "%", 10, _HYBRID, lower("R/9", "HYBRID", "WASP"), _fitting,
         least=0, or_equal=True),
     *[
-        Bar(f"{metric}_priced_below_{base}", "%", None, _PRICED, lower(metric, "priced", base), all_workloads,
+        Bar(f"{metric}_{rule}_below_{base}", "%", None, _PRICED, lower(metric, rule, base), all_workloads,
             least=0, or_equal=True)
+        for rule in ("priced", "priced-slots")
         for base in ("mrs5", "mrs5-keep")
         for metric in ("V", "WE")
     ],
