@@ -46,6 +46,31 @@ def test_every_figure_is_built_of_its_runs(spec, summary):
         assert figure.rows
 
 
+@pytest.mark.parametrize(
+    ("figure_id", "titles"),
+    [
+        ("fig7.1", ["Evicted tasks with at most so many evictions"]),
+        ("fig7.4", ["Slots in use", "Waiting tasks", "Servers that are on"]),
+        ("fig8.4", ["Free slots", "CPU in use", "Memory in use"]),
+        ("fig9.2", ["Response time of the lowest class"]),
+    ],
+)
+def test_what_the_thesis_plots_as_lines_is_plotted_as_lines(figure_id, titles, summary):
+    summary = {**summary, "evictions_of_tasks": {"1": 3, "2": 0, "10": 1}}
+    (spec,) = [spec for spec in FIGURES if spec.id == figure_id]
+    figure = spec.build(SCALE, dict.fromkeys(spec.runs(SCALE), summary))
+    lines = [chart for chart in figure.charts if chart.kind == "lines"]
+    assert [chart.title.split(",")[0] for chart in lines] == titles
+    arms = {row["arm"] for row in figure.rows}
+    for chart in lines:
+        assert chart.series.keys() == arms
+        for points in chart.series.values():
+            assert points
+            assert [x for x, _ in points] == sorted(x for x, _ in points)
+    if figure_id == "fig7.1":
+        assert set(map(tuple, lines[0].series.values())) == {((1, 0.75), (2, 0.75), (10, 1.0))}
+
+
 def test_figures_differ_in_name():
     assert len({spec.id for spec in FIGURES}) == len(FIGURES)
 

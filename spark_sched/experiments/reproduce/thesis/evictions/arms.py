@@ -14,12 +14,14 @@ __all__ = [
     "SETTINGS",
     "Arm",
     "Comparison",
+    "Plot",
     "absolute",
     "all_workloads",
     "busier_workloads",
     "comparison",
     "fitting_workloads",
     "lower",
+    "over_time",
     "real_workloads",
 ]
 
@@ -92,6 +94,25 @@ class Comparison:
         return self.paper
 
 
+@dataclass(frozen=True)
+class Plot:
+    """A plot with a line per arm, of the first seed of each workload: ``points`` of the arm's run."""
+
+    title: str
+    x_label: str
+    y_label: str
+    points: Callable[[Summary], Sequence[tuple[float, float]]]
+
+    def of(self, workload: str, seed: int, arms: Mapping[str, Summary]) -> Chart:
+        series = {label: self.points(found) for label, found in arms.items()}
+        return Chart(f"{self.title}, {workload}, seed {seed}", self.x_label, self.y_label, series)
+
+
+def over_time(title: str, y_label: str, column: int) -> Plot:
+    """A column of a run's samples (`priority_runs.priorities`) by the hour."""
+    return Plot(title, "hour", y_label, lambda found: [(s[0] / 3600.0, s[column]) for s in found["samples"]])
+
+
 def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
     """By how many percent an arm's metric is below the base's. ``R/9``: class 9's response time."""
 
@@ -151,10 +172,12 @@ def comparison(
     workloads: Callable[[], Sequence[str]] | None = None,
     low: Sequence[bool] = (False,),
     chart: str | None = None,
+    plots: Sequence[Plot] = (),
 ) -> FigureSpec:
     """A table with a row per workload and arm, means over seeds, and the thesis' numbers beside ours.
 
-    ``workloads``: names when they are asked for; None: W-A as far as its memory fits.
+    ``workloads``: names when they are asked for; None: W-A as far as its memory fits. ``chart``: the metric
+    of a bar chart.
     """
 
     if workloads is None:
@@ -190,6 +213,10 @@ def comparison(
                     key = f"{shown}_{number.name}".lower().replace("-", "_")
                     values.append(mean_value(key, number.unit, number.paper_of(name, is_low), ours))
         charts = [Chart(f"{title}: {chart}", "", chart, bars, "bars")] if chart and bars else []
+        seed = scale.seeds[0]
+        for name in workloads() if plots else ():
+            first = {label: results[arm.run(scale, name, seed, low[0])] for label, arm in arms.items()}
+            charts += [plot.of(name, seed, first) for plot in plots]
         return Figure(identity, title, rows, values, notes + _SOURCES, charts)
 
     return FigureSpec(identity, title, needed, build)

@@ -19,11 +19,14 @@ from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Arm,
     Comparison,
+    Plot,
+    Summary,
     absolute,
     all_workloads,
     comparison,
     fitting_workloads,
     lower,
+    over_time,
 )
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.priority.google import TABLE_5_2
@@ -160,6 +163,15 @@ def _better() -> list[Comparison]:
     ]
 
 
+def _free_slots(found: Summary) -> list[tuple[float, float]]:
+    return [(sample[0] / 3600.0, 1.0 - sample[1]) for sample in found["samples"]]
+
+
+def _response_by_evictions(found: Summary) -> list[tuple[float, float]]:
+    by_count = found["response_by_evictions"]
+    return sorted((float(count), mean_s) for count, mean_s in by_count.items() if mean_s == mean_s)
+
+
 FIGURES_8 = (
     _table_8_1(),
     comparison(
@@ -177,8 +189,13 @@ FIGURES_8 = (
         _CONFIGURATIONS,
         ("slots_used", "cpu_used", "memory_used", "queue_mean", "E_kwh"),
         [Comparison("E_SC1_below_SC3", "%", 10, lower("E_kwh", "SC1", "SC3"))],
-        "Means over the run.",
+        "The table has means over the run, the plots one seed over time.",
         chart="E_kwh",
+        plots=[
+            Plot("Free slots", "hour", "share", _free_slots),
+            over_time("CPU in use", "largest server = 1", 4),
+            over_time("Memory in use", "largest server = 1", 5),
+        ],
     ),
     comparison(
         "fig8.5",
@@ -237,8 +254,9 @@ FIGURES_9 = (
         _HYBRID,
         ("R_lowest", "R_lowest_evicted", "max_evictions"),
         [],
-        "The rows of results.json have the mean response time for each number of evictions.",
+        "The plot has the mean response time for each number of evictions for priority.",
         chart="R_lowest_evicted",
+        plots=[Plot("Response time of the lowest class", "evictions", "s", _response_by_evictions)],
     ),
     comparison(
         "fig9.3",

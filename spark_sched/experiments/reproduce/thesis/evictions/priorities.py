@@ -8,10 +8,12 @@ from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     SETTINGS,
     Arm,
     Comparison,
+    Plot,
     Summary,
     absolute,
     comparison,
     lower,
+    over_time,
 )
 
 __all__ = ["FIGURES"]
@@ -82,6 +84,12 @@ def _more_than(arm: str, count: int) -> Callable[[Mapping[str, Summary]], float 
         return 100.0 * sum(n for k, n in counts.items() if int(k) > count) / total if total else None
 
     return percent
+
+
+def _distribution(found: Summary) -> list[tuple[float, float]]:
+    counts = {int(k): n for k, n in found["evictions_of_tasks"].items()}
+    total = sum(counts.values())
+    return [(k, sum(n for other, n in counts.items() if other <= k) / total) for k in sorted(counts)]
 
 
 _SHARED = (
@@ -167,7 +175,8 @@ FIGURES = (
             )
             for arm in ("MRS non-resume", "RND non-resume", "LRS non-resume")
         ],
-        "The thesis plots the distribution.",
+        "The plot is the distribution over the tasks that were evicted.",
+        plots=[Plot("Evicted tasks with at most so many evictions", "evictions", "share", _distribution)],
     ),
     comparison(
         "fig7.2",
@@ -207,7 +216,12 @@ FIGURES = (
         _LIMITS,
         ("slots_used", "queue_mean", "servers_on"),
         [],
-        "Means over the run; the thesis plots them over time.",
+        "The table has means over the run, the plots one seed over time.",
+        plots=[
+            over_time("Slots in use", "share", 1),
+            over_time("Waiting tasks", "tasks", 2),
+            over_time("Servers that are on", "servers", 3),
+        ],
     ),
     comparison(
         "fig7.5",
