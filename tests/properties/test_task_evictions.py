@@ -21,6 +21,7 @@ victims = st.lists(
         slots=st.sampled_from((1, 1, 1, 2)),
         elapsed_ms=ms,
         remaining_ms=ms.map(lambda value: value + 1.0),
+        slowness=st.sampled_from((1.0, 1.0, 0.5)),
     ),
     max_size=14,
     unique_by=lambda victim: victim.task,
@@ -35,6 +36,7 @@ demands = st.lists(
         free=st.dictionaries(st.sampled_from(EXECUTORS), st.integers(1, 2), max_size=1),
         together=st.sampled_from((False, False, True)),
         named=st.lists(st.integers(0, 60), max_size=2, unique=True).map(tuple),
+        powerful=st.booleans(),
     ),
     max_size=3,
 ).map(lambda found: sorted(found, key=lambda demand: -demand.priority))

@@ -19,6 +19,7 @@ from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import UNKNOWN, Forecast
+from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, RunningTask, Snapshot, StageView
 
 __all__ = ["PriorityEvictionsPolicy"]
@@ -48,7 +49,13 @@ _WORTH = Option(
     "4",
     "slot time of work that may be lost for each unit of slot time by which a waiting task starts earlier",
 )
-
+_POWERFUL_PRIORITY = Option(
+    "powerful_priority",
+    whole(-(2**31), 2**31 - 1),
+    "9",
+    "jobs of at least this priority evict on the fastest executors first, where task times show that "
+    "executors differ",
+)
 _STICKY_SLOTS = Option(
     "sticky_slots",
     whole(0, 1_000_000),
@@ -112,7 +119,9 @@ class PriorityEvictionsPolicy:
         evicts_tasks=True,
         marks=frozenset({"priority", "isolation"}),
     )
-    options = Options((_VICTIMS, _MOST_EVICTIONS, _JOB_BUDGET, _WORTH, _STICKY_SLOTS, _STICKY_WAIT))
+    options = Options(
+        (_VICTIMS, _MOST_EVICTIONS, _JOB_BUDGET, _WORTH, _POWERFUL_PRIORITY, _STICKY_SLOTS, _STICKY_WAIT)
+    )
 
     def __init__(self, settings: PolicySettings) -> None:
         self._reservation = ReservationPolicy(settings)
@@ -121,6 +130,7 @@ class PriorityEvictionsPolicy:
         self._most_evictions = options[_MOST_EVICTIONS]
         self._budget_ms = options[_JOB_BUDGET]
         self._worth = options[_WORTH]
+        self._powerful_priority = options[_POWERFUL_PRIORITY]
         self._sticky = StickySlots(options[_STICKY_SLOTS], options[_STICKY_WAIT])
 
     def decide(
@@ -142,13 +152,17 @@ class PriorityEvictionsPolicy:
         running = list(_running(snapshot, forecasts, now_ms))
         candidates = self._ordered([each for each in running if self._evictable(each, sticky)], rng)
         choice = choose(
-            [_demand(stage, snapshot, known) for stage in waiting],
+            [self._demand(stage, snapshot, known) for stage in waiting],
             [each.victim for each in candidates],
             (each.victim.remaining_ms for each in running for _ in range(each.victim.slots)),
             Terms(self._worth, {job.job: self._budget_ms - job.evicted_ms for job in snapshot.jobs.values()}),
         )
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
+
+    def _demand(self, waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> Demand:
+        powerful = waiting.job.priority >= self._powerful_priority
+        return replace(_demand(waiting, snapshot, known), powerful=powerful)
 
     def _evictable(self, running: _Running, sticky: Sticky) -> bool:
         task = running.task
@@ -236,6 +250,7 @@ def _has_lower(job: JobView, snapshot: Snapshot) -> bool:
 def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int) -> Iterator[_Running]:
     for job in snapshot.jobs.values():
         forecast = forecasts.get(job.job, UNKNOWN)
+        slowness = forecast.slowness if isinstance(forecast, TaskForecast) else {}
         for stage in job.stages:
             left = RemainingTimes(forecast, stage.index) if stage.running else None
             for task in stage.running:
@@ -243,7 +258,7 @@ def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int)
                 elapsed_ms = float(max(0, now_ms - task.launched_ms))
                 victim = Victim(
                     task.task, job.job, job.priority, task.executor, stage.slots_per_task, elapsed_ms,
-                    left.after(elapsed_ms),
+                    left.after(elapsed_ms), slowness.get(task.executor, 1.0),
                 )  # fmt: skip
                 yield _Running(stage, task, victim)
 

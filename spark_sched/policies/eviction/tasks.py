@@ -25,6 +25,7 @@ class Victim:
         executor, slots: where it runs, and what that takes.
         elapsed_ms: how long it has run: the work that its eviction loses.
         remaining_ms: how long it is expected to run still.
+        slowness: of the executor: a task's time there over its time on an average one.
     """
 
     task: int
@@ -34,6 +35,7 @@ class Victim:
     slots: int
     elapsed_ms: float
     remaining_ms: float
+    slowness: float = 1.0
 
     @property
     def lost_ms(self) -> float:
@@ -57,6 +59,7 @@ class Demand:
         together: they start all at once or not at all.
         named: victims that the plan before named for the job and that still run: their work is as good as
             lost.
+        powerful: among victims of one priority those on the fastest executors go first (WASP, thesis §8.1.2).
     """
 
     job: str
@@ -66,6 +69,7 @@ class Demand:
     free: Mapping[str, int]
     together: bool = False
     named: Sequence[int] = ()
+    powerful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,8 @@ def choose(
 
     1. Demands are served in the order given. A waiting task takes free slots, else those of victims that are
        named already, else those of the first candidates of one executor that are worth it.
-    2. Candidates are tried in the order given, those that are nearly done after all others.
+    2. Candidates are tried in the order given, those that are nearly done after all others. For powerful
+       demands those of a priority that are on the fastest executors come first.
     3. They are worth it if ``worth`` times the wait that the eviction saves exceeds the work lost. The task
        would wait until as many running tasks have ended as there are slots wanted before it, or until the
        candidates themselves end, if that is sooner.
@@ -121,6 +126,10 @@ class _Choosing:
         self._by_executor: dict[str, list[Victim]] = {}
         for victim in ordered:
             self._by_executor.setdefault(victim.executor, []).append(victim)
+        self._fastest = self._open  # in the order for powerful demands
+        if len({victim.slowness for victim in ordered}) > 1:
+            ordered.sort(key=lambda each: (each.nearly_done, each.priority, each.slowness))
+            self._fastest = {victim.task: victim for victim in ordered}
         self.ends_ms = sorted(running_ms)
         self._worth = terms.worth
         self._left_ms = dict(terms.left_ms)
@@ -172,7 +181,7 @@ class _Choosing:
         wait_ms = self._wait_ms(demand.tasks * demand.slots if demand.together else demand.slots)
         least_wait_ms = float("inf")
         tried: set[str] = set()
-        for victim in self._open.values():
+        for victim in (self._fastest if demand.powerful else self._open).values():
             if victim.priority >= demand.priority or (demand.slots > 1 and victim.executor in tried):
                 continue
             tried.add(victim.executor)
@@ -224,6 +233,7 @@ class _Choosing:
 
     def _evict(self, victim: Victim) -> None:
         del self._open[victim.task]
+        self._fastest.pop(victim.task, None)
         self._left_ms[victim.job] = self._left_ms.get(victim.job, 0.0) - victim.lost_ms
         for _ in range(victim.slots):
             at = bisect_left(self.ends_ms, victim.remaining_ms)
@@ -231,7 +241,7 @@ class _Choosing:
                 del self.ends_ms[at]
 
     def _spare(self, victim: Victim) -> None:
-        self._open[victim.task] = victim
+        self._open[victim.task] = self._fastest[victim.task] = victim
         self._left_ms[victim.job] += victim.lost_ms
         for _ in range(victim.slots):
             insort(self.ends_ms, victim.remaining_ms)

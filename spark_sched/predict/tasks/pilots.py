@@ -70,6 +70,7 @@ class StageTimes:
 #: Stages of one job whose task times are kept: a stream is one job whose stages never end to come.
 STAGES_KEPT = 200
 _NO_TIMES: Mapping[int, StageTimes] = MappingProxyType({})
+_NO_SLOWNESS: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +82,14 @@ class TaskForecast(Forecast):
         times: of the stages seen so far, by index.
         attained_ms: slot-milliseconds of the job's attempts that are over.
         expected: what history says of each of the job's stages, by index; empty: nothing.
+        slowness: of executors that differ from the average one, a task's time there over its time on that.
     """
 
     others: Forecast = UNKNOWN
     times: Mapping[int, StageTimes] = field(default_factory=lambda: _NO_TIMES)
     attained_ms: float = 0.0
     expected: tuple[StageExpectation, ...] = ()
+    slowness: Mapping[str, float] = field(default_factory=lambda: _NO_SLOWNESS)
 
     def doubted(self, doubt: float) -> TaskForecast:
         """The same with that chance that history does not hold for this run."""
@@ -210,8 +213,14 @@ class TaskTimes:
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         expected = () if self._prior is None else self._prior.expected(job.job, other)
         known = self._jobs.get(job.job)
+        slowness = self.speeds.differing()
         forecast = None if known is None else known.forecast
-        if forecast is not None and forecast.others is other and forecast.expected is expected:
+        if (
+            forecast is not None
+            and forecast.others is other
+            and forecast.expected is expected
+            and forecast.slowness is slowness
+        ):
             return forecast
         times, attained_ms = _NO_TIMES, 0.0
         if known is not None:
@@ -227,7 +236,9 @@ class TaskTimes:
             )
             attained_ms = known.attained_ms
         same = {name: getattr(other, name) for name in _FORECAST_FIELDS}
-        forecast = TaskForecast(**same, others=other, times=times, attained_ms=attained_ms, expected=expected)
+        forecast = TaskForecast(
+            **same, others=other, times=times, attained_ms=attained_ms, expected=expected, slowness=slowness
+        )
         if known is not None:
             known.forecast = forecast
         return forecast

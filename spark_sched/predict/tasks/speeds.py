@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from spark_sched.predict.recent import Recent
 
@@ -33,12 +34,15 @@ class ExecutorSpeeds:
 
     def __init__(self) -> None:
         self._records: Recent[str, _Record] = Recent(EXECUTORS_KEPT)
+        self._differing: Mapping[str, float] = MappingProxyType({})  # as last shown
+        self._changed = False  # since then
 
     def learn(self, tasks_ms: Mapping[int, int], ran_on: Mapping[int, str]) -> None:
         """Take in a stage that ended: durations and executors by task index."""
         known = [(ran_on[i], math.log(max(1, ms))) for i, ms in tasks_ms.items() if i in ran_on]
         if len({executor for executor, _ in known}) < 2:
             return
+        self._changed = True
         mean = sum(value for _, value in known) / len(known)
         for executor, value in known:
             record = self._records.setdefault(executor, _Record())
@@ -58,6 +62,18 @@ class ExecutorSpeeds:
             return 1.0
         return math.exp(mean)
 
+    def differing(self) -> Mapping[str, float]:
+        """`slowness` of the executors that surely differ from the average one. The same object until this
+        changes."""
+        if self._changed:
+            self._changed = False
+            slowness = {executor: self.slowness(executor) for executor in self._records}
+            found = {executor: each for executor, each in slowness.items() if each != 1.0}
+            if found != self._differing:
+                self._differing = MappingProxyType(found)
+        return self._differing
+
     def forget(self, executor: str) -> None:
         """It is gone."""
-        self._records.pop(executor, None)
+        if self._records.pop(executor, None) is not None:
+            self._changed = True

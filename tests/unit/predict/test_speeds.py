@@ -58,3 +58,18 @@ def test_pilots_on_slow_and_on_fast_executors_size_a_job_alike():
     # A task of 40 s takes 40 s or 10 s, 20 s at the geometric mean.
     assert times.speeds.slowness("n0") == pytest.approx(2.0, rel=0.05)
     assert times.speeds.slowness("n1") == pytest.approx(0.5, rel=0.05)
+
+
+def test_a_forecast_names_the_executors_that_differ_until_they_are_gone() -> None:
+    speeds = ExecutorSpeeds()
+    equal = speeds.differing()
+    speeds.learn({0: 1000, 1: 1000}, {0: "a", 1: "b"})
+    assert dict(equal) == {}
+    assert speeds.differing() is equal
+    for _ in range(30):
+        speeds.learn({0: 1000, 1: 1000, 2: 4000}, {0: "a", 1: "b", 2: "slow"})
+    known = speeds.differing()
+    assert known is speeds.differing()
+    assert known["slow"] > 1.0 > known["a"]
+    speeds.forget("slow")
+    assert "slow" not in speeds.differing()
