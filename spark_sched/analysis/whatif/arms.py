@@ -27,8 +27,8 @@ class Question:
     """What to try.
 
     Attributes:
-        policies: names of `available` or `STOCK`; empty with settings or priorities: the one that ran, or
-            ``reservation`` for a stock application.
+        policies: names of `available` or `STOCK`; empty with settings or priorities, or for an application
+            that was tried in shadow mode: the one that ran, or ``reservation`` for a stock application.
         settings: ``spark.sched.*`` properties over the recorded ones.
         priorities: (pattern of a job's name or key, priority), later ones win.
         predictor: what the policies know about jobs, as in experiments.
@@ -109,7 +109,7 @@ def as_it_ran(
 def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:
     """The arms that the question names; none if it requests only the replay."""
     names = question.policies
-    if not names and (question.settings or question.priorities):
+    if not names and (question.settings or question.priorities or recorded.tried_in_shadow):
         names = ("reservation",)
         if recorded.attached and "spark.sched.planner.policy" not in question.settings:
             ran = validate(recorded.settings)[keys.PLANNER_POLICY]

@@ -103,6 +103,11 @@ class Recorded:
         """Whether this project's scheduler decided what ran, when the application began."""
         return self.attached and self.began_in == "on"
 
+    @property
+    def tried_in_shadow(self) -> bool:
+        """Whether it was in shadow mode for a time, and the scheduler decided nothing when it began."""
+        return self.attached and not self.enforced and "shadow" in (self.began_in, *self.switches)
+
 
 def logs_under(path: Path) -> list[Path]:
     """The event logs that ``path`` is or holds, each a file or a rolling directory.

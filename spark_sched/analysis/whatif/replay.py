@@ -81,7 +81,7 @@ def _measured(recorded: Recorded) -> dict[str, Any] | None:
     if found is None:
         return None
     seconds = {f"{kind}_slot_s": found.total_ms(kind) / 1000.0 for kind in KINDS}
-    return {**seconds, "complete": found.complete}
+    return {**seconds, "complete": found.complete, "would_have": dict(found.would_have)}
 
 
 def _run(

@@ -28,9 +28,21 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
             f"has {base['held_idle_slot_s']:.1f}), {measured['copied_slot_s']:.1f} run by copies, "
             f"{measured['evicted_slot_s']:.1f} by attempts that were evicted."
         )
+        if measured["would_have"]:
+            lines.append(_shadow(measured["would_have"], until))
     for arm in document["arms"][1:]:
         lines += _arm(arm, base)
     return lines
+
+
+def _shadow(would_have: Mapping[str, int], until: str) -> str:
+    """What the driver counted in shadow mode, beside the order that really ran."""
+    count = would_have.get
+    return (
+        f"Counted in shadow mode{until}: slots would have been held {count('holds_total', 0)} times, for "
+        f"{count('held_idle_slot_ms', 0) / 1000.0:.1f} idle slot-seconds; "
+        f"{count('copies_launched', 0)} copies and {count('evictions', 0)} evictions would have been made."
+    )
 
 
 def _error(document: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ EVENT = "org.apache.spark.scheduler.sparksched.SchedulingEvent"
 _SCHEMA = 1
 #: Run by originals that were not evicted, held idle, run by evicted attempts, run by copies.
 KINDS = ("run", "held_idle", "evicted", "copied")
+_WOULD_HAVE = "would_have_"
 
 
 @dataclass(slots=True)
@@ -26,6 +27,7 @@ class Measured:
         left_out_jobs: how many they were.
         complete: the log tells of the application's end.
         events: how many of our events there were; 0: the scheduler wrote none.
+        would_have: counters of what shadow mode would have done, by their names without ``would_have_``.
     """
 
     jobs: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class Measured:
     left_out_jobs: int = 0
     complete: bool = False
     events: int = 0
+    would_have: dict[str, int] = field(default_factory=dict)
 
     def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
@@ -61,6 +64,11 @@ class Measured:
             self.left_out = {name: int(left["slot_ms"][name]) for name in KINDS}
             self.left_out_jobs = int(left["jobs"])
             self.complete = kind == "end"
+            self.would_have = {
+                name.removeprefix(_WOULD_HAVE): int(count)
+                for name, count in body.get("counters", {}).items()
+                if name.startswith(_WOULD_HAVE)
+            }
         self.events += 1
 
     def to_parameters(self) -> dict[str, Any]:
@@ -73,6 +81,7 @@ class Measured:
             "left_out_jobs": self.left_out_jobs,
             "complete": self.complete,
             "events": self.events,
+            **({"would_have": self.would_have} if self.would_have else {}),
         }
 
     @classmethod
@@ -90,6 +99,10 @@ class Measured:
             # An application that wrote none says nothing of its end.
             (self.complete or not self.events) and (other.complete or not other.events),
             self.events + other.events,
+            {
+                name: self.would_have.get(name, 0) + other.would_have.get(name, 0)
+                for name in (*self.would_have, *(other.would_have.keys() - self.would_have.keys()))
+            },
         )
 
     def total_ms(self, kind: str) -> int:

@@ -148,6 +148,24 @@ def test_a_run_that_enforced_nothing_is_replayed_under_sparks_own_scheduling(
     assert f"spark.sched.mode was {mode}, so that Spark's own scheduling is replayed" in document["notes"]
 
 
+def test_a_run_in_shadow_mode_is_answered_with_what_would_have_been(tmp_path: Path) -> None:
+    log = Log(**{"spark.sched.planner.python": "python3", "spark.sched.mode": "shadow"})
+    contended(log, spark_sched_job_priority="5")
+    counters = {"would_have_holds_total": 3, "would_have_held_idle_slot_ms": 2_500, "holds_total": 7}
+    nothing = dict.fromkeys(("run", "held_idle", "evicted", "copied"), 0)
+    body = {"counters": counters, "left_out": {"jobs": 0, "slot_ms": nothing}}
+    log.events.append({"Event": EVENT, "schema": 1, "kind": "end", "timeMs": T0 + 6_000, "body": body})
+    document = answer(read_log(log.write(tmp_path / "log")), Question())
+    assert [arm["arm"] for arm in document["arms"]] == ["as it ran", "reservation"]
+    assert document["measured"]["would_have"] == {"holds_total": 3, "held_idle_slot_ms": 2_500}
+    said = "\n".join(document["answer"])
+    assert (
+        "Counted in shadow mode: slots would have been held 3 times, for 2.5 idle slot-seconds; 0 copies"
+        in said
+    )
+    assert "Under reservation: jobs would have taken" in said
+
+
 def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
     log = contended(Log(**{"spark.sched.planner.python": "python3"}))
     for what in ("the policy is fair", "the mode is shadow", "job report: the mode is on"):

@@ -67,12 +67,13 @@ final class SumInShadow(begun: Boolean) {
 object ShadowBook {
   val Prefix = "would_have_"
 
-  /** What would have been done, in one line for people; None: there was no shadow mode. */
+  /** What would have been done, in one line for people, and who knows more; None: there was no shadow mode. */
   def report(counters: Map[String, Long]): Option[String] = {
     val parts = counters.toSeq.sorted.collect { case (key, n) if key.startsWith(Prefix) => s"${key.stripPrefix(Prefix)} $n" }
-    Option.when(parts.nonEmpty)(parts.mkString("would have ", ", ", ""))
+    Option.when(parts.nonEmpty)(parts.mkString("would have ", ", ", s"; $More"))
   }
 
+  private val More = "spark-sched whatif simulates the jobs' completion times from the event log"
   private val HeldNow = "slots_held_now"
   private val Sums = Seq(
     "holds_total", "holds_used", "holds_expired", "holds_overridden", "holds_given_way", "holds_over_budget", "prereserved_total",
