@@ -179,12 +179,33 @@ def of_job(job: JobStatus) -> str:
     lines = [
         f"{job.name} ({job.job}): {job.state_text}",
         f"  submitted {clock(job.submitted_ms)}, priority {job.priority}, {owner}",
+        *_prospects(job),
         f"  slots: {now}, {slots.waiting} waited for",
         f"  slot time: {so_far}, {lost}",
         f"  reason: {job.reason}",
     ]
     lines += (f"  {clock(entry.at_ms)}  {entry.text}" for entry in job.story)
     return "\n".join(lines)
+
+
+def _prospects(job: JobStatus) -> list[str]:
+    """The progress of its active stages, and until it is over its expected end; its deadline."""
+    lines = [
+        f"  stage {each.stage}: {each.done} of {each.tasks} tasks done, {each.running} run, "
+        f"{each.waiting} wait ({each.name})"
+        for each in job.stages
+    ]
+    forecast = job.forecast
+    if forecast is not None:
+        low, middle, high = map(clock, (forecast.end_p10_ms, forecast.end_p50_ms, forecast.end_p90_ms))
+        lines.append(f"  expected end: {middle} (80 % interval: {low} to {high})")
+    elif job.outcome is None:
+        lines.append("  expected end: unknown")
+    if job.deadline_ms is not None:
+        chance = None if forecast is None else forecast.deadline_probability
+        met = "" if chance is None else f", met with {chance:.0%}"
+        lines.append(f"  deadline: {clock(job.deadline_ms)}{met}")
+    return lines
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

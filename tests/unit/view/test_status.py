@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.view import HeldFor, Status
 from spark_sched.view.names import unknown_job
-from spark_sched.view.text import of_job, seconds
+from spark_sched.view.text import clock, of_job, seconds
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
 
@@ -104,6 +105,20 @@ def test_a_story_is_told_line_by_line():
     assert [line.split("  ")[-1] for line in str(job).splitlines()[-3:]] == [
         entry.text for entry in job.story
     ]
+
+
+def test_a_job_says_when_it_is_expected_to_end():
+    report, etl = Status.from_json(example()).jobs
+    text = of_job(report)
+    assert "  stage 4.0: 3 of 8 tasks done, 4 run, 1 wait (reduceByKey at report.py:12)\n" in text
+    low, middle, high, deadline = map(clock, (1760000050000, 1760000060000, 1760000090000, 1760000900000))
+    assert f"  expected end: {middle} (80 % interval: {low} to {high})\n" in text
+    assert f"  deadline: {deadline}, met with 97%\n" in text
+    assert "  expected end: unknown\n" in of_job(etl)
+    assert "deadline" not in of_job(replace(etl, reason=""))
+    ended = of_job(replace(report, outcome="ended", forecast=None, stages=()))
+    assert "expected end" not in ended
+    assert f"  deadline: {deadline}\n" in ended
 
 
 def test_html_has_every_job_and_escapes_names():
