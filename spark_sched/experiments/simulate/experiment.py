@@ -85,6 +85,13 @@ class Experiment:
         )
 
 
+#: For those who give the log or the trace itself.
+_NOT_A_TRACE = (
+    "`spark-sched whatif` replays a log, `spark-sched trace stats` reads a trace, and an experiment's "
+    "workload may name either"
+)
+
+
 def read_experiment(path: Path) -> Experiment:
     """The experiment of a TOML file.
 
@@ -92,11 +99,13 @@ def read_experiment(path: Path) -> Experiment:
     value and remedy.
     """
     if path.is_dir():
-        raise BadInputError(
-            f"{path} is a folder but must be an experiment's TOML file: `spark-sched whatif` replays a "
-            "log, `spark-sched trace stats` reads a trace, and an experiment's workload may name either"
-        )
-    top = parse_toml(read_text(path), str(path))
+        raise BadInputError(f"{path} is a folder but must be an experiment's TOML file: {_NOT_A_TRACE}")
+    try:
+        top = parse_toml(read_text(path), str(path))
+    except BadInputError:
+        if path.suffix.lower() == ".toml" or not path.is_file():
+            raise
+        raise BadInputError(f"{path} is not an experiment's TOML file: {_NOT_A_TRACE}") from None
     seeds = top.get("seeds", list, [0], "a list of whole numbers, such as [1, 2, 3]")
     if not seeds or not all(type(seed) is int and seed >= 0 for seed in seeds):
         raise top.wrong("seeds", seeds, "a list of whole numbers from 0, such as [1, 2, 3]")

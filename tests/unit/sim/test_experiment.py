@@ -181,6 +181,10 @@ def test_what_is_wrong_in_a_file_is_one_sentence_and_exit_status_2(
 def test_a_missing_file_and_an_unknown_arm_are_named(tmp_path: Path) -> None:
     assert "cannot be read" in simulate(str(tmp_path / "none.toml")).stderr
     assert "is a folder but must be an experiment's TOML file" in simulate(str(tmp_path)).stderr
+    for content in (b'{"Event":"SparkListenerLogStart"}\n', b"\x28\xb5\x2f\xfd"):
+        (tmp_path / "app-1.zstd").write_bytes(content)
+        said = simulate(str(tmp_path / "app-1.zstd")).stderr
+        assert "app-1.zstd is not an experiment's TOML file: `spark-sched whatif` replays a log" in said
     found = simulate(str(write(tmp_path, SMALL)), "--arm", "fifa")
     assert found.exit_code == 2
     assert "--arm is 'fifa' (did you mean 'fifo'?) but must be one of fifo, reservation" in found.stderr
