@@ -42,8 +42,8 @@ _NOT_HOW = (
     "spark.sched.history.path",
     "spark.sched.history.password",
 )
-_SWITCH = b"the mode is "
-_SWITCHED = re.compile(rf"{_SWITCH.decode()}(on|shadow|off)")
+_CHANGE = b'"change"'
+_SWITCHED = re.compile(r"the mode is (on|shadow|off)")
 _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 
@@ -77,6 +77,7 @@ class Recorded:
         notes: what the reader skipped, with counts.
         measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
         switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
+        changes: what else operators changed, each in a sentence.
     """
 
     log: Path
@@ -92,6 +93,7 @@ class Recorded:
     notes: Mapping[str, int]
     measured: Measured | None = None
     switches: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
     @property
     def began_in(self) -> str:
@@ -162,6 +164,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     properties = reader.properties
     features = jobs[0].features or {}
     attached = _attached(properties)
+    changes = tuple(_changes(reader.files())) if attached and reader.measured.events else ()
     return Recorded(
         log=path,
         app=features.get("app", ""),
@@ -175,7 +178,8 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
-        switches=tuple(_switches(reader.files())) if attached and reader.measured.events else (),
+        switches=tuple(found[1] for found in map(_SWITCHED.fullmatch, changes) if found is not None),
+        changes=tuple(what for what in changes if _SWITCHED.fullmatch(what) is None),
     )
 
 
@@ -249,20 +253,20 @@ def local_file(uri: str) -> Path | None:
     return path if path.is_file() else None
 
 
-def _switches(files: Iterable[Path]) -> Iterator[str]:
-    """The modes that operators switched to, from the events of changes (``protocol/README.md``)."""
+def _changes(files: Iterable[Path]) -> Iterator[str]:
+    """What operators changed, each in a sentence (``protocol/README.md``)."""
     head = b'{"Event":"' + EVENT.encode() + b'"'
     for file in files:
         for _, line in lines(file, ReadReport()):
-            if not line.startswith(head) or _SWITCH not in line:
+            if not line.startswith(head) or _CHANGE not in line:
                 continue
             try:
                 event = json.loads(line)
-                found = _SWITCHED.fullmatch(event["body"]["what"]) if event["kind"] == "change" else None
+                what = event["body"]["what"] if event["kind"] == "change" else None
             except (ValueError, KeyError, TypeError):
                 continue  # Damaged: the reader has counted it.
-            if found is not None:
-                yield found[1]
+            if isinstance(what, str):
+                yield what
 
 
 def _attached(properties: Mapping[str, str]) -> bool:

@@ -173,10 +173,15 @@ def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
         log.events.append({"Event": EVENT, **event})
     recorded = read_log(log.write(tmp_path / "log"))
     assert recorded.switches == ("shadow",)
+    assert recorded.changes == ("the policy is fair", "job report: the mode is on")
     document = answer(recorded, Question())
     assert document["scheduler"] == "reservation"
     assert document["notes"][0].startswith(
         "operators switched the mode while it ran (to shadow): replayed in"
+    )
+    assert document["notes"][1] == (
+        "operators changed this while it ran, which the replay does not repeat: the policy is fair; "
+        "job report: the mode is on"
     )
 
 
