@@ -10,13 +10,23 @@
     answer.className = failed ? "text-danger" : "";
   }
 
+  /* Those of the button, and what was typed beside it. */
+  function argumentsOf(button) {
+    const given = JSON.parse(button.dataset.schedArguments);
+    const form = button.closest("[data-sched-form]");
+    if (form !== null) form.querySelectorAll("input").forEach(function (input) {
+      if (input.value.trim() !== "") given[input.name] = input.value.trim();
+    });
+    return JSON.stringify(given);
+  }
+
   function post(button) {
     button.disabled = true;
     fetch(answer.dataset.schedUrl + button.dataset.schedAction, {
       method: "POST",
       credentials: "same-origin",
       headers: {"Content-Type": "application/json", "X-Spark-Sched": "1"},
-      body: button.dataset.schedArguments
+      body: argumentsOf(button)
     }).then(function (response) {
       return response.json();
     }).then(function (told) {

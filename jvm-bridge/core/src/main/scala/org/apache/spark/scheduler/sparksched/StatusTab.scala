@@ -103,7 +103,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
     val content: Seq[Node] =
       if (document.jobs.isEmpty) <p>No such job is known. Jobs that ended are forgotten after some minutes.</p>
       else buttons.script(request, tab.basePath) ++ document.jobs.reverse.flatMap { job =>
-        story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) <p>{buttons.of(job)}</p> else Nil)
+        story(job, document, if (job.outcome.isEmpty && buttons.shownTo(request)) buttons.allOf(job) else Nil)
       }
     UIUtils.headerSparkPage(request, s"Story of ${document.jobs.lastOption.fold(name)(_.mark.name)}", content, tab)
   }

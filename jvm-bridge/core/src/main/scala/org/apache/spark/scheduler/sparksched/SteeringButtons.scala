@@ -38,6 +38,8 @@ private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: Str
         {Modes.All.filter(_ != document.mode).flatMap(name => button(name, "mode", "name" -> name) ++ Gap)}
         <strong>Reservations:</strong>
         {button(text, action)}
+        <strong>Policy:</strong>
+        {form(button("switch", "policy"), Input("name", document.plans.configured, "the policy's name"))}
       </p>
     }
 
@@ -49,6 +51,19 @@ private[sparksched] final class SteeringButtons(allowed: Boolean, mayModify: Str
       button("cancel", "cancel", which) % confirm(s"Cancel the running Spark jobs of ${job.mark.name}?")
     }</span>
   }
+
+  /** All that can be done to a job, which has not ended. */
+  def allOf(job: JobFacts): Seq[Node] = {
+    val which = "job" -> job.mark.key
+    <p>{of(job)} {
+      button("end", "end", which) % confirm(s"End ${job.mark.name}? It holds no slots from then on.")
+    } {
+      form(
+        button("set", "set", which), Input("priority", s"priority ${job.mark.priority}", "priority"),
+        Input("deadline", "deadline 15 min", "deadline: a time from now, a moment, or none"),
+        Input("isolation", "isolation 0 to 1", "isolation level, or default"))
+    }</p>
+  }
 }
 
 private object SteeringButtons {
@@ -56,6 +71,16 @@ private object SteeringButtons {
   private val Gap = Text(" ")
 
   private def confirm(question: String): MetaData = Attribute(None, "data-sched-confirm", Text(question), Null)
+
+  /** @param hint what stands in it while it is empty; `label` is for readers of screens and as a tooltip */
+  private final case class Input(name: String, hint: String, label: String)
+
+  /** A button whose change takes what is in the inputs, without the empty ones. */
+  private def form(button: Elem, inputs: Input*): Elem =
+    <span class="text-nowrap" data-sched-form="">{inputs.flatMap { in =>
+      <input type="text" class="form-control form-control-sm d-inline-block w-auto" size="14" name={in.name} placeholder={in.hint}
+        title={in.label} aria-label={in.label}/> ++ Gap
+    }}{button}</span>
 
   private def button(text: String, action: String, arguments: (String, String)*): Elem = {
     val json = mapper.createObjectNode()
