@@ -200,13 +200,18 @@ class HeldFor:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorStatus:
-    """One executor's slots: all of them, those that run attempts, and those held idle."""
+    """One executor's slots: all of them, those that run attempts, and those held idle.
+
+    ``copied`` and ``pilot`` are of the running ones, as in `JobSlots`; 0 where the driver is older.
+    """
 
     executor: str
     host: str
     slots: int
     running: int
     held: tuple[HeldFor, ...]
+    copied: int = 0
+    pilot: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,22 @@ def by_buttons(spark: SparkSession, url: str) -> Result:
         for mode in ("shadow", "on"):
             found[mode] = click(page, "mode", f'{{"name":"{mode}"}}')
         found["mode"] = spark_sched.status(spark).mode
-        page.run("window.confirm = question => { window.asked = question; return false; }")
+        type_in(page, "name", "fare")
+        found["policy"] = click(page, "policy")
+        # The script replaces the picture by the newest one without a load of the page.
+        page.run("document.getElementById('sched-slots').dataset.old = 'yes'")
+        wait_until(lambda: page.run(_DRAWN), "the slots of the batch were to be drawn")
+        found["drawn"] = page.run(_DRAWN)
+        page.run(_STORY + ".click()")
+        wait_until(lambda: bool(page.run(f"{_button('set')} !== null")), "the story was to open")
+        type_in(page, "priority", "9")
+        type_in(page, "isolation", "default")
+        found["set"] = click(page, "set")
+        page.run(_NEVER)
+        page.run(_button("end") + ".click()")
+        found["asked_to_end"] = page.run("window.asked")
+        page.open(f"{url}/scheduling/")
+        page.run(_NEVER)
         page.run(_button("cancel") + ".click()")
         found["asked"] = page.run("window.asked")
         # Cancelled, it would end no task.
@@ -167,6 +182,10 @@ def by_buttons(spark: SparkSession, url: str) -> Result:
 
 
 _COLUMNS = "[...document.querySelector('table').querySelectorAll('th')].map(cell => cell.innerText.trim())"
+#: Refuses what is asked for confirmation, and notes it.
+_NEVER = "window.confirm = question => { window.asked = question; return false; }"
+_STORY = "[...document.querySelectorAll('table a')].find(link => link.innerText.trim() === 'batch')"
+_DRAWN = "document.querySelector('#sched-slots:not([data-old]) rect.sched-running') !== null"
 _ANSWER = "(document.getElementById('sched-answer') || {}).textContent || ''"
 
 
@@ -178,6 +197,11 @@ def _button(action: str, arguments: str | None = None) -> str:
 
 
 _PAUSE = _button("pause")
+
+
+def type_in(page: Page, name: str, text: str) -> None:
+    """Into the first input of this name."""
+    page.run(f"document.querySelector('[data-sched-form] input[name={name}]').value = {json.dumps(text)}")
 
 
 def click(page: Page, action: str, arguments: str | None = None) -> str:

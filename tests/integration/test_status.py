@@ -177,7 +177,8 @@ def test_the_tab_of_the_spark_ui_shows_the_document(shown):
         assert row[7:10] == [str(each["slots"][kind]) for kind in ("running", "held", "waiting")]
     assert table["waiter"][11].startswith("in ")
     executor = shown["driver"]["executors"][0]
-    assert table[executor["executor"]][2:] == ["4", "1", "3", "holder (3)"]
+    assert table[executor["executor"]][2:] == ["4", "1", "0", "0", "3", "holder (3)"]
+    assert 'aria-label="1 running, 3 held for holder of 4 slots"' in shown["tab"]
     assert table["slots_held_now"] == ["slots_held_now", "3"]
     assert "alive (pid" in shown["tab"]
     assert "of policy reservation" in shown["tab"]
@@ -239,6 +240,7 @@ def test_the_document_says_whom_the_slots_of_an_executor_are_held_for(shown):
     (executor,) = shown["driver"]["executors"]
     holder = job(shown["driver"], "holder")
     assert (executor["slots"], executor["running"]) == (4, 1)
+    assert (executor["copied"], executor["pilot"]) == (0, 0)
     assert executor["held"] == [{"job": holder["job"], "name": "holder", "slots": 3}]
     assert shown["driver"]["counters"]["slots_held_now"] == 3
 

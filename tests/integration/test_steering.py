@@ -58,6 +58,10 @@ def test_the_buttons_of_the_tab_change_what_they_say(steered):
     assert seen["pause"] == "reservations are paused: no job holds slots"
     assert seen["unpause"] == "reservations are in force again"
     assert (seen["shadow"], seen["on"], seen["mode"]) == ("the mode is shadow", "the mode is on", "on")
+    assert "the policy 'fare' is unknown" in seen["policy"]
+    assert seen["set"] == "job batch: priority 7 -> 9, isolation 0.5 -> default"
+    assert seen["asked_to_end"] == "End batch? It holds no slots from then on."
+    assert seen["drawn"]
     assert seen["asked"] == "Cancel the running Spark jobs of batch?"
     assert seen["not_cancelled"]
     assert seen["cancel"] == "job batch: cancelled with its 1 Spark jobs"

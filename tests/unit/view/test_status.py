@@ -36,6 +36,7 @@ def test_every_field_of_the_document_is_read():
         ("0", 2, (HeldFor("mark-1", "nightly-report", 2),)),
         ("1", 2, ()),
     ]
+    assert [(each.copied, each.pilot) for each in status.executors] == [(1, 0), (0, 0)]
     assert status.counters["offers_refused"] == 7
     assert (etl.state, etl.forecast, etl.user) == ("deferred", None, None)
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"

@@ -13,14 +13,6 @@ final case class PlannerFacts(enabled: Boolean, pid: Option[Long], silentMs: Opt
   def alive: Boolean = pid.isDefined && silentMs.isDefined
 }
 
-/** Slots of an executor that are held for a job. */
-final case class HeldFor(job: String, name: String, slots: Int)
-
-/** The slots of one executor: all of them, those that run attempts, those that are held idle. */
-final case class ExecutorFacts(executor: String, host: String, slots: Int, runningSlots: Int, held: Seq[HeldFor]) {
-  def heldSlots: Int = held.map(_.slots).sum
-}
-
 /**
  * What became of the planner's plans.
  *
@@ -123,6 +115,7 @@ final case class StatusDocument(
 
   private def writeExecutors(out: ArrayNode): Unit = executors.foreach { e =>
     val one = out.addObject().put("executor", e.executor).put("host", e.host).put("slots", e.slots).put("running", e.runningSlots)
+      .put("copied", e.copiedSlots).put("pilot", e.pilotSlots)
     val held = one.putArray("held")
     e.held.foreach(h => held.addObject().put("job", h.job).put("name", h.name).put("slots", h.slots))
   }

@@ -122,7 +122,8 @@ final class StatusSuite extends AnyFunSuite {
         job.copy(planned = Some(planned), forecast = Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97)))),
         etl.copy(stages = Seq(StageFacts("5.0", "scan", 4, 0, 0, 4)))),
       executors = Seq(
-        ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2))), ExecutorFacts("1", "node-2", 4, 2, Nil)),
+        ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2)), copiedSlots = 1),
+        ExecutorFacts("1", "node-2", 4, 2, Nil)),
       counters = Map("offers_refused" -> 7L, "slots_held_now" -> 2L),
       classes = Map("batch" -> (ClassFigures.ofLiving(job, 1760000030000L) + ClassFigures(
         ended = 2, deadlinesMet = 1, deadlinesMissed = 1, jctMs = 90000, times = SlotTimes(10000, 0, 0, 0)))))

@@ -406,12 +406,8 @@ private[sparksched] final class Registry(
   }
 
   /** What runs on each executor's slots and whom the others are held for. */
-  def executorFacts: Seq[ExecutorFacts] = {
-    val used = running.valuesIterator.toSeq.groupMapReduce(_.executor)(_.slots)(_ + _)
-    val held = ledger.holds.groupMap(_._2) { case (job, _, slots, _) => HeldFor(job, jobs.get(job).fold(job)(_.mark.name), slots) }
-    executors.valuesIterator
-      .map(e => ExecutorFacts(e.executor, e.host, e.slots, used.getOrElse(e.executor, 0), held.getOrElse(e.executor, Nil))).toSeq
-  }
+  def executorFacts(isPilot: Event.TaskLaunched => Boolean): Seq[ExecutorFacts] = ExecutorFacts.of(
+    executors.valuesIterator.toSeq, running.valuesIterator.toSeq, ledger.holds, job => jobs.get(job).fold(job)(_.mark.name), isPilot)
 
   /** Executors and their slots. */
   def capacity: (Int, Int) = (executors.size, executors.valuesIterator.map(_.slots).sum)

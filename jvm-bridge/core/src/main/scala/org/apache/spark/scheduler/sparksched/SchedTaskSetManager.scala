@@ -71,11 +71,15 @@ private[sparksched] class SchedTaskSetManager(
   def facts: StageFacts = {
     val left = math.max(0, numTasks - tasksSuccessful - runningTasks)
     val behindPilots = scheduler.enforcing && pilotsFirst
-    val piloting = if (behindPilots) scheduler.plans.pilots(job, place.index).count(i => i < numTasks && copiesRunning(i) > 0) else 0
     StageFacts(
       stage, "", numTasks, tasksSuccessful, runningTasks, left, slotsPerTask, behindPilots,
-      gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, piloting)
+      gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, runningPilots.size)
   }
+
+  /** Pilots that run now, while the other tasks wait for them. */
+  def runningPilots: Set[Int] =
+    if (scheduler.enforcing && pilotsFirst) scheduler.plans.pilots(job, place.index).filter(i => i < numTasks && copiesRunning(i) > 0).toSet
+    else Set.empty
 
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())

@@ -53,15 +53,20 @@ private[sparksched] final class StatusSource(
 
   private val pace = new Pace(LookShare, MostPauseNs)
 
+  /** What executors' slots were for lately; empty where nobody could see it. */
+  val timeline: SlotTimeline = new SlotTimeline
+
   /** Compares every job with what the last look found, if it is time to. Called about once a second, by one thread at a time. */
   def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
     val startNs = System.nanoTime()
-    val document = brief
+    val sampled = context.ui.isDefined && timeline.due(System.currentTimeMillis())
+    val document = made(withStories = false, withExecutors = sampled)(_.jobs)
+    if (sampled) timeline.sample(document.executors, document.nowMs)
     registry.stories.forgetOld(document.nowMs)
     document.jobs.foreach(registry.stories.look(_, document.nowMs, document.plans.inForce))
     metrics.looked(document)
     val ended = registry.stories.takeEnded()
-    book.foreach(_.look(document, ended))
+    book.foreach(_.look(document.copy(executors = Nil), ended))
     if (document.jobs.sizeIs > FewJobs) pace.done(startNs, System.nanoTime())
   } catch {
     case NonFatal(thrown) =>
@@ -93,7 +98,7 @@ private[sparksched] final class StatusSource(
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorFacts else Nil, registry.classes.beside(living, now))
+      if (onExecutors) registry.executorFacts(pilotsOf(living)) else Nil, registry.classes.beside(living, now))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
@@ -118,9 +123,17 @@ private[sparksched] final class StatusSource(
     }
   }
 
-  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = {
-    val Array(id, attempt) = stage.stage.split('.').map(_.toInt)
-    scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours.facts.copy(name = stage.name) }
+  private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = managerOf(stage.stage).map(_.facts.copy(name = stage.name))
+
+  /** Whether an attempt is one of a pilot whose stage waits for it. */
+  private def pilotsOf(living: Seq[JobFacts]): Event.TaskLaunched => Boolean = {
+    val pilots = living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => managerOf(s.stage).map(s.stage -> _.runningPilots)).toMap
+    task => !task.copy && pilots.get(task.stage).exists(_(task.index))
+  }
+
+  private def managerOf(stage: String): Option[SchedTaskSetManager] = {
+    val Array(id, attempt) = stage.split('.').map(_.toInt)
+    scheduler.taskSetManagerForAttempt(id, attempt).collect { case ours: SchedTaskSetManager => ours }
   }
 }
 

@@ -41,6 +41,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
     val content =
       facts(lines(document)) ++ buttons.ofAll(request, document) ++ buttons.script(request, tab.basePath) ++
       section("Jobs", columns, document.jobs, StatusRows.jobs(document.jobs), json)(row(_, document.nowMs, request)) ++
+      TimelineView.section(request, tab.basePath, document.executors, source.timeline, document.nowMs) ++
       section("Executors", ExecutorColumns, document.executors, StatusRows.executors(document.executors), json)(executor) ++
       section("Counters", CounterColumns, document.counters, document.counters.toSeq.sorted, json)(counter)
     UIUtils.headerSparkPage(request, "Scheduling", content, tab)
@@ -86,6 +87,8 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       <td>{e.host}</td>
       <td>{e.slots}</td>
       <td>{e.runningSlots}</td>
+      <td>{e.copiedSlots}</td>
+      <td>{e.pilotSlots}</td>
       <td>{e.heldSlots}</td>
       <td>{e.held.map(h => s"${h.name} (${h.slots})").mkString(", ")}</td>
     </tr>
@@ -127,7 +130,7 @@ private object StatusCells {
   val JobColumns: Seq[String] = Seq(
     "Job", "User", "Class", "Priority", "State", "Plan's reason", "Tasks of active stages", "Slots running", "Held", "Waiting",
     "Ends in (80% interval)", "Deadline")
-  val ExecutorColumns: Seq[String] = Seq("Executor", "Host", "Slots", "Running", "Held", "Held for")
+  val ExecutorColumns: Seq[String] = Seq("Executor", "Host", "Slots", "Running", "Copies", "Pilots", "Held", "Held for")
   val CounterColumns: Seq[String] = Seq("Counter", "Since the start")
 
   /** On a narrow screen the table scrolls, not the page. */

@@ -12,7 +12,7 @@ import jakarta.servlet.http.{HttpServlet, HttpServletRequest, HttpServletRespons
 import schedcore.Refusal
 
 /**
- * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments; and the script of the tab's buttons.
+ * The status document, and changes: `POST steer/ACTION` with a JSON object of arguments; and the scripts of the tab.
  *
  * Changes are open to whom Spark shows its kill links: where `allowed`, to those whom the modify ACLs let in. A page of another
  * site can make a browser send a form with this user's cookies, but no header of its own, so one is demanded.
@@ -25,7 +25,7 @@ private[sparksched] final class SteeringServlet(
   import SteeringServlet._
 
   override def doGet(request: HttpServletRequest, response: HttpServletResponse): Unit =
-    if (request.getPathInfo == Script) send(response, HttpServletResponse.SC_OK, "text/javascript", script) else super.doGet(request, response)
+    Scripts.get(request.getPathInfo).fold(super.doGet(request, response))(send(response, HttpServletResponse.SC_OK, "text/javascript", _))
 
   override def doPost(request: HttpServletRequest, response: HttpServletResponse): Unit = {
     val path = Option(request.getPathInfo).getOrElse("")
@@ -72,10 +72,10 @@ private[sparksched] object SteeringServlet {
   private val MostBytes = 1 << 16
   private val mapper = new ObjectMapper
 
-  private lazy val script: Array[Byte] = {
-    val in = getClass.getResourceAsStream("steering.js")
-    try in.readAllBytes() finally in.close()
-  }
+  private lazy val Scripts: Map[String, Array[Byte]] = Seq(Script, TimelineView.Script).map { path =>
+    val in = getClass.getResourceAsStream(path.stripPrefix("/"))
+    try path -> in.readAllBytes() finally in.close()
+  }.toMap
 
   private val Status = Map(
     "bad_value" -> HttpServletResponse.SC_BAD_REQUEST, "not_allowed" -> HttpServletResponse.SC_FORBIDDEN,

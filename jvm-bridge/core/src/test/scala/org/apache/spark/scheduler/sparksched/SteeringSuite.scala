@@ -13,6 +13,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
+import schedcore.{ExecutorFacts, HeldFor}
 
 /** A running application is changed over its UI and from its own process. */
 final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
@@ -59,6 +60,23 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
       context.setLocalProperty("spark.sched.job.priority", "3")
       context.parallelize(0 until 6, 6).foreach(SteeringSuite.task)
     }
+  }
+
+  private def get(path: String): String = HttpClient.newHttpClient().send(
+    HttpRequest.newBuilder(URI.create(context.uiWebUrl.get + path)).build(), HttpResponse.BodyHandlers.ofString()).body
+
+  test("the tab draws what executors' slots were for, and whom they were held for") {
+    val facts = ExecutorFacts("driver", "node", 4, 2, Seq(HeldFor("a", "<report>", 1)), copiedSlots = 1)
+    scheduler.status.timeline.sample(Seq(facts), System.currentTimeMillis() - 60000)
+    val done = started("drawn")
+    until("two tasks were to run")(job("drawn").exists(_.at("/slots/running").asInt == 2))
+    val page = get("/scheduling/")
+    assert(page.contains("1 running, 1 copies, 1 held for &lt;report&gt; of 4 slots"))
+    assert(Seq("running", "copies", "held").forall(kind => page.contains(s"""<rect class="sched-$kind""")))
+    assert(get("/sched/api/v1/timeline.js").contains("sched-slots") && get("/sched/api/v1/steering.js").contains("sched-answer"))
+    SteeringSuite.letGo.countDown()
+    Await.result(done, 10.minutes)
+    steer("end", """{"job": "drawn"}""")
   }
 
   test("marks are changed, and a job on hold starts nothing until it is resumed") {

@@ -1,0 +1,46 @@
+package schedcore
+
+import scala.collection.mutable
+
+/** What an executor's slots were for, from a moment to another, as far as samples tell. */
+final case class SlotSpan(fromMs: Long, untilMs: Long, facts: ExecutorFacts)
+
+/**
+ * What executors' slots were for in the last minutes: the status document's word on executors, a sample every few seconds.
+ *
+ * What begins and ends between two samples is not here. So many samples of each executor are kept at most, and equal ones
+ * that follow each other are one. Safe from any thread.
+ */
+final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long = SlotTimeline.EveryMs) {
+  private val samples = mutable.HashMap.empty[String, mutable.ArrayDeque[(Long, ExecutorFacts)]]
+  private var lastMs = Long.MinValue / 2
+
+  /** Whether it is time for the next sample. */
+  def due(nowMs: Long): Boolean = synchronized(nowMs - lastMs >= everyMs)
+
+  /** @param executors all of them; others are forgotten */
+  def sample(executors: Seq[ExecutorFacts], nowMs: Long): Unit = synchronized {
+    lastMs = nowMs
+    val there = executors.iterator.map(_.executor).toSet
+    samples.filterInPlace((executor, _) => there(executor))
+    executors.foreach { facts =>
+      val of = samples.getOrElseUpdate(facts.executor, mutable.ArrayDeque.empty)
+      if (!of.lastOption.exists(_._2 == facts)) of += nowMs -> facts
+      // The last one before the time that is kept says how that time begins.
+      while (of.sizeIs > 1 && of(1)._1 <= nowMs - keepMs) of.removeHead()
+    }
+  }
+
+  /** Of one executor, the oldest first, without a gap until now; empty before its first sample. */
+  def spans(executor: String, nowMs: Long): Seq[SlotSpan] = synchronized {
+    val of = samples.get(executor).fold(Seq.empty[(Long, ExecutorFacts)])(_.toSeq)
+    of.zip(of.map(_._1).drop(1) :+ math.max(nowMs, of.lastOption.fold(nowMs)(_._1)))
+      .map { case ((fromMs, facts), untilMs) => SlotSpan(math.max(fromMs, nowMs - keepMs), untilMs, facts) }
+      .filter(span => span.untilMs > span.fromMs)
+  }
+}
+
+object SlotTimeline {
+  val KeepMs: Long = 5 * 60 * 1000L
+  val EveryMs: Long = 5 * 1000L
+}
