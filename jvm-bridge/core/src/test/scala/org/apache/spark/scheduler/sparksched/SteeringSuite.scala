@@ -10,6 +10,8 @@ import scala.concurrent.duration._
 import scala.util.Try
 
 import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import jakarta.servlet.{Filter, FilterChain, ServletRequest, ServletResponse}
+import jakarta.servlet.http.{HttpServletRequest, HttpServletRequestWrapper}
 import org.apache.spark.{SparkConf, SparkContext}
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
@@ -20,6 +22,9 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
   private lazy val context = new SparkContext(new SparkConf()
     .setMaster("spark-sched:local[2]").setAppName("steered").set("spark.ui.port", "0").set("spark.ui.showConsoleProgress", "false")
     .set("spark.sched.planner.enabled", "false")
+    // Requests without the header are nobody's, whom Spark lets in.
+    .set("spark.ui.filters", classOf[UserOfHeader].getName).set("spark.acls.enable", "true")
+    .set("spark.ui.view.acls", "ada,grace").set("spark.modify.acls", "ada")
     // What nobody ends stays until a test ends it, however slow the machine is.
     .set("spark.sched.reservation.gap", "1h"))
   private lazy val scheduler = context.taskScheduler.asInstanceOf[SchedTaskScheduler]
@@ -64,6 +69,26 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
 
   private def get(path: String): String = HttpClient.newHttpClient().send(
     HttpRequest.newBuilder(URI.create(context.uiWebUrl.get + path)).build(), HttpResponse.BodyHandlers.ofString()).body
+
+  /** The status of an answer to this user. */
+  private def asked(user: String, path: String, action: Option[String] = None): Int = {
+    val request = HttpRequest.newBuilder(URI.create(context.uiWebUrl.get + path)).header(UserOfHeader.Name, user).header(SteeringServlet.Header, "1")
+    val sent = action.fold(request)(body => request.POST(HttpRequest.BodyPublishers.ofString(body)))
+    HttpClient.newHttpClient().send(sent.build(), HttpResponse.BodyHandlers.discarding()).statusCode
+  }
+
+  test("only who is in the view ACLs sees anything, and only who is in the modify ACLs changes anything") {
+    assert(scheduler.steering.mode === "on")
+    Seq("/jobs/", "/scheduling/", "/scheduling/job/?name=x", "/sched/api/v1/status", "/sched/api/v1/steering.js").foreach { path =>
+      assert(asked("eve", path) === 403, path)
+      assert(asked("grace", path) === 200, path)
+    }
+    val pause = "/sched/api/v1/steer/pause"
+    assert(Seq("eve", "grace").map(asked(_, pause, Some("{}"))) === Seq(403, 403))
+    assert(!scheduler.steering.reservationsPaused)
+    assert(asked("ada", pause, Some("{}")) === 200 && scheduler.steering.reservationsPaused)
+    assert(asked("ada", "/sched/api/v1/steer/unpause", Some("{}")) === 200)
+  }
 
   test("the tab draws what executors' slots were for, and whom they were held for") {
     val facts = ExecutorFacts("driver", "node", 4, 2, Seq(HeldFor("a", "<report>", 1)), copiedSlots = 1)
@@ -163,4 +188,18 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
 object SteeringSuite {
   @volatile var letGo = new CountDownLatch(1)
   val task: Int => Unit = _ => letGo.await()
+}
+
+/** As if the user had been authenticated whom a header names. */
+final class UserOfHeader extends Filter {
+  override def doFilter(request: ServletRequest, response: ServletResponse, chain: FilterChain): Unit = {
+    val http = request.asInstanceOf[HttpServletRequest]
+    chain.doFilter(new HttpServletRequestWrapper(http) {
+      override def getRemoteUser: String = http.getHeader(UserOfHeader.Name)
+    }, response)
+  }
+}
+
+object UserOfHeader {
+  val Name = "X-Test-User"
 }
