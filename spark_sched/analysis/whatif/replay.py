@@ -81,7 +81,8 @@ def _measured(recorded: Recorded) -> dict[str, Any] | None:
     if found is None:
         return None
     seconds = {f"{kind}_slot_s": found.total_ms(kind) / 1000.0 for kind in KINDS}
-    return {**seconds, "complete": found.complete, "would_have": dict(found.would_have)}
+    shadow = {"would_have": dict(found.would_have)} if found.would_have else {}
+    return {**seconds, "complete": found.complete, **shadow}
 
 
 def _run(

@@ -28,7 +28,7 @@ def sentences(document: Mapping[str, Any]) -> list[str]:
             f"has {base['held_idle_slot_s']:.1f}), {measured['copied_slot_s']:.1f} run by copies, "
             f"{measured['evicted_slot_s']:.1f} by attempts that were evicted."
         )
-        if measured["would_have"]:
+        if "would_have" in measured:
             lines.append(_shadow(measured["would_have"], until))
     for arm in document["arms"][1:]:
         lines += _arm(arm, base)
