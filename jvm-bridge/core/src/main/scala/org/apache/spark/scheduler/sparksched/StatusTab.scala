@@ -65,7 +65,8 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       <td>{job.priority}</td>
       <td>{job.state.text}</td>
       <td>{job.reason}</td>
-      <td class="progress-cell" sorttable_customkey={job.tasksDone.toString} title={job.stages.map(stageText).mkString("\n")}>{progress(job)}</td>
+      <td class="progress-cell" style="min-width: 10em" sorttable_customkey={job.tasksDone.toString}
+        title={job.stages.map(stageText).mkString("\n")}>{progress(job)}</td>
       <td>{job.runningSlots}</td>
       <td>{job.heldSlots}</td>
       <td>{job.waitingSlots}</td>

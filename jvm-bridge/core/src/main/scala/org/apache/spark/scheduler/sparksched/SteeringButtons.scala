@@ -77,7 +77,7 @@ private object SteeringButtons {
 
   /** A button whose change takes what is in the inputs, without the empty ones. */
   private def form(button: Elem, inputs: Input*): Elem =
-    <span class="text-nowrap" data-sched-form="">{inputs.flatMap { in =>
+    <span data-sched-form="">{inputs.flatMap { in =>
       <input type="text" class="form-control form-control-sm d-inline-block w-auto" size="14" name={in.name} placeholder={in.hint}
         title={in.label} aria-label={in.label}/> ++ Gap
     }}{button}</span>
