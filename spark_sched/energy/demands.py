@@ -71,6 +71,10 @@ class Tasks:
         duration_s: execution time in the trace, at exactly the requested CPU; shape (N,).
         cpu, memory: demand, the largest machine having 1; shape (N,).
         external_b, internal_b: size of the flow to the outside and of that to the master; bytes, shape (N,).
+
+    Raises:
+        BadInputError: columns differ in length, arrivals fall or are no whole seconds from 0 on, or a number
+            is out of its range or not finite.
     """
 
     arrival_s: Ints
@@ -86,11 +90,12 @@ class Tasks:
             raise BadInputError("tasks need columns of one length")
         if (np.diff(self.arrival_s) < 0).any():
             raise BadInputError("tasks must be in the order of their arrival")
+        if not np.issubdtype(self.arrival_s.dtype, np.integer) or (self.arrival_s < 0).any():
+            raise BadInputError("arrival_s of tasks must be whole seconds from 0 on")
         for name in ("duration_s", "cpu"):
-            if not (getattr(self, name) > 0.0).all():
-                raise BadInputError(f"{name} of a task is not above 0")
-        if not (self.memory >= 0.0).all():
-            raise BadInputError("memory of a task is below 0")
+            _require(name, getattr(self, name) > 0.0, getattr(self, name), "above 0")
+        for name in ("memory", "external_b", "internal_b"):
+            _require(name, getattr(self, name) >= 0.0, getattr(self, name), "at least 0")
 
     def __len__(self) -> int:
         return len(self.job)
@@ -108,6 +113,13 @@ class Tasks:
     def load(self, topology: Topology, horizon_s: float) -> float:
         """Requested CPU-seconds divided by the data centre's CPU-seconds in the horizon."""
         return float((self.cpu * self.duration_s).sum()) / (topology.cpu * horizon_s)
+
+
+def _require(name: str, legal: NDArray[np.bool_], values: Floats, range_: str) -> None:
+    wrong = ~(legal & np.isfinite(values))
+    if wrong.any():
+        task = int(wrong.argmax())
+        raise BadInputError(f"{name} of task {task} is {values[task]:g} but must be {range_} and finite")
 
 
 def require_fit(topology: Topology, tasks: Tasks) -> None:

@@ -21,6 +21,7 @@ from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.heuristics import Beps, Demand
 from spark_sched.energy.paths import SwitchCosts, best_path, reach
 from spark_sched.energy.programs import by_task, by_type
+from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.solvers.highs import Highs
 
 __all__ = ["Kind", "Optimum", "SlotReport", "added_j", "exact"]
@@ -67,12 +68,18 @@ def exact(
 
 @dataclass(frozen=True, slots=True)
 class SlotReport:
-    """A planned slot, in joules: the energy of what runs anyway, the energy that the plan adds, and a lower
-    bound on what any plan adds."""
+    """A planned slot, in joules.
+
+    Attributes:
+        base_j: the energy of what runs anyway.
+        value_j, bound_j: what the plan adds, and a lower bound on what any plan adds.
+        beps_j: what the plan of BEPS by memory would add in the same slot; None if it leaves a task waiting.
+    """
 
     base_j: float
     value_j: float
     bound_j: float
+    beps_j: float | None
 
 
 class Optimum:
@@ -89,11 +96,18 @@ class Optimum:
 
     Attributes:
         reports: one per slot that had tasks to place.
+
+    Raises:
+        BadInputError: unknown kind, or no time.
     """
 
     def __init__(
         self, kind: Kind = "mtec", limit_s: float = 5.0, rng: np.random.Generator | None = None
     ) -> None:
+        if kind not in ("mtec", "msec"):
+            raise BadInputError(f"kind is {kind!r} but must be mtec or msec")
+        if not limit_s > 0.0:
+            raise BadInputError(f"limit_s is {limit_s!r} but must be above 0")
         self.name = kind.upper()
         self.reports: list[SlotReport] = []
         self._network = kind == "mtec"
@@ -109,6 +123,7 @@ class Optimum:
         base_j, value_j = _running_j(costs, before), self._value_j(costs, before, demands, plan)
         least_j = sum(float((costs.cpu_j * d.cpu + costs.memory_j * d.memory).min()) for d in demands)
         bound_j, complete = least_j, all(plan)
+        beps_j = value_j if complete else None
         if not complete or value_j - least_j > _NEAR * (base_j + value_j):
             ceiling_j = value_j if complete else np.inf
             program, read = by_type(before, costs, demands, network=self._network, ceiling_j=ceiling_j)
@@ -124,7 +139,7 @@ class Optimum:
             servers = [p.server if p else -1 for p in plan]
             found = self._route(copy.deepcopy(before), demands, servers, None)
             plan = found if all(f or not p for f, p in zip(found, plan, strict=True)) else plan
-        self.reports.append(SlotReport(base_j, value_j, min(bound_j, value_j)))
+        self.reports.append(SlotReport(base_j, value_j, min(bound_j, value_j), beps_j))
         _restore(centre, before)
         for demand, path in zip(demands, plan, strict=True):
             if path is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spark_sched.errors import BadInputError
+
 __all__ = ["SERVER_TYPES", "SWITCHES_CHAPTER_3", "SWITCHES_CHAPTER_4", "ServerType", "SwitchType"]
 
 
@@ -17,6 +19,9 @@ class ServerType:
         cpu, memory: capacity, the largest machine's being 1.
         cpu_w, memory_w: power at full use of CPU and of memory, beside ``idle_w``; watts.
         sleep_w, idle_w, peak_w: watts. The table's peak, 231.25 W for type A where equation 4.2 gives 231.5.
+
+    Raises:
+        BadInputError: a capacity is not above 0, or a power or the ratio is negative; or one is not finite.
     """
 
     name: str
@@ -28,6 +33,15 @@ class ServerType:
     sleep_w: float
     idle_w: float
     peak_w: float
+
+    def __post_init__(self) -> None:
+        for name in ("cpu", "memory", "ratio", "cpu_w", "memory_w", "sleep_w", "idle_w", "peak_w"):
+            value, positive = getattr(self, name), name in ("cpu", "memory")
+            if not 0.0 <= value < float("inf") or (positive and value == 0.0):
+                range_ = "above 0" if positive else "at least 0"
+                raise BadInputError(
+                    f"{name} of server type {self.name} is {value!r} but must be {range_} and finite"
+                )
 
     def on_w(self, cpu_used: float, memory_used: float) -> float:
         """Watts of a server that is on, by the CPU and memory in use (units of the largest machine; eq. 4.1).

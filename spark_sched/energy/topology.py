@@ -36,7 +36,8 @@ class Topology:
             rounds that of servers up to seconds and takes no other than 0 for switches.
 
     Raises:
-        BadInputError: a layer is empty, a capacity is not positive or a server's type is unknown.
+        BadInputError: a layer is empty, a capacity is not positive, a wake-up time is negative or infinite,
+            or a server's type is unknown.
     """
 
     cores: int
@@ -65,8 +66,8 @@ class Topology:
             if not getattr(self, name) > 0.0:
                 raise BadInputError(f"{name} is {getattr(self, name)!r} but must be above 0")
         for name in ("server_wake_s", "switch_wake_s"):
-            if not getattr(self, name) >= 0.0:
-                raise BadInputError(f"{name} is {getattr(self, name)!r} but must be at least 0")
+            if not 0.0 <= getattr(self, name) < float("inf"):
+                raise BadInputError(f"{name} is {getattr(self, name)!r} but must be at least 0 and finite")
         if not all(0 <= kind < len(self.types) for kind in self.servers):
             raise BadInputError(f"servers names a type outside 0 to {len(self.types) - 1}")
 
