@@ -38,20 +38,23 @@ def least_j(centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand], kin
         )
     ]
     best: list[float] = []
+    loads = [float((costs.cpu_j * d.cpu + costs.memory_j * d.memory).min()) for d in demands]
 
     def cost(paths: Sequence[Path]) -> float:
         server_j, network_j = added_j(costs, centre, demands[: len(paths)], paths)
         return server_j + network_j if kind == "mtec" else server_j
 
     def go(now: DataCentre, paths: list[Path]) -> None:
-        # A further task never lowers the energy: what is no better already need not be gone through.
-        if best and cost(paths) >= best[0] - 1e-6:
+        # A further task adds its load at least: what is no better with it need not be gone through.
+        if best and cost(paths) + sum(loads[len(paths) :]) >= best[0] - 1e-6:
             return
         if len(paths) == len(demands):
             best[:] = [cost(paths)]
             return
         d = demands[len(paths)]
-        for path in every:
+        # Equal tasks may change places: one order of their paths stands for all.
+        first = every.index(paths[-1]) if paths and demands[len(paths) - 1] == d else 0
+        for path in every[first:]:
             room = min(
                 now.core_links[path.core, path.aggregation],
                 now.aggregation_links[path.aggregation, path.access],
@@ -86,6 +89,22 @@ def test_the_optimum_is_what_brute_force_finds(
         return
     server_j, network_j = added_j(costs, centre, demands, plan)
     assert server_j + (network_j if kind == "mtec" else 0.0) == pytest.approx(least, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("servers", "running"),
+    [((0, 1, 2, 3, 0, 1), []), ((1, 1, 0, 0, 2, 2), [Demand(2 / 16, 2 / 16, 1 / 16)])],
+)
+def test_six_servers_and_eight_tasks_are_what_brute_force_finds(
+    servers: tuple[int, ...], running: list[Demand]
+) -> None:
+    demands = [*[Demand(4 / 16, 3 / 16, 1 / 16)] * 4, *[Demand(2 / 16, 3 / 16, 2 / 16)] * 4]
+    centre = centre_of(servers, running)
+    costs = SlotCosts(centre.topology, 60.0)
+    plan = exact(centre, costs, demands)
+    assert plan is not None
+    least = least_j(centre, costs, demands, "mtec")
+    assert sum(added_j(costs, centre, demands, plan)) == pytest.approx(least, rel=1e-6)
 
 
 @given(
