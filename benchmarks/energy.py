@@ -2,14 +2,14 @@
 """Energy of data centres: how long a day takes to simulate, and what the thesis' schedulers save.
 
     python benchmarks/energy.py [--hours 24] [--seeds 1] [--part day|paths|gems|large|small] [--arm NAME ...]
-                                [--limit-s 5] [--load 0.3] [--warm-up-s 1800] [--json]
+                                [--first-seed 1] [--limit-s 5] [--load 0.3] [--warm-up-s 1800] [--json]
 
-``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches, 30 % of
-the CPU asked for; processor time of the simulation, workload made beforehand. ``paths``: a minimum-energy
-path in a half-full data centre beside the enumeration of all paths, on growing data centres. ``gems``,
-``large``, ``small``: table 4.2, figure 3.6 and figure 3.5 over ``--hours``, paired by seed; ``--arm`` selects
-some of their arms, the base of the ratios always among them, and ``--limit-s`` is the solver's time per slot.
-``--load`` is the share of the CPU that ``gems`` asks for. ``large`` is measured after ``--warm-up-s``, since
+``day``: GEMS and BEPS over ``--hours`` in slots of a second, 1,250 servers, 536 and 530 switches; processor
+time of the simulation, workload made beforehand. ``paths``: a minimum-energy path in a half-full data centre
+beside the enumeration of all paths, on growing data centres. ``gems``, ``large``, ``small``: table 4.2,
+figure 3.6 and figure 3.5 over ``--hours``, paired by seed. ``--arm`` selects some of a part's arms, the base
+of the ratios always among them, and ``--limit-s`` is the solver's time per slot.
+``--load`` is the share of the CPU that tasks ask for. ``large`` is measured after ``--warm-up-s``, since
 the data centre is empty at first; ``small`` and ``gems`` are measured from their start. The load held is the
 CPU of running tasks divided by that of all servers, mean over time. A row per seed follows each arm.
 """
@@ -42,11 +42,12 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4, large, small
 
 
-def day(hours: float, seed: int) -> dict[str, Any]:
+def day(hours: float, seed: int, arms: Sequence[str], load: float) -> dict[str, Any]:
     """Processor seconds by scheduler."""
     found: dict[str, Any] = {}
-    for name, topology in (("gems", CHAPTER_4), ("BEPS-memory", LARGE)):
-        tasks = google_like(np.random.default_rng(seed), topology, horizon_s=hours * 3600)
+    for name in arms:
+        topology = CHAPTER_4 if name == "gems" else LARGE
+        tasks = google_like(np.random.default_rng(seed), topology, horizon_s=hours * 3600, load=load)
         began = time.process_time()
         if name == "gems":
             simulate_gems(topology, tasks)
@@ -88,6 +89,7 @@ def paths(seed: int) -> dict[str, Any]:
 #: What energies are divided by; GEMS is divided by the variants of its own estimate.
 _BASE = {"large": "RRS", "small": "MTEC"}
 _ARMS: dict[str, tuple[str, ...]] = {
+    "day": ("gems", "BEPS-memory"),
     "gems": tuple(f"{variant}/{estimate}" for estimate in ("shared", "trace") for variant in VARIANTS),
     "large": tuple(HEURISTICS),
     "small": ("MTEC", "MSEC", *HEURISTICS),
@@ -101,32 +103,24 @@ def _run(
         variant, estimate = arm.split("/")
         return chapter_4(seed, horizon_s, variant, estimate, load=load)
     if part == "large":
-        return large(seed, horizon_s, arm, warm_up_s)
-    return small(seed, horizon_s, arm, limit_s)
+        return large(seed, horizon_s, arm, warm_up_s, load)
+    return small(seed, horizon_s, arm, limit_s, load)
 
 
 def comparisons(
     part: str,
     hours: float,
-    seeds: int,
+    seeds: Sequence[int],
     arms: Sequence[str],
     limit_s: float,
     load: float,
     warm_up_s: int,
 ) -> dict[str, list[dict[str, Any]]]:
-    """Totals by arm, a list over seeds, of the arms given (all where none is) and their base.
-
-    Raises:
-        click.UsageError: an arm that the part does not have.
-    """
-    unknown = [arm for arm in arms if arm not in _ARMS[part]]
-    if unknown:
-        raise click.UsageError(f"--arm {unknown[0]}: {part} has {', '.join(_ARMS[part])}")
+    """Totals by arm, a list over seeds, of the arms given (all where none is) and their base."""
     chosen = [arm for arm in _ARMS[part] if not arms or arm in arms or arm == _base(part, arms[0])]
     horizon_s = int(hours * 3600)
     return {
-        arm: [_run(part, arm, seed, horizon_s, limit_s, load, warm_up_s) for seed in range(1, seeds + 1)]
-        for arm in chosen
+        arm: [_run(part, arm, seed, horizon_s, limit_s, load, warm_up_s) for seed in seeds] for arm in chosen
     }
 
 
@@ -134,12 +128,14 @@ def _base(part: str, arm: str) -> str:
     return f"gems/{arm.split('/')[1]}" if part == "gems" else _BASE[part]
 
 
-def _rows(arm: str, base: str, totals: list[dict[str, Any]], base_totals: list[dict[str, Any]]) -> list[str]:
+def _rows(
+    seeds: Sequence[int], base: str, totals: list[dict[str, Any]], base_totals: list[dict[str, Any]]
+) -> list[str]:
     """The ratios of each seed: energy, servers' and network's energy, response time."""
     rows = []
-    for seed, (ours, theirs) in enumerate(zip(totals, base_totals, strict=True), 1):
+    for seed, ours, theirs in zip(seeds, totals, base_totals, strict=True):
         ratios = (f"{name} {ours[key] / theirs[key]:.3f}" for name, key in _RATIOS if theirs[key])
-        gap = f"; gap {100 * ours['gap']:.2f} %" if "gap" in ours else ""
+        gap = f"; gap {100 * ours['gap']:.2f} %, BEPS {ours['beps']:.3f}" if "gap" in ours else ""
         counts = f"{ours['tasks']:,.0f} tasks ended, load held {100 * ours['held_load']:.1f} %"
         rows.append(f"    seed {seed}, {counts}, over {base}: {', '.join(ratios)}{gap}")
     return rows
@@ -165,14 +161,16 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
     )
     if "gap" in mean:
         text += f"; gap {100 * mean['gap']:.2f} %, proven {mean['proven']:.0f} of {mean['slots']:.0f} slots"
+        text += f"; BEPS by memory over it in the same slots {mean['beps']:.3f}"
     return text
 
 
 @click.command()
 @click.option("--hours", type=click.FloatRange(min=0.01), default=24.0, show_default=True)
 @click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
 @click.option("--part", type=click.Choice(["day", "paths", "gems", "large", "small"]), default="day")
-@click.option("--arm", "arms", multiple=True, help="Some arms of gems, large or small; default: all.")
+@click.option("--arm", "arms", multiple=True, help="Some arms of the part; default: all.")
 @click.option("--limit-s", type=click.FloatRange(min=0.1), default=5.0, show_default=True)
 @click.option("--load", type=click.FloatRange(min=0.01), default=0.3, show_default=True)
 @click.option("--warm-up-s", type=click.IntRange(min=0), default=1800, show_default=True)
@@ -180,6 +178,7 @@ def _line(arm: str, base: str, ratios: list[float], mean: dict[str, Any]) -> str
 def main(
     hours: float,
     seeds: int,
+    first_seed: int,
     part: str,
     arms: tuple[str, ...],
     limit_s: float,
@@ -188,8 +187,13 @@ def main(
     json_output: bool,
 ) -> None:
     """Measure and print."""
+    numbers = range(first_seed, first_seed + seeds)
+    unknown = [arm for arm in arms if arm not in _ARMS.get(part, ())]
+    if unknown:
+        known = ", ".join(_ARMS.get(part, ())) or "none"
+        raise click.UsageError(f"--arm {unknown[0]}: the arms of {part} are {known}")
     if part == "day":
-        found = {"day": [day(hours, seed) for seed in range(1, seeds + 1)]}
+        found = {"day": [day(hours, seed, arms or _ARMS["day"], load) for seed in numbers]}
         lines = [f"{name}: {told['tasks_drawn']:,} tasks drawn in {told['processor_s']} s"
                  for each in found["day"] for name, told in each.items()]  # fmt: skip
     elif part == "paths":
@@ -199,7 +203,7 @@ def main(
                  for n, told in found["paths"][0].items()]  # fmt: skip
     else:
         try:
-            by_arm = comparisons(part, hours, seeds, arms, limit_s, load, warm_up_s)
+            by_arm = comparisons(part, hours, numbers, arms, limit_s, load, warm_up_s)
         except BadInputError as error:
             raise click.UsageError(f"--hours {hours:g}: {error}") from None
         found = {part: by_arm}  # type: ignore[dict-item]
@@ -208,7 +212,7 @@ def main(
             base = _base(part, arm)
             ratios = [a["total_kwh"] / b["total_kwh"] for a, b in zip(totals, by_arm[base], strict=True)]
             mean = {name: np.mean([each[name] for each in totals]) for name in totals[0]}
-            lines += [_line(arm, base, ratios, mean), *_rows(arm, base, totals, by_arm[base])]
+            lines += [_line(arm, base, ratios, mean), *_rows(numbers, base, totals, by_arm[base])]
     publish({**found, "hours": hours, "runs": seeds}, lines, json_output)
 
 

@@ -17,6 +17,9 @@ __all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+#: Joules by which a server of capacity 1 precedes others of the same cost: far below what energies differ by.
+_TIE_J = 1e-6
+
 
 @dataclass(frozen=True, slots=True)
 class Demand:
@@ -40,6 +43,10 @@ class Beps:
 
     O(k (A + X + H)) for k tasks where links have room, see `spark_sched.energy.paths`.
 
+    Nearly all servers that are on cost the same (table 3.1: equal idle power, power in proportion to
+    capacity). The thesis does not say which of several best paths is taken. Here it is the one to the largest
+    server, so that small ones become empty and sleep.
+
     Args:
         by: the demand that tasks are sorted by.
         ascending: smallest first. Chapter 3 does not say which order it uses (§3.3.1, figure 3.3: "sort
@@ -53,9 +60,12 @@ class Beps:
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
 
+        largest_first = -_TIE_J * (centre.cpu_size + centre.memory_size)
+
         def place_one(demand: Demand) -> Path | None:
             has_room = centre.has_room(demand.cpu, demand.memory)
-            server_cost = np.where(has_room, costs.servers(centre, demand.cpu, demand.memory), np.inf)
+            joules = costs.servers(centre, demand.cpu, demand.memory) + largest_first
+            server_cost = np.where(has_room, joules, np.inf)
             return _take(centre, costs, demand, server_cost)
 
         sign = 1.0 if self._ascending else -1.0

@@ -37,6 +37,19 @@ def test_beps_places_the_largest_task_first() -> None:
     assert servers_of("BEPS-memory-ascending", (0,), {}, demands) == [0, None]
 
 
+def test_beps_takes_the_largest_of_servers_that_cost_the_same() -> None:
+    # Types A, B and D draw the same power for the same load (table 3.1): D fills up, the others become empty.
+    small = Demand(0.05, 0.05, 0.05)
+    assert servers_of("BEPS-memory", (0, 1, 3), dict.fromkeys(range(3), small), [small] * 3) == [2, 2, 2]
+
+
+def test_beps_prefers_less_energy_to_a_larger_server() -> None:
+    # Waking up a server costs energy, and the larger one takes more: 301 W for 30 s instead of 222.5 W.
+    task = Demand(0.1, 0.1, 0.1)
+    assert servers_of("BEPS-memory", (1, 3), {0: task}, [task]) == [0]
+    assert servers_of("BEPS-memory", (3, 1), {}, [task]) == [1]
+
+
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_a_wide_job_without_room_is_tried_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []

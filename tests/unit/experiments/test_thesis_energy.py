@@ -25,7 +25,7 @@ def made_up(run: Run) -> dict[str, Any]:
     return {
         **counts, **means, "total_kwh": energy, "server_kwh": energy, "network_kwh": energy,
         "always_on_kwh": 1.0, "on_servers": 500.0, "on_switches": 20.0, "most_on_switches": 30.0,
-        "slots": 10, "proven": 9, "gap": 0.01, "series": [[0, 1], [150, 9], [300, 2]],
+        "slots": 10, "proven": 9, "gap": 0.01, "beps": 1.02, "series": [[0, 1], [150, 9], [300, 2]],
     }  # fmt: skip
 
 
@@ -41,6 +41,8 @@ def test_a_figure_sets_its_values_beside_the_thesis(identity: str, quick: bool) 
     assert len(names) == len(set(names))
     assert all(value.ours is not None for value in figure.values)
     ours = {value.name: value.ours for value in figure.values}
+    if identity == "fig3.5":
+        assert ours["beps_memory_over_mtec_in_the_same_slots"] == pytest.approx(1.02)
     if identity == "fig3.6":
         assert ours["beps_memory_over_rrs"] == pytest.approx(0.6)
         assert ours["saving_over_always_on"] == pytest.approx(40.0)
@@ -68,9 +70,11 @@ def test_runs_are_repeatable_and_paired() -> None:
     planned = small(3, 240, "MTEC", 2.0)
     assert planned["slots"] > 0
     assert 0.0 <= planned["gap"] < 1.0
+    assert 1.0 <= planned["beps"] < 2.0
     warm = large(3, 60, "BEPS-memory", 60)
     assert warm["span_s"] == 60.0
     assert warm["always_on_kwh"] > warm["total_kwh"]
+    assert large(3, 60, "BEPS-memory", 60, load=0.15)["held_load"] < warm["held_load"]
 
 
 def test_a_run_without_tasks_has_no_gap() -> None:
