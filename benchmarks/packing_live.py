@@ -33,19 +33,17 @@ from spark_sched.experiments.paired.statistics import paired_ratios, spread
 from spark_sched.traces import read_trace
 
 ARMS = ("stock", "pack")
-SLOTS_PER_EXECUTOR = 2
 #: Seconds from the wide job's start until executors are counted, and until the other jobs begin to come. Idle
 #: executors must not reach their timeout in between, or both applications would release theirs.
 LEAD_S, FIRST_S = 20.0, 5.0
 PROFILE = Path(__file__).parents[1] / "conf" / "energy" / "thesis.toml"
 
 
-def one_run(executors: int, load: float, horizon_s: float, rng: np.random.Generator) -> list[StagesJob]:
+def one_run(slots: int, load: float, horizon_s: float, rng: np.random.Generator) -> list[StagesJob]:
     """A wide job, jobs of 1 to 3 tasks of 2 to 4 s each at random times, and a short one when they are over.
 
     The last one is not measured: an executor without an end counts until the event log's last event.
     """
-    slots = executors * SLOTS_PER_EXECUTOR
     wide = [3_000] * slots
     jobs = [StagesJob([(wide, wide)])]
     end_s = LEAD_S + horizon_s
@@ -62,13 +60,15 @@ def jct_of(run: StagesResult) -> float:
 
 
 @contextlib.contextmanager
-def applications(executors: int, idle_s: int, directory: Path) -> Iterator[dict[str, ArmApplication]]:
+def applications(
+    executors: int, cores: int, idle_s: int, headroom: float | None, directory: Path
+) -> Iterator[dict[str, ArmApplication]]:
     """Both applications on one cluster, each with as many executors as there are hosts at most."""
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(LocalCluster(executors, len(ARMS) * SLOTS_PER_EXECUTOR, "2g"))
+        cluster = stack.enter_context(LocalCluster(executors, len(ARMS) * cores, "2g"))
         base = {
             **local_properties(directory),
-            "spark.executor.cores": str(SLOTS_PER_EXECUTOR),
+            "spark.executor.cores": str(cores),
             "spark.executor.memory": "512m",
             "spark.driver.memory": "512m",
             "spark.driver.extraJavaOptions": LIGHT_JVM,
@@ -86,6 +86,8 @@ def applications(executors: int, idle_s: int, directory: Path) -> Iterator[dict[
                 given = {**base, "spark.master": cluster.master_url}
             else:
                 more = {"spark.sched.placement": "pack"}
+                if headroom is not None:
+                    more["spark.sched.placement.headroom"] = str(headroom)
                 given = dict(bridge.conf(cluster.master_url, {**base, **more}))
             found[name] = ArmApplication(name, given, directory)
             stack.callback(found[name].kill)
@@ -157,22 +159,35 @@ def report(
 @click.command()
 @click.option("--runs", default=4, show_default=True, help="Paired runs.")
 @click.option("--executors", default=6, show_default=True, help="Hosts, and executors of each application.")
+@click.option("--cores", default=8, show_default=True, help="Slots of an executor; its tasks sleep.")
 @click.option("--load", default=0.3, show_default=True, help="Share of the slots that is busy on average.")
 @click.option("--horizon", "horizon_s", default=90.0, show_default=True, help="Seconds measured in a run.")
 @click.option("--idle", "idle_s", default=15, show_default=True, help="Dynamic allocation's idle timeout.")
+@click.option("--headroom", type=float, help="spark.sched.placement.headroom; default: its own.")
 @click.option("--seed", default=0, show_default=True)
 @click.option("--json", "json_output", is_flag=True)
 def main(
-    runs: int, executors: int, load: float, horizon_s: float, idle_s: int, seed: int, json_output: bool
+    runs: int,
+    executors: int,
+    cores: int,
+    load: float,
+    horizon_s: float,
+    idle_s: int,
+    headroom: float | None,
+    seed: int,
+    json_output: bool,
 ) -> None:
     """Executors released with packing and by stock Spark."""
     done: dict[str, list[StagesResult]] = {name: [] for name in ARMS}
     with workspace() as directory:
-        with applications(executors, idle_s, directory) as running, ThreadPoolExecutor(len(ARMS)) as pool:
-            warm = one_run(executors, load, 5.0, np.random.default_rng([seed, 1 << 20]))
+        with (
+            applications(executors, cores, idle_s, headroom, directory) as running,
+            ThreadPoolExecutor(len(ARMS)) as pool,
+        ):
+            warm = one_run(executors * cores, load, 5.0, np.random.default_rng([seed, 1 << 20]))
             list(pool.map(lambda arm: arm.stages(warm), running.values()))
             for run in range(runs):
-                jobs = one_run(executors, load, horizon_s, np.random.default_rng([seed, run]))
+                jobs = one_run(executors * cores, load, horizon_s, np.random.default_rng([seed, run]))
                 results = pool.map(lambda name, jobs=jobs: running[name].stages(jobs), ARMS)
                 for name, result in zip(ARMS, results, strict=True):
                     done[name].append(result)
@@ -184,7 +199,8 @@ def main(
                 arm.stop()
         found = {name: measured(logs[name], done[name], horizon_s) for name in ARMS}
     figures, lines = report(done, found, executors, np.random.default_rng(seed))
-    sizes = {"executors": executors, "load": load, "horizon_s": horizon_s, "idle_s": idle_s}
+    sizes: dict[str, Any] = {"executors": executors, "cores": cores, "load": load, "horizon_s": horizon_s}
+    sizes |= {"idle_s": idle_s, "headroom": headroom}
     publish(
         {"benchmark": "packing_live", "runs": runs, "seed": seed, "sizes": sizes, **figures},
         lines,

@@ -162,7 +162,18 @@ PLACEMENT = ConfigKey(
     "spread",
     "`spread`: tasks start on executors in random order, one on each in turn, as in Spark. `pack`: executors "
     "with held slots are filled first, then those with the most running tasks, so that dynamic allocation "
-    "can release the others. Tasks are spread while one of a job with a deadline waits, or a barrier stage.",
+    "can release the others. Tasks are spread while a barrier stage waits, or a task of a job whose deadline "
+    "the plan in force does not forecast to be met with 95 %. They are also spread from the moment that one "
+    "has waited for `spark.dynamicAllocation.schedulerBacklogTimeout` until none has waited that long for "
+    "`spark.dynamicAllocation.executorIdleTimeout`.",
+)
+PLACEMENT_HEADROOM = ConfigKey(
+    "spark.sched.placement.headroom",
+    values.number(0, 0.9),
+    "0.25",
+    "With `spark.sched.placement=pack`, the share of an executor's slots, rounded down, that tasks take only "
+    "when all executors are that full. With more headroom fewer executors are released, and fewer bursts "
+    "wait for new ones.",
 )
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -101,14 +102,38 @@ def dynamic_allocation(spark: SparkSession) -> Result:
         thread.join()
     with background(sc, 8, 0.2) as starts:
         pass
+    packed, spread = placements(spark, executors)
     wait_until(lambda: executors() == 0, "idle executors were to leave")
     return {
+        "executors_of_pair": {"packed": packed, "with_deadline": spread},
         "tasks": len(rows),
         "background_tasks": len(starts),
         "executors": (had, kept),
         "held": held,
         "counters": settled(sc),
     }
+
+
+def placements(spark: SparkSession, executors: Callable[[], int]) -> tuple[int, int]:
+    """How many of two executors, idle both, two tasks run on: of a job without and of one with a deadline."""
+
+    def pair(deadline: str | None) -> int:
+        while True:
+            # All four at once, so that no executor has been idle for long when the pair comes.
+            warm_up(spark.sparkContext, 4)
+            with spark_sched.job(spark, "pair", isolation=0.0, deadline=deadline):
+                pids = spark.sparkContext.parallelize(range(2), 2).map(lambda _: executor_pid()).collect()
+            if executors() == 2:
+                return len(set(pids))
+
+    def packed() -> bool:
+        # Tasks that had to wait for executors are spread for a while.
+        found.append(pair(None))
+        return found[-1] == 1
+
+    found: list[int] = []
+    wait_until(packed, "two tasks were to be packed")
+    return found[-1], pair("1ms")
 
 
 def gpus(spark: SparkSession) -> Result:

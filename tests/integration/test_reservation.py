@@ -204,9 +204,13 @@ def test_slots_are_counted_by_what_a_task_needs_and_not_by_cores(scenario: Scena
     "spark.dynamicAllocation.executorIdleTimeout=1s",
     "spark.dynamicAllocation.minExecutors=0",
     "spark.executor.cores=2",
+    "spark.sched.placement=pack",
 )
-def test_dynamic_allocation_keeps_executors_while_they_have_held_slots(scenario: Scenario) -> None:
+def test_dynamic_allocation_keeps_executors_with_held_slots_and_packing_leaves_others_idle(
+    scenario: Scenario,
+) -> None:
     result = scenario("dynamic_allocation")
+    assert result["executors_of_pair"] == {"packed": 1, "with_deadline": 2}
     nothing_leaked(result)
     assert (result["tasks"], result["background_tasks"]) == (4, 8)
     assert result["executors"] == [2, 2]

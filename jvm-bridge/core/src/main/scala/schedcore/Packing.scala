@@ -6,8 +6,20 @@ package schedcore
  * Spark gives each offered executor one task in turn, which spreads a stage over all of them whatever the order of the
  * offers is. Offered one by one, an executor is full before the next one gets a task. Each task set still gets its turn
  * at every executor, in the scheduler's order.
+ *
+ * Full means: but for a headroom, which is given away only when all executors are that full. So the executors that stay
+ * have room for a burst, and one that bursts need again and again is never idle for long.
  */
 object Packing {
+
+  /** Slots of an executor with so many that a first round leaves free. */
+  def headroom(slots: Int, share: Double): Int = (slots * share + 1e-9).toInt
+
+  /** The confidence of admission, too (planner/admission.py). */
+  private val Confidence = 0.95
+
+  /** Whether a job with a deadline that is forecast so needs no further executors. */
+  def isSafe(forecast: Option[EndForecast]): Boolean = forecast.flatMap(_.deadlineProbability).exists(_ >= Confidence)
 
   /**
    * Executors with held slots first, so that their owner takes those before others; then by running tasks, the most first;
@@ -20,22 +32,56 @@ object Packing {
     }
 
   /**
-   * Offers executors one by one while tasks wait, and what is left in one offer.
+   * Offers executors one by one while tasks wait, first without their headroom, and what is left in one offer.
    *
+   * @param below the executor without its headroom; None where nothing else is free
+   * @param left executors without what was placed on them
    * @param hasFree whether an executor has a free slot
    * @param tasksWait asked before each offer
    * @param offer one round of Spark's; its result is returned whatever follows
    */
-  def oneByOne[O, R](inOrder: IndexedSeq[O], hasFree: O => Boolean, tasksWait: () => Boolean)(
-      offer: IndexedSeq[O] => Seq[R]): Seq[R] = {
-    val (free, full) = inOrder.partition(hasFree)
+  def oneByOne[O, R](
+      inOrder: IndexedSeq[O], below: O => Option[O], left: Seq[R] => IndexedSeq[O], hasFree: O => Boolean,
+      tasksWait: () => Boolean)(offer: IndexedSeq[O] => Seq[R]): Seq[R] = {
+    val full = inOrder.filterNot(hasFree)
+    val (first, _) = whileTasksWait(inOrder.flatMap(below(_)), tasksWait)(offer)
+    val free = (if (first.isEmpty) inOrder else left(first)).filter(hasFree)
+    val (second, offered) = whileTasksWait(free, tasksWait)(offer)
+    val rest = free.drop(offered) ++ full
+    first ++ second ++ (if (rest.isEmpty) Nil else offer(rest))
+  }
+
+  private def whileTasksWait[O, R](inOrder: IndexedSeq[O], tasksWait: () => Boolean)(
+      offer: IndexedSeq[O] => Seq[R]): (Seq[R], Int) = {
     var placed = Seq.empty[R]
     var next = 0
-    while (next < free.size && tasksWait()) {
-      placed = placed ++ offer(free.slice(next, next + 1))
+    while (next < inOrder.size && tasksWait()) {
+      placed = placed ++ offer(inOrder.slice(next, next + 1))
       next += 1
     }
-    val rest = free.drop(next) ++ full
-    if (rest.isEmpty) placed else placed ++ offer(rest)
+    placed -> next
   }
+}
+
+/**
+ * Whether tasks have had to wait of late, so that packing would slow jobs down.
+ *
+ * Packing lets executors leave, and the next burst then waits for others to start. When tasks have waited as long as
+ * dynamic allocation waits before it asks for executors, tasks are spread: all executors, those that it asked for among
+ * them, stay in use until no task has waited that long for as long as an executor may be idle.
+ *
+ * @param backlogMs `spark.dynamicAllocation.schedulerBacklogTimeout`
+ * @param calmMs `spark.dynamicAllocation.executorIdleTimeout`
+ */
+final class Backlog(backlogMs: Long, calmMs: Long) {
+  private var sinceMs = Option.empty[Long] // since when tasks have waited in every round
+  private var lastMs = Option.empty[Long] // when they had last waited for too long
+
+  /** To be called after each round of offers. @param waits whether a task waits and no slot is idle */
+  def observe(waits: Boolean, nowMs: Long): Unit = {
+    sinceMs = if (waits) sinceMs.orElse(Some(nowMs)) else None
+    if (sinceMs.exists(nowMs - _ >= backlogMs)) lastMs = Some(nowMs)
+  }
+
+  def isRecent(nowMs: Long): Boolean = lastMs.exists(nowMs - _ < calmMs)
 }

@@ -19,6 +19,7 @@ final case class Settings(
     limits: Limits,
     historyPassword: Secret,
     packs: Boolean,
+    headroom: Double,
     mode: String = Modes.On,
     steeringEnabled: Boolean = true)
 
@@ -72,6 +73,7 @@ object Settings {
   val CopiesMinTaskTime = Key("spark.sched.copies.minTaskTime", "100ms")
   val CopiesMinSlowdown = Key("spark.sched.copies.minSlowdown", "1.5")
   val Placement = Key("spark.sched.placement", "spread")
+  val PlacementHeadroom = Key("spark.sched.placement.headroom", "0.25")
   val PlannerEnabled = Key("spark.sched.planner.enabled", "true")
   val PlannerPython = Key("spark.sched.planner.python", "python3")
   val PlannerPackage = Key("spark.sched.planner.package", "")
@@ -98,7 +100,7 @@ object Settings {
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, Deadline, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlacementHeadroom, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
     PlannerSolver,
     PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
@@ -153,6 +155,7 @@ object Settings {
         read.words(Marks, JobMark.Fields)),
       new Secret(read.text(HistoryPassword)),
       packs = read.oneOf(Placement, Seq("spread", "pack")) == "pack",
+      headroom = read.within(PlacementHeadroom, 0.0, 0.9),
       mode = read.oneOf(Mode, Modes.All),
       steeringEnabled = read.flag(SteeringEnabled))
   }

@@ -27,8 +27,18 @@ final class PackingSuite extends AnyFunSuite {
       placed.toSeq
     }
 
-    def pack(holding: Set[String] = Set.empty): Seq[String] = Packing.oneByOne[String, String](
-      Packing.order(free.keys.toIndexedSeq)(identity, holding, running), free(_) > 0, () => waiting > 0)(offer)
+    /** Marked executors are offered without their headroom. */
+    private def offerLimited(headroom: Int)(offers: IndexedSeq[(String, Boolean)]): Seq[String] = {
+      offers.foreach { case (e, limited) => if (limited) free(e) -= headroom }
+      try offer(offers.map(_._1)) finally offers.foreach { case (e, limited) => if (limited) free(e) += headroom }
+    }
+
+    def pack(holding: Set[String] = Set.empty, headroom: Int = 0): Seq[String] = {
+      val inOrder = Packing.order(free.keys.toIndexedSeq)(identity, holding, running)
+      Packing.oneByOne[(String, Boolean), String](
+        inOrder.map(_ -> false), { case (e, _) => Option.when(free(e) > headroom)(e -> true) },
+        _ => inOrder.map(_ -> false), { case (e, _) => free(e) > 0 }, () => waiting > 0)(offerLimited(headroom))
+    }
   }
 
   test("a stage that one executor has room for runs on one") {
@@ -61,5 +71,44 @@ final class PackingSuite extends AnyFunSuite {
     cluster.free("1") = 0
     assert(cluster.pack() === Nil)
     assert(cluster.rounds.map(_.sorted) === Seq(Seq("1", "2")))
+  }
+
+  test("executors keep a headroom until all are that full") {
+    val cluster = new Cluster(slots = 4, executors = 3, waiting = 7)
+    assert(cluster.pack(headroom = 1) === Seq.fill(3)("1") ++ Seq.fill(3)("2") :+ "3")
+    cluster.waiting = 4
+    assert(cluster.pack(headroom = 1) === Seq("3", "3") ++ Seq("1", "2"))
+  }
+
+  test("the headroom is a share of the slots, rounded down") {
+    assert(Seq(1, 2, 4, 8, 15).map(Packing.headroom(_, 0.25)) === Seq(0, 0, 1, 2, 3))
+    assert(Packing.headroom(10, 0.3) === 3, "products of fractions are not exact")
+    assert(Packing.headroom(8, 0.0) === 0)
+  }
+
+  test("a deadline is safe where the plan in force forecasts it with 95 % at least") {
+    def forecast(probability: Option[Double]) = Some(EndForecast(1000, 2000, 3000, probability))
+    assert(Packing.isSafe(forecast(Some(0.95))))
+    assert(!Packing.isSafe(forecast(Some(0.94))))
+    assert(!Packing.isSafe(forecast(None)))
+    assert(!Packing.isSafe(None))
+  }
+
+  test("tasks that have waited for the backlog timeout are recent until nobody has for the idle timeout") {
+    val backlog = new Backlog(backlogMs = 1000, calmMs = 15000)
+    backlog.observe(waits = true, 100)
+    assert(!backlog.isRecent(1000), "a short wait is none")
+    backlog.observe(waits = true, 1100)
+    assert(backlog.isRecent(1100))
+    backlog.observe(waits = true, 5000)
+    backlog.observe(waits = false, 6000)
+    assert(backlog.isRecent(19999))
+    assert(!backlog.isRecent(20000))
+  }
+
+  test("short waits one after the other are no backlog") {
+    val backlog = new Backlog(backlogMs = 1000, calmMs = 15000)
+    (0 to 10000 by 500).foreach(at => backlog.observe(waits = at % 1000 == 0, at))
+    assert(!backlog.isRecent(10000))
   }
 }

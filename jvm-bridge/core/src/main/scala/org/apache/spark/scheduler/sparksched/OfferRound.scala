@@ -1,7 +1,7 @@
 package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{Enforcement, GangCycle, Ledger, OfferRank, Packing, Start, Verdict, WaitingGang}
+import schedcore.{Backlog, Enforcement, GangCycle, Ledger, OfferRank, Packing, Start, Verdict, WaitingGang}
 import scala.collection.mutable
 
 /**
@@ -30,6 +30,9 @@ private[sparksched] final class OfferRound(
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
+  private val backlog = new Backlog(
+    scheduler.sc.conf.getTimeAsMs("spark.dynamicAllocation.schedulerBacklogTimeout", "1s"),
+    scheduler.sc.conf.getTimeAsMs("spark.dynamicAllocation.executorIdleTimeout", "60s"))
 
   def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
   def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
@@ -42,8 +45,11 @@ private[sparksched] final class OfferRound(
 
   /** @param spread Spark's own round of offers; what it has launched is returned whatever happens here */
   def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed =
-    if (scheduler.enforcing) enforced(offers, isAllFreeResources, atMs)(if (scheduler.settings.packs) packed(spread) else spread)
-    else {
+    if (scheduler.enforcing) {
+      val placed = enforced(offers, isAllFreeResources, atMs)(if (scheduler.settings.packs) packed(spread) else spread)
+      if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.observe(tasksLackSlots, atMs))
+      placed
+    } else {
       scheduler.failOpen("offers", ())(begin(atMs))
       spread(offers, isAllFreeResources)
     }
@@ -67,11 +73,11 @@ private[sparksched] final class OfferRound(
     else first
   }
 
-  /** Few executors are filled, but where a job with a deadline has tasks that wait, or a barrier stage waits. */
+  /** Few executors are filled, but where a deadline, a barrier stage or a backlog of late needs all of them. */
   private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
     val inOrder = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer]) {
       val waiting = ours.filter(_.waitingTasks > 0)
-      if (offers.sizeIs < 2 || waiting.isEmpty || waiting.exists(m => m.place.hasDeadline || m.waitsAsGang)) IndexedSeq.empty
+      if (offers.sizeIs < 2 || waiting.isEmpty || backlog.isRecent(nowMs) || waiting.exists(needsAll)) IndexedSeq.empty
       else {
         val running = scheduler.runningTasksByExecutors
         Packing.order(offers)(_.executorId, ledger.heldOn(_) > 0, running.getOrElse(_, 0))
@@ -81,10 +87,25 @@ private[sparksched] final class OfferRound(
     else {
       def hasFree(o: WorkerOffer) = scheduler.failOpen("packing", true)(scheduler.slots.free(o) > 0)
       def tasksWait() = scheduler.failOpen("packing", false)(ours.exists(_.waitingTasks > 0))
+      def left(placed: Placed) = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer])(leftOf(inOrder, placed))
       // None of these offers is of all free resources.
-      Packing.oneByOne(inOrder, hasFree, () => tasksWait())(spread(_, false))
+      Packing.oneByOne(inOrder, belowHeadroom, left, hasFree, () => tasksWait())(spread(_, false))
     }
   }
+
+  /** The offer without the headroom; all of it where slots are held, so that their owner finds them. */
+  private def belowHeadroom(o: WorkerOffer): Option[WorkerOffer] = scheduler.failOpen("packing", Option.empty[WorkerOffer]) {
+    val free = scheduler.slots.free(o)
+    val spare = if (ledger.heldOn(o.executorId) > 0) 0 else Packing.headroom(registry.slotsOf(o.executorId), scheduler.settings.headroom)
+    if (spare == 0) Option.when(free > 0)(o) else Option.when(free > spare)(scheduler.slots.atMost(o, free - spare))
+  }
+
+  /** Its tasks must be offered all slots at once, or its job may miss its deadline, as far as the plan in force knows. */
+  private def needsAll(m: SchedTaskSetManager): Boolean =
+    m.waitsAsGang || (m.place.hasDeadline && !Packing.isSafe(plans.forecasts.get(m.job)))
+
+  private def tasksLackSlots: Boolean =
+    ours.exists(_.waitingTasks > 0) && demands(nowMs).valuesIterator.exists(d => d.startable > 0 && d.idle == 0)
 
   /** One offer per waiting barrier stage and per run of other task sets between two of them. */
   private def inTurn(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, place: Place): Placed = {

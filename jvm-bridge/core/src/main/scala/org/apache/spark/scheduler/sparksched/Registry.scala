@@ -70,6 +70,9 @@ private[sparksched] final class Registry(
   /** Executors with a resource profile. */
   def executorsWith(profile: Int): Iterator[Event.ExecutorAdded] = executors.valuesIterator.filter(_.profile == profile)
 
+  /** Slots of an executor, busy ones included. */
+  def slotsOf(executor: String): Int = executors.get(executor).fold(0)(_.slots)
+
   /** Slots that are free and not held, with the resource profile of their executor. */
   def idleByProfile: Iterator[(Int, Int)] = executors.valuesIterator.map(e => e.profile -> ledger.idleOn(e.executor))
 
