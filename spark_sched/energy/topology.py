@@ -60,8 +60,10 @@ class Topology:
             "servers": len(self.servers),
         }
         for name, count in counts.items():
-            if count < 1:
-                raise BadInputError(f"{name} is {count} but a data centre has at least one of each layer")
+            if count < 1 or count != int(count):
+                raise BadInputError(
+                    f"{name} is {count} but must be a whole number above 0: a data centre has all layers"
+                )
         for name in ("core_gbps", "aggregation_gbps", "access_gbps"):
             if not getattr(self, name) > 0.0:
                 raise BadInputError(f"{name} is {getattr(self, name)!r} but must be above 0")

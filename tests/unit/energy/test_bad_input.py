@@ -54,6 +54,11 @@ def test_a_server_type_has_capacities_and_powers(name: str, value: float, range_
         replace(SERVER_TYPES[0], **{name: value})
 
 
+def test_no_layer_has_half_a_switch() -> None:
+    with pytest.raises(BadInputError, match=r"accesses is 1.5 but must be a whole number above 0"):
+        replace(SMALL, accesses=1.5)
+
+
 def test_servers_wake_up_at_last() -> None:
     with pytest.raises(BadInputError, match="server_wake_s is inf but must be at least 0 and finite"):
         replace(SMALL, server_wake_s=INF)
