@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spark_sched.workloads.sleeping import DISTRIBUTIONS, sleep_problem, sleep_stages
+from spark_sched.workloads.sleeping import (
+    DISTRIBUTIONS,
+    SLEEPS_PER_TASK,
+    sleep_problem,
+    sleep_stages,
+    timedsleep_stages,
+)
 from spark_sched.workloads.storage import slow_storage
 
 if TYPE_CHECKING:
@@ -182,6 +188,24 @@ _SLEEP = Program(
     sleep_problem,
 )
 
+_TIMEDSLEEP = Program(
+    "timedsleep",
+    f"A map stage whose tasks sleep {SLEEPS_PER_TASK} times each, and a short reduce stage.",
+    (
+        Parameter("partitions", int, 48, "tasks of each stage", least=1),
+        Parameter(
+            "sleepms",
+            int,
+            12_000,
+            "one sleep of a task, in ms",
+            least=1,
+            most=1000 * _DAY_S // SLEEPS_PER_TASK,
+        ),
+    ),
+    "spark_sched.workloads.sleeping:run_timedsleep",
+    timedsleep_stages,
+)
+
 _INPUT = Parameter("input", str, None, "data set, Parquet or CSV", required=True)
 _OWN_INPUT = Parameter("input", str, None, "data set instead of slow storage")
 _OUTPUT = Parameter("output", str, None, "data set to write, Parquet or CSV", required=True)
@@ -190,7 +214,7 @@ _SAVE = Parameter(
     str,
     "errorifexists",
     "what to do where the output exists",
-    options=("errorifexists", "ignore", "overwrite"),
+    options=("errorifexists", "error", "ignore", "overwrite"),
 )
 _ROWS = Parameter("rows", int, None, "rows", least=1, required=True)
 _COLS = Parameter("cols", int, None, "columns", least=1, required=True)
@@ -214,6 +238,7 @@ _PROGRAMS = (
     ),
     _slow("pagerank", "PageRank over RDDs.", "sparkbench", _OWN_INPUT),
     _SLEEP,
+    _TIMEDSLEEP,
     Program(
         "logistic-regression",
         "MLlib's logistic regression of the column `label`.",

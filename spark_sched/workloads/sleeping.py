@@ -10,7 +10,15 @@ import numpy as np
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["DISTRIBUTIONS", "run_sleep", "sleep_problem", "sleep_stages"]
+__all__ = [
+    "DISTRIBUTIONS",
+    "SLEEPS_PER_TASK",
+    "run_sleep",
+    "run_timedsleep",
+    "sleep_problem",
+    "sleep_stages",
+    "timedsleep_stages",
+]
 
 #: The first three are SparkBench's.
 DISTRIBUTIONS = ("uniform", "gaussian", "poisson", "exponential", "pareto")
@@ -22,6 +30,8 @@ _NEEDS = {
     "pareto": (),
 }
 _LONGEST_MS = 3_600_000
+#: SparkBench's timedsleep sleeps once for each of a task's elements, of which there are so many.
+SLEEPS_PER_TASK = 100
 
 
 def sleep_problem(parameters: Mapping[str, Any]) -> str | None:
@@ -70,8 +80,22 @@ def _draw(
 
 def run_sleep(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
     """Run the stages; returns the sum of their sleeps in ms."""
+    return _run(spark, sleep_stages(parameters, seed))
+
+
+def timedsleep_stages(parameters: Mapping[str, Any], seed: int) -> list[list[int]]:
+    """Sleeps in ms of a map stage and of the reduce stage after it, whose tasks only fetch a few rows."""
+    tasks = int(parameters["partitions"])
+    return [[SLEEPS_PER_TASK * int(parameters["sleepms"])] * tasks, [1] * tasks]
+
+
+def run_timedsleep(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
+    """Run the two stages; returns the sum of their sleeps in ms."""
+    return _run(spark, timedsleep_stages(parameters, seed))
+
+
+def _run(spark: SparkSession, stages: list[list[int]]) -> tuple[float, ...]:
     from spark_sched.workloads.synthetic import run_stages
 
-    stages = sleep_stages(parameters, seed)
     run_stages(spark, [(times_ms, times_ms) for times_ms in stages])
     return (float(sum(map(sum, stages))),)

@@ -65,7 +65,7 @@ def generate(command: list[str], parameters: Mapping[str, Any]) -> None:
     Raises RuntimeError if it fails, or the folder exists and may not be replaced.
     """
     folder, mode = Path(parameters["output"]), parameters["save-mode"]
-    if folder.exists() and mode == "errorifexists":
+    if folder.exists() and mode in ("errorifexists", "error"):
         raise RuntimeError(f"{folder} exists: set save-mode to overwrite or ignore")
     if folder.exists() and mode != "overwrite":
         return

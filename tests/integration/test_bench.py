@@ -85,6 +85,10 @@ partitions = 3
 [[suite.workload]]
 name = "sleep"
 sleepms = 50
+[[suite.workload]]
+name = "timedsleep"
+partitions = 2
+sleepms = 1
 
 [[suite]]
 description = "fail"
@@ -102,7 +106,7 @@ def test_every_workload_runs_and_a_failure_does_not_stop_the_others(tmp_path):
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)
     generate, run, fail = (suite["jobs"] for suite in document["suites"])
-    assert [job["error"] for job in (*generate, *run)] == [""] * 11, done.stderr
+    assert [job["error"] for job in (*generate, *run)] == [""] * 12, done.stderr
     assert [job["values"] for job in generate] == [[400.0], [400.0], [50.0]]
     values = {job["workload"]: job["values"] for job in run}
     assert len(values["kmeans"]) == 2 * 3
@@ -115,6 +119,7 @@ def test_every_workload_runs_and_a_failure_does_not_stop_the_others(tmp_path):
     assert values["sparkpi"][0] == pytest.approx(3.14, abs=0.03)
     assert values["terasort"] == [2000.0, 0.0]  # nothing is out of order
     assert values["sleep"] == [50.0]
+    assert values["timedsleep"] == [2 * 100.0 + 2 * 1.0]
     # The last suite's only job fails: it is named, and the exit status says so.
     assert done.returncode == 1
     assert "none.parquet" in fail[0]["error"]

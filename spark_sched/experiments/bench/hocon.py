@@ -37,7 +37,11 @@ def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
     try:
         found = ConfigFactory.parse_string(text, basedir=str(path.parent))
         plain = found.as_plain_ordered_dict() if isinstance(found, ConfigTree) else {}
-    except (ConfigException, ParseBaseException, OSError, RecursionError) as error:
+    except ParseBaseException as error:
+        # Its text begins with the whole grammar.
+        reason = f"line {error.lineno}, column {error.column}: {error.line.strip()[:60]!r}"
+        raise BadInputError(f"{path} is not a HOCON file ({reason}): fix that line") from None
+    except (ConfigException, OSError, RecursionError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise BadInputError(f"{path} is not a HOCON file ({reason}): fix that line") from None
     root = plain.get("spark-bench")

@@ -299,6 +299,8 @@ def test_tpcds_data_come_from_its_generator_and_queries_from_the_users_files(mon
     program.chmod(0o755)
     monkeypatch.setattr("spark_sched.workloads.tpcds.generator", lambda _: str(program))
     assert run_generate_tpcds(None, given, 0) == (24.0,)
+    with pytest.raises(RuntimeError, match="exists: set save-mode to overwrite or ignore"):
+        run_generate_tpcds(None, {**given, "save-mode": "error"}, 0)
     assert (tmp_path / "new" / "asked").read_text() == "tpcds parquet -s 0.5\n"
     with pytest.raises(RuntimeError, match="exists: set save-mode to overwrite or ignore"):
         run_generate_tpcds(None, given, 0)

@@ -81,6 +81,18 @@ def test_substitutions_and_the_older_name_of_suites_are_read(path):
     assert left_out == []
 
 
+def test_sparkbenchs_other_sleep_and_its_default_save_mode_are_read(path):
+    rows = '{ name = "timedsleep", partitions = 3, sleepMS = 20 }, { name = "TimedSleep" }'
+    rows += ', { name = "data-generation-kmeans", rows = 1, cols = 1, output = "x", save-mode = "error" }'
+    found, left_out = read(path, ONE.format(f"[{{ workloads = [{rows}] }}]"))
+    timed, default, data = found.suites[0].jobs
+    # Each task sleeps for each of its 100 elements, and a shuffle with as many tasks follows.
+    assert timed.program.stages(timed.parameters, 0) == [[2_000] * 3, [1] * 3]
+    assert (default.parameters["partitions"], default.parameters["sleepms"]) == (48, 12_000)
+    assert data.parameters["save-mode"] == "error"
+    assert left_out == []
+
+
 @pytest.mark.parametrize(
     ("written", "mode"),
     [
@@ -113,7 +125,11 @@ def test_flags_are_read_as_hocon_writes_them(path, written, mode):
         pytest.param(CONFIG.replace("= true", "= 7", 1), "is 7 but must be true or false", id="no flag"),
         pytest.param("[1, 2]", "has no spark-bench.spark-submit-config", id="a list"),
         pytest.param('include required("no.conf")', "is not a HOCON file", id="a missing file"),
-        pytest.param("spark-bench = [", "is not a HOCON file", id="no HOCON"),
+        pytest.param(
+            "a = 1\nspark-bench = [",
+            r"is not a HOCON file \(line 2, column 16: 'spark-bench = \['\): fix that line",
+            id="no HOCON",
+        ),
         pytest.param("other = 1", "has no spark-bench.spark-submit-config", id="another file"),
         pytest.param(CONFIG.replace("sleep", "nap"), "no workload that is known here", id="nothing known"),
         pytest.param(CONFIG.replace("repeat = 2", "repeat = 0"), r"repeat is 0 but must be", id="no runs"),
