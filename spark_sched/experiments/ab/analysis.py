@@ -17,7 +17,15 @@ from spark_sched.experiments.ab.looks import NULL_LEVEL, adjusted, blocks_needed
 from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
-from spark_sched.experiments.paired.statistics import LEVEL, Estimate, least_pairs, mean, ratio, resolvable
+from spark_sched.experiments.paired.statistics import (
+    LEVEL,
+    Estimate,
+    difference,
+    least_pairs,
+    mean,
+    ratio,
+    resolvable,
+)
 from spark_sched.workloads.foreground import same_results
 
 __all__ = [
@@ -88,6 +96,14 @@ class Comparison:
         table = np.array([self.values(setting, one, measure) for one in labels])
         return mean(table.mean(axis=0).tolist(), self._rng(), self.level)
 
+    def difference(self, setting: str, to: str, measure: Measure, level: float) -> Estimate:
+        """A measure's mean difference to another setting, inside blocks, over all workloads."""
+        sides = [
+            np.array([self.values(name, one, measure) for one in self._labels]).mean(axis=0).tolist()
+            for name in (setting, to)
+        ]
+        return difference(sides[0], sides[1], self._rng(), level)
+
     def total(self, setting: str, measure: Measure, label: str = "") -> float:
         """A measure's sum over all runs."""
         labels = [label] if label else self._labels
@@ -129,7 +145,7 @@ def build_document(
         "rows": rows,
         "verdict": _verdict(compare) if blocks else {"kind": "no_runs", "text": "No block is complete yet."},
         "recommended": _recommended(compare) if blocks else None,
-        "monotone": _monotone(compare) if blocks else None,
+        **_monotone(compare),
         **basis,
     }
 
@@ -161,6 +177,8 @@ def _row(compare: Comparison, name: str, label: str) -> dict[str, Any]:
             "launched": int(compare.total(name, lambda run: run.copies_launched, label)),
             "won": int(compare.total(name, lambda run: run.copies_won, label)),
             "wasted_s": round(compare.total(name, lambda run: run.copies_wasted_s, label), 3),
+            "won_per_run": compare.mean(name, lambda run: run.copies_won, label).as_json(),
+            "wasted_s_per_run": compare.mean(name, lambda run: run.copies_wasted_s, label).as_json(),
         },
     }
 
@@ -282,17 +300,23 @@ def _recommended(compare: Comparison) -> dict[str, Any] | None:
     }
 
 
-def _monotone(compare: Comparison) -> bool | None:
-    """Whether no higher P is shown to be slower than a lower one; None without levels or intervals."""
-    levels = _levels(compare)
-    if not levels:
-        return None
+def _monotone(compare: Comparison) -> dict[str, bool | None]:
+    """Whether the trade-off curve is monotone within its intervals, as a whole and each of its sides.
+
+    No higher P is shown to be slower than a lower one, and none to keep fewer slots idle (figure 14 of the
+    paper). None without levels or intervals: nothing can be shown.
+    """
+    levels = _levels(compare) if compare.blocks else []
     pairs = [(low[1], high[1]) for n, low in enumerate(levels) for high in levels[n + 1 :]]
-    level = adjusted(compare.level, len(pairs))
-    found = [compare.jct(high, to=low, level=level) for low, high in pairs]
-    if any(one.low is None for one in found):
-        return None  # too few blocks: nothing can be shown
-    return not any(one.mean > 1.0 and one.excludes(1.0) for one in found)
+    level = adjusted(compare.level, 2 * len(pairs))
+    if not pairs or not resolvable(compare.blocks, level):
+        return dict.fromkeys(("monotone", "monotone_jct", "monotone_idle"))
+    idle = loss(compare.suite.cluster.all_slots)
+    slower = [compare.jct(high, to=low, level=level) for low, high in pairs]
+    less_idle = [compare.difference(high, low, idle, level) for low, high in pairs]
+    falls = not any(one.mean > 1.0 and one.excludes(1.0) for one in slower)
+    rises = not any(one.mean < 0.0 and one.excludes(0.0) for one in less_idle)
+    return {"monotone": falls and rises, "monotone_jct": falls, "monotone_idle": rises}
 
 
 def _results_equal(suite: Suite, records: Records) -> bool:

@@ -19,15 +19,16 @@ HEADINGS = (
     "slowdown",
     "bg JCT / baseline's",
     "idle",
-    "copies",
+    "copies per run",
 )
 _RED, _BLUE, _GREY = "#c8442d", "#4a7fb5", "#7d93a8"
 
-_MONOTONE = {
-    None: "",
-    True: "The curve over P is monotone within its intervals: no higher P is shown to be slower.",
-    False: "The curve over P is not monotone: a higher P is shown to be slower than a lower one.",
-}
+_MONOTONE = (
+    "The curve over P is monotone within its intervals: no higher P is shown to be slower, or to keep fewer "
+    "slots idle."
+)
+#: What is wrong with a side of the curve that is not monotone.
+_TURNS = {"monotone_jct": "to be slower than a lower one", "monotone_idle": "to keep fewer slots idle"}
 
 Document = Mapping[str, Any]
 
@@ -48,7 +49,8 @@ def table(document: Document, workload: str | None = None) -> list[tuple[str, ..
                 _interval(row["slowdown"], "{:.2f}"),
                 _interval(row["background_jct_ratio"], "{:.3f}"),
                 _interval(row["utilization_loss"], "{:.1%}"),
-                f"{copies['won']} of {copies['launched']} won, {copies['wasted_s']:.0f} s wasted"
+                f"{_interval(copies['won_per_run'], '{:.1f}')} won, "
+                f"{_interval(copies['wasted_s_per_run'], '{:.1f}')} s wasted"
                 if copies["launched"]
                 else "–",
             )
@@ -79,7 +81,7 @@ def render_report(document: Document) -> str:
         name=document["suite"],
         verdict=document["verdict"]["text"],
         recommended=document["recommended"]["text"] if document["recommended"] else "",
-        monotone=_MONOTONE[document["monotone"]],
+        monotone=_monotone(document),
         null=_interval(document["verdict"].get("null"), "{:.3f}"),
         null_arm=document["null_arm"],
         baseline=document["baseline"],
@@ -93,6 +95,16 @@ def render_report(document: Document) -> str:
         method=_method(document),
         equal=document["results_equal"],
     )
+
+
+def _monotone(document: Document) -> str:
+    """Whether the trade-off curve is monotone, as a sentence; empty if nothing can be shown."""
+    if document["monotone"] is None:
+        return ""
+    turns = [text for side, text in _TURNS.items() if not document[side]]
+    if not turns:
+        return _MONOTONE
+    return f"The curve over P is not monotone: a higher P is shown {', and one '.join(turns)}."
 
 
 def _cost(cost: Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -145,7 +145,38 @@ def test_a_baseline_that_is_faster_than_all_wins():
 def test_a_curve_that_rises_with_isolation_is_not_monotone():
     found = document_of(suite(), Known({"P = 0.0": 0.5, "P = 1.0": 0.9}))
     assert found["monotone"] is False
-    assert "The curve over P is not monotone" in render_report(found)
+    assert (found["monotone_jct"], found["monotone_idle"]) == (False, True)
+    said = "The curve over P is not monotone: a higher P is shown to be slower than a lower one."
+    assert said in render_report(found)
+
+
+def test_a_curve_on_which_a_higher_isolation_keeps_fewer_slots_idle_is_not_monotone():
+    class LessIdle(Known):
+        def run(self, key):
+            run = super().run(key)
+            return replace(run, held_idle_slot_s=0.01 * 16 * run.jct_s) if key.setting == "P = 1.0" else run
+
+    found = document_of(suite(), LessIdle())
+    assert (found["monotone"], found["monotone_jct"], found["monotone_idle"]) == (False, True, False)
+    assert "not monotone: a higher P is shown to keep fewer slots idle." in render_report(found)
+
+
+def test_copies_have_intervals_per_run():
+    class Copying(Known):
+        def run(self, key):
+            won = int(self._rng.integers(0, 3)) if key.setting == "P = 1.0" else 0
+            return replace(
+                super().run(key), copies_launched=2 * won, copies_won=won, copies_wasted_s=0.5 * won
+            )
+
+    found = document_of(suite(), Copying())
+    copies = row_of(found, "P = 1.0")["copies"]
+    won = copies["won_per_run"]
+    assert won["mean"] == pytest.approx(copies["won"] / 32)  # 16 blocks of two workloads
+    assert won["low"] < won["mean"] < won["high"]
+    assert copies["wasted_s_per_run"]["mean"] == pytest.approx(0.5 * won["mean"])
+    assert f"{won['mean']:.1f} ({won['low']:.1f} – {won['high']:.1f}) won, " in render_report(found)
+    assert row_of(found, "stock")["copies"]["won_per_run"]["high"] == 0.0
 
 
 def test_few_blocks_give_means_and_no_winner():
