@@ -87,7 +87,7 @@ def render_report(document: Document) -> str:
         baseline=document["baseline"],
         lead=(
             f"{document['blocks']} of at most {document['blocks_at_most']} blocks, {document['runs']} runs "
-            f"on {document['on']}; {basis_line(dict(document))}."
+            f"on {document['on']}" + (f"; {basis_line(dict(document))}." if "machine" in document else ".")
         ),
         headings=HEADINGS,
         figures=figures,

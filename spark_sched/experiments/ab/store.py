@@ -7,6 +7,7 @@ line without one; the next process cuts it off and repeats that run.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -115,8 +116,7 @@ def read_results(directory: Path) -> tuple[Suite, dict[str, Any], dict[RunKey, R
             f"{str(directory)!r} has no {SUITE_FILE}: name the folder of a `spark-sched ab run --out`"
         )
     suite = parse_suite(read_text(directory / SUITE_FILE), str(directory / SUITE_FILE))
-    basis: dict[str, Any] = json.loads(read_text(directory / BASIS_FILE))
-    return suite, basis, _finished(directory / RUNS_FILE)
+    return suite, _basis(directory / BASIS_FILE), _finished(directory / RUNS_FILE)
 
 
 def _claim(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> None:
@@ -131,12 +131,25 @@ def _claim(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> None:
             f"--out is {str(directory)!r}, which has runs of another suite or another version of it: name "
             "another folder"
         )
-    earlier = json.loads(read_text(where))
+    earlier = _basis(where)
     if earlier["on"] != basis["on"]:
         raise BadInputError(
             f"--out is {str(directory)!r}, whose runs took place on {earlier['on']}, not on {basis['on']}: "
             "name another folder"
         )
+
+
+def _basis(path: Path) -> dict[str, Any]:
+    """Where the runs of a folder took place. Raises BadInputError if the file does not say so."""
+    try:
+        found = json.loads(read_text(path))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("on"), str):
+        raise BadInputError(
+            f"{str(path)!r} does not say where the runs took place: name another folder by --out"
+        )
+    return found
 
 
 def _whole_records(file: IO[bytes], path: Path) -> dict[RunKey, Record]:
@@ -152,7 +165,7 @@ def _whole_records(file: IO[bytes], path: Path) -> dict[RunKey, Record]:
 
 def _finished(path: Path) -> dict[RunKey, Record]:
     """The runs of a file, without a last line that is not finished; none of a file that is missing."""
-    lines = path.read_bytes() if path.exists() else b""
+    lines = path.read_bytes() if path.is_file() else b""
     return _records(lines[: lines.rfind(b"\n") + 1], path)
 
 
@@ -163,7 +176,28 @@ def _records(lines: bytes, path: Path) -> dict[RunKey, Record]:
         try:
             row = json.loads(line)
             record = Record(**{**{k: row[k] for k in row if k in names}, "values": tuple(row["values"])})
+            _check(record)
         except (ValueError, TypeError, KeyError):
             raise BadInputError(f"line {number} of {str(path)!r} is not a run: remove that line") from None
         found[record.key] = record
     return found
+
+
+def _check(record: Record) -> None:
+    """Raises ValueError for a run that no report could count, TypeError for one of wrong types."""
+    if type(record.block) is not int or not all(
+        isinstance(x, str) for x in (record.workload, record.setting)
+    ):
+        raise ValueError("the run is not named")
+    numbers = (
+        record.held_idle_slot_s,
+        record.holds_expired,
+        record.copies_launched,
+        record.copies_won,
+        record.copies_wasted_s,
+    )
+    times_s = (record.jct_s, record.background_jct_s)
+    if not all(time_s is None or 0.0 < time_s < math.inf for time_s in times_s) or record.jct_s is None:
+        raise ValueError("a job took no time")
+    if not all(0.0 <= number < math.inf for number in numbers):
+        raise ValueError("a number is missing")

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from spark_sched.errors import BadInputError
+from spark_sched.experiments.ab.command import report
 from spark_sched.experiments.ab.run import run_blocks
 from spark_sched.experiments.ab.schedule import RunKey, block_runs, run_seed
 from spark_sched.experiments.ab.simulated import SimulatedRunner
-from spark_sched.experiments.ab.store import RUNS_FILE, Record, open_store, read_results
+from spark_sched.experiments.ab.store import BASIS_FILE, RUNS_FILE, Record, open_store, read_results
 from spark_sched.experiments.ab.suite import parse_suite
 from tests.integration.processes import until
 
@@ -169,6 +170,39 @@ def test_a_wrong_line_in_the_middle_is_named(tmp_path):
     (tmp_path / RUNS_FILE).write_text("\n".join([lines[0], "{}", lines[2]]) + "\n")
     with pytest.raises(BadInputError, match="line 2 of .*runs.jsonl"), open_store(tmp_path, suite(), HERE):
         pass
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("jct_s", 0), ("jct_s", "x"), ("jct_s", float("nan")), ("block", "1"), ("copies_won", None)],
+)
+def test_a_run_that_no_report_could_count_is_named(tmp_path, field, value):
+    with pytest.raises(KeyboardInterrupt), open_store(tmp_path, suite(), HERE) as store:
+        run_blocks(suite(), store, lambda: Counting(limit=3), quiet)
+    lines = (tmp_path / RUNS_FILE).read_text().splitlines()
+    lines[1] = json.dumps(json.loads(lines[1]) | {field: value})
+    (tmp_path / RUNS_FILE).write_text("\n".join(lines) + "\n")
+    with pytest.raises(BadInputError, match="line 2 of .*runs.jsonl"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}"])
+def test_a_folder_that_does_not_say_where_its_runs_took_place_is_refused(tmp_path, text):
+    with open_store(tmp_path, suite(), HERE):
+        pass
+    (tmp_path / BASIS_FILE).write_text(text)
+    with pytest.raises(BadInputError, match=r"basis\.json' does not say where"):
+        read_results(tmp_path)
+    with pytest.raises(BadInputError, match="does not say where"), open_store(tmp_path, suite(), HERE):
+        pass
+
+
+def test_a_folder_whose_machine_is_not_known_yet_has_a_report(tmp_path):
+    # As after the first command on EC2, if it was interrupted before the master had results.
+    with open_store(tmp_path, suite(), HERE):
+        pass
+    assert report(tmp_path)["verdict"]["kind"] == "no_runs"
+    assert "0 runs on a test." in (tmp_path / "report.html").read_text()
 
 
 def test_a_folder_of_another_suite_or_another_place_is_refused(tmp_path):
