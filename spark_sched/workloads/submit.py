@@ -123,8 +123,9 @@ class SuiteRun:
     """The jobs of a suite on their way: in sequence, or each from its own thread at its time of arrival.
 
     Each job is a dict with ``workload`` (one of `PROGRAMS`), ``parameters``, ``seed``, ``arrival_s``,
-    ``mark`` (arguments of `spark_sched.job`, or None) and ``pool``. ``results`` has a dict for each job, in
-    the order of the jobs; one that fails has its error there and does not stop the others.
+    ``after`` (whether it starts when the job before it has ended), ``mark`` (arguments of `spark_sched.job`,
+    or None) and ``pool``. ``results`` has a dict for each job, in the order of the jobs; one that fails has
+    its error there and does not stop the others.
     """
 
     def __init__(
@@ -161,19 +162,31 @@ class SuiteRun:
 
     def _dispatch(self) -> None:
         try:
-            threads = []
+            chains: list[list[int]] = []
             for number, job in enumerate(self._jobs):
+                if chains and (self._in_sequence or job["after"]):
+                    chains[-1].append(number)
+                else:
+                    chains.append([number])
+            threads = []
+            for chain in chains:
                 if not self._in_sequence:
-                    time.sleep(max(0.0, self._started_s + job["arrival_s"] - self._clock()))
-                thread = self._thread(self._run, number)
+                    arrival_s = self._jobs[chain[0]]["arrival_s"]
+                    time.sleep(max(0.0, self._started_s + arrival_s - self._clock()))
+                thread = self._thread(self._run_chain, chain)
                 thread.start()
-                if self._in_sequence:
-                    thread.join()
                 threads.append(thread)
             for thread in threads:
                 thread.join()
         finally:
             self._ended.set()
+
+    def _run_chain(self, numbers: list[int]) -> None:
+        for number in numbers:
+            # Each in a thread of its own: local properties of one must not reach the next.
+            thread = self._thread(self._run, number)
+            thread.start()
+            thread.join()
 
     def _run(self, number: int) -> None:
         import spark_sched

@@ -85,6 +85,7 @@ partitions = 3
 [[suite.workload]]
 name = "sleep"
 sleepms = 50
+iterations = 2
 [[suite.workload]]
 name = "timedsleep"
 partitions = 2
@@ -106,7 +107,9 @@ def test_every_workload_runs_and_a_failure_does_not_stop_the_others(tmp_path):
     assert done.stdout, done.stderr
     document = json.loads(done.stdout)
     generate, run, fail = (suite["jobs"] for suite in document["suites"])
-    assert [job["error"] for job in (*generate, *run)] == [""] * 12, done.stderr
+    assert [job["error"] for job in (*generate, *run)] == [""] * 13, done.stderr
+    first, second = (job for job in run if job["workload"] == "sleep")
+    assert second["began_s"] >= first["began_s"] + first["jct_s"] - 0.001  # times are rounded
     assert [job["values"] for job in generate] == [[400.0], [400.0], [50.0]]
     values = {job["workload"]: job["values"] for job in run}
     assert len(values["kmeans"]) == 2 * 3

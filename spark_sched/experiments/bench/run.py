@@ -50,6 +50,7 @@ def run_live(found: BenchFile, note: Callable[[str], None], progress: Progress) 
                     "parameters": dict(job.job.parameters),
                     "seed": job.seed,
                     "arrival_s": job.arrival_s,
+                    "after": job.after,
                     "pool": f"user-{job.job.marks['user']}" if arm.scheduler == "fair" else None,
                     "mark": mark_of(arm, job.job, job.repetition),
                 }
@@ -76,11 +77,16 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
     for number, suite in enumerate(found.suites):
         planned = plan_jobs(found, number)
         specs = [_spec(str(n), job, arm) for n, job in enumerate(planned)]
-        if suite.mode == "sequence":
-            specs = [_chain(specs)]
+        in_sequence = suite.mode == "sequence"
+        chains: list[list[JobSpec]] = []
+        for job, spec in zip(planned, specs, strict=True):
+            if chains and (in_sequence or job.after):
+                chains[-1].append(spec)
+            else:
+                chains.append([spec])
         result = simulate(
             ClusterSpec(nodes),
-            specs,
+            [_chain(chain) for chain in chains],
             arm.scheduler if arm.stock else arm.policy,
             settings=settings,
             seed=found.seed,

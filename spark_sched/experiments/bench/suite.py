@@ -37,7 +37,17 @@ _MARKS = (
     Parameter(
         "start_s", float, 0.0, 'arrival after the suite\'s start, for mode = "parallel"', least=0.0, most=1e7
     ),
+    Parameter(
+        "iterations",
+        int,
+        1,
+        'runs, each after the end of the one before, for mode = "parallel"',
+        least=1,
+        most=100_000,
+    ),
 )
+#: Marks that only jobs side by side have, with their defaults.
+_PARALLEL_ONLY = {mark.name: mark.default for mark in _MARKS if mark.name in ("start_s", "iterations")}
 
 
 @dataclass(frozen=True)
@@ -64,12 +74,16 @@ class BenchFile:
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """One job of a suite: when it arrives after the suite's start, and the seed of its data."""
+    """One job of a suite: when it arrives after the suite's start, and the seed of its data.
+
+    ``after``: it starts when the job before it in the suite's plan has ended.
+    """
 
     job: WorkloadJob
     repetition: int
     arrival_s: float
     seed: int
+    after: bool = False
 
 
 def read_bench(path: Path) -> BenchFile:
@@ -122,11 +136,12 @@ def _suite(fields: Fields) -> BenchSuite:
     fields.done()
     if not suite.jobs:
         raise BadInputError(f"{fields.file}: {fields.where} has no workload: begin one by [[suite.workload]]")
-    late = next((job.label for job in suite.jobs if job.marks["start_s"]), None)
-    if late is not None and mode != "parallel":
-        raise BadInputError(
-            f'{fields.file}: {late!r} sets start_s, which is read only with mode = "parallel": remove it'
-        )
+    for name, default in _PARALLEL_ONLY.items():
+        label = next((job.label for job in suite.jobs if job.marks[name] != default), None)
+        if label is not None and mode != "parallel":
+            raise BadInputError(
+                f'{fields.file}: {label!r} sets {name}, which is read only with mode = "parallel": remove it'
+            )
     return suite
 
 
@@ -148,18 +163,20 @@ def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
 def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:
     """The jobs of suite ``number`` in the order of their arrival (for a sequence, of their runs).
 
-    Side by side, every repetition of a job arrives at its ``start_s``.
+    Side by side, every repetition of a job arrives at its ``start_s``, and its further iterations follow it.
     """
     suite = found.suites[number]
     rng = np.random.default_rng([found.seed, number, 6])
     planned, arrival_s = [], 0.0
     for repetition in range(suite.repeat):
         for place, job in enumerate(suite.jobs):
-            seed = int(np.random.SeedSequence([found.seed, number, repetition, place]).generate_state(1)[0])
+            sequence = np.random.SeedSequence([found.seed, number, repetition, place])
             at_s = arrival_s + job.marks["start_s"]
-            planned.append(PlannedJob(job, repetition, round(at_s, 3), seed))
+            for iteration, seed in enumerate(sequence.generate_state(job.marks["iterations"]).tolist()):
+                planned.append(PlannedJob(job, repetition, round(at_s, 3), seed, after=iteration > 0))
             if suite.mode == "poisson":
                 arrival_s += float(rng.exponential(suite.gap_ms / 1000))
+    # The sort keeps the order of equal times: iterations stay behind one another.
     return sorted(planned, key=lambda one: one.arrival_s)
 
 

@@ -2,7 +2,8 @@
 
 The tool (github.com/kazemaksOG/spark-benchmark-tool) measured the schedulers of arXiv 2510.15485. A file has
 users, each with workloads: a class, a data set, a start, and iterations that arrive as a Poisson process.
-Users become users of one suite, and every iteration one job. Classes are translated so:
+Users become users of one suite, and every iteration one job. With the frequency ``SEQ`` iterations follow one
+another. Classes are translated so:
 
 * ``LoopCustom`` burns ``job_runtime_s`` of processor time: sleeping tasks, equal parts of it on all slots;
 * ``SuperShortOperation``, ``ShortOperation``, ``LongOperation``: the same queries as SQL, on the file's data.
@@ -88,18 +89,20 @@ def _user(fields: Fields, slots: int, left_out: list[str]) -> Iterator[dict[str,
         partitioning = params.get("partitioning", workload.text("partitioning", "NONE"))
         if partitioning != "NONE":
             left_out.append(f"partitioning {partitioning} of {what}")
+        table |= {"label": name, "user": user}
+        if workload.text("frequency", "PARA") == "SEQ":
+            yield {**table, "start_s": _milliseconds(workload) / 1000, "iterations": _iterations(workload)}
+            continue
         for start_s in _starts_s(workload, f"{user}{name}"):
-            yield {**table, "label": name, "user": user, "start_s": start_s}
+            yield {**table, "start_s": start_s}
 
 
 def _table(workload: Fields, slots: int) -> dict[str, Any] | str:
     """The workload here that does the same, or why there is none."""
     kind = workload.need("className", str, "text in quotes").rpartition(".")[2]
-    if (
-        workload.choice("frequency", ("PARA", "SEQ"), "PARA") == "SEQ"
-        and workload.whole("totalIterations", 1) > 1
-    ):
-        return "frequency SEQ: iterations that wait for one another"
+    in_turn = workload.choice("frequency", ("PARA", "SEQ"), "PARA") == "SEQ"
+    if in_turn and workload.number("poissonRateInMinutes", 0.0) and _iterations(workload) > 1:
+        return "frequency SEQ with a rate: iterations that wait for one another and for a time"
     if kind == "LoopCustom":
         params = workload.table("params")
         work_s = params.need("job_runtime_s", float, "a number of seconds above 0", least=0.001)
@@ -117,9 +120,13 @@ def _starts_s(workload: Fields, name: str) -> Iterator[float]:
     rng = np.random.default_rng(crc32(name.encode()))
     rate = workload.number("poissonRateInMinutes", 0.0)
     start_s = _milliseconds(workload) / 1000
-    for _ in range(workload.get("totalIterations", int, 1, "a whole number from 1", least=1)):
+    for _ in range(_iterations(workload)):
         yield round(start_s, 3)
         start_s += float(rng.exponential(60.0 / rate)) if rate else 0.0
+
+
+def _iterations(workload: Fields) -> int:
+    return workload.get("totalIterations", int, 1, "a whole number from 1", least=1)
 
 
 def _milliseconds(workload: Fields) -> int:

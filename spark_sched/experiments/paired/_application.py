@@ -14,7 +14,7 @@ Commands::
     {"command": "stages", "jobs": [{"pool": str | null, "mark": {...} | null, "delay_s": float,
      "sql_rows": int, "stages": [[[first attempts' ms], [copies' ms]], …]}, …]}
     {"command": "suite", "in_sequence": bool, "jobs": [{"workload": str, "parameters": {...}, "seed": int,
-     "arrival_s": float, "mark": {...} | null, "pool": str | null}, …]}
+     "arrival_s": float, "after": bool, "mark": {...} | null, "pool": str | null}, …]}
     {"command": "empty_tasks", "tasks": int, "mark": {...} | null, "pilots": int}
     {"command": "stop"}
 

@@ -72,6 +72,26 @@ def test_jobs_side_by_side_arrive_at_their_start():
     assert [(row["began_s"], row["jct_s"]) for row in rows] == [(1.5, 1.0)]
 
 
+def test_iterations_side_by_side_with_others_follow_one_another():
+    often = SLEEP.replace("[1000, 2000]", "1000").replace("tasks = 4", "tasks = 2")
+    found = bench('mode = "parallel"', workload=often + "iterations = 3\nstart_s = 0.5\n" + often)
+    planned = plan_jobs(found, 0)
+    assert [(job.arrival_s, job.after) for job in planned] == [
+        (0.0, False),
+        (0.5, False),
+        (0.5, True),
+        (0.5, True),
+    ]
+    assert len({job.seed for job in planned}) == 4
+    (rows,) = simulated(found)
+    assert [(row["began_s"], row["jct_s"]) for row in rows] == [
+        (0.0, 1.0),
+        (0.5, 1.0),
+        (1.5, 1.0),
+        (2.5, 1.0),
+    ]
+
+
 @pytest.mark.parametrize(
     ("lines", "deadlines_s"),
     [
@@ -165,6 +185,10 @@ REFUSED = {
     "an arrival in a sequence": (
         lambda: bench(workload=SLEEP + "start_s = 2\n"),
         'sets start_s, which is read only with mode = "parallel"',
+    ),
+    "iterations in a sequence": (
+        lambda: bench(workload=SLEEP + "iterations = 2\n"),
+        'sets iterations, which is read only with mode = "parallel"',
     ),
     "an unknown workload": (
         lambda: bench(workload='[[suite.workload]]\nname = "pi"\n'),

@@ -72,6 +72,17 @@ def test_iterations_arrive_as_a_poisson_process_that_the_names_determine(path):
     ]
 
 
+def test_iterations_in_sequence_follow_one_another(path):
+    slow = CUSTOM | {"totalIterations": 3, "frequency": "SEQ"}
+    found, left_out = read(path, [{"user": "ana", "workloads": [slow]}])
+    assert [(job.arrival_s, job.after) for job in plan_jobs(found, 0)] == [
+        (0.5, False),
+        (0.5, True),
+        (0.5, True),
+    ]
+    assert left_out == []
+
+
 def test_operations_are_queries_on_their_data(path):
     kinds = ("SuperShortOperation", "ShortOperation", "LongOperation")
     found, left_out = read(path, [{"user": "ana", "workloads": [workload(kind, kind) for kind in kinds]}])
