@@ -1,9 +1,13 @@
-"""Jobs that run side by side do not import side by side."""
+"""Jobs that run side by side: they do not import side by side, and iterations follow one another."""
 
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 
 import pytest
+
+from spark_sched.workloads.submit import SuiteRun
 
 # In a process of its own: here MLlib may be imported already.
 PREPARED = """
@@ -35,3 +39,32 @@ def test_mllib_is_imported_before_any_job_has_its_thread(workloads: str, importe
     found = done.stdout.split()
     assert set(imported) <= set(found)
     assert imported or not found
+
+
+class Recorded(SuiteRun):
+    """Notes starts and ends; job 0 ends only when job 2 has started."""
+
+    def __init__(self, after: list[bool]) -> None:
+        jobs = [{"workload": "sleep", "arrival_s": 0.0, "after": late} for late in after]
+        super().__init__(None, jobs, in_sequence=False)  # type: ignore[arg-type]
+        self.told: list[str] = []
+        self.beside = threading.Event()
+
+    def _run(self, number: int) -> None:
+        self.told.append(f"{number} starts")
+        if number == 2:
+            self.beside.set()
+        if number == 0:
+            assert self.beside.wait(30)
+        self.told.append(f"{number} ends")
+
+    def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
+        return threading.Thread(target=target, args=args, daemon=True)
+
+
+def test_an_iteration_starts_after_the_one_before_and_others_beside_it() -> None:
+    run = Recorded([False, True, False])
+    run.start()
+    assert run.wait(60)
+    assert run.told.index("0 ends") < run.told.index("1 starts")
+    assert run.told.index("2 starts") < run.told.index("0 ends")
