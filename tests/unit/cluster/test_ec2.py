@@ -216,10 +216,44 @@ def test_nothing_outside_reaches_a_node():
     assert all("SecurityGroupIngress" not in group for group in groups)
     subnets = [r["Properties"] for r in resources.values() if r["Type"] == "AWS::EC2::Subnet"]
     assert all(subnet["MapPublicIpOnLaunch"] is False for subnet in subnets)
-    taggable = ("Vpc", "PrivateSubnet", "Nat", "NodeGroup", "MasterRole", "WorkerRole", "Master")
-    for name in taggable:
-        keys = {tag["Key"] for tag in resources[name]["Properties"]["Tags"]}
-        assert keys >= {"Project", "Stack"}
+
+
+def test_everything_that_can_be_tagged_is():
+    from cfnlint.decode.cfn_yaml import loads
+    from cfnlint.schema import PROVIDER_SCHEMA_MANAGER
+
+    tagged = 0
+    for name, resource in loads(stack.template())["Resources"].items():
+        schema = PROVIDER_SCHEMA_MANAGER.get_resource_schema("us-east-1", resource["Type"]).schema
+        properties = resource["Properties"]
+        if schema["tagging"]["taggable"]:
+            rows = properties[schema["tagging"]["tagProperty"].rpartition("/")[2]]
+        elif "TagSpecifications" in schema["properties"]:
+            (rows,) = (one["Tags"] for one in properties["TagSpecifications"])
+        else:
+            continue
+        tagged += 1
+        assert {tag["Key"] for tag in rows} >= {"Project", "Stack"}, name
+    assert tagged >= 17
+
+
+def test_the_master_may_write_results_only_and_a_worker_nothing():
+    from cfnlint.decode.cfn_yaml import loads
+
+    resources = loads(stack.template())["Resources"]
+    objects = {
+        role: [
+            (actions, statement["Resource"]["Fn::Sub"].partition("${AWS::StackName}")[2])
+            for policy in resources[role]["Properties"]["Policies"]
+            for statement in policy["PolicyDocument"]["Statement"]
+            if "Object" in str(actions := statement["Action"])
+        ]
+        for role in ("MasterRole", "WorkerRole")
+    }
+    assert objects == {
+        "MasterRole": [("s3:GetObject", "/*"), ("s3:PutObject", "/runs/*")],
+        "WorkerRole": [("s3:GetObject", "/wheels/*")],
+    }
 
 
 @pytest.mark.parametrize("name", ["MasterTemplate", "WorkerTemplate"])
