@@ -132,11 +132,11 @@ class _Reader:
 
     def _tables(self, inside: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:
         rows = _list(inside.get(key))
-        wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
-        if wrong is not None:
-            raise BadInputError(
-                f"{self.file}: {key} of {where!r} has {wrong!r} but must have objects in braces"
-            )
+        for row in rows:
+            if not isinstance(row, Mapping):
+                raise BadInputError(
+                    f"{self.file}: {key} of {where!r} has {row!r} but must have objects in braces"
+                )
         return rows
 
     def _flag(self, inside: Mapping[str, Any], key: str, where: str) -> bool:

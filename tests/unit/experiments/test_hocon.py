@@ -116,6 +116,8 @@ def test_flags_are_read_as_hocon_writes_them(path, written, mode):
         pytest.param(
             'spark-bench.spark-submit-config = ["x"]', "has 'x' but", id="a text for an application"
         ),
+        pytest.param(ONE.format("[null]"), "workload-suites of .* has None but", id="a suite of nothing"),
+        pytest.param(ONE.format("[{ workloads = [null] }]"), "workloads of .* has None", id="no workload"),
         pytest.param(ONE.format("[{ workloads = [5] }]"), "workloads of 'a suite' has 5", id="a number"),
         pytest.param(
             ONE.format("[{ workloads = sparkpi }]"), "has 'sparkpi' but", id="a text for a workload"
