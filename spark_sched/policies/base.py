@@ -1,4 +1,4 @@
-"""What a policy is, and the settings it may read."""
+"""The interface of policies, and the settings that they may read."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChangesWith(IntEnum):
 
 
 def _nothing() -> None:
-    """What most policies need to be ready."""
+    """The warm-up of most policies: nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class PolicySettings:
     """The application's settings that policies read; ``docs/reference/configuration.md`` explains them.
 
     Attributes:
-        policy_options: everything given of ``spark.sched.policy.*``.
-        options: what that says for the policy that is built; defaults where it is built by hand.
+        policy_options: all ``spark.sched.policy.*`` settings that were given.
+        options: their values for the policy that is built; defaults where it is built by hand.
     """
 
     reservation_enabled: bool
@@ -165,7 +165,7 @@ class Policy(Protocol):
 
 @runtime_checkable
 class PolicyKind(Protocol):
-    """What the registry finds under a name: a class of policies, or a variant of one."""
+    """An entry of the registry: a class of policies, or a variant of one."""
 
     @property
     def capabilities(self) -> Capabilities: ...
@@ -271,5 +271,5 @@ class RankingPolicy(ABC):
         return plan, None
 
     def pool_of(self, job: JobView) -> PoolShare | None:
-        """Whose share the job's slots count against; None: its priority alone says who gets what it holds."""
+        """The pool that the job's slots count against; None: only its priority protects its held slots."""
         return None

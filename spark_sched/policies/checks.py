@@ -1,4 +1,4 @@
-"""What can be wrong with the settings that choose and tune a policy, found without making one."""
+"""Checks of the settings that choose and tune a policy, without creating one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["check_options", "check_settings"]
 def check_settings(settings: Settings) -> None:
     """Check names of policy and solver and the options of all policies, used or not.
 
-    Raises BadInputError for the first wrong one, and where what a solver needs is not installed.
+    Raises BadInputError for the first wrong one, or if a package that a solver needs is not installed.
     """
     policy, solver = settings[keys.PLANNER_POLICY], settings[keys.PLANNER_SOLVER]
     if not is_known(policy):

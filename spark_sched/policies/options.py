@@ -31,7 +31,7 @@ class Option(Generic[T]):
 
 @dataclass(frozen=True)
 class OptionValues:
-    """What is set for one policy; the rest has its default.
+    """The options set for one policy; the others have their defaults.
 
     Attributes:
         policy: whose options these are.
@@ -42,7 +42,7 @@ class OptionValues:
     given: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, option: Option[T]) -> T:
-        """The value. Raises BadInputError for a text that is none."""
+        """The value. Raises BadInputError for a text that is not a valid value."""
         return parse(option.key(self.policy), self.given.get(option.name, option.default))
 
     def key(self, option: Option[Any]) -> str:
@@ -51,12 +51,12 @@ class OptionValues:
 
 
 def _nothing(values: OptionValues) -> None:
-    """Most options can be judged one by one."""
+    """The check of most policies: options are checked one by one."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a policy declares.
+    """The options that a policy declares.
 
     Attributes:
         declared: the options.

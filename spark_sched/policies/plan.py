@@ -33,7 +33,7 @@ class ReservationRule:
         prereserve_threshold: R in [0, 1], the finished fraction past which slots of others are taken.
         stage_tasks: tasks of the job's stages by index, each at least 1; empty when unknown.
         copies: whether held idle slots may run copies of straggling tasks.
-        gap_ms: how long slots stay held after an action until the job's own pauses tell.
+        gap_ms: how long slots stay held after an action, until the job's own pauses are learned.
     """
 
     isolation: float
@@ -61,9 +61,9 @@ class PilotSet:
     """The tasks of one stage that run first (SLearn §5.1.2), so that the job's size is known from theirs.
 
     Until every one of them has ended or was lost (it failed, was killed, or its executor died), the other
-    tasks of that stage start only on slots that nobody else can use at that moment, in the order of the jobs'
-    arrival. The gate opens at the moment the last pilot ends. A barrier stage has no gate: its tasks start
-    all at once or not at all.
+    tasks of that stage start only on slots that no other job can use at that moment, in the order of the
+    jobs' arrival. The gate opens at the moment the last pilot ends. A barrier stage has no gate: its tasks
+    start all at once or not at all.
 
     Attributes:
         stage: index of the stage in its job, as in the snapshot.
@@ -85,7 +85,7 @@ class PoolShare:
         name: jobs with the same name share what the pool gets.
         weight: slots that it gets for each one of a pool of weight 1, above 0.
         min_share: slots that it gets before others get more, at least 0.
-        fair: its jobs share what it gets fairly, too; in other pools they stand alike.
+        fair: its jobs share its slots fairly, too; in other pools its jobs rank equally.
     """
 
     name: str
@@ -115,7 +115,7 @@ class JobPlan:
         pilots: the tasks that run before the others of their stage; None: all may run.
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
         pool: slots that it holds are given to a pool that FAIR order puts before this one; None: its priority
-            alone says who gets them.
+            alone decides which job gets them.
     """
 
     job: str
@@ -162,7 +162,7 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlanQuality:
-    """How good a plan of start times is known to be.
+    """The known quality of a plan of start times.
 
     Attributes:
         solver: which one found it.
@@ -229,15 +229,15 @@ class Plan:
         snapshot: version of the last event the plan knows.
         made_at_ms: the driver's clock; the rules hold until ``made_at_ms + valid_for_ms``.
         ordered: ranks order jobs of equal priority; otherwise Spark's own FIFO or FAIR order does.
-        number: given by whoever sends the plan, rising from 1.
+        number: assigned by the sender of the plan, rising from 1.
         new_jobs_wait: jobs that the plan does not know start nothing before the next one.
         again_ms: when to plan again even if nothing happens until then, on the driver's clock.
         quality: of a plan of start times.
         queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the fewest running
             tasks over its weight, the one of equals that was due first (protocol/README.md), and there by
-            rank; empty: by rank alone. Ranks follow the order in which the queues stand at the plan's moment
-            by their load, for those who do not share.
-        solve_ms: wall time that the planner took; None: nobody measured it.
+            rank; empty: by rank alone. Ranks follow the order of the queues by load at the time of the plan,
+            for consumers that ignore the weights.
+        solve_ms: wall time that the planner took; None: not measured.
         forecasts: expected ends by job, for people.
     """
 

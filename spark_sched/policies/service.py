@@ -14,8 +14,8 @@ __all__ = ["Service", "running_ms"]
 class Service:
     """Slot-ms that each job has attained at ``now_ms``, and the slots that it ran on then.
 
-    Between two snapshots a job is taken to keep the slots that it ran on at the first. A job first seen while
-    it runs is credited with its running tasks' ages.
+    A job is assumed to keep its slots between two snapshots. A job first seen while it runs is credited with
+    its running tasks' ages.
     """
 
     now_ms: int = 0
@@ -30,7 +30,7 @@ class Service:
 
     @classmethod
     def of(cls, snapshot: Snapshot, now_ms: int, attained_ms: Mapping[str, float]) -> Service:
-        """What the next decision goes on from."""
+        """The state for the next decision."""
         return cls(now_ms, attained_ms, {key: job.running_slots for key, job in snapshot.jobs.items()})
 
 

@@ -1,4 +1,4 @@
-"""How much work a job is: what policies by size rank by."""
+"""The size of a job in slot time, for policies that rank by size."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class LivePredictor(NamedTuple):
 def build_live(
     settings: Settings, *, task_times: bool, runs: RunStore | None, past: RuntimeStore | None
 ) -> LivePredictor:
-    """The planner's, which learns runtimes whatever the policy: a history that begins with the first 3Sigma
-    run knows nothing.
+    """The planner's predictor. It learns runtimes under every policy, so that the first run of 3Sigma finds a
+    history.
 
     Args:
         settings: of the application.

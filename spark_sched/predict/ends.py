@@ -1,10 +1,10 @@
-"""What forecasts of jobs' ends have been worth so far, and the correction that follows.
+"""The accuracy of past forecasts of jobs' ends, and the correction of new ones.
 
-A forecast of a runtime is calibrated when the job is submitted. The end that follows from it need not be: a
-job waits longer than planned, shares its slots, or has outlived half of its forecast. So the end of each job
-tells where it fell in the forecasts that were made for it, by the situation that the job was in when they
-were made, and later forecasts in a situation are bent until these places come out evenly (conformal
-prediction by categories: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, §4.5).
+A forecast of a runtime is calibrated when the job is submitted. The end derived from it may not be: a job
+waits longer than planned, shares its slots, or has outlived half of its forecast. So the end of each job is
+scored by its quantile in the forecasts that were made for it, per situation in which the job was then. Later
+forecasts in the same situation are transformed until these quantiles are uniform (conformal prediction by
+categories: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, §4.5).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Category: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a job's forecast depends on that its runtime does not tell.
+    """The properties of a job, beside its runtime, on which the accuracy of its forecast end depends.
 
     Attributes:
         begun: its first task was launched.
@@ -124,8 +124,8 @@ class _Bend:
 class EndCorrection:
     """Learns from ended jobs and corrects the ends forecast for active ones. Deterministic, sees no clock.
 
-    Of each job one forecast per category is remembered until it ends, the first. Jobs that have not ended
-    count as far as they have come (right-censored): those that end first are the lucky ones.
+    For each job the first forecast per category is kept until the job ends. Jobs that have not ended count
+    with the time reached so far (right-censored): jobs that end early are a biased sample.
     """
 
     def __init__(self) -> None:
@@ -172,5 +172,5 @@ class EndCorrection:
             jobs.pop(job, None)
 
     def clear(self) -> None:
-        """Active jobs will be told anew; what was learned stays."""
+        """Forget the active jobs, which events will report again; keep what was learned."""
         self._given.clear()

@@ -1,4 +1,4 @@
-"""What a predictor says about an active job, and what it must be able to do."""
+"""The forecast of an active job, and the interface of predictors."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Predictor(Protocol):
     clock.
 
     ``observe`` gets every event after the state has applied it, ``learn`` every summary the state made of
-    one, ``reset`` word that active jobs will be told anew. ``forecast`` answers from memory and changes
-    nothing.
+    one; ``reset`` is called before events report the active jobs again. ``forecast`` answers from memory
+    and changes nothing.
     """
 
     def observe(self, event: Event) -> None: ...

@@ -1,4 +1,4 @@
-"""A mapping that does not grow for ever: what a process remembers that runs for months."""
+"""A mapping of bounded size, for processes that run for months."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Recent(OrderedDict[K, V]):
-    """At most ``most`` keys: beyond, the one that was set longest ago goes."""
+    """At most ``most`` keys; beyond that, the key that was set longest ago is dropped."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

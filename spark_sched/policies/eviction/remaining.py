@@ -1,4 +1,4 @@
-"""How long a running task still needs, by what its siblings took, what history says, or its age alone."""
+"""Remaining time of a running task, from its siblings' times, from history, or from its age alone."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ _NO_JOBS: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Sticky:
-    """Where jobs with sticky slots stand; a value that is never changed.
+    """The state of jobs with sticky slots; immutable.
 
     Attributes:
         idle_since_ms: since when a job has tasks that wait and none that runs.
         granted: sticky slots that jobs may take before all others.
-        tasks: running attempts on sticky slots: nobody evicts them.
+        tasks: running attempts on sticky slots, which are never evicted.
         again_ms: when the next job will have waited long enough; None: none waits.
     """
 
@@ -35,7 +35,7 @@ class StickySlots:
 
     Args:
         slots: how many there are; 0: none.
-        wait_ms: how long a job has none of its tasks running before it may have some.
+        wait_ms: time without a running task after which a job may get sticky slots.
     """
 
     def __init__(self, slots: int, wait_ms: int) -> None:
@@ -43,8 +43,7 @@ class StickySlots:
         self._wait_ms = wait_ms
 
     def at(self, before: Sticky, snapshot: Snapshot, now_ms: int) -> Sticky:
-        """How things stand now.
-
+        """The state at this time.
         1. Attempts that a job started on slots granted to it are sticky until they end.
         2. Jobs that have waited long enough and that running jobs of higher priority keep waiting are granted
            the sticky slots that are left, in the order of their arrival. They keep what they have not used of
@@ -94,7 +93,7 @@ class StickySlots:
 
 
 def _grant(job: JobView, most: int) -> int:
-    """Slots for its waiting tasks, at most so many; 0 where they would not do for one task. A barrier stage
+    """Slots for its waiting tasks, at most ``most``; 0 if they do not suffice for one task. A barrier stage
     starts whole and gets no sticky slots."""
     waiting = [
         (stage.slots_per_task, stage.tasks - stage.finished - len({task.index for task in stage.running}))

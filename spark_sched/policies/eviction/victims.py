@@ -1,4 +1,4 @@
-"""Which running task is evicted, by an index that looks at few of them."""
+"""Choice of the running task to evict, by an index instead of a scan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Group:
 
 
 class RunningIndex:
-    """Chooses the task to evict for one of a higher priority without a look at every running task.
+    """Chooses the task to evict for one of a higher priority without scanning all running tasks.
 
     It is of the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most powerful
     slots that hold a lower priority (§8.1.2). A level says how powerful a slot is, 0 the most.
@@ -49,7 +49,7 @@ class RunningIndex:
             group.tasks.append(task)
 
     def remove(self, task: int, priority: int, level: int) -> None:
-        """It ends, however; a task that was not added is passed over."""
+        """An evictable task ended in any way; a task that was not added is ignored."""
         group = self._groups[level].get(priority)
         if group is None or group.order.pop(task, None) is None:
             return

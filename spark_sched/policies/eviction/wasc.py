@@ -52,7 +52,7 @@ class ServerKind:
 
 @dataclass(frozen=True, slots=True)
 class SlotShare:
-    """So many servers of a kind with so many slots each; ``powerful``: for production classes."""
+    """A number of servers of one kind, each with the same slots; ``powerful``: for production classes."""
 
     name: str
     count: int

@@ -1,4 +1,4 @@
-"""Speculative slot reservation: who holds slots, how surely, and with what knowledge of the job's stages.
+"""Speculative slot reservation: which jobs hold slots, at which isolation level, with which forecasts.
 
 The plan carries the rule per job; Algorithm 1 itself runs where tasks complete (the driver's ledger, the
 simulator's ledger).
@@ -23,8 +23,8 @@ class ReservationPolicy(RankingPolicy):
     """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
 
     A job's isolation level P is its own mark, else the configured one if its priority is at least
-    ``spark.sched.reservation.minPriority``, else 0; at 0 it holds nothing. What earlier runs of its name
-    tell of its stages (n of Algorithm 1, alpha and t_m of equation 2) goes with the rule.
+    ``spark.sched.reservation.minPriority``, else 0; at 0 it holds nothing. The rule carries the forecast of
+    its stages from earlier runs of its name (n of Algorithm 1, alpha and t_m of equation 2).
     """
 
     name = "reservation"

@@ -27,7 +27,7 @@ _Key: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A stage for which jobs were evicted: tasks that wait, and since when it is so many."""
+    """A stage for which jobs were evicted: its number of waiting tasks, and since when it has that number."""
 
     tasks: int
     since_ms: int
@@ -119,7 +119,7 @@ def _still_waiting(memory: _Memory, snapshot: Snapshot, now_ms: int) -> dict[_Ke
 
 def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key, int]]:
     """Best-effort jobs whose slots waiting SLO jobs need, and that suffice for them; and the stages that get
-    these slots, with their waiting tasks. Nobody is evicted for those that are ``stuck``."""
+    these slots, with their waiting tasks. No job is evicted for ``stuck`` stages."""
     free = sum(
         executor.slots - executor.running_slots - executor.held_slots
         for executor in snapshot.executors.values()
@@ -142,7 +142,7 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
                 count += 1
                 found += evictable[-count].running_slots
             if found < need and stage.barrier:
-                continue  # it cannot start whole: nobody is evicted in vain
+                continue  # the stage could not start whole: an eviction would be in vain
             if count:
                 takers[key] = need
             victims |= {victim.job for victim in evictable[len(evictable) - count :]}

@@ -89,7 +89,7 @@ class VirtualTime:
         self._now_ms = max(self._now_ms, now_ms)
 
     def arrive(self, number: int, user: str, weight: float, work: float) -> None:
-        """Job ``number`` of ``user`` comes now; deadlines of that user's jobs change, nobody else's."""
+        """Add job ``number`` of ``user``; only deadlines of that user's jobs change."""
         owner = self._users.get(user)
         if owner is None:
             owner = self._users[user] = _User(weight, self._time)

@@ -1,4 +1,4 @@
-"""Whether history still holds for a recurring job: checked by its pilots, doubted again as time goes by."""
+"""The probability that history no longer holds for a recurring job: each run raises it; pilots test it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Doubts", "Recurs"]
 #: A recurring job: whose, and its name.
 Recurs: TypeAlias = tuple[str | None, str | None]
 
-#: Chance that history does not hold for a recurring job whose pilots nobody has seen yet. History so far is
-#: what it was made of, so it cannot tell.
+#: Chance that history does not hold for a recurring job that has not run pilots yet. The history so far
+#: was learned from these very runs, so it cannot serve as a test.
 _AT_FIRST = 0.1
 #: Chance that it ceases to hold from one run to the next.
 _CHANGES = 0.005
-#: Nobody is believed or doubted for good.
+#: Bounds that keep a job's doubt from reaching 0 or 1, where evidence could not change it.
 _LEAST, _MOST = 0.002, 0.98
 #: Recurring jobs that are remembered, the latest ones.
 _KEPT = 1_000
@@ -28,11 +28,11 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """The chance that history does not hold, by recurring job: a hidden state that pilots tell of, with a
-    change between any two runs that is as probable as the next. Immutable: each step gives a new one.
+    """The chance that history does not hold, by recurring job: a hidden state that pilots observe and that
+    changes between two runs with a constant probability. Immutable: each step gives a new value.
 
-    With a twentieth that is too much to do without pilots (`BayesSizing`) a job's history is checked by one
-    pilot the first time, and every tenth time or so after it held.
+    A doubt above 1/20 requires pilots (`BayesSizing`). So one pilot checks a job's history the first time,
+    and about every tenth time after a check that history passed.
     """
 
     known: Mapping[Recurs, float] = field(default_factory=dict)
@@ -42,12 +42,12 @@ class Doubts:
         return self.known.get(recurs, _AT_FIRST)
 
     def came(self, recurs: Recurs) -> Doubts:
-        """Such a job came: what held for the last one may have changed."""
+        """Such a job was submitted: its history may have changed since the last one."""
         before = self.of(recurs)
         return self._with(recurs, before + (1.0 - before) * _CHANGES)
 
     def checked(self, recurs: Recurs, expected: StageExpectation, pilots_ms: Sequence[float]) -> Doubts:
-        """Its pilots ended: Bayes' rule. Where history said nothing nothing is learned."""
+        """Its pilots ended: Bayes' rule. Nothing is learned where history had no forecast."""
         if not pilots_ms or expected.calibrated is None or expected.spread is None:
             return self
         seconds = [ms / 1000.0 for ms in pilots_ms]

@@ -1,4 +1,4 @@
-"""GS, SLearn's generic scheduler: jobs in queues by their total work, sized by whatever predictor (§5.1)."""
+"""GS, SLearn's generic scheduler: jobs in queues by their total work, sized by any predictor (§5.1)."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _NO_TIMES = StageTimes({}, frozenset())
 class GenericScheduler:
     """Jobs in queues by estimated total work, slots by weighted shares between queues, FIFO within.
 
-    A job is sized once: a thin one goes to the top queue as it is; otherwise the sizing says how many tasks
-    of its first wide stage run first, at random; they make the job's size when they are over. Pilots that
-    failed, were copied, evicted or lost count for nothing; where none is left, or their stage went before one
-    ended, others are chosen, and after three times the job is sized by what else is known. For jobs of
-    several stages history's later stages are scaled by how far off history was on the first (§6).
+    A job is sized once. A thin job joins the top queue without a size. For any other job the sizing sets how
+    many random tasks of its first wide stage run first as pilots; the job's size follows when they have
+    ended. Pilots that failed, were copied, evicted or lost do not count. If none is left, or the stage ended
+    before any pilot did, new pilots are chosen; after three rounds the job is sized by other knowledge. For
+    jobs of several stages, history's later stages are scaled by history's error on the first (§6).
 
     No job starves: a slot goes to the queue with the fewest running tasks over its weight, and of equals to
     the one that was due first (``schedcore.QueueTurns``). So a queue gets about its share of the time, a
@@ -110,7 +110,7 @@ class GenericScheduler:
                 continue
             ended = snapshot.ended.get(key)
             if ended is None or not ended.attained_ms:
-                continue  # it ran nothing, or nobody knows what it ran
+                continue  # it ran nothing, or its run is unknown
             normalised_jct = (ended.ended_ms - old.started_ms) / ended.attained_ms
             if old.percent is not None:
                 ratio = ratio.ended(old.percent, normalised_jct)
@@ -227,7 +227,7 @@ class GenericScheduler:
         pilots_ms: Sequence[float],
         expected: tuple[StageExpectation, ...],
     ) -> JobMemory:
-        """The job with its size, from the stage of that index, as far as anybody knows it."""
+        """The job with its size, from the stage of that index, as far as it is known."""
         prior = expected[index] if index < len(expected) else None
         task_ms = self._sizing.task_ms(pilots_ms, prior)
         known = replace(known, pilots_ms=tuple(pilots_ms))
@@ -255,7 +255,7 @@ class GenericScheduler:
         )
 
     def _with_new_stages(self, known: JobMemory, job: JobView) -> JobMemory:
-        """Stages that nobody had counted on are taken to have tasks like the others'."""
+        """The job with its unexpected stages, whose tasks are assumed to take as long as the others'."""
         if known.task_ms is None:
             return known
         new = [stage for stage in job.stages if stage.index not in known.counted]

@@ -18,7 +18,7 @@ class JobMemory:
 
     Attributes:
         started_ms: when it came.
-        thin: it has been too narrow for pilots so far.
+        thin: all its stages so far were too narrow for pilots.
         pilots: chosen and not all over; None: none chosen, or all over.
         rounds: times that pilots were chosen.
         percent: the sampling ratio it was given; None: it was not sampled.
@@ -48,8 +48,8 @@ class JobMemory:
 
 @dataclass(frozen=True, slots=True)
 class GsMemory:
-    """All active jobs by key, the sampling ratio's record, and how far history is doubted where it is
-    asked."""
+    """All active jobs by key, the sampling ratio's record, and the doubts about history where history is
+    used."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)

@@ -19,7 +19,7 @@ __all__ = ["GsLasPolicy"]
 
 #: Plans because of service are at least so far apart.
 _GRAIN_MS = 3_000
-#: A job may run this share of its tasks before anybody looks again: one in so many.
+#: The time of the next plan assumes that at least one in this number of a job's open tasks runs until then.
 _SOON = 4
 
 

@@ -61,7 +61,7 @@ class Queues:
         return queue
 
     def in_turn(self, running: Sequence[int]) -> list[int]:
-        """The queues in the order in which they stand for a slot when so many of their tasks run: fewest over
-        their weight first, the earlier one of equals."""
+        """The queues in the order in which they get a slot: fewest running tasks over weight first, the
+        earlier queue of equals. ``running``: running tasks by queue."""
         weights = self.weights
         return sorted(range(self.count), key=lambda q: (running[q] / weights[q], q))

@@ -1,4 +1,4 @@
-"""How long a stage's tasks take on average: by pilots, by history, or by both."""
+"""Mean task time of a stage, from pilots, from history, or from both."""
 
 from __future__ import annotations
 
@@ -27,26 +27,25 @@ Point = Callable[[RuntimeDistribution], float]
 
 
 class Sizing(Protocol):
-    """Decides how many tasks of a stage run first and what follows from their times."""
+    """Decides how many tasks of a stage run as pilots, and sizes the stage from their times."""
 
     def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
-        """Pilots for a stage of so many tasks at that sampling ratio; 0: history says enough."""
+        """Number of pilots for a stage of ``tasks`` tasks at this sampling ratio; 0: history suffices."""
         ...
 
     def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
-        """Mean task time in ms, from what the pilots took and what history says; None: nobody knows."""
+        """Mean task time in ms, from the pilots' times and history; None: unknown."""
         ...
 
     def reach_ms(
         self, pilots_ms: Sequence[float], expected: StageExpectation | None
     ) -> tuple[float, float] | None:
-        """Between what the mean task time in ms is with a chance of 90 %: how sure that is; None: it does not
-        say."""
+        """The 90 % interval of the mean task time in ms; None: the sizing gives no interval."""
         ...
 
     def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
         """Mean task time in ms of a stage without pilots, where the job's sampled stage took ``factor`` times
-        what history says; None: nobody knows."""
+        history's estimate; None: unknown."""
         ...
 
 
@@ -101,12 +100,12 @@ class PilotSizing:
 
 
 class BayesSizing:
-    """History as the prior, pilots as the evidence (§7): no pilots where history is sure of the job's queue,
-    else the fewer the surer it is, as many as SLearn's at most and where history is hardly to be believed.
+    """History as the prior, pilots as the evidence (§7). A job whose queue is certain from history gets no
+    pilots; otherwise the number of pilots grows with the uncertainty, up to SLearn's number.
 
     Args:
-        queues: that the job's size decides between.
-        point: of what is believed of a stage, in seconds; by default the one to order jobs by.
+        queues: the queues; a job's size decides which one it joins.
+        point: point estimate of a stage's posterior, in seconds; by default the one to order jobs by.
     """
 
     def __init__(
@@ -149,8 +148,8 @@ class BayesSizing:
 def _belief(
     pilots_ms: Sequence[float], expected: StageExpectation | None, spread_log_sd: float = 0.0
 ) -> Posterior | None:
-    """What to believe of a stage's mean task time; None: history says nothing of it, or nothing that can be
-    believed without pilots."""
+    """The belief about a stage's mean task time; None: history has none, or none that can be used without
+    pilots."""
     if expected is None or expected.calibrated is None or expected.spread is None:
         return None
     if not pilots_ms and expected.doubt > HALF:
@@ -167,9 +166,9 @@ def others_ms(
     Args:
         expected: what history says of each stage.
         index: the stage that is known to take ``task_ms`` a task.
-        sampled: by pilots, which may tell that history is off: by d_s / d_h.
+        sampled: pilots ran, so that history's estimates are scaled by d_s / d_h.
     """
-    # Doubted or not: what it says of one stage beside another still holds.
+    # Doubts do not matter here: history's ratio of one stage to another still holds.
     expected = [replace(each, doubt=0.0) for each in expected]
     by_history = sizing.later_ms(expected[index], 1.0) if sampled and index < len(expected) else None
     factor = task_ms / by_history if by_history else 1.0

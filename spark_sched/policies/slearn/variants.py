@@ -28,8 +28,8 @@ class SLearnPolicy(GenericScheduler):
 
 
 class BayesPolicy(GenericScheduler):
-    """Sized by history and pilots together, history checked now and then; thin jobs by history, where there
-    is any to be believed."""
+    """Sized by history and pilots together, with history checked now and then; thin jobs are sized by history
+    if it is reliable."""
 
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(
@@ -65,7 +65,7 @@ class PointEstPolicy(GenericScheduler):
 
 
 class GsOraclePolicy(GenericScheduler):
-    """Sized by the truth, which the simulator's ``predictor = "oracle"`` tells; else by history's median."""
+    """Sized by the true size under the simulator's ``predictor = "oracle"``; else by history's median."""
 
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(settings, HistorySizing(median_s), name="gs-oracle")

@@ -66,7 +66,8 @@ class Milp(LinearProgram):
     preemptions: int
 
     def read(self, problem: Problem, x: Floats) -> Assignment | None:
-        """The plan that a solver's answer is, or None if it is none: fractional, or two options for a job.
+        """The plan in a solver's answer, or None if the answer is not a plan: fractional, or two options for
+        a job.
 
         Solvers that run out of time have been seen to return fractional values as a plan.
         """

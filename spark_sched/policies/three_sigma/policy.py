@@ -31,7 +31,7 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class ThreeSigmaPolicy:
-    """Plans all waiting jobs anew each cycle.
+    """Plans all waiting jobs again in each cycle.
 
     Jobs without a deadline are best-effort. A job that has begun goes on by itself: its later stages take
     free slots before anything planned.
@@ -143,8 +143,8 @@ class ThreeSigmaPolicy:
     def _held(self, running: list[RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
         """What running jobs are expected to use, and what their preemption would cost.
 
-        A preempted job loses what it would still have been worth, and its work so far: slots that other
-        best-effort jobs could have had, worth as much as what such jobs do in them.
+        A preempted job loses its remaining utility and its work so far. That work used slots
+        that other best-effort jobs could have used, and is valued at what such jobs gain in these slots.
         """
         known = curves([job.runtime for job in running])
         factors = np.array([job.factor for job in running], dtype=float)
@@ -191,7 +191,7 @@ class ThreeSigmaPolicy:
         capacity: Floats,
         busy: Floats,
     ) -> tuple[dict[str, PlannedStart], set[str], str | None]:
-        """What starts when and where, by job; the jobs preempted for it; and why all of it is refused."""
+        """When and where each job starts; the preempted jobs; and the reason if the whole plan is refused."""
         assignment: Assignment = solution.assignment
         preempted = problem.preemptible[assignment.preempted].tolist()
         gone = {running[r].view.job for r in preempted}

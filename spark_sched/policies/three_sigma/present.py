@@ -79,15 +79,15 @@ class Present:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThreeSigmaMemory:
-    """What one cycle leaves to the next.
+    """State that one cycle passes to the next.
 
     Attributes:
         prices: of capacity; None: the solver had none.
         running_since_ms: since when jobs run, by key.
-        present: what was computed for each job, to be used again where nothing of it changed.
+        present: results computed for each job, reused while their inputs are unchanged.
         version: of the snapshot that was planned for.
-        before: what that cycle went on from. A further one for the same snapshot goes on from it too, so that
-            it gives the same plan.
+        before: the memory that this cycle started from. Another cycle for the same snapshot starts from it
+            too, so that it gives the same plan.
     """
 
     prices: Prices | None = None

@@ -1,4 +1,4 @@
-"""How 3Sigma's planner plans: what its ablations and rivals differ in."""
+"""Options of 3Sigma's planner: the ablations and the compared schedulers differ in these."""
 
 from __future__ import annotations
 

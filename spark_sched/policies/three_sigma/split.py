@@ -47,7 +47,7 @@ def split(demands: Sequence[tuple[int, int]], free: Sequence[int]) -> tuple[list
 
 
 def _give_back(given: dict[int, int], slots: int, to: list[int] | dict[int, int]) -> None:
-    """Move so many of a set's slots from its partitions, the first ones first, to others' account."""
+    """Move ``slots`` of a set's slots from its partitions, in ascending order, to the count in ``to``."""
     for q in sorted(given):
         if slots == 0:
             return

@@ -1,1 +1,1 @@
-"""Isolation levels that follow from what the runs of recurring jobs show."""
+"""Isolation levels tuned from the measured runs of recurring jobs."""

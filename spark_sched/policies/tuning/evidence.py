@@ -1,14 +1,14 @@
-"""What a few runs show about a mean, whatever their distribution and however often somebody looks.
+"""Anytime-valid confidence bounds on a mean: they hold for any distribution and any number of looks.
 
-Values lie in [0, 1]. Who doubts a mean m bets a fraction f of a capital of 1 on each next value: the capital
-is multiplied by 1 + f (x / m - 1). If m is the mean, no bet gains on average, and by Ville's inequality the
-capital ever reaches 1 / e with a probability of at most e. The capital is shared between ten fractions, so
-that no spread has to be known. (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by
-betting".)
+Values lie in [0, 1]. The test of a mean m starts with a capital of 1 and bets a fraction f of it on each
+value x: the capital is multiplied by 1 + f (x / m - 1). If m is the true mean, no bet gains on average, and
+by Ville's inequality the capital ever reaches 1 / e with a probability of at most e. The capital is split
+between ten fractions, so that the spread of the values need not be known. (Waudby-Smith and Ramdas,
+"Estimating means of bounded random variables by betting".)
 
-An interval for a fixed number of runs, as A/B tests use, is not enough here: a rule that looks after each run
-would find one that misses the truth sooner or later, and runs that are all equal, such as a few without any
-idle time, would give an interval of no width.
+An interval for a fixed number of runs, as A/B tests use, does not suffice: a rule that looks after each run
+would sooner or later see an interval that misses the true mean. Equal runs, such as a few without any idle
+time, would also give an interval of width zero.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a run shows, integrated over the snapshots in which it is active.
+"""Measures of a run, integrated over the snapshots in which it is active.
 
-Between two snapshots a run is taken to be as it was at the first of them.
+A run is assumed constant between two snapshots, as it was at the first of them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class _MeasuredStage:
         """The same as the snapshot shows it."""
         running = {task.index for task in stage.running}
         oldest_ms = min((task.launched_ms for task in stage.running), default=None)
-        # Tasks that are too short to be told one by one are known by the geometric mean of their times.
+        # Tasks too short to be reported one by one are summarised by the geometric mean of their times.
         durations = stage.durations
         typical_ms = math.exp(durations.sum_log_ms / durations.count) if durations.count else 0.0
         ended_ms = durations.count * stage.slots_per_task * typical_ms

@@ -1,4 +1,4 @@
-"""Reservations whose isolation level is tuned: a recurring job's P follows from what its runs show."""
+"""Reservations with a tuned isolation level: a recurring job's P is set from its measured runs."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["CAP", "Goal", "StepRule", "Tuned"]
 
 #: A run counts with this many times the goal at most, so that no single run decides.
 CAP = 3.0
-#: Of so many runs without a step the evidence begins anew: a job that changes is noticed, and the memory is
+#: After this number of runs without a step the evidence is discarded: a changed job is noticed, and memory is
 #: bounded.
 MOST_RUNS = 100
 #: Steps become no smaller than this part of the first one.
@@ -21,14 +21,14 @@ _LEAST_PART = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the mean over runs shall be at most.
+    """An upper bound on the mean over runs.
 
     Attributes:
         value: the goal.
-        base: the value that nothing can be below: 0 of a share, 1 of a slowdown.
-        sinks_with_level: whether a higher P makes the value smaller, as a slowdown, or greater.
-        text: what it is, for people, with places for the mean, low and high end, and the goal.
-        scale: what those numbers are multiplied by for people.
+        base: the least possible value: 0 for a share, 1 for a slowdown.
+        sinks_with_level: whether a higher P lowers the value (a slowdown) or raises it.
+        text: format string for people, with fields for the mean, low and high end, and the goal.
+        scale: factor on these numbers in the text.
     """
 
     value: float
@@ -98,31 +98,31 @@ class StepRule:
     band: float
 
     def start(self, level: float) -> Tuned:
-        """A job of which nothing is known."""
+        """The state of a job without any run."""
         return Tuned(self._bounded(level))
 
     def after(self, tuned: Tuned, value: float) -> Tuned:
-        """What follows from one more run with the present level."""
+        """The state after one more run with the present level."""
         values = (*tuned.values, self.goal.counted(value))
         shown = self.goal.shown(values)
         sign = self._sign(values)
         step = self._next_step(tuned.step, sign)
         level = self._bounded(tuned.level + step)
         if level != tuned.level:
-            told = f"P {tuned.level:g} -> {level:g} after {_runs(values)}: {shown}"
-            return Tuned(level, tuned.steps + 1, step, (), told, told)
+            message = f"P {tuned.level:g} -> {level:g} after {_runs(values)}: {shown}"
+            return Tuned(level, tuned.steps + 1, step, (), message, message)
         bound = ""
         if sign:
             bound = f", its {'highest' if level >= self.highest else 'lowest'}"
-        told = f"P {level:g}{bound} after {_runs(values)}: {shown}"
+        message = f"P {level:g}{bound} after {_runs(values)}: {shown}"
         return replace(
             tuned,
             values=values if len(values) < MOST_RUNS else (),
-            why=f"{tuned.stepped}; {told}" if tuned.stepped else told,
+            why=f"{tuned.stepped}; {message}" if tuned.stepped else message,
         )
 
     def _sign(self, values: tuple[float, ...]) -> int:
-        """1: P shall rise; -1: it shall fall; 0: these runs exclude neither."""
+        """1: raise P; -1: lower P; 0: these runs exclude neither."""
         if len(values) < self.runs:
             return 0
         array = np.asarray(values)

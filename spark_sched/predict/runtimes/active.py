@@ -69,8 +69,8 @@ class RuntimeHistory:
     """Forecasts runtimes from history, and all else as another predictor does.
 
     A runtime lasts from the job's first task to the end of its last one. Tasks that were evicted before any
-    had succeeded do not count: the job begins anew. Jobs that were cut short teach nothing. What is said of a
-    job is settled when its first stage starts, for then its slots are known.
+    had succeeded do not count: the job starts over. Nothing is learned from jobs that were cut short. A job's
+    forecast is fixed when its first stage starts, because its slots are known then.
 
     Args:
         others: forecasts stages and task times.
@@ -134,7 +134,7 @@ class RuntimeHistory:
         self._store.save(self.predictor, [lesson(active.submission, runtime_s, active.prediction)])
 
     def reset(self) -> None:
-        """Active jobs are told anew; history stays."""
+        """Forget the active jobs, which events will report again; keep history."""
         if self._others is not None:
             self._others.reset()
         self._active.clear()
@@ -158,7 +158,7 @@ class RuntimeHistory:
         """What to expect of a job that has not been submitted; changes nothing.
 
         Where this user's jobs of this name have a history, only that one answers. Other users' jobs, however
-        regular, say less to somebody who asks about a job of his own than its own runs do.
+        regular, say less about a single job than the job's own runs do.
         """
         # Since when its name was last submitted is left out: to ask is not to submit.
         submission = self.predictor.submit(job, Submission(job, (), (), None))

@@ -1,9 +1,10 @@
-"""What distributions from history have been worth so far, and the correction that follows.
+"""The accuracy of past distributions from history, and the correction of new ones.
 
-History promises too much: of few runs it knows the range badly, and runtimes drift. So each ended job tells
-where its runtime fell in the distribution that was given for it, and later distributions are bent until such
-places come out evenly (conformal prediction with the exceedance learned apart; Vovk et al., "Nonparametric
-predictive distributions based on conformal prediction", 2019). Only jobs that ended before are used.
+Distributions from history are too narrow: a few runs do not show the whole range, and runtimes drift. So each
+ended job is scored by the quantile of its runtime in the distribution that was predicted for it, and later
+distributions are transformed until these quantiles are uniform (conformal prediction with the exceedance
+learned separately; Vovk et al., "Nonparametric predictive distributions based on conformal prediction",
+2019). Only jobs that ended before the prediction are used.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _LEAST_RUNS = (1, *(most + 1 for most in _RUNS))
 #: Knots outside the range, relative to its ends.
 _LOW = 1.0 / (1.0 + _EXCESS[::-1])
 _HIGH = 1.0 + _EXCESS
-#: What is believed before any job ended, worth so many jobs.
+#: Weight of the prior, in jobs.
 _PRIOR_JOBS = 5.0
 #: Chance at either end that is left out.
 _TAIL = 0.005

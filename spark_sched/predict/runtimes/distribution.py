@@ -17,7 +17,7 @@ __all__ = ["RuntimeDistribution"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Survival below this is rounding: nobody lives that long.
+#: Survival below this is a rounding error and counts as 0.
 _GONE = 1e-12
 #: Knots of a normal distribution, equally spaced over ± `_NORMAL_SDS`: its CDF is right to 3e-4.
 _NORMAL_KNOTS = 161
@@ -215,8 +215,8 @@ class RuntimeDistribution:
         """The runtime, counted from the job's start, of a job that has run ``elapsed_s`` and still runs
         (3Sigma eq. 2).
 
-        A job that has outlived the distribution gets the point ``elapsed_s``: it is expected to end now. What
-        to believe then is the planner's to say (§4.2.1).
+        A job that has outlived the distribution gets the point ``elapsed_s``: it is expected to end now. The
+        planner corrects such under-estimates (§4.2.1).
         """
         first = int(np.searchsorted(self.t_s, elapsed_s, side="right"))
         if first == 0:

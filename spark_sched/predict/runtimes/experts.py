@@ -20,8 +20,8 @@ MEDIAN_OF = 19
 RECENT = 5
 #: Runs that a histogram remembers. Long enough for a 95 % interval, short enough to follow a change.
 MEMORY_RUNS = 30.0
-#: An expert's record begins with so many guesses as bad as first guesses on this feature usually are: one
-#: lucky guess does not beat a long record.
+#: An expert's record starts with this number of prior guesses, each as bad as first guesses on this feature
+#: usually are: one lucky guess does not beat a long record.
 _DOUBT_GUESSES = 2.0
 #: Share of an expert's record that each new guess replaces in the long run: 1/200.
 _RECORD_KEEPS = 1.0 - 1.0 / 200.0

@@ -101,7 +101,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What an ended job teaches, apart from the job: all that a store must keep.
+    """What the predictor learns from an ended job: all that a store must keep.
 
     Attributes:
         features, guesses_s: as in its `Submission`.
@@ -118,7 +118,7 @@ class Lesson:
 
 
 def lesson(submission: Submission, runtime_s: float, prediction: Prediction | None = None) -> Lesson:
-    """What a job that finished teaches.
+    """The lesson of a job that finished.
 
     Args:
         submission: as `ThreeSigmaPredict.submit` gave it.
@@ -138,7 +138,7 @@ class ThreeSigmaPredict:
     a clock; not thread-safe. Memory is constant per feature value.
 
     Feed it jobs in the order of what happens: `submit` and `predict` when a job comes, `learn` when it ends.
-    Jobs that failed or were killed teach nothing: how long they would have run is not known.
+    Jobs that failed or were killed are not learned: their full runtime is unknown.
 
     Args:
         values_kept: feature values remembered at most; last submissions, of a fifth as many jobs.
@@ -309,8 +309,8 @@ def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> 
 def most_agreed(own_s: float, guesses: Sequence[tuple[float, tuple[float, ...]]]) -> float:
     """The one of all guesses that has most weight near it: the mode of a kernel density over octaves.
 
-    A history is one view of a job, and views err for reasons of their own: where most of them point to is
-    right more often than the best one alone.
+    Each history is one estimate of the job, and their errors have different causes: the value that most
+    estimates support is right more often than the best single estimate.
 
     Args:
         own_s: the distribution's own best point; weighs as much as `_OWN_WEIGHT` best guesses.

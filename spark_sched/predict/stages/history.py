@@ -127,7 +127,7 @@ class StageHistory:
             self._learn_job(summary)
 
     def reset(self) -> None:
-        """Active jobs are told anew, without the stages they have behind them; history stays."""
+        """Forget the active jobs, which events report again without their past stages; keep history."""
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
@@ -217,7 +217,7 @@ def _agrees(active: _Active, run: Run) -> bool:
 
 
 def _usual_gap_ms(runs: list[Run]) -> int | None:
-    """Half of the runs that tell had no longer one."""
+    """The median over runs with a known pause."""
     known = [run.gap_ms for run in runs if run.gap_ms is not None]
     return statistics.median_high(known) if known else None
 

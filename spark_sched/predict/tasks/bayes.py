@@ -23,7 +23,7 @@ Floats: TypeAlias = NDArray[np.float64]
 USUAL_DOUBT = 0.02
 #: Points of the grid over the logarithm of the mean task time.
 _POINTS = 160
-#: A run that history tells nothing of may be so many times as fast or slow as any before.
+#: Log of the factor by which a run without history may be faster or slower than any before.
 _FAR = math.log(1e3)
 #: Tasks of one stage differ by that much at least (standard deviation of logarithms).
 _LEAST_SPREAD = 0.01
@@ -39,7 +39,7 @@ class Posterior:
     Attributes:
         task_s: its median, in seconds.
         log_sd: standard deviation of its logarithm.
-        low_s, high_s: where it is with a chance of 90 %, in seconds: how sure that is.
+        low_s, high_s: ends of its 90 % credible interval, in seconds.
     """
 
     task_s: float
@@ -51,8 +51,8 @@ class Posterior:
     def harmonic_s(self) -> float:
         """The harmonic mean E[1/x]^-1, in seconds, as far as the belief is log-normal.
 
-        Work that is done first counts by how many jobs it finishes, one over size: where sizes only order
-        jobs, a size that is unsure is worth trying sooner than its median says.
+        The gain of running a job first is one over its size. So where sizes only order jobs, an uncertain
+        size should come earlier than its median says; the harmonic mean does this.
         """
         return self.task_s * math.exp(-0.5 * self.log_sd**2)
 
@@ -88,7 +88,7 @@ def posterior(
     doubt: float = USUAL_DOUBT,
     spread_log_sd: float = 0.0,
 ) -> Posterior:
-    """What to believe of a mean task time after pilots took ``pilots_s``.
+    """The posterior of a mean task time after pilots took ``pilots_s``.
 
     The prior is history's distribution and, with probability ``doubt``, anything within a factor of 1000 of
     it. A task of a stage whose mean is x takes log-normally as long, with mean x and ``spread`` as the
@@ -99,7 +99,7 @@ def posterior(
         spread: >= 0.
         pilots_s: durations in seconds.
         spread_log_sd: standard deviation of the logarithm of ``spread`` itself, where stages of one kind
-            differ in theirs. It makes wide what is believed more than it moves its middle.
+            differ in theirs. It widens the posterior more than it moves the median.
     """
     edges, by_history, by_surprise = _masses(prior, spread, pilots_s, spread_log_sd)
     mass = (1.0 - doubt) * by_history + doubt * by_surprise

@@ -1,4 +1,4 @@
-"""Weighted sums by recurring job in which the latest count most: what is learned of kinds of jobs."""
+"""Weighted sums by recurring job in which recent values count most."""
 
 from __future__ import annotations
 

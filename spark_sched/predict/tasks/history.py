@@ -19,7 +19,7 @@ from spark_sched.predict.tasks.pilots import StageExpectation
 
 __all__ = ["Asked", "Spreads", "SubmittedStage", "TaskHistory", "log_spread"]
 
-#: Stages of which one job's spread is learned count as so many: a stranger's spread is everyone's.
+#: Weight, in stages, of all jobs' spread against one job's own: an unknown job has the spread of all jobs.
 _SPREAD_DOUBT = 2.0
 #: Spread to expect while no stage has ended: a factor of 1.3 either way.
 _FIRST_SPREAD = math.log(1.3)

@@ -1,4 +1,4 @@
-"""How alike history's errors on the stages of one job are: what pilots of one stage tell of the others."""
+"""Similarity of history's errors across the stages of one job: pilots of one stage correct the others."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ SOLVERS = ("prices", "highs", "cbc")
 
 
 def create_guarded(name: str) -> Solver:
-    """The same for a loop that cannot wait: a solver that may be late is killed then, and ours plans.
+    """As `create_solver`, for a loop with a time limit: a late external solver is killed, and the built-in
+    one plans.
 
     Raises:
         BadInputError: as `create_solver`.

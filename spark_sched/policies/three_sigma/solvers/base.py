@@ -1,4 +1,4 @@
-"""What a solver gets and gives."""
+"""The input and output of solvers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Solution:
         bound: no plan has more than this; inf where the solver proved nothing.
         runtime_s: wall time; None where no clock was given.
         price: the prices found, shape (N, T); None for solvers without.
-        note: what the solver itself said.
+        note: the solver's own message.
     """
 
     solver: str
@@ -101,13 +101,13 @@ class Solution:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a solver says of a linear program.
+    """A solver's answer to a linear program.
 
     Attributes:
         x: its values, shape (n,); None where it found none.
         bound: no feasible x has a larger objective; inf where the solver proved nothing.
         ended: by itself rather than by its limits.
-        note: what the solver itself said.
+        note: the solver's own message.
     """
 
     x: Floats | None

@@ -135,7 +135,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def answer_questions(name: str) -> None:
-    """In the process: make the solver of that name, say so, and solve until there is nobody who asks."""
+    """In the process: make the named solver, report that it is ready, and solve until the parent is gone."""
     import numpy as np
 
     from spark_sched.policies.three_sigma.solvers import create_solver

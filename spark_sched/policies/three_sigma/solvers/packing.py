@@ -139,7 +139,7 @@ def pack(t: Tables, order: Ints, worth: Floats, preempted: Bools, first: int) ->
 def settle(t: Tables, packing: Packing, order: Ints) -> None:
     """Give jobs in that order the most useful option that is left to them; the value never falls.
 
-    Prices make a job leave the next slots to those worth more; what nobody took it may have after all.
+    Prices make a job leave the next slots to jobs that are worth more; it can still get the slots left over.
     """
     for job in order:
         if packing.group[job] != _NONE:

@@ -120,7 +120,7 @@ def descend(
 
     Args:
         price: to begin with, shape (N, T).
-        steps: at most so many.
+        steps: greatest number of steps.
         value: of the best plan known: what Polyak's step aims at.
         improve: called at the steps of ``improve_at`` with the best prices so far and what jobs choose there;
             gives the value of the best plan then known.

@@ -51,14 +51,14 @@ def search(
     """The best plan found by ``moves`` moves from ``packing``, which is used up.
 
     A move picks a job that lost something by the plan (it has no option, or a worse one than it could have),
-    takes out up to three others that use slots when it would, or preempts a running job, and fills the place
-    in a random order that favours gain. It stays if the plan is no worse.
+    takes out up to three others that use slots at the same time, or preempts a running job, and refills the
+    free slots in a random order that favours gain. The move is kept if the plan is no worse.
 
     Args:
         gains: of options at the solver's prices, shape (G, T); −inf where there is none.
         worth_of_preemption: credit at these prices less cost, shape (R,).
         moves: how many to try.
-        patience: stop after so many that made nothing better.
+        patience: stop after this number of successive moves without an improvement.
         good_enough: stop at a plan of this value.
         rng: draws the moves.
         stop: asked every 50 moves.
