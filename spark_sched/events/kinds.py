@@ -58,7 +58,7 @@ class JobStarted:
     """A job's first stage is about to start; the fields are those of its marks.
 
     ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
-    for jobs that must never run a task twice. ``begun_ms``: when its first task started, told after a reset
+    for jobs that must never run a task twice. ``begun_ms``: when its first task started, sent after a reset
     of jobs that had begun before.
     """
 
@@ -211,7 +211,7 @@ class SlotFreed:
 
 @dataclass(frozen=True, slots=True)
 class JobChanged:
-    """Somebody changed the job's marks, or lets none of its tasks start (``on_hold``): all of that as it is
+    """A user changed the job's marks, or lets none of its tasks start (``on_hold``): all of that as it is
     from now on. ``by``: who did; empty where that was before the planner came."""
 
     type: ClassVar[str] = "job_changed"
@@ -226,7 +226,7 @@ class JobChanged:
 
 @dataclass(frozen=True, slots=True)
 class JobCancelled:
-    """Somebody cancelled the Spark jobs that run for the job; its end is an event of its own."""
+    """A user cancelled the Spark jobs that run for the job; its end is an event of its own."""
 
     type: ClassVar[str] = "job_cancelled"
     time_ms: int
@@ -236,7 +236,7 @@ class JobCancelled:
 
 @dataclass(frozen=True, slots=True)
 class SchedulingChanged:
-    """Somebody switched what holds for all jobs: all of that as it is from now on."""
+    """A user changed the settings for all jobs; the event has all of these settings."""
 
     type: ClassVar[str] = "scheduling_changed"
     time_ms: int

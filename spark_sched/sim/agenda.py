@@ -1,4 +1,4 @@
-"""What happens when: the queue of a simulation's events and its clock."""
+"""The event queue of a simulation and its clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attempts of tasks: their starts, their ends, and who has to know of these."""
+"""Attempts of tasks: their starts, their ends, and the components notified of both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Attempts:
     """Starts and ends attempts.
 
     Args:
-        recorder: gets a row for every attempt; None: nobody keeps them.
+        recorder: gets a row for every attempt; None: rows are not kept.
         follow_outputs: where tasks ran matters to the stages that read their output.
         stage_over: called when all tasks of a stage are done.
 
@@ -150,7 +150,7 @@ class Attempts:
             self._gates.again(stage, a.index)
 
     def lose(self, node: int) -> None:
-        """Whatever runs on the node is lost. Rare enough to look through all events."""
+        """All attempts on the node are lost. This is rare, so scanning all events is affordable."""
         for attempt in self._agenda.ends():
             if attempt.node == node and attempt.alive:
                 self.evict(attempt, "lost")

@@ -1,4 +1,4 @@
-"""Where it is run: nodes with slots, partitions, racks and what distance costs; or servers that share CPU."""
+"""The simulated cluster: nodes with slots, partitions, racks and distances; or servers that share CPU."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class NodeSpec:
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """What a task loses away from its input: "Speculative Slot Reservation" §VI-B.
+    """The slowdown of a task away from its input: "Speculative Slot Reservation" §VI-B.
 
     The input of a stage with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
     stage's start its tasks accept only those; where racks are given, their racks for as long again; then any
@@ -82,8 +82,9 @@ class ClusterSpec:
         model: ``slots``: a task has its slot for itself. ``sharing``: the tasks of a node share its cores
             equally, each at most one (thesis §6.2.2).
         locality: None: a task's input is everywhere.
-        memory_eviction: who goes when a node's memory runs out: ``LSF`` the last started task whose need is
-            not met, ``LPF`` tasks of the lowest priority, latest first, until the need is met (§6.2.3.4).
+        memory_eviction: which task is evicted when a node's memory runs out: ``LSF`` the last started task
+            whose need is not met, ``LPF`` tasks of the lowest priority, latest first, until the need is met
+            (§6.2.3.4).
         power_policy: an empty node stays ``idle`` or goes to ``sleep`` at once (§6.2.5).
         wake_ms: from sleep to the first instruction, at peak power.
     """
@@ -96,7 +97,7 @@ class ClusterSpec:
     wake_ms: int = 30_000
 
     def check(self) -> None:
-        """Raise BadInputError if there is no such cluster: the sentence names the node and the value."""
+        """Raise BadInputError if the cluster is invalid: the sentence names the node and the value."""
         if not self.nodes:
             raise BadInputError("the cluster has no node: give it one")
         if len({node.name for node in self.nodes}) != len(self.nodes):

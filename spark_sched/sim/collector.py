@@ -16,8 +16,8 @@ _COLLECT_EVERY = 50_000
 def seldom_collected() -> Iterator[None]:
     """Collect seldom inside the block.
 
-    The collector of cycles looks at all that lives, again and again, and a run leaves next to no cycles: with
-    its usual threshold an event costs the more, the more tasks run.
+    The cycle collector repeatedly traverses all live objects, and a run creates almost no cycles. With the
+    default threshold the cost of an event would grow with the number of running tasks.
     """
     before = gc.get_threshold()
     if 0 < before[0] < _COLLECT_EVERY:

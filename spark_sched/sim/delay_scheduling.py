@@ -1,7 +1,7 @@
 """Tasks that prefer nodes of their own: Spark's delay scheduling, one task at a time.
 
 A task launches at once on a node near its input. Elsewhere it launches when its stage has waited long enough
-since it last got a slot there; as in Spark since 3.1, the wait is not begun anew once a slot was refused.
+since it last got a slot there; as in Spark since 3.1, the wait does not restart once a slot was refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The simulation told as the events a live planner gets, for whoever listens."""
+"""The simulation as the events that a live planner receives, for an optional listener."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Story:
         self._predictor = predictor
         self._observer = observer
         self._observes = predictor is not None and bool(getattr(predictor, "observes", True))
-        #: None: nobody listens, and no event is made.
+        #: None: there is no listener, and no event is made.
         self.listener: Callable[[Event], None] | None = None
         if observer is not None or self._observes:
             self.listener = self._tell

@@ -1,8 +1,8 @@
-"""Who may start under the plan in force, in which order, and who takes what is left over.
+"""Enforcement of the plan in force: which jobs may start, in which order, and which ones take spare slots.
 
-The twin of ``schedcore.StartGate`` and ``schedcore.Enforcement`` in the JVM bridge: the same questions, the
-same answers. ``protocol/golden/enforcement`` and ``tests/contract/test_enforcement_golden.py`` bind the two;
-change both or none.
+The twin of ``schedcore.StartGate`` and ``schedcore.Enforcement`` in the JVM bridge, with the same operations
+and results. ``protocol/golden/enforcement`` and ``tests/contract/test_enforcement_golden.py`` compare the
+two: change both together.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Start(Enum):
     """What a job's waiting tasks may do under the plan in force."""
 
     NOW = auto()  # take any slot that their place in the order gives them
-    SPARE = auto()  # take slots that nobody with a start waits for
+    SPARE = auto()  # take slots that no job with a start waits for
     PLANNED = auto()  # start nothing yet; slots are kept for them from those that may only take spare ones
     EVICTED = auto()  # start nothing before the next plan, and nothing is kept for them
 
@@ -132,7 +132,7 @@ class StartGate:
         patience_ms: how long a job that no plan knows may be kept waiting.
 
     Attributes:
-        active: whether any job may be told to wait.
+        active: whether any job may have to wait.
     """
 
     __slots__ = (
@@ -145,7 +145,7 @@ class StartGate:
         self._jobs: dict[str, JobPlan] = {}
         self._new_jobs_wait = False
         self._start_times_ms: list[int] = []  # rising
-        # Slots taken that the plan in force cannot know of, as versions of the event that told of them.
+        # Slots taken that the plan in force cannot know of, as versions of the event that reported them.
         self._launches: dict[str, deque[int]] = {}
         # Jobs that asked while no plan knew them, and when each first asked.
         self._unknown_since_ms: dict[str, int] = {}
@@ -218,8 +218,8 @@ class Enforcement:
     """A round of launches under the plan in force, as ``schedcore.Enforcement``.
 
     A round is `begin`, then `planned` for each task set in the order of its `rank`, then, where
-    `spare_wanted`, the same between `begin_spare` and `end_spare`: what nobody took goes to those that may
-    take nothing else.
+    `spare_wanted`, the same between `begin_spare` and `end_spare`: slots left over go to task sets that may
+    take no others.
     """
 
     __slots__ = ("_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted")
@@ -246,7 +246,7 @@ class Enforcement:
         start.
 
         Args:
-            open_slots: free slots that nobody holds.
+            open_slots: free slots that no job holds.
             waiting: all task sets.
         """
         self._spare = self.spare(open_slots, waiting)
@@ -258,7 +258,7 @@ class Enforcement:
         self._spare = 0
 
     def spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> int:
-        """How many of the open slots nobody with a start waits for; negative where they are too few."""
+        """The number of open slots that no job with a start waits for; negative if there are too few."""
         return open_slots - sum(
             each.waiting_slots for each in waiting if self.start(each.job.key) in (Start.NOW, Start.PLANNED)
         )

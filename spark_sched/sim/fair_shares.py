@@ -1,7 +1,7 @@
 """Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I).
 
-A hold has the standing of its pool, and a held slot counts as one that the pool uses. Jobs without a pool
-stand alike. ``schedcore.FairShares`` is the twin.
+A hold ranks as its pool does, and a held slot counts as one that the pool uses. Jobs without a pool rank
+equally. ``schedcore.FairShares`` is the twin.
 """
 
 from __future__ import annotations

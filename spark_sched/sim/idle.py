@@ -1,4 +1,4 @@
-"""What holding slots between a job's actions may cost, and how long it is of use.
+"""The budget for holding slots between a job's actions, and the useful length of such holds.
 
 The twin of ``schedcore/Idle.scala``: the same operations on floats in the same order.
 """

@@ -1,4 +1,4 @@
-"""Who gets the free slots of an instant: waiting tasks, copies of stragglers, what waits behind a gate."""
+"""Assignment of free slots at one instant: to waiting tasks, copies of stragglers, tasks behind a gate."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Launcher:
 
     @property
     def wanted(self) -> bool:
-        """Whether anybody may want a free slot: waiting tasks, copies, tasks behind a gate."""
+        """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
         return bool(self._waiting.order or self._slots.holders or self._gates)
 
     def launch_all(self, now_ms: int) -> None:
@@ -72,12 +72,12 @@ class Launcher:
             while at < len(order) and slots.open_total > 0:
                 stage = order[at]
                 if self._fill(stage, now_ms):
-                    at = 0  # planned anew
+                    at = 0  # planned again
                 elif stage.queued:
                     at += 1
         if slots.holders:
             while slots.holders and self._privileged(now_ms):
-                pass  # planned anew
+                pass  # planned again
             while (due := self._reservations.due_copy(now_ms)) is not None:
                 self._launch(*due, copy=True)
         if slots.open_total > 0 and (self._gates or self._starts.active):
@@ -113,9 +113,9 @@ class Launcher:
                         del at[queue]
 
     def _left_over(self, now_ms: int) -> bool:
-        """What nobody else can use goes to tasks behind a gate (§5.1.2, "Work conservation") and to jobs that
-        the plan has no start for: a job must end. Gangs wait for a start: they would keep their slots from
-        all others. Returns whether anything was launched."""
+        """Slots that no other job can use go to tasks behind a gate (§5.1.2, "Work conservation") and to jobs
+        that the plan has no start for: a job must end. Gangs wait for a start: they would keep their slots
+        from all others. Returns whether anything was launched."""
         enforcement, slots = self._enforcement, self._slots
         wanting = [stage for stage in self._waiting.order if self._only_spare(stage) and not stage.spec.gang]
         gated = [stage for stage in self._gates.shut_stages() if not self._only_spare(stage)]

@@ -22,7 +22,7 @@ __all__ = ["LedgerBooks", "LedgerListener"]
 
 
 class LedgerListener(Protocol):
-    """Told about every slot that the ledger starts or stops holding, in order."""
+    """Notified of every slot that the ledger starts or stops holding, in order."""
 
     def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
 
@@ -166,7 +166,7 @@ class LedgerBooks:
             for j in e.held_by:
                 if loser is None or not j.outranks(loser, less=1):
                     loser = j
-            assert loser is not None, f"executor {e.id} holds {e.held} slots for nobody"
+            assert loser is not None, f"executor {e.id} holds {e.held} slots for no job"
             self.unhold(e, loser, "overridden", now_ms)
             loser.demand.overridden += 1
             self.counters.holds_overridden += 1
@@ -273,7 +273,7 @@ class LedgerBooks:
     # ---- checks ----
 
     def violations(self) -> list[str]:
-        """Sentences about what must never be; empty when all is well."""
+        """A sentence for each violated invariant; empty if there is none."""
         found = []
         for e in self.executors.values():
             holders = sum(e.held_by.values())

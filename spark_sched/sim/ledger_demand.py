@@ -141,12 +141,12 @@ def lacking(edges: Sequence[tuple[int, Sequence[LedgerStage]]], have: Callable[[
 def started(
     j: LedgerJob, p: LedgerStage, vertex: str, successors: Sequence[Next], reads: Collection[str] = ()
 ) -> None:
-    """A stage started: it waits for nobody any more, and these wait for it. ``reads`` are its shuffles."""
+    """A stage started: it waits for no stage now, and these wait for it. ``reads`` are its shuffles."""
     waiting = j.demand.successors
     if waiting.pop(vertex, None) is None:
         orphans = [(name, s.written) for name, s in waiting.items() if _is_unnamed(name) and not s.parents]
-        # What a shuffle waits for reads it. Else whoever starts is taken for what follows a stage of which
-        # nobody told that.
+        # An unnamed successor whose shuffles this stage reads is this stage. If there is none, this stage is
+        # taken for the first unnamed successor without known shuffles.
         reader = [name for name, written in orphans if not written.isdisjoint(reads)]
         for name in reader or [name for name, written in orphans if not written][:1]:
             del waiting[name]
@@ -208,7 +208,7 @@ def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs:
 
 
 def refresh(j: LedgerJob, now_ms: int) -> None:
-    """Sets what the job may have in all, held and running."""
+    """Set the number of slots that the job may have in all, held and running."""
     rest = max((n for n, _, _ in _rests(j)), default=0)
     next_ = edges(j, now_ms)
     # Where slots must fit, `ledger_fit` says which are held: this bounds their number.
@@ -288,22 +288,22 @@ def left(j: LedgerJob) -> int:
 
 
 def edges(j: LedgerJob, now_ms: int) -> list[Edge]:
-    """The stages that start when the active ones end; those that nobody started in time are forgotten."""
+    """The stages that start when the active ones end; those that did not start in time are forgotten."""
     found = []
     waiting = j.demand.successors
     for name, s in list(waiting.items()):
         if s.orphan_ms is not None and s.orphan_ms + j.rule.gap_ms <= now_ms:
-            del waiting[name]  # nobody started it
+            del waiting[name]  # it did not start in time
         elif s.ready and not _ends_at(name, s):
             parents = tuple(s.parents.values())
             if _is_unnamed(name) and parents:
-                told = [n for p in parents if (n := p.next_slots()) is not None]
-                s.known = bool(told)
+                reported = [n for p in parents if (n := p.next_slots()) is not None]
+                s.known = bool(reported)
                 s.bounded = any(p.next_is_bound() for p in parents) and all(
                     p.next_slots() is None or p.next_is_bound() for p in parents
                 )
                 # With n unknown the paper expects m again.
-                s.slots = max(told or [p.slots for p in parents])
+                s.slots = max(reported or [p.slots for p in parents])
             given = sum(s.handed.values())
             # While another stage runs, which may be the other input, only what the parents handed over is
             # kept for a mere bound.
@@ -316,7 +316,7 @@ def edges(j: LedgerJob, now_ms: int) -> list[Edge]:
 
 
 def _ends_at(name: str, s: Successor) -> bool:
-    """Whether nothing follows the stages that nobody told what follows them."""
+    """Whether the successor is unnamed and all its parents are the last stages of their job."""
     return _is_unnamed(name) and bool(s.parents) and all(p.is_last() for p in s.parents.values())
 
 

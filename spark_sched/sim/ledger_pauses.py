@@ -64,7 +64,7 @@ class LedgerPauses:
         self.plan(j, now_ms)
 
     def plan(self, j: LedgerJob, now_ms: int) -> None:
-        """Set anew how long the pausing job's slots stay held."""
+        """Update how long the pausing job's slots stay held."""
         self._settle(j, now_ms)
         # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
         plain = j.rule.first_gap_ms is None and j.held == 0
@@ -95,13 +95,13 @@ class LedgerPauses:
             self._settle(j, now_ms)
 
     def changed(self, j: LedgerJob, by: int, now_ms: int) -> None:
-        """The number of slots that the job holds changed by so many."""
+        """The number of slots that the job holds changed by ``by``."""
         if j.pause.open:
             self.held += by
             self._refresh(j, now_ms)
 
     def capacity_lost(self, slots: int, jobs: Iterable[LedgerJob], now_ms: int) -> None:
-        """An executor with so many slots is gone."""
+        """An executor with ``slots`` slots is gone."""
         self.capacity.advance(now_ms)
         self.capacity.add(-slots)
         self.capacity.advance(now_ms)

@@ -12,7 +12,7 @@ NONE = -1
 
 
 class OpenNodes:
-    """The nodes that have a free slot which nobody holds, in one list per *group*: partition and whether the
+    """The nodes that have a free slot which no job holds, in one list per *group*: partition and whether the
     node sleeps.
 
     Spark shuffles its offers for the same end: to spread tasks evenly over nodes.

@@ -1,4 +1,4 @@
-"""A predictor that knows the workload: the bound that no real one passes."""
+"""A predictor that knows the workload: an upper bound on the accuracy of real predictors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slot a task gets: free and held slots by node, in time that does not grow with their number."""
+"""The choice of a task's slot: free and held slots by node, in time independent of their number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Slots:
         free, held, racks, partition: by node; rack -1: none.
         present: whether nodes are there.
         left: running tasks of nodes that take nothing more.
-        open_total: free slots that nobody holds.
+        open_total: free slots that no job holds.
         free_total: free slots.
         holders: by job that holds slots: how many on which nodes.
         gives_way: whether a slot held by the first job may go to the second, of equal priority, at this time.
@@ -163,7 +163,7 @@ class Slots:
         return self._among(nodes, self.holders.get(job))
 
     def is_open(self, node: int) -> bool:
-        """Whether ``node`` has a free slot that nobody holds."""
+        """Whether ``node`` has a free slot that no job holds."""
         return self.free[node] > self.held[node]
 
     def choose_within(self, share: dict[int, int]) -> int:

@@ -1,4 +1,4 @@
-"""The plan in force: when it is made anew, and what it changes."""
+"""The plan in force: when it is made again, and what it changes."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES, EXPIRED = 1, 2, 4
 
 #: By what a policy's plans depend on. Arrivals: it is shown each job once, so that a plan costs the same
 #: however many jobs are there. Rounds: it also sees what was launched before the clock goes on, and which
-#: holds expired; launches: it decides anew after every launch.
+#: holds expired; launches: it decides again after every launch.
 _MASKS = {
     ChangesWith.ARRIVALS: ARRIVALS,
     ChangesWith.JOBS: ARRIVALS | JOBS | NODES,
@@ -112,7 +112,7 @@ class Planner:
 
 
 class _Executors(Mapping[str, ExecutorView]):
-    """The snapshot's executors, made when somebody looks; the numbers are those of the snapshot's moment.
+    """The snapshot's executors, made at the first access; the numbers are those of the snapshot's moment.
 
     Nothing is copied for a policy that never looks, or a plan's cost would grow with the nodes. One that did
     look may keep the snapshot; one that did not cannot look later.

@@ -81,7 +81,7 @@ class StagePlaces:
         any_at_ms: from then on they accept any node.
         near: the same task by task; None: its tasks prefer no nodes of their own.
         refused: no free slot would do so far; it looks again when one opens, or when it accepts more.
-        ran_on: nodes where its tasks ended, in that order; empty where nobody asks.
+        ran_on: nodes where its tasks ended, in that order; empty unless requested.
     """
 
     __slots__ = ("any_at_ms", "local", "local_racks", "near", "rack_at_ms", "ran_on", "refused")

@@ -64,7 +64,7 @@ class _Server:
     def advance(self, now_ms: int) -> None:
         if now_ms > self.last_ms:
             if self.last_ms < self.wake_at_ms:
-                # Waking at peak power, serving nobody; the engine stops here when it is over.
+                # Waking at peak power without running a task; the engine stops here when it is over.
                 self.energy_j += self.power_w(waking=True) * (now_ms - self.last_ms) / 1000.0
             else:
                 self.energy_j += self.power_w(waking=False) * (now_ms - self.last_ms) / 1000.0

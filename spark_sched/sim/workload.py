@@ -79,7 +79,8 @@ class JobSpec:
         preferred: partitions where its tasks run at full speed; None: anywhere.
         elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
         deadline_after_ms: of a job that follows another: its deadline, from its own submission on.
-        then: jobs that are submitted so many ms after this one's end, whatever their own ``submit_ms``.
+        then: pairs of a delay in ms and a job that is submitted that long after this one's end; its own
+            ``submit_ms`` is ignored.
     """
 
     key: str

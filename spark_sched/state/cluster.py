@@ -58,7 +58,7 @@ class ClusterState:
         self.version = 0
         self.now_ms = 0
         self.ignored: Counter[str] = Counter()
-        #: What somebody switched for all jobs; None: nothing.
+        #: Settings that a user changed for all jobs; None: none.
         self.scheduling: SchedulingChanged | None = None
         self._arrivals = 0
         self._executors: dict[str, ExecutorRecord] = {}

@@ -85,7 +85,7 @@ class JobView:
         running_slots: slots on which attempts run, copies included.
         preferred: partitions where it runs at full speed; None: it runs alike everywhere.
         elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
-        on_hold: somebody lets none of its tasks start. Policies see such a job only while tasks of it run.
+        on_hold: a user lets none of its tasks start. Policies see such a job only while tasks of it run.
         evicted_ms: slot-milliseconds of its attempts that gave their slots to waiting tasks of other jobs.
     """
 

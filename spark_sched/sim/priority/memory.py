@@ -18,7 +18,7 @@ _ROUNDING = 1e-12
 
 class Memory:
     """A task starts whatever memory is left. If that is less than its average, it needs the rest at a random
-    point of its least execution time, on the fastest core; then it gets it, or somebody is evicted.
+    point of its least execution time, on the fastest core; then it gets it, or a task is evicted.
 
     Args:
         policy: who is evicted, ``LSF`` or ``LPF``.
