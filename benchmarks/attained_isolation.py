@@ -4,9 +4,9 @@
     python benchmarks/attained_isolation.py [--level P]… [--jobs N] [--stages N] [--json]
 
 Jobs of sleeping stages run side by side on a local master, some at each isolation level, with a slot for
-every task: nobody contends, so that all tasks of a stage start at once, as in the paper's analysis. Task
-times are Pareto distributed. A stage attains its level if none of its job's holds expires while it runs, by
-the recorded events.
+every task: there is no contention, so that all tasks of a stage start at once, as in the paper's analysis.
+Task times are Pareto distributed. A stage attains its level if none of its job's holds expires while it runs,
+by the recorded events.
 The first stages of each job, from which its deadlines are calibrated, are reported apart.
 """
 

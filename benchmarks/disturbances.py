@@ -7,7 +7,7 @@ One application on ``local[8]``. A run is three marked jobs at a time, each of t
 tasks. In each round there is one run of each kind, in random order, each with a planner that is up:
 
 - ``calm``
-- ``scraped``: the metrics are read so many times a second, and the status document once a second
+- ``scraped``: the metrics are read ``--scrapes`` times a second, and the status document once a second
 - ``killed``: the planner is killed by SIGKILL
 - ``switched``: the policy is switched to ``fair``; the planner is replaced then
 
@@ -103,7 +103,7 @@ def makespan_s(spark: SparkSession) -> float:
 
 
 def await_plan(spark: SparkSession, after: int) -> None:
-    """Until a planner is up, and more than so many plans were accepted: one that starts takes a processor."""
+    """Wait until a planner is up and more than ``after`` plans were accepted: its start takes a processor."""
     until_s = time.monotonic() + _PATIENCE_S
     while not ((now := spark_sched.status(spark).planner).alive and now.plans_accepted > after):
         if time.monotonic() > until_s:

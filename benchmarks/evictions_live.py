@@ -66,7 +66,7 @@ def starvation_round(slots: int, rng: np.random.Generator) -> list[StagesJob]:
 
 
 def slots_after_s(log: Path, since_ms: int, tasks: int) -> float:
-    """Seconds from the submission of the round's first Spark job until so many of its tasks were launched."""
+    """Seconds from the submission of the round's first Spark job until ``tasks`` of its tasks started."""
     stages: set[int] = set()
     submitted_ms = 0
     launched_ms: list[int] = []
@@ -90,7 +90,7 @@ def sticky_of(slots: int) -> int:
 
 @contextlib.contextmanager
 def applications(slots: int, directory: Path) -> Iterator[dict[str, ArmApplication]]:
-    """An application for each arm, with so many slots."""
+    """An application for each arm, with ``slots`` slots."""
     base = {**local_properties(directory), "spark.driver.memory": "512m", "spark.sql.shuffle.partitions": "4"}
     base["spark.driver.extraJavaOptions"] = LIGHT_JVM
     policy = {

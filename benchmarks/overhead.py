@@ -3,7 +3,7 @@
 
     python benchmarks/overhead.py [--rounds N] [--policy NAME] [--mode on|shadow|off] [--json]
 
-Two applications on the same inner master, ``local[4]`` unless told otherwise, each in a process of its own:
+Two applications on the same inner master, ``local[4]`` by default, each in a process of its own:
 stock, and spark_sched with everything on (reservations, copies, planner, one marked job). In each round both
 run once, in random order; the ratio of their rates is formed inside the round. Beside it stands the same
 ratio by processor time of driver and planner: other users of the processors disturb that less.

@@ -6,8 +6,8 @@ Learns the trace in the order of time as `spark-sched predict eval` does. Timed 
 second half on, gathering its features and predicting (a lookup), and taking in its runtime (an update), one
 by one. The point estimate is worked out when asked for and timed apart. Wall time, which other work on the
 machine prolongs; a lookup changes nothing when repeated, so that beside its first time stands the least of
-three, which nothing interrupted. As in the planner, the garbage collector is told after loading that what is
-there stays (`gc.freeze`). Goals: lookups p99 < 0.25 ms, worst < 5 ms (3Sigma §6.5: 14 ms at worst).
+three, which nothing interrupted. As in the planner, objects loaded at the start are excluded from garbage
+collection (`gc.freeze`). Goals: lookups p99 < 0.25 ms, worst < 5 ms (3Sigma §6.5: 14 ms at worst).
 """
 
 from __future__ import annotations

@@ -80,8 +80,8 @@ def main(
             for name in ARMS:
                 means[name].append(float(np.mean(done[name].jct_s)))
                 longest[name].append(max(done[name].jct_s))
-            told = ", ".join(f"{name} {means[name][-1]:.2f} s" for name in ARMS)
-            stderr.print(f"run {run + 1} of {runs}: mean completion time {told}", highlight=False)
+            line = ", ".join(f"{name} {means[name][-1]:.2f} s" for name in ARMS)
+            stderr.print(f"run {run + 1} of {runs}: mean completion time {line}", highlight=False)
     document: dict[str, Any] = {
         "benchmark": "slearn_live",
         "runs": len(means["slearn"]),

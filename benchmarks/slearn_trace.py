@@ -69,8 +69,8 @@ def main(trace: Path, seeds: str, jobs: int, load: float, widest: int, arms: str
         f"jct_over_{names[0]}": over,
     }
     lines = [
-        f"{name}: {np.mean(means[name]):.0f} s, {told['mean']:.3f} times {names[0]}'s{interval(told, 3)}"
-        for name, told in over.items()
+        f"{name}: {np.mean(means[name]):.0f} s, {ratio['mean']:.3f} times {names[0]}'s{interval(ratio, 3)}"
+        for name, ratio in over.items()
     ]
     publish(document, lines, json_output)
 

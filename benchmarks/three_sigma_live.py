@@ -41,7 +41,7 @@ ARMS = ("fifo", "fair", "prio", "3sigma")
 SPREAD = 0.4  # of the logarithm of a recurring job's runtimes
 SLACKS = (0.2, 0.4, 0.6, 0.8)
 SLO_JOBS, BEST_EFFORT = 10, 10
-#: Spark's own time for a job that nobody disturbs, on a shared machine.
+#: Spark's own time for an undisturbed job, on a shared machine.
 ALLOWANCE_S = 1.5
 #: Runtimes are seconds here, not minutes.
 WINDOW = {"spark.sched.policy.3sigma.firstStep": "1s", "spark.sched.policy.3sigma.window": "10min"}
@@ -191,8 +191,8 @@ def main(
                 ):
                     for name in ARMS:
                         rows[name].append(measured(done[name], jobs))
-                    told = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
-                    stderr.print(f"run {run + 1} of {runs}: deadlines missed: {told}", highlight=False)
+                    missed = ", ".join(f"{name} {rows[name][-1]['missed']}" for name in ARMS)
+                    stderr.print(f"run {run + 1} of {runs}: deadlines missed: {missed}", highlight=False)
         for run in range(runs if simulated else len(rows["3sigma"])):
             for name in ARMS:
                 share = simulated_missed(jobs_of(run), name, cores, before) / SLO_JOBS
