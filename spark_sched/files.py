@@ -12,7 +12,7 @@ PRIVATE = 0o600
 
 
 def create_private(path: Path) -> None:
-    """Make an empty file that nobody but its owner can read, unless there is a file already."""
+    """Make an empty file that only its owner can read, unless there is a file already."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, PRIVATE))
 
 

@@ -15,11 +15,11 @@ def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
 
     Args:
         spark: a session or context of this process.
-        connect: what a Spark Connect session cannot do, and what to do instead.
-        lacks: what Spark's own scheduler does not do.
+        connect: sentence for a Spark Connect session: what it cannot do, and what to do instead.
+        lacks: clause for Spark's own scheduler: what it does not do.
 
     Raises:
-        BadInputError: it is neither, comes over Spark Connect, or runs with Spark's own scheduler.
+        BadInputError: ``spark`` is neither, comes from Spark Connect, or runs with Spark's own scheduler.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         raise BadInputError(f"spark is a Spark Connect session, which {connect}")

@@ -177,7 +177,7 @@ def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
 
 @contextmanager
 def _local_properties(context: Any, marks: Mapping[str, str]) -> Iterator[None]:
-    """Set this thread's marks, absent ones cleared; afterwards what was there before is there again."""
+    """Set this thread's marks and clear absent ones; restore the previous marks afterwards."""
     before = {key.name: context.getLocalProperty(key.name) for key in _MARKS}
     try:
         for name in before:
@@ -196,9 +196,9 @@ def name_tag(name: str) -> str:
 
 @contextmanager
 def _shown(context: Any, name: str, before: str | None) -> Iterator[None]:
-    """Have Spark show the thread's work under this name; what the program says itself stays.
+    """Have Spark show the thread's work under this name; texts that the program set itself stay.
 
-    ``before`` is the name of the block around this one: what that block set is not the program's.
+    ``before`` is the name of the outer block: texts that the outer block set are not the program's own.
     """
     name = name.strip()
     mine = name_tag(name)

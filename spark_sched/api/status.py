@@ -35,12 +35,12 @@ def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
 
     Args:
         spark: as for `status`.
-        job: its name, or the id that `spark_sched.job` gave. Of several jobs of this name the newest is
-            told of. A job that ended is known for 15 minutes more.
+        job: its name, or the id that `spark_sched.job` gave. Of several jobs of this name, the newest is
+            reported. A job that ended stays known for 15 minutes.
 
     Raises:
-        BadInputError: the application is not attached, or nobody knows the job; the sentence has the
-            names that come nearest.
+        BadInputError: the application is not attached, or the job is unknown; the sentence has the
+            nearest names.
     """
     scheduler, context = _attached(spark)
     found = Status.from_text(scheduler.explain(context, job)).jobs

@@ -5,7 +5,7 @@ it, and an entry in the job's story. It outlives the planner process. A job is m
 `spark_sched.job` gave, or its key in the status; of several jobs of one name only the key is taken.
 
 Each function returns what it changed, in one sentence. It raises BadInputError, with the driver's sentence,
-if the application is not attached, nobody knows the job, or a value is wrong.
+if the application is not attached, the job is unknown, or a value is wrong.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def cancel(spark: SparkSession | SparkContext, job: str) -> str:
 
 
 def end(spark: SparkSession | SparkContext, job: str) -> str:
-    """End a job that nobody else ends, such as one that the settings of a SQL session mark.
+    """End a job that does not end by itself, such as one that the settings of a SQL session mark.
 
     It holds no slots from now on and ends with its last active stage, or with its last activity if it has
     none. What its mark submits after that is another job of the same name.

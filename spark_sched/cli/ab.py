@@ -47,7 +47,7 @@ def command() -> None:
     type=click.IntRange(1, 47),
     default=8,
     show_default=True,
-    help="On EC2: end the command after so many hours; the same command continues.",
+    help="On EC2: stop after this number of hours; the same command continues.",
 )
 @_JSON
 @click.pass_context

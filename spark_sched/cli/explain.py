@@ -15,7 +15,7 @@ def command(url: str, job: str, as_json: bool) -> None:
     """Tell what happened to a job: what it waited for, what it held, which plans concerned it.
 
     URL is the address of the application's Spark UI. JOB is a job's name, or the id that spark_sched.job
-    gave. All jobs of the name are told of, the newest last. A job that ended is known for 15 minutes more.
+    gave. All jobs of the name are reported, the newest last. A job that ended stays known for 15 minutes.
     The UI's view ACLs apply.
 
     \b

@@ -145,7 +145,7 @@ cancel = _of_job(
 )
 end = _of_job(
     "end",
-    "End a job that nobody else ends, such as one that a SQL session marks.",
+    "End a job that does not end by itself, such as one that a SQL session marks.",
     "It holds no slots from now on and ends with its last active stage. What its mark submits after that is "
     "another job of the same name.",
 )

@@ -56,7 +56,7 @@ def print_energy(document: dict[str, Any]) -> None:
     console.print(
         f"{total['run_j'] / energy_j:.1%} of {energy_j / 1e3:,.1f} kJ ran tasks to their end, "
         f"{total['held_j'] / energy_j:.1%} went to held slots, {lost_j / energy_j:.1%} to copies, evictions, "
-        f"failures and cancelled work, {document['idle_j'] / energy_j:.1%} to slots that nobody used.",
+        f"failures and cancelled work, {document['idle_j'] / energy_j:.1%} to unused slots.",
         highlight=False,
     )
     shown = [kind for kind in KINDS if total[f"{kind}_j"]]

@@ -198,7 +198,7 @@ def by_type(
 
 
 def _sleeping(centre: DataCentre, wake_j: Floats, tasks: int, ceiling_j: float) -> list[list[int]]:
-    """Of each type as many sleeping servers as a plan of so many tasks below ``ceiling_j`` can wake up."""
+    """The sleeping servers of each type that a plan of ``tasks`` tasks below ``ceiling_j`` can wake up."""
     kinds = np.array(centre.topology.servers)
     found = []
     for kind in range(len(centre.topology.types)):

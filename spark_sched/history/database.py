@@ -84,12 +84,12 @@ class Database:
             if self._path is None or not _is_damage(error):
                 return self._trouble(error, otherwise)
 
-        def mend_and_retry() -> T:
+        def reopen_and_retry() -> T:
             self.close()
             self._open()
             return once()
 
-        return self._guarded(mend_and_retry, otherwise)
+        return self._guarded(reopen_and_retry, otherwise)
 
     def close(self) -> None:
         if self._engine is not None:

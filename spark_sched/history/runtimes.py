@@ -172,9 +172,7 @@ class StoredRuntimes:
                 predictor.restore(found.jobs, calibration, (((r.feature, r.value), r.state) for r in rows))
                 self._upto = found.upto
             except ValueError:
-                self._say(
-                    f"the checkpoint in {self.title} cannot be read: the jobs kept since are learned anew"
-                )
+                self._say(f"the checkpoint in {self.title} cannot be read: all stored jobs are learned again")
         self._changed.clear()
         self._replay(db, predictor)
 

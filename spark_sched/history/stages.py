@@ -29,7 +29,7 @@ _RUNS = Table(
 )
 
 
-#: Names whose unreadable runs are told of.
+#: Names whose unreadable runs are logged, at most.
 _WARNED_MOST = 1_000
 
 

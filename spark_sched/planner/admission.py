@@ -1,4 +1,4 @@
-"""What the plan would do with a job that has not come yet: chances of its deadline, and whom it would delay.
+"""Admission: the chance that a job not yet submitted meets its deadline, and the jobs that it would delay.
 
 The policy itself is asked, with the job beside those that are there. The runtime is history's, and the start
 is the plan's if the policy plans starts (3Sigma §3.2 and §4.3). The end is corrected by how such forecasts
@@ -108,7 +108,7 @@ def answer(
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """What would be with the job.
+    """The hypothetical plan with the job.
 
     Attributes:
         snapshot, plan: with it.
@@ -155,7 +155,7 @@ class _Question:
         return self._decide(self._snapshot, self._forecasts)
 
     def case(self, deadline_ms: int | None) -> _Case:
-        """What would be with this deadline, in ms from now."""
+        """The hypothetical plan with this deadline, in ms from now."""
         deadline = None if deadline_ms is None else self._now_ms + deadline_ms
         view = replace(self._view, deadline_ms=deadline)
         jobs = MappingProxyType({**self._snapshot.jobs, _KEY: view})
@@ -167,10 +167,11 @@ class _Question:
         return _Case(snapshot, plan, start_s, self._end(snapshot, plan, start_s or 0.0) if reached else None)
 
     def earliest_s(self) -> float | None:
-        """The earliest deadline that would be met with `CONFIDENCE`; None: by no start of the window, or
-        nobody knows.
+        """The earliest deadline that would be met with `CONFIDENCE`; None: no start in the window
+        meets any deadline, or the runtime is unknown.
 
-        Candidates are the end's quantile after each start; one counts if the plan starts the job by then.
+        Candidates are the end's quantiles after each start; a candidate counts if the plan starts the job by
+        that start.
         """
         case = self.case(None)
         at_once = self._end(case.snapshot, case.plan, 0.0)

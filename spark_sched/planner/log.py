@@ -30,19 +30,19 @@ def make_log(stream: TextIO, secret: str = "") -> logging.Logger:
 
 
 def blot_out(log: logging.Logger, secret: str) -> None:
-    """From now on the lines of `make_log`'s log show this no more."""
+    """Hide this text in all further lines of `make_log`'s log."""
     for handler in log.handlers:
         if isinstance(handler.formatter, _OneLine):
             handler.formatter.secrets.append(secret)
 
 
 class Throttle:
-    """Says which repeats of a message are worth a line: the 1st, 2nd, 4th, 8th, …"""
+    """Decides which repetitions of a message are logged: the 1st, 2nd, 4th, 8th, …"""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
     def __call__(self, what: str) -> int:
-        """How often ``what`` has come by now if this time is worth a line, else 0."""
+        """How often ``what`` has occurred if this occurrence is to be logged, else 0."""
         times = self._seen[what] = self._seen.get(what, 0) + 1
         return times if times & (times - 1) == 0 else 0

@@ -60,7 +60,7 @@ class PlannerCounters:
 
 @dataclass(slots=True)
 class _Plans:
-    """What the plans so far leave: how many were sent, what the policy remembers, and the one in force."""
+    """State after the plans so far: how many were sent, the policy's memory, and the plan in force."""
 
     sent: int = 0
     memory: Any = None
@@ -70,8 +70,8 @@ class _Plans:
 class PlannerLoop:
     """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
 
-    A plan is made at most once per interval when something happened that the policy's plans depend on
-    (its `Capabilities`), and anew when the one before wanted that (``again_ms``). It is
+    A plan is made at most once per interval, when an event occurred that the policy's plans depend on
+    (its `Capabilities`), or when the last plan asked for it (``again_ms``). It is
     sent when its rules differ from those in force, and again before those expire. A refused plan or a failing
     policy is counted and logged, and the next interval tries again: the driver goes on by the last valid
     rules, then by its configuration.
@@ -87,7 +87,7 @@ class PlannerLoop:
         sleep_ms: waits.
         log: single lines for people.
         recorder: keeps every event, if given.
-        answer: answers a user's question in JSON text; None: nobody does.
+        answer: answers a user's question in JSON text; None: questions stay unanswered.
         close: closes what was learned, after the last event.
     """
 
@@ -144,7 +144,7 @@ class PlannerLoop:
         raw = _parsed(text)
         batch = self._take(raw)
         if raw.get("stopping") is True:
-            return False  # nobody follows a plan any more
+            return False  # the driver is gone
         if raw.get("asked") is True:
             self._answer_questions()
         # 3. Snapshot, forecast, decide and submit, at most every interval.

@@ -1,4 +1,4 @@
-"""When jobs are expected to end, for people: what a plan carries beside its rules."""
+"""When jobs are expected to end: the part of a plan that is for people, beside its rules."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _QUANTILES = (0.1, 0.5, 0.9)
 class Outlook:
     """Ends of jobs from the forecasts of their runtimes.
 
-    A runtime counts from the job's first task on, which the snapshot does not tell of a job between two
-    stages, so that the first sight of each job with a task is remembered here. Ends are corrected by where
-    earlier jobs ended in the forecasts that were made for them (`EndCorrection`).
+    A runtime starts with the job's first task. The snapshot does not show that time for a job between two
+    stages, so this class remembers when it first saw each job with a task. Ends are corrected by the
+    quantiles at which earlier jobs ended in their own forecasts (`EndCorrection`).
 
     Args:
         clock_ms: a monotonic clock in milliseconds.
-        correct: false: ends as history and plan alone have them, to compare with.
+        correct: false: ends follow from history and plan alone, for comparison.
     """
 
     def __init__(self, clock_ms: Callable[[], float], *, correct: bool = True) -> None:
@@ -43,7 +43,7 @@ class Outlook:
         return self._begun_ms.keys()
 
     def clear(self) -> None:
-        """Active jobs will be told anew."""
+        """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
         self._made_at_ms = -float("inf")
         if self._correction is not None:
@@ -104,7 +104,7 @@ class Outlook:
         runtime = forecast.runtime
         begun_ms = self._begun_ms.get(view.job)
         if runtime is None or (begun_ms is None and entry.deferred and entry.start_ms is None):
-            return None  # nobody knows when it starts
+            return None  # its start is unknown
         # 1. Seconds from the job's submission, or from its first task, to its end, as history has it.
         if begun_ms is None:
             origin_ms = min(view.started_ms, now_ms)

@@ -56,7 +56,7 @@ class Pace:
         self.planned_at_ms, self.changed = self.clock_ms(), False
 
     def since_planned_ms(self) -> float:
-        """How long the present plan has been in the making."""
+        """Time since work on the present plan began."""
         return self.clock_ms() - self.planned_at_ms
 
     def sent(self) -> None:

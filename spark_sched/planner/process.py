@@ -1,4 +1,4 @@
-"""The planner process, started by the driver and by nobody else: ``main``, run by `spark_sched.isolated`.
+"""The planner process: ``main``, run by `spark_sched.isolated`. Only the driver starts it.
 
 Imports are kept few: the first jobs of an application run by configured rules until the planner is up.
 """
@@ -46,7 +46,7 @@ EXIT_DRIVER_LOST = 4
 def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     """The loop as the driver's settings want it. Raises BadInputError for a wrong setting.
 
-    The driver is told as soon as it is known that none is wrong: it may wait for that.
+    The driver may wait for the check, so it is notified as soon as all settings are known to be valid.
     """
     settings = _settings(driver)
     blot_out(log, settings[keys.HISTORY_PASSWORD])
@@ -65,10 +65,10 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         text: str, snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int, memory: Any
     ) -> Mapping[str, object]:
         if name := asked_policy(text):
-            # The one that the driver would start a planner with.
+            # The driver would start a planner with this policy.
             create(name, PolicySettings.from_config(settings))
             return {"policy": name}
-        # Few ask, and what answers need is not imported by those planners that are never asked.
+        # Questions are rare: planners that never get one do not import what answers need.
         from spark_sched.planner import admission
 
         asked = admission.Asked.from_text(text)
@@ -102,7 +102,7 @@ def _monotonic_ms() -> float:
 
 
 def asked_policy(text: str) -> str | None:
-    """The policy whose name somebody wants to be judged, if that is what is asked."""
+    """The policy name that the question asks to check; None: it is another question."""
     question = json.loads(text)
     return str(question["name"]) if question.get("ask") == "policy" else None
 

@@ -19,7 +19,7 @@ class Driver(Protocol):
         ...
 
     def alive(self) -> None:
-        """Tell that the planner is not silent but busy."""
+        """Report that the planner is busy, not hung."""
         ...
 
     def poll(self, max_events: int, timeout_ms: int) -> str:
@@ -31,11 +31,11 @@ class Driver(Protocol):
         ...
 
     def settings_taken(self) -> None:
-        """Tell that no setting is refused: the driver may go on starting."""
+        """Report that all settings are valid: the driver may continue its start."""
         ...
 
     def stored(self) -> None:
-        """Tell that all events were taken in and all that was learned is stored: the driver may end."""
+        """Report that all events are processed and everything learned is stored: the driver may end."""
         ...
 
     def questions(self) -> str:

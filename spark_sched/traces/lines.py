@@ -13,14 +13,14 @@ import pyarrow as pa
 from spark_sched.errors import BadInputError
 from spark_sched.traces.report import ReadReport
 
-#: ``progress(bytes)``: so many more (compressed) bytes of the input are done.
+#: ``progress(bytes)``: called with the number of further (compressed) input bytes that were read.
 Progress = Callable[[int], None]
 
 _BLOCK = 1 << 20
 #: A longer line is no row of any format here; without a limit a file without newlines would fill the memory.
 MAX_LINE_BYTES = 512 << 20
 
-#: A gzip file's size at its end and what was unpacked of it are of one file if they differ by so many bytes.
+#: Greatest difference, in bytes, between the size in a gzip trailer and the unpacked size of the same file.
 _END_WITHIN = 2 << 20
 
 _GZIP = b"\x1f\x8b"

@@ -75,8 +75,8 @@ def fetch_document(url: str, job: str | None = None) -> Any:
     """The parsed document of the application with this UI, or of its jobs of this name, key or id.
 
     Raises:
-        BadInputError: nothing answers there, it is no application's UI or none that is attached, or nobody
-            knows the job.
+        BadInputError: the URL does not answer, is not the UI of an attached application, or the job is
+            unknown.
     """
     base = ui_address(url)
     if job is None:

@@ -101,8 +101,8 @@ def draw_tasks_ms(
     """Task durations in ms of one job of the trace, divided by ``time_scale``.
 
     A job whose mean task would take longer than ``max_task_s`` (scaled) is drawn again and its single tasks
-    are cut there; a wider one than ``max_tasks`` counts as so many tasks. Raises ValueError if no job of the
-    trace is that short.
+    are cut there; a job wider than ``max_tasks`` counts as ``max_tasks`` tasks. Raises ValueError if no job
+    of the trace is that short.
     """
     possible = [c for c in fit["classes"] if c["job_mean_duration_s"][0] / time_scale < max_task_s]
     if not possible:

@@ -1,6 +1,6 @@
 """pyspark's worker daemon with the workloads' imports done: ``spark.python.daemon.module`` names it.
 
-Workers are forked from the daemon. Forked from pyspark's own, each imports NumPy, SciPy and MLlib anew, half
+Workers are forked from the daemon. Forked from pyspark's own, each imports NumPy, SciPy and MLlib again, half
 a second of processor time per worker; eight at once take two processors for seconds, again after every minute
 of idleness, when Spark ends its idle workers. That noise would drown what is measured.
 """

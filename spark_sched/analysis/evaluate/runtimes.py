@@ -98,7 +98,7 @@ def evaluate(
     """Predict every job when it is submitted, learn it when it ends, score the second half.
 
     At one instant ends come first. The score covers finished jobs of the second half (by submission); a job
-    without a prediction counts as off.
+    without a prediction counts as a wrong one.
 
     Args:
         progress: ``progress(events done, events)``, now and then.

@@ -189,7 +189,7 @@ def _single_features(job: JobAttributes) -> list[tuple[str, str]]:
 
 
 class _AllPilots(BayesSizing):
-    """The posterior after as many pilots as SLearn's: how good it is with equal evidence."""
+    """The posterior after the same number of pilots as SLearn, to compare both on equal evidence."""
 
     def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
         return pilot_count(tasks, percent)
@@ -229,7 +229,7 @@ def score(
     Returns:
         By predictor: ``estimate_s`` and ``pilots`` in the order of ``true_s``; ``held``, whether the first
         wide stage's mean task time lay where it was said to be with a chance of 90 %, for jobs of which
-        that was said; ``jobs`` has ``true_s``, ``width``. An estimate that nobody could make is NaN.
+        that was said; ``jobs`` has ``true_s``, ``width``. A missing estimate is NaN.
     """
     known = TaskHistory()
     found: dict[str, dict[str, list[float]]] = {

@@ -215,7 +215,7 @@ def _executors(
     recorded: Mapping[str, str],
     master: str,
 ) -> None:
-    """How many executors with so many slots."""
+    """Recommend the number of executors with ``slots`` slots each."""
     count = _whole(found.busy.bound(chebyshev) / slots)
     words = f"{_demand_words(found, chebyshev)}; an executor has {slots} slot{'s' * (slots > 1)}"
     if recorded.get("spark.dynamicAllocation.enabled", "").lower() == "true":

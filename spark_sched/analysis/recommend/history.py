@@ -43,7 +43,7 @@ class Application:
         properties: Spark's, as the log shows them; None: the log has none.
         usage: its executors, attempts and holds.
         ran: its jobs, by the name they have in ``usage``.
-        shapes: how many executors had so many cores and slots; empty: cores are not recorded.
+        shapes: number of executors by their cores and slots; empty: cores are not recorded.
     """
 
     log: Path

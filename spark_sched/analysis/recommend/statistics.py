@@ -43,7 +43,7 @@ class Busy:
 class Cpu:
     """CPU use of tasks in cores, every second that one ran with the same weight.
 
-    ``mean_demand_s`` is the CPU time of a task; ``tasks`` how many the figures are of.
+    ``mean_demand_s`` is the mean CPU time of a task; ``tasks`` is the number of tasks in the figures.
     """
 
     tasks: int

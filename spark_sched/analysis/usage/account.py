@@ -86,7 +86,7 @@ class Statement:
     """Who used the slot time of all executors. Times are slot-milliseconds.
 
     ``capacity_ms`` is what the executors offered: the rows' totals, plus ``idle_ms`` (free and held for
-    nobody), minus ``excess_ms`` (charged beyond what its executor offered: an attempt's end is logged a
+    no job), minus ``excess_ms`` (charged beyond what its executor offered: an attempt's end is logged a
     little later than its slot is given away), exactly. ``caused`` has the evictions of which the source
     records for whom they were, the greatest first; ``has_causes``: all sources record that.
     """

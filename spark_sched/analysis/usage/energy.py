@@ -1,14 +1,14 @@
-"""The energy account: the energy of every host is charged once, to the jobs that caused it or to nobody.
+"""The energy account: the energy of every host is charged once, to the jobs that caused it or to no job.
 
 A host is on while it has an executor. Its power is P = idle + dynamic · min(1, b / C) watts with b busy slots
 of C (thesis, equation 4.1, with the slots in use as the utilization of CPU and memory). At every moment
 
 - the idle power is divided equally among the host's slots: those that an attempt or a hold takes carry their
-  owner's part, the free ones belong to nobody;
+  owner's part, the free ones belong to no job;
 - the dynamic power is divided equally among the busy slots.
 
-Owners and nobody therefore add up to the hosts' energy whatever overlaps in the log. Where it was
-measured, the model only gives the shares: all parts are scaled to the measured sum.
+The owners' parts and the unowned part therefore add up to the hosts' energy whatever overlaps in the log.
+Where it was measured, the model only gives the shares: all parts are scaled to the measured sum.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class EnergyRow:
 
 @dataclass(frozen=True, slots=True)
 class HostEnergy:
-    """A host of one application: its type, the time it was on, its energy and the part that nobody used."""
+    """A host of one application: its type, the time it was on, its energy and the unused part."""
 
     host: str
     type: str

@@ -1,4 +1,4 @@
-"""How long slots are held idle at most, by the paper's formula, beside how long they were."""
+"""The paper's upper bound on idle held slot time, to compare with the measured time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Usage from the file that ``spark.sched.events.path`` names: the only source that has holds."""
+"""Usage from the file that ``spark.sched.events.path`` names, the only source with single holds."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _Fold:
         self._now_ms = 0
         self._present: dict[str, events.ExecutorAdded] = {}
         self._running: dict[int, ChargedAttempt] = {}
-        #: Attempts from before a reset that nobody has mentioned since, and when that was.
+        #: Attempts from before a reset that no event has mentioned since, and the time of the reset.
         self._doubtful: dict[int, tuple[ChargedAttempt, int]] = {}
         self._held: dict[tuple[str, str], deque[int]] = defaultdict(deque)
         self._slots_per_task: dict[str, int] = {}

@@ -158,7 +158,7 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
                 continue
             stage.launch_ms = stage.first_ms - ready_ms
             waited = ready_ms > stage.submit_ms
-            # Under the attached scheduler a free slot may be held for somebody else.
+            # Under the attached scheduler a free slot may be held for another job.
             held = recorded.enforced and any(
                 other is not job
                 and other.priority >= job.priority
@@ -229,7 +229,7 @@ def _spec(job: _ReplayedJob, turnaround: int, hosts: _Hosts, locality_wait_ms: i
 
 
 class _Hosts:
-    """Where tasks find their input, told by where they ran and what Spark said of it.
+    """Where tasks find their input, inferred from where they ran and at which locality level.
 
     A task that ran on the node of its input prefers that host's executors; one that ran away from it any
     other. ``PROCESS_LOCAL`` is also what Spark calls a task that prefers no place, and is taken for that.

@@ -73,7 +73,7 @@ def _share(account: Account, bucket: str, place: str, out: Path, store: RunStore
 def _take(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> list[str]:
     """Add the bucket's runs to those here; returns the names of the files that it has.
 
-    A master that was made anew may have fewer runs than this folder: what is here stays.
+    A recreated master may have fewer runs than this folder: the local files stay.
     """
     with tempfile.TemporaryDirectory() as folder:
         found = fetch(account, bucket, place, _FILES, Path(folder))
@@ -129,5 +129,5 @@ def _fitting(suite: Suite, account: Account, name: str) -> Stack:
 
 
 def _identity(suite: Suite, out: Path) -> str:
-    """The name of the results in the bucket: another folder or version of the suite begins anew."""
+    """The name of the results in the bucket: another folder or version of the suite starts from zero."""
     return hashlib.sha256(f"{out.resolve()}\n{suite.text}".encode()).hexdigest()[:16]

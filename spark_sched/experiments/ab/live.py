@@ -100,7 +100,8 @@ class LiveRunner:
 def live_runner(
     suite: Suite, note: Callable[[str], None], master_url: str | None = None
 ) -> Iterator[LiveRunner]:
-    """A cluster with its applications, warm, for as long as the block lasts; ``note`` is told what happens.
+    """A cluster with its applications, warm, for as long as the block lasts; ``note`` receives progress
+    messages.
 
     ``master_url``: of a cluster that runs already; None: one of this machine.
     Raises ArmError or ClusterError if something does not start.

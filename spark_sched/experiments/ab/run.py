@@ -21,7 +21,7 @@ from spark_sched.experiments.ab.suite import Suite
 
 __all__ = ["Progress", "Runner", "looks_of", "run_blocks"]
 
-#: Told what runs next, how many runs are done, and how many there are at most.
+#: Called with the name of the next run, the number of runs done, and the greatest number of runs.
 Progress = Callable[[str, int, int], None]
 
 

@@ -33,7 +33,7 @@ _UNTIL_MS = 24 * 3_600_000
 
 
 class SimulatedRunner:
-    """Raises BadInputError for a workload whose durations nobody knows before it runs."""
+    """Raises BadInputError for a workload whose durations are unknown before it runs."""
 
     def __init__(self, suite: Suite) -> None:
         unknown = next(

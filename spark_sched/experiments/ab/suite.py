@@ -27,8 +27,8 @@ class Runs:
     """How many runs there are.
 
     Attributes:
-        blocks: at most so many blocks.
-        first_look: no stop before so many.
+        blocks: greatest number of blocks.
+        first_look: least number of blocks before a stop.
         looks: how often to look whether intervals are narrow enough; 1 disables early stopping.
         precision: what is narrow enough, as a fraction of the ratio of JCTs.
         warm_up: unmeasured runs of each workload on each application.

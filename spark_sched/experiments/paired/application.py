@@ -60,7 +60,8 @@ class RunResult:
 class StagesJob:
     """A synthetic job: per stage, the tasks' sleeps in ms for first attempts and for copies.
 
-    With ``sql_rows`` it is a real query over so many rows instead, in as many tasks as the first stage has.
+    With ``sql_rows`` it is a real query over this number of rows instead, in as many tasks as the first
+    stage.
     """
 
     stages: list[tuple[list[int], list[int]]]

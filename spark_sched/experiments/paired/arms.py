@@ -297,9 +297,9 @@ def unread(arm: Arm, given: Iterable[str]) -> str | None:
 
 def _check_read(fields: Fields, arm: Arm, given: Iterable[str]) -> None:
     """Refuse keys that nothing reads, and options of policies that the arm does not run."""
-    nobody = unread(arm, given)
-    if nobody is not None:
-        raise BadInputError(f"{fields.file}: {fields.where} ({arm.name}) sets {nobody}: remove it")
+    key_and_reason = unread(arm, given)
+    if key_and_reason is not None:
+        raise BadInputError(f"{fields.file}: {fields.where} ({arm.name}) sets {key_and_reason}: remove it")
     for name, _ in arm.properties:
         policy = name.removeprefix(POLICY_PREFIX).rpartition(".")[0]
         if name.startswith(POLICY_PREFIX) and policy != arm.policy:

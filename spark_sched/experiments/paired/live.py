@@ -30,8 +30,8 @@ def applications(
 ) -> Iterator[dict[tuple[object, ...], ArmApplication]]:
     """The arms' applications, launched but not awaited, by `Arm.application`; ended with the block.
 
-    ``title`` begins their names; ``note`` is told what happens; ``master_url`` is that of a cluster that runs
-    already. Raises ClusterError if the cluster does not start or answer.
+    ``title`` begins their names; ``note`` receives progress messages; ``master_url`` is that of a cluster
+    that runs already. Raises ClusterError if the cluster does not start or answer.
     """
     firsts: dict[tuple[object, ...], Arm] = {}
     for arm in arms:

@@ -68,7 +68,7 @@ class Estimate:
 
 
 def resolvable(pairs: int, level: float) -> bool:
-    """Whether so many pairs have enough sign patterns for an interval at this level."""
+    """Whether this number of pairs has enough sign patterns for an interval at this level."""
     return pairs >= MIN_PAIRS and 2.0**pairs >= 1.0 / (1.0 - level)
 
 

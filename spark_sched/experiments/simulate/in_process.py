@@ -11,7 +11,8 @@ from spark_sched.sim.results import Result
 
 __all__ = ["Progress", "Run", "runs_here"]
 
-#: Told what runs, how many of all jobs have ended, and of how many; None: not known yet.
+#: Called with the name of the run, the number of ended jobs, and the number of all jobs (None: not known
+#: yet).
 Progress = Callable[[str, int, "int | None"], None]
 
 

@@ -24,13 +24,13 @@ __all__ = ["PROFILES", "Profile", "recurring"]
 _P90 = NormalDist().inv_cdf(0.9)
 #: The sampling ratio for which table 4 states the variation over space.
 _SAMPLED = 0.03
-#: CoV of a program's runs at most, over the greatest that so many values can have.
+#: Upper bound on the CoV of a program's runs, as a fraction of the greatest CoV of that number of values.
 _MOST_COV = 0.6
 #: Standard deviation of logarithms at most: beyond it one value is nearly all of the sum.
 _STEEPEST = 6.0
 #: Mean number of runs between two changes.
 _STRETCH_RUNS = 10.0
-#: Jobs of a storm arrive within so many seconds of each other.
+#: Jobs of a storm arrive within this number of seconds of each other.
 _STORM_S = 200.0
 _CPUS = ("0.5", "1", "2", "4")
 

@@ -21,8 +21,8 @@ class TpchProfilesReader(TraceReader):
     """JSON lines ``query, scale, parents, stages`` with measured task durations (ms) per number of executors.
 
     A job per query and scale, without arrival. Task durations are those measured with ``executors`` executors
-    (of one slot), the first wave followed by the rest; a stage that was not measured with so many takes the
-    largest smaller number, else the smallest.
+    (of one slot), the first wave followed by the rest. For a stage without a measurement at this number, the
+    largest smaller measured number is used, else the smallest.
     """
 
     format = "tpch_profiles"

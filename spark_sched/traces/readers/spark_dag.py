@@ -9,7 +9,7 @@ from spark_sched.traces.jobs import StageRecord, TaskRows
 
 
 class Begun(NamedTuple):
-    """An attempt of a task whose end the log has not told yet."""
+    """A task attempt whose end has not been read from the log yet."""
 
     task: int
     start_s: float

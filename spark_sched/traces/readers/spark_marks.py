@@ -35,7 +35,7 @@ class Marked:
     Attributes:
         key: the live scheduler's key of the job.
         name: by its mark, or that of its streaming query; None where neither says one.
-        user: whom Spark Connect knows, else the mark's, else the Thrift session's; None: nobody says.
+        user: from Spark Connect, else from the mark, else from the Thrift session; None: not recorded.
         fields: the marks, without blank ones.
     """
 

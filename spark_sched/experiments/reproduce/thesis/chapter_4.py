@@ -60,8 +60,8 @@ _NOTES = (
     "values a twenty-fourth. Its runs, like these, seem to end with the last task; here that is "
     "within minutes of the last arrival. Energies are therefore best compared as ratios.\n\nThe "
     "thesis gives neither load nor number of tasks; here 30 % of the CPU is asked for on average, by "
-    "the trace's short jobs, and flow sizes follow the text of its reference [42]. Asking for CPU and"
-    " using it are told apart nowhere: power counts what is asked for, as U_cpu of the table."
+    "the trace's short jobs, and flow sizes follow the text of its reference [42]. The model does"
+    " not distinguish requested from used CPU: power counts the requested CPU, as U_cpu of the table."
 )
 
 

@@ -35,8 +35,8 @@ _BEFORE = 1000
 def workload(
     seed: int, hours: float, load: float, slacks: Sequence[float] = SLACKS, nodes: int = NODES, wider: int = 1
 ) -> list[JobSpec]:
-    """The E2E workload, the same for all policies; ``wider``: every job has so many times the slots, on a
-    cluster of ``nodes`` that is made for that."""
+    """The E2E workload, the same for all policies; every job has ``wider`` times the slots, on a
+    cluster of ``nodes`` that is sized for that."""
     rng = np.random.default_rng(seed)
     trace = e2e(rng, nodes=nodes // wider, hours=hours, load=load, partitions=PARTITIONS, slacks=slacks)
     jobs = jobs_of_trace(trace.chunks(), Counter())
@@ -70,7 +70,7 @@ def run(
 
     ``point-perf-est`` knows every runtime. The others have what 3σPredict says after another workload of the
     generator, twice as long; with ``shift`` instead a normal distribution around the true runtime (§6.3),
-    with ``samples`` so many draws from what 3σPredict says (§6.4).
+    with ``samples`` this number of draws from 3σPredict's distribution (§6.4).
 
     SLO jobs due within the hours simulated count. Goodput is the work, at full speed, of jobs that ended by
     then; best-effort latency the mean over those that ended.
@@ -195,7 +195,7 @@ class _Wrapped:
 
 
 class _Sampled(_Wrapped):
-    """So many samples of another predictor's distribution, and their mean, settled once for each job."""
+    """``samples`` samples of another predictor's distribution, and their mean, drawn once for each job."""
 
     def __init__(self, inner: Any, samples: int, rng: np.random.Generator) -> None:
         super().__init__(inner)

@@ -73,8 +73,8 @@ def _build(scale: Scale, results: Results) -> Figure:
             ]
             series.setdefault(policy, []).append((rate, cycle["p99"]))
     notes = (
-        f"{_NODES:,} nodes, load 0.95, the drawn jobs made so many times wider that so many per hour make "
-        "this load. Processor time of one thread; it depends on the machine and on other work there. The "
+        f"{_NODES:,} nodes, load 0.95; the drawn jobs are widened until this rate of jobs gives this load. "
+        "Processor time of one thread; it depends on the machine and on other work there. The "
         "paper's text gives the longest prediction, 14 ms; its plots of cycle and solver have no numbers. "
         "Prediction is submission and lookup of a job together. One seed."
     )

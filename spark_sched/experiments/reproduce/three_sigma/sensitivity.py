@@ -161,7 +161,7 @@ FIGURE_11 = _spec(
     "samples",
     "samples",
     _sampled,
-    "Each job's distribution is that of so many draws from 3σPredict's answer, the point their mean. The "
+    "Each job's distribution is made of this number of draws from 3σPredict's; the point is their mean. The "
     "paper's shapes: both get better from 5 to 25 samples, 3Sigma more; from 25 on 3Sigma is near "
     "PointPerfEst.",
 )

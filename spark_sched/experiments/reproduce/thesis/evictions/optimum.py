@@ -33,7 +33,7 @@ def small_instance(rng: np.random.Generator) -> TaskTable:
 def best_response(tasks: TaskTable, slots: int) -> float:
     """The least V (equation 6.5) of any schedule without resume on equal slots, all tasks known beforehand.
 
-    It evicts nobody: without a lost attempt the rest of the schedule is possible, too. So it is a start for
+    It evicts no task: without a lost attempt the rest of the schedule is possible, too. So it is a start for
     each task, found by a time-indexed integer program. Arrivals and demands must be whole seconds.
 
     Raises:
