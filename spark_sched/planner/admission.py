@@ -139,14 +139,15 @@ class _Question:
         self._snapshot = snapshot
         self._forecasts = forecasts
         self._with = {**forecasts, _KEY: forecast}
-        # After all that are there: ranks count jobs that are over, too.
+        # After all present jobs: arrival ranks count ended jobs, too.
         arrival = 1 + max((view.arrival for view in snapshot.jobs.values()), default=-1)
         self._view = _view(asked, now_ms, arrival)
         self._now_ms = now_ms
         self._memory = memory
         # Starts that the policy chooses from; None: it plans none.
         self._starts_s: list[float] | None = None
-        # Not what the policy plans with: without history that fits every job, and some plan with one number.
+        # Not the runtime that policies plan with: without history that is a default, and for some policies
+        # a single number.
         self._runtime = forecast.runtime
         if isinstance(policy, ThreeSigmaPolicy):
             self._starts_s = (policy.options.grid.starts_ms / 1000.0).tolist()

@@ -218,7 +218,7 @@ class PlannerLoop:
             self._fail(error)
             return
         self._plans.memory = memory
-        # The policy speaks of the driver's clock.
+        # Policies use the driver's clock.
         self._pace.again_at_ms = (
             float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)
         )

@@ -12,7 +12,7 @@ from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
 __all__ = ["Outlook"]
 
-#: Ends are computed no oftener, and for no more jobs: it takes 50 µs per job.
+#: Least time between two computations of ends, and most jobs in one: it takes 50 µs per job.
 _EVERY_MS = 1_000.0
 _MOST_JOBS = 200
 _QUANTILES = (0.1, 0.5, 0.9)
@@ -105,7 +105,7 @@ class Outlook:
         begun_ms = self._begun_ms.get(view.job)
         if runtime is None or (begun_ms is None and entry.deferred and entry.start_ms is None):
             return None  # its start is unknown
-        # 1. Seconds from the job's submission, or from its first task, to its end, as history has it.
+        # 1. Seconds from the job's submission, or from its first task, to its end, by history.
         if begun_ms is None:
             origin_ms = min(view.started_ms, now_ms)
             wait_s = (max(now_ms, entry.start_ms or now_ms) - origin_ms) / 1000.0
@@ -113,7 +113,7 @@ class Outlook:
         else:
             origin_ms = begun_ms
             given = runtime.conditional((now_ms - origin_ms) / 1000.0)
-        # 2. Corrected by how such forecasts turned out. It still runs now, whatever that says.
+        # 2. Corrected by the errors of such forecasts. The job still runs, so its end is never in the past.
         passed_s = (now_ms - origin_ms) / 1000.0
         if self._correction is not None:
             age = passed_s / max(1e-3, float(runtime.quantile(0.5)))

@@ -197,7 +197,7 @@ def _run_store(settings: Settings, log: logging.Logger) -> StoredRuns | None:
     where = settings[keys.HISTORY_PATH]
     if not where:
         return None
-    # SQLAlchemy is not imported by those who do not use it.
+    # SQLAlchemy is imported only if it is used.
     from spark_sched.history.stages import StoredRuns
 
     return StoredRuns(where, log, settings[keys.HISTORY_PASSWORD])

@@ -21,7 +21,7 @@ def check_settings(settings: Settings) -> None:
             f"{did_you_mean(policy, available())}"
         )
     if solver != keys.PLANNER_SOLVER.default:
-        # Solvers are imported by those alone who name one.
+        # A solver is imported only if it is named.
         from spark_sched.policies.three_sigma.solvers import create_solver
 
         create_solver(solver)

@@ -16,8 +16,8 @@ from spark_sched.predict.tasks.pilots import TaskTimes
 
 __all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
 
-#: What a policy may know of jobs: nothing, what earlier runs of their names showed, runtimes from the history
-#: of all their features (3Sigma) besides, or the truth, which only a simulator has.
+#: The knowledge that a policy gets about jobs: none; earlier runs of the same names; these and runtimes from
+#: the history of all features (3Sigma); or the truth, in a simulator only.
 PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 

@@ -21,9 +21,9 @@ from spark_sched.predict.runtimes.distribution import Floats, RuntimeDistributio
 
 __all__ = ["EndCorrection", "Situation"]
 
-#: What is believed before any end was seen: all is as given. Scores that stand for that.
+#: The prior: forecasts are correct as given. Scores that represent it.
 _PRIOR = np.linspace(0.0, 1.0, 6)
-#: Ends that a category needs to speak for itself; before, the wider one around it does.
+#: Ends that a category needs for its own correction; with fewer, the next wider category is used.
 _ENOUGH = 20
 #: Ends of a category that count: the load changes.
 _MEMORY_JOBS = 100
@@ -140,7 +140,7 @@ class EndCorrection:
             self._given.setdefault(category, {}).setdefault(job, (origin_ms, given))
 
     def corrected(self, situation: Situation, given: RuntimeDistribution, now_ms: int) -> RuntimeDistribution:
-        """What experience makes of it at ``now_ms``, on the clock of `note`."""
+        """The forecast as corrected at ``now_ms``, on the clock of `note`."""
         found, chosen = None, None
         for category in situation.categories():
             if (learned := self._learned.get(category)) is not None:
@@ -167,7 +167,7 @@ class EndCorrection:
                 learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
 
     def forget(self, job: str) -> None:
-        """The job is gone and teaches nothing."""
+        """Drop the job without learning from it."""
         for jobs in self._given.values():
             jobs.pop(job, None)
 

@@ -18,7 +18,7 @@ _LEAST_MS = 1_000.0
 _LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)
 #: Standard normal values at these levels: how single tasks spread around the mean.
 _NORMALS = (-1.2816, -0.5244, 0.0, 0.5244, 1.2816)
-#: Below this the mean of a Pareto distribution is too far off to say anything.
+#: Below this shape the mean of a Pareto distribution is too unreliable to use.
 _LEAST_SHAPE = 1.1
 
 

@@ -28,7 +28,7 @@ SAMPLING_QUEUE = 1
 THIN_LIMIT = 3
 #: Times that pilots are chosen for one stage before its job is sized without.
 _ROUNDS = 3
-#: Stages of a job that are known to be counted in its size: those of a stream never end.
+#: Most stages per job that are remembered as counted in its size: a stream's stages never end.
 _COUNTED_KEPT = 1_000
 _NO_TIMES = StageTimes({}, frozenset())
 
@@ -160,7 +160,7 @@ class GenericScheduler:
             return replace(known, thin=True, reason=f"{width} tasks: too few for pilots")
         stage = next((p for p in job.stages if p.tasks >= self._thin_limit), None)
         if stage is None:
-            # Its wide stages come later: until then it is as good as thin.
+            # Its wide stages come later: until then it counts as thin.
             return replace(known, thin=True, reason="no stage wide enough for pilots so far")
         prior = expected[stage.index] if stage.index < len(expected) else None
         percent = percent if known.percent is None else known.percent
@@ -298,7 +298,7 @@ class GenericScheduler:
                     f"queue {queues[job.job]}: {size}{known.reason or 'nothing of it has come yet'}",
                     pilots=known.pilots,
                     queue=queues[job.job],
-                    # What comes of it first may be its pilots' stage.
+                    # Its first stage may become the one with pilots: nothing starts until this is decided.
                     deferred=known.undecided,
                 )
             )

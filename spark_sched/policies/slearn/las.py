@@ -17,7 +17,7 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["GsLasPolicy"]
 
-#: Plans because of service are at least so far apart.
+#: Least time between two plans that attained service triggers.
 _GRAIN_MS = 3_000
 #: The time of the next plan assumes that at least one in this number of a job's open tasks runs until then.
 _SOON = 4

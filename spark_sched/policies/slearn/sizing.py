@@ -18,9 +18,9 @@ __all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing", "others_ms"]
 
 #: Pilots are enough when the logarithm of the mean has this standard deviation: a tenth more or less.
 SURE = 0.1
-#: History suffices when the job is in one queue with this probability: queues are all that sizes decide.
+#: History suffices when the job is in one queue with this probability: sizes decide only the queue.
 SURE_QUEUE = 0.95
-#: History that is wrong more likely than not is not asked.
+#: History is not used if it is wrong with a higher probability than this.
 HALF = 0.5
 
 Point = Callable[[RuntimeDistribution], float]
@@ -141,7 +141,7 @@ class BayesSizing:
 
     def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
         belief = _belief((), expected)
-        # The median: of a sum of stages the harmonic mean is more than the sum of theirs.
+        # The median: the harmonic mean of a sum of stages is greater than the sum of their harmonic means.
         return None if belief is None else 1000.0 * belief.task_s * factor**expected.alike
 
 

@@ -28,7 +28,7 @@ __all__ = [
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
-#: Survival below this is rounding: such a job has outlived its distribution.
+#: Survival below this is a rounding error: such a job has outlived its distribution.
 GONE = 1e-9
 #: A fall within so little time is a drop: its slope would magnify rounding.
 _AT_ONCE_S = 1e-4

@@ -32,8 +32,8 @@ __all__ = [
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: What becomes of an SLO job's utility past its deadline (§4.2.2 and §4.2.3): a decay for jobs that the
-#: history says can hardly make it, for none, or for all.
+#: An SLO job's utility past its deadline (§4.2.2 and §4.2.3): it decays for jobs that will probably miss
+#: it by history, for no job, or for all jobs.
 OverEstimates: TypeAlias = Literal["adaptive", "never", "always"]
 
 #: Nothing is known: anything from a second to an hour, evenly over the orders of magnitude.
@@ -101,7 +101,7 @@ class Worth:
         decay_s = 2.0 * max(_window_s(job), longest_s, 1.0)
         if is_gang(job):
             return slo_with_decay(deadline_s, decay_s, self.slo)
-        # Not to nothing: such a job would never start, on an empty cluster either.
+        # Never down to 0: such a job would not start even on an empty cluster.
         gone_s = deadline_s + decay_s
         left, floor = min(self.slo, unhurried.at(gone_s)), min(self.slo, unhurried.values[-1])
         return Utility((deadline_s, gone_s, max(gone_s, end_s)), (self.slo, left, floor))

@@ -172,7 +172,7 @@ class ThreeSigmaPolicy:
         for r, job in enumerate(running):
             cost = None
             if self.options.preempt and job.view.evictable and is_best_effort(job.view, now_ms):
-                # As when it waited: with less, two late jobs would preempt each other for ever.
+                # The utility as when it waited: with less, two late jobs would preempt each other for ever.
                 worth = self.options.worth.of(job.view, in_time[r], float(job.runtime.t_s[-1]))
                 cost = worth.at(ends_s[r]) + lost[r]
             held.append(Running(job.slots, stays[r], cost))
@@ -258,7 +258,7 @@ class ThreeSigmaPolicy:
                 entries.append(((3, 0, view.arrival), _deferred(key, reason)))
         entries.sort(key=lambda pair: pair[0])
         later = [int(starts_ms[each.start]) for each in planned.values() if each.start > 0]
-        # Jobs that nothing is worth any more wait for nothing.
+        # Jobs without any utility left wait in vain.
         again_ms = now_ms + min([*later, self.options.again_ms]) if quality.options else None
         if any(each.start == 0 and each.place.slots < each.job.tasks for each in planned.values()):
             again_ms = now_ms + 1  # once it runs it may take more than its share

@@ -36,11 +36,11 @@ VARIANTS: Mapping[str, ThreeSigmaVariant] = {
     for variant in (
         # Runtime distributions; over-estimates handled for the jobs that history over-estimates (§4).
         ThreeSigmaVariant("3sigma", ThreeSigmaOptions()),
-        # 3SigmaNoAdapt: over-estimates handled for every job. What choosing them saves.
+        # 3SigmaNoAdapt: over-estimates handled for every job. Shows the gain of choosing the jobs.
         ThreeSigmaVariant("3sigma-no-adapt", ThreeSigmaOptions(worth=Worth(over_estimates="always"))),
-        # 3SigmaNoDist: points, adaptive handling. What that handling gives by itself.
+        # 3SigmaNoDist: points, adaptive handling. Shows the gain of that handling alone.
         ThreeSigmaVariant("3sigma-no-dist", ThreeSigmaOptions(point=True)),
-        # 3SigmaNoOE: no handling of over-estimates. What distributions give by themselves.
+        # 3SigmaNoOE: no handling of over-estimates. Shows the gain of distributions alone.
         ThreeSigmaVariant("3sigma-no-oe", ThreeSigmaOptions(worth=Worth(over_estimates="never"))),
         # PointPerfEst, a bound: every runtime is known if the predictor is the simulator's oracle.
         ThreeSigmaVariant("point-perf-est", _POINT),

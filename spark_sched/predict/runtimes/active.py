@@ -105,7 +105,7 @@ class RuntimeHistory:
         elif isinstance(event, ShortTasks):
             active = self._active.get(event.job)
             if active is not None:
-                # Of each only the duration is known: the longest of them began at the latest so long ago.
+                # Only the duration of each is known: the longest one began at least this long ago.
                 if active.first_launch_ms is None:
                     active.first_launch_ms = event.time_ms - max(event.durations_ms)
                 active.last_end_ms = max(active.last_end_ms, event.time_ms)
@@ -160,7 +160,7 @@ class RuntimeHistory:
         Where this user's jobs of this name have a history, only that one answers. Other users' jobs, however
         regular, say less about a single job than the job's own runs do.
         """
-        # Since when its name was last submitted is left out: to ask is not to submit.
+        # The time since the name's last submission is left out: a question is not a submission.
         submission = self.predictor.submit(job, Submission(job, (), (), None))
         prediction = self.predictor.predict(_of_its_own(submission))
         if prediction is None:

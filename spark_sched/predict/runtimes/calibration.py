@@ -40,7 +40,7 @@ _LOW = 1.0 / (1.0 + _EXCESS[::-1])
 _HIGH = 1.0 + _EXCESS
 #: Weight of the prior, in jobs.
 _PRIOR_JOBS = 5.0
-#: Chance at either end that is left out.
+#: Probability that is cut off at either end.
 _TAIL = 0.005
 #: Jobs that a class remembers.
 _MEMORY_JOBS = 2_000.0
@@ -121,7 +121,7 @@ class Calibration:
             outside = self._outside[kind][0 if place.side < 0 else 1]
             outside *= keep
             outside[min(_OUTSIDE - 1, max(0, int(np.searchsorted(_EXCESS, place.excess)) - 1))] += 1.0
-        # Not when it is asked for: a job that was submitted waits for its answer, one that ended does not.
+        # Updated when jobs end, not on a query: a submitted job waits for its answer, an ended one does not.
         self._bends[kind] = self._bend(kind)
 
     def calibrated(self, given: RuntimeDistribution, runs: int, nmae: float) -> RuntimeDistribution:

@@ -208,7 +208,7 @@ class RuntimeDistribution:
         return np.asarray(np.minimum(t, self.t_s[upper]))
 
     def later(self, by_s: float) -> RuntimeDistribution:
-        """Of what begins ``by_s`` from now: the time from now to its end."""
+        """The time from now to the end of a run that starts ``by_s`` from now."""
         return self.trusted(self.t_s + by_s, self.p.copy())
 
     def conditional(self, elapsed_s: float) -> RuntimeDistribution:

@@ -88,8 +88,8 @@ class FeatureHistory:
         """Take in a runtime.
 
         Args:
-            guesses_s: `guesses_s` as it was when the job was submitted: the experts answer for what they said
-                then, not for what they learned while the job ran. Empty: there were no runs then.
+            guesses_s: `guesses_s` at the job's submission: experts are judged by their guesses at that time,
+                not by what they learned while the job ran. Empty: there were no runs then.
             doubt: the NMAE to expect of a history about which nothing is known yet.
         """
         if guesses_s:

@@ -11,11 +11,11 @@ from typing import Any
 
 __all__ = ["COMBINATIONS", "EVERY_JOB", "JobAttributes", "feature_values"]
 
-#: The feature that all jobs share: what is left when nothing else is known.
+#: The feature that all jobs share: the fallback when no other attribute is known.
 EVERY_JOB = "every job"
 
-#: The features: attributes of a job, alone and combined. The more there are in one, the earlier it stands:
-#: of two that did equally well, the earlier one answers.
+#: The features: attributes of a job, alone and combined. Features of more attributes come first: of two that
+#: did equally well, the earlier one answers.
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("user", "name", "estimate", "slots"),
     ("user", "name", "since_last", "last_run"),
@@ -131,7 +131,7 @@ def feature_values(
 
 @lru_cache(maxsize=1 << 10)
 def _at_hand(known: frozenset[str]) -> list[tuple[str, bool, Callable[[Mapping[str, str]], Any]]]:
-    """The features of jobs of which these attributes are known: label, whether it combines several, and what
+    """The features for jobs with these known attributes: label, whether it combines several, and what
     gets its one value or its several ones."""
     return [
         (" × ".join(combination), len(combination) > 1, itemgetter(*combination))

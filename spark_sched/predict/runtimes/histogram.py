@@ -19,7 +19,7 @@ MAX_BINS = 80
 LEAST_S = 1e-3
 #: Weights grow instead of old counts shrinking; beyond this all are brought back.
 _REBASE = 64.0
-#: Of a value that weighs no more than this share of a new one nothing is left.
+#: A bin is dropped when its weight is at most this share of a new value's.
 _FADED = 1.0 / 32.0
 
 

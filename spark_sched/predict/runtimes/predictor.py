@@ -64,7 +64,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What is expected of a job's runtime, and where that comes from.
+    """The predicted runtime of a job, and the history behind it.
 
     Attributes:
         runtime: the distribution to plan with: history, calibrated.
@@ -73,7 +73,7 @@ class Prediction:
         feature, value: whose history it is.
         expert: which of `EXPERTS` did best on it so far.
         samples: runtimes in that history.
-        nmae: the expert's normalised mean absolute error so far, with a first guess's usual one on top.
+        nmae: the expert's normalised mean absolute error so far, plus the usual error of a first guess.
         guesses: of every history that could have answered: its NMAE, and what its experts expect in seconds.
     """
 
@@ -161,7 +161,7 @@ class ThreeSigmaPredict:
         """Note that a job was submitted, and gather its features.
 
         Args:
-            earlier: what this gave for the same job when less was known of it.
+            earlier: the `Submission` that an earlier call returned for the same job.
         """
         since_last_s = self._since_last_s(job) if earlier is None else earlier.since_last_s
         last_runs: tuple[float, ...] = ()
@@ -267,7 +267,7 @@ class ThreeSigmaPredict:
     def restore(
         self, jobs: int, calibration: Calibration, values: Iterable[tuple[tuple[str, str], bytes]]
     ) -> None:
-        """Become what another one was, from its bytes. Raises ValueError, changing nothing, for damaged
+        """Restore another predictor's state from its bytes. Raises ValueError, changing nothing, for damaged
         ones."""
         histories = {feature: FeatureHistory.from_bytes(state) for feature, state in values}
         self.jobs = jobs

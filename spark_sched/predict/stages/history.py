@@ -143,7 +143,7 @@ class StageHistory:
         if latest is None and samples == 0:
             return UNKNOWN
         return Forecast(
-            # A stage without tasks never starts, and plans have no word for it.
+            # A stage without tasks never starts, and a plan cannot express it.
             stage_tasks=tuple(max(1, stage.tasks) for stage in latest.stages) if latest is not None else (),
             alpha=alpha,
             t_m_ms=t_m_ms,
@@ -171,7 +171,7 @@ class StageHistory:
         if active is None or summary.cut_short or not active.ended:
             return
         stages = [active.ended.get(index) for index in range(max(active.started, default=-1) + 1)]
-        # A run with a stage that failed, or whose start was not seen, would promise too little.
+        # A run with a failed stage, or without its beginning, would predict too few stages.
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
             run = Run(summary.ended_ms, tuple(whole), active.usual_gap_ms())

@@ -19,7 +19,7 @@ __all__ = ["USUAL_DOUBT", "Posterior", "pilots_needed", "posterior", "surprised"
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Chance that history tells nothing of a run, where nothing else is known of that.
+#: Default probability that history does not apply to a run.
 USUAL_DOUBT = 0.02
 #: Points of the grid over the logarithm of the mean task time.
 _POINTS = 160
@@ -105,7 +105,7 @@ def posterior(
     mass = (1.0 - doubt) * by_history + doubt * by_surprise
     total = float(mass.sum())
     if total <= 0.0:
-        # Without a doubt, and yet history has no chance for such pilots.
+        # The doubt is 0, yet history gives such pilots a probability of 0.
         mass, total = by_surprise, float(by_surprise.sum())
     middle = 0.5 * (edges[1:] + edges[:-1])
     mean = float((mass * middle).sum()) / total
@@ -116,7 +116,7 @@ def posterior(
 
 
 def surprised(prior: RuntimeDistribution, spread: float, pilots_s: Sequence[float], doubt: float) -> float:
-    """The chance that the run is like none before, after its pilots: Bayes' rule on ``doubt``.
+    """The posterior probability that the run is unlike history, after its pilots: Bayes' rule on ``doubt``.
 
     Arguments as of `posterior`.
     """
@@ -135,7 +135,7 @@ def _masses(
     first, last = np.log(np.maximum(prior.quantile([0.001, 0.999]), LEAST_S)).tolist()
     low, high = first - _FAR, last + _FAR
     if logs.size:
-        # Where the pilots leave nothing of the belief no point is worth its time.
+        # Outside this range the pilots' likelihood is about 0, so the grid leaves it out.
         means = float(logs.mean()) + 0.5 * spreads**2
         reach = 8.0 * spreads / math.sqrt(logs.size) + 1e-3
         least, most = float((means - reach).min()), float((means + reach).max())

@@ -12,7 +12,7 @@ __all__ = ["FadingSums"]
 #: A sum of values, and of their weights.
 Sums: TypeAlias = tuple[float, float]
 
-#: What is left of a kind's sums, and of everyone's, when something more is added.
+#: Factors on a job's sums, and on everyone's, when a value is added.
 _KEEPS = 0.95
 _ALL_KEEPS = 0.999
 #: Recurring jobs remembered, the latest ones.

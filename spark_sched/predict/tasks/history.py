@@ -25,7 +25,7 @@ _SPREAD_DOUBT = 2.0
 _FIRST_SPREAD = math.log(1.3)
 #: How far spreads are from what is expected while no stage has ended: a factor of two either way.
 _FIRST_LOG_SD = math.log(2.0)
-#: Spreads below are as good as none.
+#: Spreads below this count as this.
 _LEAST_SPREAD = 0.001
 #: Stages of a live job that are learned, from its first one on: those of a stream never end.
 STAGES_LEARNED = 200
@@ -156,8 +156,8 @@ class TaskHistory:
             self.compare(asked, stages)
 
     def compare(self, asked: Sequence[Asked], stages: Sequence[Sequence[float]]) -> None:
-        """Take in how far off history was on a job's first stage beside its others, by what was predicted of
-        all of them when the job came."""
+        """Learn from history's error on a job's first stage and on its others, by the predictions that were
+        made for all of them when the job was submitted."""
         self._alike(
             [
                 (submission.job, _log_error(sum(tasks_s) / len(tasks_s), median_s(prediction.runtime)))
@@ -245,13 +245,13 @@ class TaskHistory:
                 stage = SubmittedStage(known.tasks, known.submission.job)
                 found.append(self.expectation(stage, known.prediction))
             else:
-                # Not seen, or over before anybody looked: what earlier runs of the name had.
+                # Not seen, or over before the first snapshot: use what earlier runs of the name had.
                 tasks = forecast.stage_tasks[index] if index < len(forecast.stage_tasks) else 0
                 stage = self._live(self._started[job], index, tasks)
                 features = self.predictor.submit(stage.attributes)
                 found.append(self.expectation(stage, self.predictor.predict(features)))
         if len(found) > 1 and all(known.mean_s is None for known in stages.values()):
-            # What is said of all stages at once: a stage that ends teaches something about the next one.
+            # Keep the predictions made for all stages at once: each ended stage changes those of the next.
             self._first_s[job] = {
                 index: median_s(each.calibrated)
                 for index, each in enumerate(found)

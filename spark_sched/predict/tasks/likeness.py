@@ -16,8 +16,8 @@ class Likeness:
     """The slope of history's log-error on a later stage over that on the job's first one, by recurring name.
 
     SLearn-DAG scales every later stage by how far off history was on the sampled one (§6: d_s / d_h), which
-    is a slope of 1; 0 is that the one tells nothing of the other. Learned by least squares through the
-    origin, old jobs fading; between 0 and 1.
+    is a slope of 1; a slope of 0 means that one error does not predict the other. Learned by least squares
+    through the origin, old jobs fading; between 0 and 1.
     """
 
     def __init__(self) -> None:

@@ -52,7 +52,7 @@ class Guarded:
         worker = self._worker
         try:
             if not self._ready:
-                # A plan within the limit comes first: who is not there yet is asked the next time.
+                # A plan within the limit comes first: a process that is not ready is asked in the next cycle.
                 self._ready = worker.read(_START_S if ask.limit_s is None else ask.limit_s) is not None
                 if not self._ready:
                     return self._instead(problem, ask, "was not there yet")

@@ -65,7 +65,7 @@ class Lagrangian:
                 best = plan
             return float(best.value[0])
 
-        # 1. Prices. The first plan, at the prices to begin with, tells how far there is to go.
+        # 1. Prices. The first plan, at the initial prices, shows the gap to close.
         cold = ask.start is None
         price = np.zeros_like(problem.free) if ask.start is None else ask.start
         steps = self._cold_steps if cold else self._warm_steps

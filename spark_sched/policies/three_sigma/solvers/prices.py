@@ -145,7 +145,7 @@ def descend(
         if step in improve_at and improve is not None and best_answer is not None:
             value = improve(best_price, best_answer)
             if answer is not best_answer and value < best * (1.0 - gap):
-                # Where almost nothing is scarce the best prices may be 0 and tell a plan nothing.
+                # Where almost no capacity is scarce the best prices may be 0 and do not guide a plan.
                 value = improve(price, answer)
             if value >= best * (1.0 - gap):
                 return best_price, best, step

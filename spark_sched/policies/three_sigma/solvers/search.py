@@ -69,10 +69,10 @@ def search(
     best_gain = np.append(gains.max(axis=1), -np.inf)[t.groups_of].max(axis=1)
     most = np.append(t.utility.max(axis=1), 0.0)[t.groups_of].max(axis=1)
     scale = max(float(np.median(most[most > 0.0])), 1e-12) if (most > 0.0).any() else 1.0
-    # What a job has to lose at these prices: near 0 it is a matter of taste whether it runs. Those with most
-    # to gain are picked most often.
+    # The gain of each job at these prices: near 0 it hardly matters whether it runs. Jobs with more to gain
+    # are picked more often.
     pull = np.exp(np.clip(best_gain / scale, -6.0, 6.0))
-    # Preemptions worth something at the prices, and those that give much for little whatever these say.
+    # Preemptions that pay at the prices, and those with many slots for a low cost at any prices.
     ratio = t.cost / np.maximum(t.credit.max(axis=1, initial=0.0), 1e-9)
     by_worth, by_ratio = (np.argsort(key, kind="stable")[:12] for key in (-worth_of_preemption, ratio))
     tempting = np.unique(np.concatenate([by_worth, by_ratio]))
@@ -123,7 +123,7 @@ def _moves(
             placed_start = packing.start[placed]
             stale = False
         trial = twin(packing)
-        # Prices speak for many jobs; where few compete, plain utility finds what they miss.
+        # Prices guide well among many jobs; where few compete, plain utility finds other moves.
         at_prices = draw[0] < 0.6
         worth = gains if at_prices else t.plain
         wanted = wanting[min(np.searchsorted(cumulated, draw[1] * cumulated[-1]), len(wanting) - 1)]

@@ -69,7 +69,7 @@ class ThroughPulp:
         try:
             model.solve(self._pulp.getSolver(self._backend, **options))
             note = self._pulp.LpStatus[model.status]
-            # "Optimal" alone is also said of the best plan at the time limit.
+            # The status "Optimal" alone is also given to the best plan at the time limit.
             ended = model.sol_status == self._pulp.LpSolutionOptimal
         except self._pulp.PulpSolverError as error:
             note = str(error)
