@@ -207,7 +207,7 @@ class _Run:
         refused: list[tuple[float, float]] = []
         for task in queue:
             cpu, memory = float(tasks.cpu[task]), float(tasks.memory[task])
-            # Whoever asks for no less than one that fits no server fits none either.
+            # A task that requests at least as much as one that fits no server fits none either.
             if any(cpu >= c and memory >= m for c, m in refused):
                 left.append(task)
                 continue

@@ -57,7 +57,7 @@ class ExecutorRemoved:
 class JobStarted:
     """A job's first stage is about to start; the fields are those of its marks.
 
-    ``marked`` tells jobs that their owner named from those the driver grouped by itself. ``copies`` is false
+    ``marked``: the owner named the job; false: the driver grouped its work by itself. ``copies`` is false
     for jobs that must never run a task twice. ``begun_ms``: when its first task started, sent after a reset
     of jobs that had begun before.
     """

@@ -179,7 +179,7 @@ class StoredRuntimes:
     def _catch_up(self, db: Connection, predictor: ThreeSigmaPredict) -> bool:
         """Learn all new rows."""
         last = db.execute(select(func.max(_JOBS.c.id))).scalar() or 0
-        if last < self._upto:  # another file than before: somebody set a damaged one aside
+        if last < self._upto:  # another file than before: a process set a damaged one aside
             self._upto = 0
             self._changed.update(predictor.features)
         gone = db.execute(select(func.max(_CHECKPOINT.c.gone_upto))).scalar()

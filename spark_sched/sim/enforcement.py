@@ -152,7 +152,7 @@ class StartGate:
         self.active = False
 
     def put(self, plan: Plan | None) -> None:
-        """From now on this plan is in force; None: none is."""
+        """Put this plan in force; None: no plan."""
         self.active = plan is not None and (
             plan.new_jobs_wait or any(job.deferred or job.evict or job.share is not None for job in plan.jobs)
         )
@@ -177,7 +177,7 @@ class StartGate:
             del self._unknown_since_ms[job]
 
     def job_ended(self, job: str) -> None:
-        """The job is over: nothing of it is remembered."""
+        """Forget the ended job."""
         self._launches.pop(job, None)
         self._unknown_since_ms.pop(job, None)
 

@@ -88,7 +88,7 @@ class Gates:
         return list(self._behind)
 
     def behind(self, stage: StageRun) -> list[int]:
-        """Its tasks behind a gate, the next one last. Whoever takes the last one calls `emptied`."""
+        """Its tasks behind a gate, the next one last. The caller that takes the last one calls `emptied`."""
         return self._behind.get(stage, [])
 
     def emptied(self, stage: StageRun) -> None:

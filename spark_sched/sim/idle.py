@@ -15,7 +15,7 @@ __all__ = ["FOREVER_MS", "UNBOUNDED", "Capacity", "Gaps", "IdleBudget", "IdleLim
 
 FOREVER_MS = 2**63 - 1
 
-#: Gaps that a job remembers, and the least time that is held for after one.
+#: Number of gaps that a job remembers, and the least time to hold slots.
 _KEPT = 8
 _MIN_HOLD_MS = 500
 

@@ -172,7 +172,7 @@ class LedgerBooks:
             self.counters.holds_overridden += 1
 
     def demand_learned(self, j: LedgerJob, now_ms: int) -> None:
-        """Something of what follows became known while a stage runs."""
+        """Successors of a running stage became known."""
         self.refresh_demand(j, now_ms)
         self.pre_reserve_idle(j, now_ms)
 

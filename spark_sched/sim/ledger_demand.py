@@ -34,7 +34,7 @@ __all__ = [
     "wanted",
 ]
 
-# What follows a stage of which the DAG does not tell what follows it.
+# Prefix of the successor of a stage whose successors the DAG does not show.
 _UNNAMED = ">"
 
 #: A stage that reads the output of an active one: its name in the DAG, the slots that its tasks need, whether
@@ -180,7 +180,7 @@ def stopped(j: LedgerJob, p: LedgerStage, now_ms: int) -> None:
 
 
 def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs: Sequence[str]) -> None:
-    """What reads the stage's output and that of ``inputs``, as became known while it runs: no DAG names it
+    """Add a reader of the stage's output and of ``inputs``, known only while the stage runs: no DAG names it
     before it starts."""
     waiting = p.job.demand.successors
     name = _UNNAMED + vertex
@@ -203,7 +203,7 @@ def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs:
     if slots is not None:
         for parent in s.parents.values():
             parent.following.learned = slots
-        # What was taken for a larger n and goes again does not count against n - m.
+        # Slots that were pre-reserved for a larger n and are released again do not count against n - m.
         p.pre_reserved = min(p.pre_reserved, max(0, slots - p.slots))
 
 
@@ -325,7 +325,7 @@ def _is_unnamed(name: str) -> bool:
 
 
 def _goes_on(j: LedgerJob) -> bool:
-    """Whether another action may follow, of which no DAG tells."""
+    """Whether another action may follow, which no DAG shows."""
     return j.rule.whole_job and j.marked
 
 

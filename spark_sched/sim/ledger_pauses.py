@@ -59,14 +59,14 @@ class LedgerPauses:
             pause.open = False
 
     def cut(self, j: LedgerJob, now_ms: int) -> None:
-        """No stage of the DAG comes any more: what comes back later is not kept either."""
+        """No further stage of the DAG starts: slots that are released later are not kept either."""
         j.pause.after_failure = True
         self.plan(j, now_ms)
 
     def plan(self, j: LedgerJob, now_ms: int) -> None:
         """Update how long the pausing job's slots stay held."""
         self._settle(j, now_ms)
-        # Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
+        # Without a rule for pauses, slots released later are kept as long as the stage's own slots were.
         plain = j.rule.first_gap_ms is None and j.held == 0
         if j.pause.after_failure:
             j.pause.end_ms = j.pause.since_ms
@@ -84,7 +84,7 @@ class LedgerPauses:
             pause.budget.end_ms(j.held, now_ms, self.capacity),
             self._budget.end_ms(self.held, now_ms, self.capacity),
         )
-        # What would end before every one of the latest pauses did is of no use to anybody.
+        # A hold that ends before all of the latest pauses did would be useless.
         shortest_ms = pause.gaps.shortest_ms
         useless = shortest_ms is not None and shortest_ms > min(usual_ms, end_ms - pause.since_ms)
         return 0 if useless else usual_ms

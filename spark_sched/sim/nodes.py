@@ -17,7 +17,7 @@ __all__ = ["Nodes"]
 
 
 class Nodes:
-    """Tells slots, reservations and plans of nodes that come and leave."""
+    """Updates slots, reservations and plans when nodes come and leave."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ class Oracle:
         self._forecasts: dict[str, Forecast] = {}
 
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
-        """The same jobs; what passes is known until it ends."""
+        """Yield the same jobs and know each of them until it ends."""
         for job in jobs:
             for known in job.and_followers():
                 self._forecasts[known.key] = SizedForecast(
@@ -37,14 +37,14 @@ class Oracle:
             yield job
 
     def observe(self, event: Event) -> None:
-        """It knows already."""
+        """Ignored: the oracle knows the workload."""
 
     def learn(self, summary: Summary) -> None:
         if isinstance(summary, JobSummary):
             self._forecasts.pop(summary.job, None)
 
     def reset(self) -> None:
-        """Nothing it knows came from events."""
+        """Ignored: the oracle learns nothing from events."""
 
     def forecast(self, job: JobView) -> Forecast:
         return self._forecasts.get(job.job, UNKNOWN)

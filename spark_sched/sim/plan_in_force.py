@@ -120,7 +120,8 @@ class Plans:
         self._queues.put(plan.queue_weights, self._jobs.active.values())
         again_ms = plan.again_ms
         if any(entry.evict for entry in plan.jobs):
-            # Whoever was evicted waits for the next plan. Live the ends of its tasks bring that about.
+            # An evicted job waits for the next plan. In a live application the ends of its tasks trigger that
+            # plan.
             again_ms = now + 1 if again_ms is None else min(again_ms, now + 1)
         self._again(again_ms)
 

@@ -58,7 +58,7 @@ class Planner:
 
     Args:
         policy: decides.
-        predictor: what it may know of jobs; None: nothing.
+        predictor: forecasts jobs for the policy; None: no forecasts.
         rng: given to the policy.
         every_ms: plans are made at multiples of this and not between; 0: at once, as an ideal planner would.
     """
@@ -114,8 +114,8 @@ class Planner:
 class _Executors(Mapping[str, ExecutorView]):
     """The snapshot's executors, made at the first access; the numbers are those of the snapshot's moment.
 
-    Nothing is copied for a policy that never looks, or a plan's cost would grow with the nodes. One that did
-    look may keep the snapshot; one that did not cannot look later.
+    Nothing is copied for a policy that never reads them, so that a plan's cost does not grow with the nodes.
+    A policy that read them may keep the snapshot; they cannot be read for the first time after the plan.
     """
 
     def __init__(self, slots: Slots, totals: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""What the engine keeps of live jobs, stages and attempts; gone when the job is."""
+"""The engine's records of active jobs, stages and attempts, dropped when the job ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SortKey: TypeAlias = tuple[int, int, int, int, int]
 
 
 class Attempt:
-    """One running attempt of a task. A dead one may still stand in the event queue and is passed over."""
+    """One running attempt of a task. A dead one may still be in the event queue and is ignored."""
 
     __slots__ = ("alive", "copy", "index", "node", "reserves", "stage", "start_ms", "task", "twin", "view")
 
@@ -214,7 +214,7 @@ class StageRun:
 
 
 class JobTerms:
-    """What holds for a job beside its place in the order: its own rule, and what the plan in force says.
+    """The rules of a job beside its place in the order: its own rule, and the plan in force.
 
     Attributes:
         own_rule: of its reservations, by its marks and the configuration.

@@ -1,4 +1,4 @@
-"""What a run leaves: a row per job, finished or not, a row per attempt, and sums; kept as small columns."""
+"""The results of a run: a row per job, finished or not, a row per attempt, and sums; in compact columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for one job's reservations."""
+"""The rule of one job's reservations."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Rule:
         stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.
         first_gap_ms: how long slots stay held after an action before the job's own pauses tell; None: for
             gap_ms, always.
-        pool: whose share the job's slots count against where pools share the slots fairly; None: its priority
-            is all.
+        pool: the pool whose share the job's slots count against where pools share the slots fairly; None:
+            only its priority counts.
         deadline: how the deadline follows from ``isolation``: ``calibrated`` on earlier stages, the paper's
             ``pareto``, or ``fixed`` at ``max_hold_ms`` whatever the isolation level is.
     """

@@ -1,4 +1,4 @@
-"""A stage at its start: what the scheduler knows of what follows it, and where its input is."""
+"""A stage at its start: its successors as far as the scheduler knows them, and the nodes of its input."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _successors(job: JobRun, index: int) -> tuple[tuple[str, int, bool], ...]:
 
 def fits_whole(stage: StageRun, slots: Slots) -> bool:
     """Whether a gang's tasks can all start now: on open and own held slots, or on open ones within the share
-    that the plan gives its job; it takes nobody else's holds."""
+    that the plan gives its job; it never takes another job's holds."""
     share = stage.job.terms.share
     if share is not None:
         open_ = sum(min(count, slots.open_on(partition)) for partition, count in share.items())

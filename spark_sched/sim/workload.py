@@ -1,4 +1,4 @@
-"""What is run: jobs of stages of tasks, with the durations they would have alone on a slot of speed 1.
+"""The workload: jobs of stages of tasks, with the durations they would have alone on a slot of speed 1.
 
 Times are whole milliseconds of the simulation's own clock, which starts at 0; live Spark counts in them too.
 """

@@ -22,10 +22,10 @@ from spark_sched.policies.eviction.wasc import (
 
 __all__ = ["Advice", "Recommendation", "recommend"]
 
-#: How sensitive to slow-down a class is, by its name. Classes without one of these names are as sensitive as
-#: can be: nothing says that they may be slowed down.
+#: How sensitive to slow-down a class is, by its name. Classes with other names get the
+#: greatest sensitivity: no statement allows slowing them down.
 _SENSITIVITY = {"slo": SENSITIVITY["production"], "best_effort": SENSITIVITY["gratis"]}
-#: From this share of attempts without a CPU time on, the others do not stand for all.
+#: From this share of attempts without a CPU time on, the others are not representative.
 _MOST_UNSEEN = 0.1
 
 

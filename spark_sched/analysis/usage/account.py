@@ -62,9 +62,10 @@ class Row:
     group: tuple[str, ...]
     jobs: set[str] = field(default_factory=set)
     slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
-    #: What equation 4 expects of ``held`` at most (`held_at_most_ms`); None: the source does not tell.
+    #: The upper bound on ``held`` by equation 4 (`held_at_most_ms`); None: the source does not record its
+    #: inputs.
     held_at_most_ms: float | None = None
-    #: What others lost to evictions for these jobs; it is charged to the others.
+    #: Slot time that other jobs lost to evictions for these jobs; it is charged to the other jobs.
     caused_ms: int = 0
 
     @property

@@ -135,7 +135,7 @@ class _Fold:
         return self._usage
 
     def _reset(self, at_ms: int) -> None:
-        # The events that follow tell again what runs and what is held.
+        # The events that follow report all running attempts and holds again.
         self._now_ms = max(self._now_ms, at_ms)
         for attempt, since_ms in self._doubtful.values():
             self._usage.attempts.append(_until(attempt, since_ms, "unknown"))

@@ -79,7 +79,7 @@ class StockFair:
         def order(job: JobView) -> tuple[bool, float, str, int, str]:
             name = self._pool(job.job)
             pool = self._pools.get(name, Pool())
-            # Jobs of one FIFO pool have one rank: among them the Spark job that came first is first.
+            # Jobs of one FIFO pool have the same rank: the Spark job submitted first goes first among them.
             inside = (job.running_slots, self._task_set(job)) if pool.fair else (0, "")
             return (*fair_order(running[name], pool.weight, pool.min_share_slots), name, *inside)
 

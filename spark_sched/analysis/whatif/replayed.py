@@ -172,7 +172,7 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
                 sure.append(stage.launch_ms)
     usual = usual_ms(sure)
     for stage, seen_ms in doubtful:
-        # It waited for a slot: what its launch alone would have taken is not to be seen.
+        # It waited for a slot: the time of its launch alone is not in the log.
         stage.launch_ms = min(seen_ms, usual) if seen_ms else usual
     return usual
 

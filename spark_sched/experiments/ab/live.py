@@ -121,7 +121,7 @@ def live_runner(
 
 
 def _mark(arm: Arm, workload: str) -> Mark | None:
-    """One name per arm and workload: what one arm's runs teach must not help another's."""
+    """One name per arm and workload: history learned from one arm's runs must not help another arm."""
     if arm.stock:
         return None
     return Mark(f"{workload} under {arm.name}", arm.priority, arm.isolation, arm.copies, arm.deadline_s)

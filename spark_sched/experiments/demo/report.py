@@ -34,7 +34,7 @@ def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
 
 
 def headline(results: Sequence[dict[str, Any]]) -> list[str]:
-    """What came of it, one sentence per workload."""
+    """The outcome, one sentence per workload."""
     lines = []
     for workload in dict.fromkeys(row["workload"] for row in results):
         stock, ours = (

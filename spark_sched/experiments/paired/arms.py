@@ -105,7 +105,7 @@ class Arm:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """Equal for arms that schedule the same: a setting equal to its default says nothing."""
+        """Equal for arms that schedule the same: a setting equal to its default has no effect."""
         settings = {
             name: value
             for name, text in self.properties
@@ -276,7 +276,7 @@ def _unless_default(name: str, text: str) -> object | None:
 
 
 def unread(arm: Arm, given: Iterable[str]) -> str | None:
-    """What nothing reads of an arm's keys, as the end of "sets …"; None if all of them are read."""
+    """A key of the arm that has no effect, and why, to end a sentence "sets …"; None if all keys are read."""
     settings = validate(dict(arm.properties))
     planned = settings[keys.PLANNER_ENABLED]
     marks = kind_of(arm.policy).capabilities.marks if planned else frozenset({"priority", "isolation"})

@@ -62,7 +62,7 @@ def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
             nonlocal count
             count += 1
             if kept:
-                # What was there already says nothing about the time that is left.
+                # Stored runs must not count in the estimate of the remaining time.
                 total = (bar.tasks[0].total or 0.0) - run.weight
                 bar.update(bar_task, total=total, done=count)
             else:

@@ -1,4 +1,4 @@
-"""What a run with evictions gives: response times, evictions and wasted work by class, samples over time."""
+"""The results of a run with evictions: response times, evictions, wasted work by class, samples over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks with priority, arrival, CPU demand and memory: what the thesis' system is given (§6.2.1)."""
+"""Tasks with priority, arrival, CPU demand and memory: the input of the thesis' system (§6.2.1)."""
 
 from __future__ import annotations
 

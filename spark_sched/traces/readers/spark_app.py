@@ -17,7 +17,7 @@ from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_moment_ms
 
-#: What a damaged event raises while it is taken apart.
+#: The exceptions that decoding a damaged event raises.
 NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError)
 
 #: Events after a job's end until it is given out: ends of killed tasks come late.

@@ -12,13 +12,13 @@ from typing import Any
 
 __all__ = ["THRIFT_START", "Marked", "mark_of", "user_of_group"]
 
-#: The Thrift server runs a statement as a job group, and tells whose.
+#: The Thrift server runs a statement as a job group; this event has its user.
 THRIFT_START = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
 
 _PREFIX = "spark.sched.job."
 #: Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, "_" with Connect.
 _TAG = re.compile(r"(?:^|.*[_-])sched:([a-z]+)=(.*)")
-#: Spark Connect says in a tag of its own whose operation it is. A client's own tags come after that.
+#: Spark Connect puts the operation's user in a tag of its own, before the client's tags.
 _CONNECT_USER = re.compile(
     r"SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*"
 )

@@ -1,5 +1,5 @@
-"""What a comparison needs of a trace: jobs with their task times, history before them, and what is known when
-each is submitted."""
+"""The input of a comparison: a trace's jobs with their task times, the history before them, and the
+attributes known at each submission."""
 
 from __future__ import annotations
 

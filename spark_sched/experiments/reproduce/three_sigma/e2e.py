@@ -1,4 +1,4 @@
-"""One end-to-end run (§5): a workload, a policy and what it may know, as a function of JSON values."""
+"""One end-to-end run (§5): a workload, a policy and its knowledge, as a function of JSON values."""
 
 from __future__ import annotations
 
