@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_rules import rules
 from ledger_steps import StepRunner
-from ledger_walk import rules
 
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.ledger_demand import lacking

@@ -7,8 +7,9 @@ from itertools import product
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_rules import RULES, rules
 from ledger_steps import StepRunner
-from ledger_walk import RULES, Walk, rules
+from ledger_walk import Walk
 
 from spark_sched.sim import ledger_fit
 from spark_sched.sim.ledger_state import LedgerJob

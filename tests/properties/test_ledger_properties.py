@@ -7,8 +7,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from ledger_rules import IDLE_LIMITS, IDLE_RULES, RULES, rules
 from ledger_steps import OPERATIONS, StepRunner
-from ledger_walk import IDLE_LIMITS, IDLE_RULES, RULES, Walk, rules
+from ledger_walk import Walk
 
 # Hypothesis draws every choice of the walk, so that a failing sequence shrinks.
 SOURCES = st.randoms(use_true_random=False)

@@ -26,6 +26,7 @@ from spark_sched.cli.app import app  # noqa: E402
 from spark_sched.cluster.ec2 import remote, stack  # noqa: E402
 from spark_sched.cluster.local import ClusterError  # noqa: E402
 from tests.environment import clean_environment  # noqa: E402
+from tests.unit.cluster.ec2_programs import AWS, RUNUSER  # noqa: E402
 
 REGION = "eu-central-1"
 ROOT = Path(__file__).parents[3]
@@ -54,41 +55,6 @@ isolation = 1
 PRICES = ("--price", "master=0.25", "--price", "worker=0.5", "--price", "nat=0.05")
 PER_HOUR = 0.25 + 2 * 0.5 + 0.05
 MONEY = ("--bucket", "results", "--budget", "50", "--email", "me@example.com")
-
-AWS = """#!{python}
-# `aws s3 cp` as the master's script uses it.
-import pathlib, sys
-import boto3
-args = [a for a in sys.argv[3:] if a not in ("--no-progress", "--recursive")]
-assert sys.argv[1:3] == ["s3", "cp"], sys.argv
-s3 = boto3.client("s3")
-def split(uri): return uri.removeprefix("s3://").partition("/")[::2]
-source, target = args
-if "--recursive" not in sys.argv:
-    s3.download_file(*split(source), target)
-elif source.startswith("s3://"):
-    bucket, prefix = split(source)
-    for row in s3.list_objects_v2(Bucket=bucket, Prefix=prefix + "/").get("Contents", []):
-        name = row["Key"].removeprefix(prefix + "/")
-        s3.download_file(bucket, row["Key"], str(pathlib.Path(target) / name))
-else:
-    bucket, prefix = split(target)
-    for path in pathlib.Path(source).iterdir():
-        s3.upload_file(str(path), bucket, prefix + "/" + path.name)
-"""
-RUNUSER = """#!/bin/bash
-# runuser -u spark -- PROGRAM ab run SUITE --out DIR --master URL --json
-[ "$1 $2 $3" = "-u spark --" ] || exit 64
-shift 4
-arguments=()
-while [ $# -gt 0 ]; do
-  case "$1" in
-    --master) echo "$2" >>"$MASTERS"; arguments+=(--simulate); shift 2 ;;
-    *) arguments+=("$1"); shift ;;
-  esac
-done
-exec {python} -m spark_sched "${{arguments[@]}}"
-"""
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -19,62 +18,12 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.policies import JobPlan, Plan, PolicySettings, create
+from spark_sched.policies import JobPlan, PolicySettings, create
 from spark_sched.policies.eviction.remaining import RemainingTimes
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
+from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
-from spark_sched.state import ClusterState
-
-
-class World:
-    """Four slots; task n of a low-priority job starts at its n-th time."""
-
-    def __init__(
-        self, *launched_ms: int, slots: int = 4, restartable: bool = True, evictions: int = 0
-    ) -> None:
-        self.state = ClusterState()
-        self.state.apply(ExecutorAdded(0, "e", "h", slots))
-        self.job("low", 0, tasks=10, restartable=restartable)
-        for task, at_ms in enumerate(launched_ms):
-            self.launch("low", task, at_ms, evictions)
-
-    def job(self, key: str, priority: int, tasks: int, **more: Any) -> None:
-        self.state.apply(JobStarted(0, key, key, None, priority, None, None, None, True, True))
-        self.state.apply(StageStarted(0, key, f"{key}.0", "s", 0, tasks, None, True, False, **more))
-
-    def launch(self, key: str, task: int, at_ms: int, evictions: int = 0) -> None:
-        self.state.apply(TaskLaunched(at_ms, key, f"{key}.0", task, task, "e", False, evictions))
-
-    def end(
-        self, key: str, task: int, at_ms: int, outcome: str = "killed", evicted_for: str | None = None
-    ) -> None:
-        self.state.apply(
-            TaskEnded(at_ms, key, f"{key}.0", task, task, "e", at_ms, outcome, False, evicted_for)
-        )
-
-    def plan(
-        self,
-        now_ms: int,
-        forecasts: Mapping[str, Forecast] | None = None,
-        memory: Any = None,
-        **options: str,
-    ) -> tuple[Plan, Any]:
-        given = {f"spark.sched.policy.priority-evictions.{name}": text for name, text in options.items()}
-        policy = create("priority-evictions", PolicySettings.from_config(validate(given)))
-        snapshot = self.state.snapshot()
-        return policy.decide(snapshot, forecasts or {}, now_ms, np.random.default_rng(1), memory)
-
-    def victims(
-        self, now_ms: int, forecasts: Mapping[str, Forecast] | None = None, **options: str
-    ) -> list[int]:
-        plan, _ = self.plan(now_ms, forecasts, **options)
-        return [task for entry in plan.jobs for task in entry.victims]
-
-
-def siblings(*ended_ms: int) -> dict[str, Forecast]:
-    """The low-priority job's tasks that ended took these times."""
-    return {"low": TaskForecast(times={0: StageTimes(dict(enumerate(ended_ms, 100)), frozenset())})}
+from tests.unit.policies.eviction_world import World, siblings
 
 
 def test_the_most_recently_started_go_first_and_as_many_as_tasks_wait() -> None:
