@@ -1,4 +1,4 @@
-"""Admission: what the planner expects of a job before it is submitted."""
+"""Admission: the planner's forecast for a job before it is submitted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What the planner expects of the job in question. Times are seconds from the question on.
+    """The planner's forecast for the job in question. Times are in seconds from the question on.
 
     Attributes:
         probability: of meeting the deadline; None if no deadline was given, or without history.
@@ -88,7 +88,7 @@ def admission(
     priority: int = 0,
     timeout_s: float = 10.0,
 ) -> Admission:
-    """Ask the planner what it would do with a job, before submitting it with `spark_sched.job`.
+    """Ask the planner how it would plan a job, before submitting it with `spark_sched.job`.
 
     The answer follows from the present plan, from history, and from how forecasts in such a situation turned
     out. It reserves nothing: jobs that arrive later change the outcome.

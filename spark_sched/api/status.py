@@ -1,4 +1,4 @@
-"""What is going on in an application, asked from its own Python driver."""
+"""The status of an application, for its own Python driver."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["explain", "status"]
 
 
 def status(spark: SparkSession | SparkContext) -> Status:
-    """Who runs, who waits and why, what is held for whom, and whether the planner is alive.
+    """The running jobs, the waiting jobs with the reason, the held slots, and whether the planner is alive.
 
     In a notebook the result shows itself as a table; as text it is the one that ``spark-sched top`` prints.
 
@@ -31,7 +31,7 @@ def status(spark: SparkSession | SparkContext) -> Status:
 
 
 def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
-    """One job with its story: what it waited for, what it held, which plans concerned it.
+    """One job with its history: why it waited, which slots it held, which plans affected it.
 
     Args:
         spark: as for `status`.

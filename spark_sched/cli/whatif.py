@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "history", "3sigma", "oracle"]),
     default="3sigma",
     show_default=True,
-    help="What the tried policies know about jobs.",
+    help="The predictor that the tried policies use.",
 )
 @click.option(
     "--pools",

@@ -1,1 +1,1 @@
-"""What was learned from earlier runs, in a database that applications share."""
+"""The history of earlier runs, in a database that applications share."""

@@ -66,7 +66,7 @@ class Database:
 
         Args:
             use: works on the connection; called again if the file was damaged and a new one begun.
-            write: takes the write lock at once, so that what is read first still holds.
+            write: takes the write lock at once, so that rows read first are still current at the write.
         """
 
         def once() -> T:

@@ -46,7 +46,7 @@ _OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
 
 @dataclass(slots=True)
 class PlannerCounters:
-    """What the planner has done so far; rejected plans by the driver's code."""
+    """The planner's counters; rejected plans by the driver's code."""
 
     batches: int = 0
     resets: int = 0
@@ -236,7 +236,7 @@ class PlannerLoop:
             self._refused(answer)
 
     def _text_of(self, plan: Plan, snapshot: Snapshot, known: Mapping[str, Forecast], now_ms: int) -> str:
-        """The plan's text, with what it says to people only."""
+        """The plan's text, with the fields that are only for people."""
         annotated = replace(
             plan,
             number=self._plans.sent + 1,
@@ -280,5 +280,5 @@ def _parsed(text: str) -> Any:
 
 
 def _rules(plan: Plan) -> tuple[object, ...]:
-    """What the driver goes by."""
+    """The rules that the driver applies."""
     return plan.jobs, plan.ordered, plan.policy, plan.new_jobs_wait, plan.queue_weights

@@ -130,7 +130,7 @@ def main(stdin_fd: int = 0) -> int:
     except DriverLostError as error:
         log.error("the driver of %s cannot be reached: %s", handshake.app, error)
         return EXIT_DRIVER_LOST
-    # 3. What was imported stays: the collector need not look at it again.
+    # 3. Imported objects stay for good: exclude them from garbage collection.
     gc.collect()
     gc.freeze()
     # 4. Plan.
@@ -221,7 +221,7 @@ def _working_directory() -> str | None:
 
 
 def _remove(folder: str | None) -> None:
-    """What a driver that was killed cannot remove; nothing where the folder is not empty, or gone."""
+    """Remove the folder that a killed driver leaves behind, unless it is not empty, or gone already."""
     if folder is not None:
         with suppress(OSError):
             os.rmdir(folder)

@@ -12,7 +12,7 @@ class DriverLostError(Exception):
 
 
 class Driver(Protocol):
-    """What the planner may ask of the driver. Every call may raise DriverLostError."""
+    """The driver's interface for the planner. Every call may raise DriverLostError."""
 
     def config(self) -> str:
         """JSON object of the ``spark.sched.*`` settings that were given, as text."""

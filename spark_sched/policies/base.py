@@ -31,7 +31,7 @@ __all__ = [
 
 
 class ChangesWith(IntEnum):
-    """What a policy's plans can depend on; each member includes those before it.
+    """The changes that a policy's plans can depend on; each member includes those before it.
 
     Members:
         ARRIVALS: a job's rules follow from its own marks, and its rank among equals from its arrival, so
@@ -59,7 +59,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a policy needs and what its plans may use, for those who run it.
+    """The inputs that a policy needs and the rules that its plans may use, for the planner and the simulator.
 
     Attributes:
         changes_with: a new plan is made only after such a change. The default is right for any policy;
@@ -138,13 +138,13 @@ class Policy(Protocol):
     job of the snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must
     use no other randomness and no clock.
 
-    What a policy remembers is a value of its own type that the caller keeps: None before the first plan, then
-    what the last decision returned. A policy never changes a memory and keeps nothing itself, so that one
+    A policy's memory is a value of its own type that the caller keeps: None before the first plan, then the
+    memory that the last decision returned. A policy never changes a memory and keeps no state, so that one
     policy serves several planners, and a question about a plan that is never made leaves no trace.
 
     Attributes:
         name: in plans and messages.
-        capabilities: what it needs and what its plans may use.
+        capabilities: the inputs it needs and the rules its plans may use.
     """
 
     @property

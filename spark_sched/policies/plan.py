@@ -79,7 +79,7 @@ class PilotSet:
 
 @dataclass(frozen=True, slots=True)
 class PoolShare:
-    """What a pool may claim where pools share the slots fairly, as in Spark's FAIR mode.
+    """The claim of a pool where pools share the slots fairly, as in Spark's FAIR mode.
 
     Attributes:
         name: jobs with the same name share what the pool gets.

@@ -135,7 +135,7 @@ class EndCorrection:
         self._bent_at_ms: int | None = None
 
     def note(self, job: str, situation: Situation, origin_ms: int, given: RuntimeDistribution) -> None:
-        """Remember what is expected of a job, uncorrected: seconds from ``origin_ms`` to its end."""
+        """Remember a job's forecast before correction: seconds from ``origin_ms`` to its end."""
         for category in situation.categories():
             self._given.setdefault(category, {}).setdefault(job, (origin_ms, given))
 

@@ -18,7 +18,7 @@ __all__ = ["Near"]
 
 
 class Near:
-    """What one active stage knows of its tasks' nodes.
+    """The preferred nodes of one active stage's tasks.
 
     Attributes:
         any_at_ms: from then on its tasks accept any node.

@@ -23,7 +23,7 @@ class Durations:
         self._seed = seed
 
     def copy_ms(self, stage: StageRun, index: int) -> int:
-        """What a copy of a task draws: the same under every policy."""
+        """The duration that a copy of a task draws: the same under every policy."""
         if stage.spec.copies_ms and index in stage.spec.copies_ms:
             return stage.spec.copies_ms[index]
         rng = np.random.default_rng((self._seed, stage.job.arrival, stage.index, index))
@@ -33,7 +33,7 @@ class Durations:
         return stage.spec.durations_ms[int(rng.integers(stage.spec.tasks))]
 
     def there_ms(self, stage: StageRun, node: int, duration_ms: int, has_input: bool = True) -> int:
-        """What a task of ``duration_ms`` takes on ``node``; counts it if its input is elsewhere."""
+        """The time of a task of ``duration_ms`` on ``node``; counts it if its input is elsewhere."""
         nodes, locality, job = self._cluster.nodes, self._cluster.locality, stage.job
         factor = 1.0 / nodes[node].speed
         if locality is not None and not has_input:

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Start(Enum):
-    """What a job's waiting tasks may do under the plan in force."""
+    """The permission of a job's waiting tasks under the plan in force."""
 
     NOW = auto()  # take any slot that their place in the order gives them
     SPARE = auto()  # take slots that no job with a start waits for
@@ -40,7 +40,7 @@ class Start(Enum):
 
 
 class Verdict(Enum):
-    """What a task set may do with a slot, in words for people."""
+    """The permission of a task set for a slot, in words for people."""
 
     OPEN = "open"
     OWN_HOLD = "own hold"
@@ -182,7 +182,7 @@ class StartGate:
         self._unknown_since_ms.pop(job, None)
 
     def of(self, job: str, now_ms: int) -> Start:
-        """What the job's waiting tasks may do at this time."""
+        """The permission of the job's waiting tasks at this time."""
         if not self.active:
             return Start.NOW
         entry = self._jobs.get(job)
@@ -242,7 +242,7 @@ class Enforcement:
         self.spare_wanted = False
 
     def begin_spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> None:
-        """From now on what is left over is given: slots that are neither held nor waited for by those with a
+        """Start giving spare slots: those that are neither held nor waited for by task sets with a
         start.
 
         Args:
@@ -264,11 +264,11 @@ class Enforcement:
         )
 
     def start(self, job: str) -> Start:
-        """What the job's waiting tasks may do in this round."""
+        """The permission of the job's waiting tasks in this round."""
         return self._starts.of(job, self._now_ms)
 
     def planned(self, waiting: WaitingSet) -> Verdict:
-        """What the plan says of starts and pilots. Slots that are held for others are another matter."""
+        """The verdict by the plan's starts and pilots. Slots held for other jobs are checked elsewhere."""
         start = self._starts.of(waiting.job.key, self._now_ms)
         if start is Start.NOW:
             if not waiting.pilots_first:

@@ -62,7 +62,7 @@ def is_before(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
 
 
 def _claims(a: LedgerJob, b: LedgerJob) -> tuple[_Claim, _Claim] | None:
-    """What is compared: pools, or the jobs of a fair one."""
+    """The entities that are compared: pools, or the jobs of a fair pool."""
     x, y = a.pool, b.pool
     if x is None or y is None:
         return None

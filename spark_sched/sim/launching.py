@@ -61,7 +61,7 @@ class Launcher:
         return bool(self._waiting.order or self._slots.holders or self._gates)
 
     def launch_all(self, now_ms: int) -> None:
-        """Launch what the slots that are free at this instant allow."""
+        """Launch all tasks that the free slots of this instant allow."""
         self._waiting.sort()
         self._enforcement.begin(now_ms)
         slots = self._slots

@@ -1,7 +1,7 @@
 """How many slots a job should hold for the stages that come next, by the edges of its DAG.
 
-A stage that is *ready* starts when its active parents end: all others have ended. What it needs less what its
-own parents will hand over must be held by then; what other stages of the job still run on is theirs.
+A stage that is *ready* starts when its active parents end: all others have ended. By then its need, less the
+slots that its own parents will hand over, must be held; slots on which other stages run do not count.
 ``schedcore.LedgerDemand`` is the twin.
 """
 
@@ -63,7 +63,7 @@ class Successor:
 
 
 class JobDemand:
-    """What one job should have in all, held and running, for its stages and those that follow."""
+    """The slots that one job should have in all, held and running, for its stages and their successors."""
 
     __slots__ = ("overridden", "peak_slots", "slots", "successors")
 
@@ -77,7 +77,7 @@ class JobDemand:
 
 
 class Edge(NamedTuple):
-    """What one successor needs, and which active stages hand their slots over to it.
+    """The need of one successor, and the active stages that hand their slots over to it.
 
     Attributes:
         need: slots.
@@ -193,7 +193,8 @@ def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs:
     if p.writes is not None:
         s.written.add(p.writes)
     s.shape = TaskShape(p.slots_per_task, 1, p.profile)
-    # What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
+    # The need that was assumed after an ended input is this need, and the input's slots were handed over to
+    # it.
     for at in (_UNNAMED + key for key in inputs):
         if at != name and at in waiting:
             own = waiting.pop(at)
@@ -330,7 +331,7 @@ def _goes_on(j: LedgerJob) -> bool:
 
 
 def _rests(j: LedgerJob) -> list[tuple[int, bool, LedgerStage]]:
-    """What a marked job's next action needs: by stage, its slots and whether that is known."""
+    """The need of a marked job's next action: by stage, its slots and whether the number is known."""
     return [(*p.rest(), p) for p in j.stages.values() if not p.is_last()] if _goes_on(j) else []
 
 

@@ -21,7 +21,7 @@ __all__ = ["Claims", "Place", "claims", "place_of", "shaped", "surplus", "wanted
 
 
 class Place(NamedTuple):
-    """What the slots of an ended attempt are to its job's next stages.
+    """The use of an ended attempt's slots for its job's next stages.
 
     Attributes:
         slots: of the attempt's slots those that next tasks will take.
@@ -64,7 +64,7 @@ def claims(
         freed: an attempt of the job that ended; its slots count as held.
     """
     edges = ledger_demand.edges(j, now_ms)
-    # 1. What the job has: what it holds, and what the parents of its next stages run on.
+    # 1. The job's slots: those it holds, and those on which the parents of its next stages run.
     running: dict[str, int] = {}
     for p in {p.key: p for e in edges for p in e.parents}.values():
         for a in p.attempts.values():
@@ -103,7 +103,7 @@ def claims(
 
 
 def place_of(a: LedgerAttempt, executors: Mapping[str, LedgerExecutor], now_ms: int) -> Place | None:
-    """What an attempt that ended leaves to its job's next stages; None where slots need only be counted."""
+    """The slots that an ended attempt leaves to the next stages; None where slots need only be counted."""
     j = a.stage.job
     if not shaped(j):
         return None

@@ -24,7 +24,7 @@ class Plans:
         enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
 
     Attributes:
-        planner: the policy and what it may know.
+        planner: the policy and its forecasts.
         totals: slots of each node that is there.
     """
 

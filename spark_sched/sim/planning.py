@@ -75,7 +75,7 @@ class Planner:
         #: Jobs are decided on one by one, when they come.
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
         self.plans = 0
-        #: What the policy remembers of its last plan.
+        #: The policy's memory after its last plan.
         self.memory: Any = None
         self._rng = rng
 
@@ -128,7 +128,7 @@ class _Executors(Mapping[str, ExecutorView]):
         self._held: list[int] = []
 
     def over(self) -> None:
-        """The plan is made: what is free changes from now on."""
+        """The plan is made: free slots change from now on."""
         self._slots = None
 
     def partition_slots(self) -> dict[int, int]:

@@ -97,7 +97,7 @@ class StagePlaces:
 
 
 class StageDurations:
-    """What the finished tasks of a stage took."""
+    """Durations of a stage's finished tasks."""
 
     __slots__ = ("finished", "min_ms", "sum_log_ms")
 

@@ -86,7 +86,7 @@ class Rule:
 
     @property
     def observes(self) -> bool:
-        """Whether the job's stages tell what calibrated deadlines are made of."""
+        """Whether calibrated deadlines learn from the job's stages."""
         return self.deadline == "calibrated" and self.isolation > 0.0
 
 

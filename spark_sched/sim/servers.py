@@ -146,7 +146,7 @@ class Servers:
         return [s.energy_j for s in self._servers]
 
     def _schedule(self, s: _Server, now_ms: int) -> None:
-        """The server's next completion, or the end of its waking; what was scheduled before is void."""
+        """Schedule the server's next completion, or the end of its waking; earlier entries are void."""
         s.generation += 1
         while s.heap and not s.heap[0][2].alive:
             heapq.heappop(s.heap)

@@ -1,4 +1,4 @@
-"""What one task of a stage needs of its executor."""
+"""The resources that one task of a stage needs on its executor."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["ANY_SHAPE", "TaskShape"]
 
 
 class TaskShape(NamedTuple):
-    """What one task of a stage needs of its executor, as ``schedcore.TaskShape``.
+    """The resources that one task of a stage needs on its executor, as ``schedcore.TaskShape``.
 
     Attributes:
         slots: that it takes there, >= 1; as many as the executor has if it has fewer and room for the task.

@@ -39,7 +39,7 @@ class BackgroundJob:
 
 @dataclass(frozen=True)
 class BatchSize:
-    """What a batch of background jobs is cut to; see the module's text.
+    """The limits on a batch of background jobs; see the module's text.
 
     ``slots`` of the cluster; ``work_s`` seconds of work for all of them; ``max_task_s`` longest task.
     """

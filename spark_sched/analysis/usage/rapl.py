@@ -70,7 +70,7 @@ def _text(path: Path) -> str:
     except PermissionError:
         raise BadInputError(f"{path} cannot be read: run as root, or let this user read it") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInputError(f"{path} is no RAPL file that can be read ({error})") from None
+        raise BadInputError(f"{path} is not a readable RAPL file ({error})") from None
 
 
 def _number(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""The commands ``ab run`` and ``ab report``: run what is missing, then write and return the document."""
+"""The commands ``ab run`` and ``ab report``: run the missing runs, then write and return the document."""
 
 from __future__ import annotations
 

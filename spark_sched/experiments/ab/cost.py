@@ -1,4 +1,4 @@
-"""What the runs of an A/B test cost on a rented cluster: hours × price, per arm and in all."""
+"""The cost of an A/B test's runs on a rented cluster: hours × price, per arm and in all."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def looks_of(suite: Suite) -> tuple[int, ...]:
 
 
 def run_blocks(suite: Suite, store: RunStore, start: Callable[[], Runner], progress: Progress) -> int:
-    """Run what is missing; returns the number of blocks at which the test ended.
+    """Run the missing runs; returns the number of blocks at which the test ended.
 
     ``start`` makes the runner before the first run; it is not called if nothing is missing.
     """

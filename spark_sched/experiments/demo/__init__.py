@@ -1,1 +1,1 @@
-"""The demo: what it runs, what it shows."""
+"""The demo: its runs and its reports."""

@@ -1,4 +1,4 @@
-"""What a demo runs: sizes, seeds, Spark properties; no effects."""
+"""The plan of a demo: sizes, seeds, Spark properties; no effects."""
 
 from __future__ import annotations
 

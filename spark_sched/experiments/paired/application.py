@@ -39,7 +39,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run of a foreground job (with or without background) gave.
+    """The result of one run of a foreground job (with or without background).
 
     Times are seconds, ``background_jct_s`` a mean over its jobs; ``started_ms`` and ``ended_ms`` epoch
     milliseconds; ``counters`` are the scheduler's counters' growth over the foreground's life, empty under
@@ -82,7 +82,7 @@ class StagesResult:
 
 @dataclass(frozen=True)
 class EmptyTasksResult:
-    """What a job of empty tasks took: seconds, and processor seconds of driver and planner."""
+    """The time of a job of empty tasks: seconds, and processor seconds of driver and planner."""
 
     taken_s: float
     processor_s: float

@@ -117,7 +117,7 @@ class Arm:
         return (self.scheduler, tuple(sorted(settings.items())), *marks)
 
     def as_json(self) -> dict[str, Any]:
-        """What it sets, for a JSON document."""
+        """The arm's settings, for a JSON document."""
         if self.stock:
             return {"arm": self.name, "scheduler": self.scheduler, "settings": dict(self.properties)}
         return {

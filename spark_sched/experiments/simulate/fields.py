@@ -20,7 +20,7 @@ __all__ = ["Fields", "parse_toml", "read_text"]
 
 T = TypeVar("T")
 
-#: Of whole numbers: what the JVM and NumPy have in 64 bits.
+#: Greatest whole number: 64 bits, as in the JVM and NumPy.
 _LARGEST = 2**63 - 1
 
 

@@ -47,7 +47,7 @@ class _User:
         return other
 
     def drop_ended(self, keep: set[int]) -> None:
-        """Leave out what is too much of the jobs that are not to be kept."""
+        """Drop the oldest ended jobs beyond `_ENDED_KEPT`, but none of ``keep``."""
         excess = len(self.jobs) - len(keep) - _ENDED_KEPT
         if excess > 0:
             ended = sorted(number for _, number, _ in self.jobs if number not in keep)

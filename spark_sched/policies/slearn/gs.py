@@ -140,7 +140,7 @@ class GenericScheduler:
     def _sized(
         self, known: JobMemory, job: JobView, forecast: Forecast, percent: int, rng: np.random.Generator
     ) -> JobMemory:
-        """The job's memory with what its pilots showed in it, or pilots chosen."""
+        """The job's memory with the times of its pilots, or with newly chosen pilots."""
         if known.work_ms is not None:
             return self._with_new_stages(known, job)
         others = forecast.others if isinstance(forecast, TaskForecast) else forecast
@@ -320,7 +320,7 @@ def _checked(
     pilots: PilotSet | None,
     pilots_ms: Sequence[float],
 ) -> Doubts:
-    """The doubts after what a job's pilots showed, if they ended."""
+    """The doubts after a job's pilots, if these ended."""
     if pilots is None or pilots.stage >= len(forecast.expected):
         return doubts
     return doubts.checked(recurs, forecast.expected[pilots.stage], pilots_ms)

@@ -26,7 +26,7 @@ class JobMemory:
         work_ms: its size in slot-ms; None: not known yet.
         counted: indices of the stages in that size.
         reason: how its size is known, for people.
-        pilots_ms: what the pilots took that its size follows from.
+        pilots_ms: times of the pilots that its size is based on.
     """
 
     started_ms: int

@@ -237,7 +237,7 @@ def _utilities(
 
 
 def overrun_s(over_s: float, cycle_s: float) -> float:
-    """§4.2.1: how much longer a job is taken to run that outlived its distribution by ``over_s`` >= 0.
+    """§4.2.1: the expected remaining time of a job that outlived its distribution by ``over_s`` >= 0.
 
     The estimate of its end grows by 1, 2, 4, … cycles each time it is reached: 1, 3, 7, … cycles past the
     longest runtime known.

@@ -42,7 +42,7 @@ ANY_RUNTIME = RuntimeDistribution.from_knots([1.0, 10.0, 60.0, 600.0, 3600.0], [
 
 @dataclass(frozen=True)
 class Worth:
-    """What jobs are worth.
+    """The utilities of jobs.
 
     A gang is worth nothing past its deadline or after its decay, as in the paper. Spark's jobs end all the
     same: one is then worth as much as a best-effort job.

@@ -25,7 +25,7 @@ _WHOLE = 1e-5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearProgram:
-    """Any problem of that form: what the solvers' ``maximise`` takes.
+    """Any problem of that form: the argument of the solvers' ``maximise``.
 
     Attributes:
         objective, upper: by column, shape (n,).
@@ -137,7 +137,7 @@ def with_splits(problem: Problem) -> Milp:
     rows = [p.job_of[group], p.jobs + np.arange(options), p.jobs + of_option]
     columns = [np.arange(options), np.arange(options), part]
     values = [np.ones(options), -p.demand[group], np.ones(len(part))]
-    # What a part uses by step, per slot of its own.
+    # The use of a part by step, per slot of its own.
     share = p.rows(group, start) / p.demand[group][:, None]
     taken, step = np.nonzero(share[of_option] > 0.0)
     first = p.jobs + options

@@ -81,7 +81,7 @@ class ThreeSigmaPolicy:
     ) -> tuple[Plan, ThreeSigmaMemory]:
         past = (memory or ThreeSigmaMemory()).as_of(snapshot.version)
         watch = _Watch(self._clock_s)
-        # 1. Who runs, who waits.
+        # 1. Running and waiting jobs.
         present = look(snapshot, forecasts, self.options, past)
         capacity, running, waiting = present.capacity, present.runs, present.waits
         held = self._held(running, waiting, now_ms)
@@ -109,7 +109,7 @@ class ThreeSigmaPolicy:
             for (number, place), row in zip(places, worth, strict=True)
         ]
         watch.lap("options")
-        # 3. The model: eq. 2 for what runs, eq. 3 for what may start.
+        # 3. The model: eq. 2 for running jobs, eq. 3 for candidates.
         problem = build(self.options.grid, capacity, len(waiting), candidates, held)
         watch.lap("model")
         # 4. Solve.

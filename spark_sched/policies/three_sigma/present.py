@@ -1,4 +1,4 @@
-"""Who runs and who waits, with what the last cycle computed for those that have not changed."""
+"""Running and waiting jobs, with the last cycle's results for jobs that have not changed."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ThreeSigmaMemory:
     before: ThreeSigmaMemory | None = None
 
     def as_of(self, version: int) -> ThreeSigmaMemory:
-        """What a plan for that version goes on from."""
+        """The memory that a plan for this version starts from."""
         return self if self.before is None or version != self.version else self.before
 
     def next(

@@ -145,7 +145,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assignment:
-    """What was chosen.
+    """The chosen options.
 
     Attributes:
         group, start: of each job, shape (P,); `NO_OPTION` where it gets none.

@@ -1,4 +1,4 @@
-"""What a job is worth by when it ends: 3Sigma §3.1, figure 3(a) and 3(d)."""
+"""The utility of a job by its time of completion: 3Sigma §3.1, figure 3(a) and 3(d)."""
 
 from __future__ import annotations
 

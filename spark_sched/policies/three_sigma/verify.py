@@ -38,10 +38,10 @@ def broken_promise(
     free_now: Floats,
     expected_free: Floats,
 ) -> str | None:
-    """What is wrong with a plan, in a sentence; None if nothing is.
+    """The first error of a plan, as a sentence; None if there is none.
 
     Args:
-        starts: what it starts, now and later.
+        starts: the jobs that it starts, now and later.
         grid: the window.
         free_now: slots without a task by partition, those of preempted jobs included, shape (Q,).
         expected_free: capacity less the expected use of jobs that go on, shape (Q, T).

@@ -24,7 +24,7 @@ class Measure(Protocol):
         ...
 
     def value(self, ended: EndedJob) -> float | None:
-        """What the whole run shows; None: not enough of it was seen."""
+        """The value of the whole run; None: too little of it was observed."""
         ...
 
 

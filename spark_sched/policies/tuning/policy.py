@@ -153,7 +153,7 @@ class TunedReservationPolicy:
         return plan, tuning
 
     def _seen(self, before: Tuning, snapshot: Snapshot, rule: StepRule) -> Tuning:
-        """What is known after this snapshot."""
+        """The memory after this snapshot."""
         slots = sum(executor.slots for executor in snapshot.executors.values())
         jobs, runs = dict(before.jobs), {}
         for key, run in before.runs.items():
@@ -187,7 +187,7 @@ class TunedReservationPolicy:
 
 
 def _tuning(options: OptionValues) -> tuple[StepRule | None, Measure]:
-    """The rule for steps, None without a goal, and what is measured of each run."""
+    """The rule for steps, None without a goal, and the measure of each run."""
     loss, slowdown = options[_LOSS], options[_SLOWDOWN]
     measure: Measure = HeldIdle()
     if loss is not None:

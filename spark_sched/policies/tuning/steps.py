@@ -39,7 +39,7 @@ class Goal:
 
     @property
     def cap(self) -> float:
-        """What a run counts with at most, above the base."""
+        """The greatest value above the base with which a run counts."""
         return CAP * (self.value - self.base)
 
     def counted(self, value: float) -> float:

@@ -36,7 +36,7 @@ class RuntimeStore(Protocol):
         ...
 
     def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
-        """Keep what jobs taught and let ``predictor`` learn it, together with what others kept meanwhile."""
+        """Store lessons of jobs and let ``predictor`` learn them, with those that other processes stored."""
         ...
 
 

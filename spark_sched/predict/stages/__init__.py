@@ -1,1 +1,1 @@
-"""What is expected of a job's stages, from earlier runs of the same job name."""
+"""Forecasts of a job's stages, from earlier runs of the same job name."""

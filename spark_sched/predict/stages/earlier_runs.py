@@ -1,4 +1,4 @@
-"""Earlier runs of a job name: what is remembered of each, and where it may be kept."""
+"""Earlier runs of a job name: the record of a run, and the interface of its store."""
 
 from __future__ import annotations
 

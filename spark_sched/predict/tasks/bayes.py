@@ -34,7 +34,7 @@ _AT, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What is believed of a stage's mean task time.
+    """The posterior of a stage's mean task time.
 
     Attributes:
         task_s: its median, in seconds.

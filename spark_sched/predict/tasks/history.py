@@ -30,13 +30,13 @@ _LEAST_SPREAD = 0.001
 #: Stages of a live job that are learned, from its first one on: those of a stream never end.
 STAGES_LEARNED = 200
 
-#: What was submitted and predicted for a stage when its job came.
+#: A stage's submission and prediction at the submission of its job.
 Asked: TypeAlias = tuple[Submission, Prediction | None]
 
 
 @dataclass(frozen=True, slots=True)
 class SubmittedStage:
-    """What is known of one stage of a job when the job is submitted.
+    """One stage of a job as known at the job's submission.
 
     Attributes:
         tasks: its width.

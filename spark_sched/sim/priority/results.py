@@ -17,7 +17,7 @@ WEIGHT_OFFSET = 3.0
 
 @dataclass(slots=True)
 class Observations:
-    """What a run notes as it goes on; as in `PriorityResult`."""
+    """Observations during a run; as in `PriorityResult`."""
 
     energy_j: float = 0.0
     samples: list[tuple[int, int, int, int, float, float]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a run of the priority engine keeps of each task, and its counts of running tasks."""
+"""The priority engine's state of each task, and its counts of running tasks."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class _OpenJob:
 
 @dataclass(slots=True)
 class _About:
-    """What the application says of itself."""
+    """The application's own description."""
 
     id: str | None = None
     name: str | None = None
@@ -120,7 +120,7 @@ class SparkApplication:
         self._about = _About()
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
-        #: What this project's scheduler wrote of its jobs.
+        #: This project's scheduler's own records of its jobs.
         self.measured = Measured()
         self._executors = SparkExecutors(self._s)
         self._jobs: dict[str, _OpenJob] = {}
@@ -423,7 +423,7 @@ def _index(info: Event) -> int:
 
 
 def _placed(info: Event) -> dict[str, Any]:
-    """What is known of an attempt from its start on."""
+    """The facts about an attempt that are known from its start."""
     return {
         "attempt": int(info["Attempt"]),
         "copy": bool(info.get("Speculative", False)),

@@ -37,7 +37,7 @@ class StageAttempt:
     running: dict[int, Begun] = field(default_factory=dict)
 
     def add_running(self) -> None:
-        """Give what has not ended rows without a duration."""
+        """Give attempts without an end rows without a duration."""
         for begun in self.running.values():
             self.rows.add(
                 begun.task,

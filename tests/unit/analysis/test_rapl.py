@@ -66,7 +66,7 @@ def test_what_cannot_be_read_is_named(root: Path, tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="has 'much' but must have a number of microjoules"):
         RaplMeter(root)
     (root / "intel-rapl:0" / "energy_uj").unlink()
-    with pytest.raises(BadInputError, match="energy_uj is no RAPL file that can be read"):
+    with pytest.raises(BadInputError, match="energy_uj is not a readable RAPL file"):
         RaplMeter(root)
 
 

@@ -1,4 +1,4 @@
-"""What the figures share: the traces, the runs by scale, and ratios with their intervals."""
+"""Shared by the figures: the traces, the runs by scale, and ratios with their intervals."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def split(jobs: Sequence[MeasuredJob]) -> Workload:
 
 @dataclass(frozen=True)
 class Trace:
-    """What `spark_sched.traces.generators.recurring` is asked for; it says what each field means."""
+    """The arguments of `spark_sched.traces.generators.recurring`, which documents them."""
 
     like: str
     dag: bool = False

@@ -40,7 +40,7 @@ _LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99)
 def _checked_stages(
     *, tasks: int, alpha: float, isolation: float, stages: int, seed: int
 ) -> dict[str, float]:
-    """Pareto stages drawn and held until the deadline: what the formulas promise, measured.
+    """Pareto stages drawn and held until the deadline: measured values beside the formulas.
 
     Returns the share of stages that ended before the deadline, and the mean share of its time until then that
     a slot was busy.
@@ -124,7 +124,7 @@ def _equation_3_integral(deadline: float, alpha: float) -> float:
 
 
 def _equation_3_closed_form(deadline: float, alpha: float) -> float:
-    """What is printed as equal to it."""
+    """The closed form that the paper prints for it."""
     return alpha / (alpha - 1.0) / deadline - math.pow(deadline, -alpha) / (alpha - 1.0)
 
 

@@ -1,4 +1,4 @@
-"""What the chapters' figures share: means over seeds and their table."""
+"""Shared by the chapters' figures: means over seeds and their table."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ Status: TypeAlias = Literal["optimal", "feasible", "none"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prices:
-    """Prices of capacity on the absolute clock: what the next cycle begins with.
+    """Prices of capacity on the absolute clock: the start of the next cycle's search.
 
     Attributes:
         at_ms: when the time steps begin, shape (T,).
@@ -69,7 +69,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """A plan, and apart from it what is known of its quality.
+    """A plan and, separately, its proven quality.
 
     Attributes:
         solver: which one.

@@ -1,4 +1,4 @@
-"""A plan in the making: what is chosen, what capacity is left, and which options still fit.
+"""A plan under construction: the chosen options, the capacity left, and the options that still fit.
 
 Compiled functions on two tuples of arrays: what does not change (`Tables`) and what does (`Packing`).
 """
@@ -32,7 +32,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
 
-#: Half of the problem's slack, so that what is put in and taken out again often cannot add up to more.
+#: Half of the problem's slack, so that the rounding errors of repeated moves cannot add up to more.
 _EPS = 0.5 * SLACK_SLOTS
 _NONE = NO_OPTION
 

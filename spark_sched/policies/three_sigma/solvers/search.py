@@ -159,7 +159,7 @@ def _moves(
 
 @compiled
 def _lost(t: Tables, packing: Packing, most: Floats) -> Floats:
-    """What each job could have more, at best, than the plan gives it."""
+    """The greatest gain of each job over what the plan gives it."""
     slots = t.utility.shape[1]
     placed = packing.group != _NONE
     option = (packing.group * slots + packing.start) * placed

@@ -34,7 +34,7 @@ def found_by_pulp() -> list[str]:
 class ThroughPulp:
     """One of PuLP's solvers in a process of its own.
 
-    What it calls a solution is checked before it is believed: CBC, stopped by time, has been seen to return
+    Every solution is checked before it is used: CBC, stopped by time, has been seen to return
     fractional values and to call an incumbent optimal. PuLP reports no bound, so ``bound`` is inf unless the
     solver ended by itself; time limits leave out the time to write and read the problem.
 
