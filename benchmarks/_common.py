@@ -1,4 +1,4 @@
-"""What the benchmarks share: one application in a process of its own, and results with their basis."""
+"""Shared by the benchmarks: one application in a separate process, and results with their basis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = {
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Path]:
-    """A directory for logs and events that is gone afterwards."""
+    """A directory for logs and events that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="spark-sched-benchmark-") as name:
         directory = Path(name)
         (directory / "event-logs").mkdir()

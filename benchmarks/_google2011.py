@@ -19,7 +19,7 @@ _CONTIGUOUS_PARTS = 14  # parts 14, 18 and 19 are missing; 0 to 13 have no hole
 
 @dataclass
 class TaskEvents:
-    """What a contiguous window tells of each job, by its number; times in seconds.
+    """The data of each job in a contiguous window, by its number; times in seconds.
 
     Attributes:
         submitted: first submission.

@@ -66,7 +66,7 @@ def warm_up(running: Mapping[str, ArmApplication], jobs: list[StagesJob], limit_
     """Run the jobs on each application, and again until its planner's plans are in force.
 
     A planner may take minutes to start on a busy machine (compiling its loops the first time), and until then
-    its application runs by the configured order: to measure that would be to measure FIFO.
+    its application runs by the configured order: a measurement would show FIFO.
 
     Raises ArmError for a planner that never came.
     """
@@ -132,7 +132,7 @@ def paired_runs(
     minutes: float,
     together: bool,
 ) -> Iterator[tuple[int, list[StagesJob], dict[str, StagesResult]]]:
-    """Each run's number, its jobs, and what became of them on each application.
+    """Each run's number, its jobs, and their results on each application.
 
     In turn, the applications go in random order. ``jobs_of`` gives a run's jobs by its number.
     """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Straggler copies on reserved slots: how much sooner is a job with Pareto task durations done?
+"""Straggler copies on reserved slots: reduction of the completion time of jobs with Pareto task durations.
 
     python benchmarks/copies.py [--runs N] [--json]
 

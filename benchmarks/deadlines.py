@@ -45,7 +45,7 @@ LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass
 class Watched:
-    """What the events of one job say.
+    """The measures of one job, from its events.
 
     ``lost`` are the numbers, from 1, of the stages during which a hold expired; ``held_ms`` is slot time
     held idle.
@@ -96,7 +96,7 @@ def draw(seed: int, run: int, level: float, stages: int) -> list[list[int]]:
 
 
 def job_name(rule: str, level: float, run: int) -> str:
-    """A name per run: what one run teaches must not help another."""
+    """A name per run: history learned from one run must not help another."""
     return f"{rule} P={level:g} run {run}"
 
 

@@ -1,4 +1,4 @@
-"""How often the ends forecast for jobs come true: the interval p10 to p90, and P(deadline).
+"""Calibration of the ends forecast for jobs: the interval p10 to p90, and P(deadline).
 
 Every forecast is made by the live planner's code (`RuntimeHistory`, `Outlook`) in the simulator, whose jobs
 are of two kinds:

@@ -54,7 +54,7 @@ Measure = Callable[[int, float | None], Outcome]
 
 
 def mark_at(workload: str, level: float) -> Mark:
-    """One name per level: what one level's runs teach must not help another's."""
+    """One name per level: history learned from one level's runs must not help another level."""
     return Mark(f"{workload} at {level}", plan.PRIORITY, level, "never")
 
 

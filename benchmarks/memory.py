@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether driver and planner keep anything of what is over: their memory over short jobs and micro-batches.
+"""Memory growth of driver and planner over many short jobs and micro-batches that have ended.
 
     python benchmarks/memory.py [--jobs N] [--batches N] [--policy NAME] [--stock] [--json]
 
@@ -125,7 +125,7 @@ def _counters(sc: SparkContext) -> dict[str, int]:
 
 
 def _wait_for_plan(sc: SparkContext) -> None:
-    """What a planner imports while it starts is not growth."""
+    """Wait until the planner runs, because its imports are not growth."""
     until_s = time.monotonic() + 600
     while not _counters(sc).get("plans_accepted", 1):
         if time.monotonic() > until_s:

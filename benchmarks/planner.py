@@ -1,4 +1,4 @@
-"""How long a cycle of 3Sigma's planner takes, and how good its plan provably is, beside HiGHS and CBC.
+"""Cycle time and proven plan quality of 3Sigma's planner, beside HiGHS and CBC.
 
 Each instance is a snapshot of a cluster with P waiting and R = min(400, 2 P) running jobs: runtimes of 30
 samples each around a lognormal median, Pareto slots per job, half of the jobs with a deadline and three of

@@ -1,4 +1,4 @@
-"""How fast the simulator is, beside minimal event loops in the same run.
+"""Speed of the simulator, beside minimal event loops in the same run.
 
     python benchmarks/simulator_speed.py [--tasks 100000] [--rounds 3]
 

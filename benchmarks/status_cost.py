@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the operator's view costs where much goes on: 1,000 jobs on 10,000 slots.
+"""Cost of the operator's view of a large application: 1,000 jobs on 10,000 slots.
 
     python benchmarks/status_cost.py [--jobs N] [--slots N] [--seconds S] [--json]
 
@@ -110,7 +110,7 @@ def main(jobs: int, slots: int, seconds: float, reads: int, json_output: bool) -
             stderr.print(f"submitting {jobs:,} jobs …", highlight=False)
             submit(spark, jobs, slots // jobs + _WAITING)
             wait_for(spark, jobs, slots)
-            # Compilers and the planner come to rest.
+            # Wait until compilers and the planner are idle.
             time.sleep(seconds / 2)
             before, begun = timer_ms(sc), time.monotonic()
             time.sleep(seconds)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a task loses away from its input and in a cold JVM: the paper's figure 6 and its claim of 8 ×.
+"""Slowdown of a task away from its input and in a cold JVM: the paper's figure 6 and its claim of 8 ×.
 
     python benchmarks/warm_slots.py [--rounds N] [--json]
 

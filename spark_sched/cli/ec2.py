@@ -111,7 +111,7 @@ def up_command(
 @region_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status_command(stack: str, region: str | None, as_json: bool) -> None:
-    """Tell the stack's state, why it failed, and what it costs per hour."""
+    """Print the stack's state, the reason of a failure, and the cost per hour."""
     with needing("ec2"):
         from spark_sched.cluster import ec2
         from spark_sched.cluster.ec2.stack import failure

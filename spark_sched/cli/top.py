@@ -40,7 +40,7 @@ _STYLES = {
     help="Time between two refreshes.",
 )
 def command(url: str, once: bool, as_json: bool, every_s: float) -> None:
-    """Show who runs, who waits and why, and whether the planner is alive.
+    """Show running jobs, waiting jobs with the reason, and whether the planner is alive.
 
     URL is the address of the application's Spark UI. The table is refreshed until you press Ctrl-C or the
     application ends. The UI's view ACLs apply.

@@ -52,7 +52,7 @@ def say_report(report: ReadReport) -> None:
 
 
 def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -> list[_Read]:
-    """What ``read`` makes of every log under a path, with a progress bar; it tells the bytes it has read."""
+    """The results of ``read`` for every log under a path, with a progress bar; it reports the bytes read."""
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
 
     from spark_sched.analysis.whatif import logs_under

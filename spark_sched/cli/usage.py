@@ -313,7 +313,7 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
 
 
 def _print_evictions(console: Console, evictions: list[dict[str, Any]], by: Sequence[str]) -> None:
-    """Who lost slot time for whom, the ten greatest sums."""
+    """The groups that lost slot time, and the groups that caused it: the ten greatest sums."""
     from rich.table import Table
 
     if not evictions:

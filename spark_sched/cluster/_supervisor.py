@@ -3,7 +3,7 @@
 Run as a script, never imported: ``python -I _supervisor.py '<json spec>'``. It needs the standard library
 only, so it starts in milliseconds and works from a source tree that is not installed.
 
-Why a process of its own: the owner may die by ``kill -9``, and then nothing inside it can clean up. The
+A separate process is needed because the owner may die by ``kill -9`` and could not clean up then. The
 owner holds the write end of this process's standard input; the kernel closes it however the owner ends,
 and end of file is the one signal on which everything here is taken down and the directory removed. Should
 this process itself be killed, Linux ends the JVMs (``PR_SET_PDEATHSIG``) and executors follow their worker.

@@ -18,9 +18,9 @@ from spark_sched.traces.tables import Machine
 
 __all__ = ["LONG_MS", "WAVE_MS", "Wait", "available_executors"]
 
-#: A launch so long after its stage's first one waited for a slot.
+#: A launch at least this long after its stage's first one waited for a slot.
 WAVE_MS = 200
-#: A stage that gets its first slot so late waited for it.
+#: A stage that gets its first slot at least this late waited for it.
 LONG_MS = 1_000
 _ALWAYS_MS = 2**62
 

@@ -1,4 +1,4 @@
-"""One number from a distribution: what schedulers that order jobs by size make of history (SLearn §4.3)."""
+"""One number from a distribution, for schedulers that order jobs by size (SLearn §4.3)."""
 
 from __future__ import annotations
 

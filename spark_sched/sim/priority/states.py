@@ -16,7 +16,7 @@ class TaskStates:
     Attributes:
         table: the columns as they were given.
         left: demand that is left when the task starts.
-        attempt: number of the running attempt; changes when it ends, so that what stands in heaps is void.
+        attempt: number of the running attempt; changes when it ends, so that its heap entries become void.
         server_of: number of the server where the task runs; -1: it does not.
         begun: the server's sum when the attempt began.
         sticky: whether it has a sticky slot.

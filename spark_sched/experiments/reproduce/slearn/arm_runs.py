@@ -55,7 +55,7 @@ def run_arm(
     """One policy on a workload: the simulator's result.
 
     Args:
-        learns: history goes on to learn.
+        learns: history continues to learn.
     """
     predictor: Any = "none"
     if policy.name == "gs-oracle":

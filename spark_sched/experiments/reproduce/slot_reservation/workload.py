@@ -1,6 +1,6 @@
 """The set-up of the paper's section VI-B: 1,000 nodes of 4 slots, foreground jobs, 8,000 background jobs.
 
-The paper's traces were not published. What stands in for them:
+The paper's traces were not published. These replace them:
 
 * MLlib-like jobs: SparkBench's KMeans, SVM and PageRank as chains of equally wide stages, 20 tasks each (the
   degree of parallelism of the paper's figure 5). They are marked jobs of several Spark jobs, so that the
