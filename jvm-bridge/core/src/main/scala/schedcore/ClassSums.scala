@@ -39,7 +39,7 @@ final case class SlotKinds(running: Int = 0, held: Int = 0, pilot: Int = 0, copi
 }
 
 /**
- * Sums by class over jobs that ended. There are so many classes at most, since each becomes names in a metrics system: classes
+ * Sums by class over jobs that ended. Their number is bounded, since each becomes names in a metrics system: classes
  * beyond `most` share the row "other". Jobs without a class are in the row "none". Used under its owner's lock only.
  */
 final class ClassSums(most: Int = ClassSums.Most) {

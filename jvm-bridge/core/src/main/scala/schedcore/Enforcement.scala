@@ -144,7 +144,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
     else Verdict.Overrides
   }
 
-  /** Slots of an executor that a gang may have, of so many free ones. */
+  /** Slots of an executor that a gang may have, of this number of free ones. */
   def openTo(gang: WaitingSet, executor: String, free: Int): Int =
     if (planned(gang).may) free - ledger.refusedOn(executor, gang.job) else 0
 

@@ -12,7 +12,7 @@ final case class LogEntry(kind: String, timeMs: Long, body: ObjectNode)
  * What Spark's event log is to know of scheduling after the application's end: each job once, when it is over, with its slot time and
  * its story; changes of the planner and the plan in force; what operators changed; the document without jobs every minute; and all of it at the end.
  *
- * The log grows by one entry a minute and so many jobs a second at most. Jobs beyond that are added up in the next document as
+ * The log grows by one entry a minute and a bounded number of jobs a second. Jobs beyond that are added up in the next document as
  * `left_out`. Called by one thread after another, without the scheduler's lock.
  */
 final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.MostJobs, jobsPerSecond: Int = EventLogBook.JobsPerSecond) {

@@ -9,7 +9,7 @@ package schedcore
  */
 final case class PoolShare(name: String, weight: Double = 1.0, minShare: Double = 0.0, fair: Boolean = false) {
 
-  /** The place of the pool in FAIR order while it uses so many slots. */
+  /** The place of the pool in FAIR order while it uses this number of slots. */
   private[schedcore] def standing(used: Int): Standing =
     if (used < minShare) Standing(needy = true, used / math.max(minShare, 1.0)) else Standing(needy = false, used / weight)
 }

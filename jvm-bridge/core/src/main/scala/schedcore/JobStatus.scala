@@ -28,7 +28,7 @@ final case class SlotTimes(
   /** The greater one of each kind. */
   def atLeast(o: SlotTimes): SlotTimes = both(o)(math.max)
 
-  /** By the names that documents have for the kinds; what would have been and what is expected are told where there is any. */
+  /** By the names that documents have for the kinds; what would have been and what is expected are there if they exist. */
   def byName: Seq[(String, Long)] =
     Seq("run" -> runMs, "held_idle" -> heldIdleMs, "evicted" -> evictedMs, "copied" -> copiedMs) ++
       Option.when(wouldHaveHeldMs > 0)(s"${ShadowBook.Prefix}held_idle" -> wouldHaveHeldMs) ++

@@ -1,6 +1,6 @@
 package schedcore
 
-/** Told about every slot that the ledger starts or stops holding, in order. */
+/** Called for every slot that the ledger starts or stops holding, in order. */
 trait LedgerListener {
   def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit
   def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit
@@ -19,7 +19,7 @@ trait LedgerListener {
  * Invariants (see [[violations]]): on each executor the held slots never exceed the free ones; a job that ended
  * holds nothing; every hold has a finite deadline.
  *
- * This is the front: what may be told and asked, and Algorithm 1. Its books are [[LedgerBooks]], the formulas of a stage and
+ * This is the interface: events, questions, and Algorithm 1. Its books are [[LedgerBooks]], the formulas of a stage and
  * a job are in [[LedgerStage]] and [[LedgerJob]], the time between actions is in [[LedgerPauses]].
  *
  * The simulator has the same state machine in Python (`spark_sched/sim/ledger.py` and its `ledger_*.py`); golden sequences

@@ -112,7 +112,7 @@ private[schedcore] object LedgerDemand {
     val waiting = j.demand.successors
     if (waiting.remove(vertex).isEmpty) {
       val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toSeq
-      // What a shuffle waits for reads it. Else whoever starts is taken for what follows a stage of which nobody told that.
+      // What a shuffle waits for reads it. Else a stage that starts is assumed to follow a stage whose next stages are unknown.
       val reader = orphans.filter(_._2.written.exists(reads))
       (if (reader.nonEmpty) reader else orphans.find(_._2.written.isEmpty).toSeq).foreach(waiting -= _._1)
     }
@@ -246,11 +246,11 @@ private[schedcore] object LedgerDemand {
     waiting.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
       val parents = s.parents.values.toSeq
       if (isUnnamed(name) && parents.nonEmpty) {
-        val told = parents.flatMap(_.nextSlots)
-        s.known = told.nonEmpty
+        val stated = parents.flatMap(_.nextSlots)
+        s.known = stated.nonEmpty
         s.bounded = parents.exists(_.nextIsBound) && parents.forall(p => p.nextSlots.isEmpty || p.nextIsBound)
         // With n unknown the paper expects m again.
-        s.slots = if (s.known) told.max else parents.iterator.map(_.slots).max
+        s.slots = if (s.known) stated.max else parents.iterator.map(_.slots).max
       }
       val given = s.handed.valuesIterator.sum
       // While another stage runs, which may be the other input, only what the parents handed over is kept for a mere bound.
@@ -259,7 +259,7 @@ private[schedcore] object LedgerDemand {
     }.toIndexedSeq
   }
 
-  /** Whether nothing follows the stages that nobody told what follows them. */
+  /** Whether nothing follows the stages whose next stages are unknown. */
   private def endsAt(name: String, s: LedgerSuccessor): Boolean =
     isUnnamed(name) && s.parents.nonEmpty && s.parents.valuesIterator.forall(_.isLast)
 

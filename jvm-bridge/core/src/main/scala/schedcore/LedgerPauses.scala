@@ -47,7 +47,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     plan(j, nowMs)
   }
 
-  /** Sets anew how long the pausing job's slots stay held. */
+  /** Sets again how long the pausing job's slots stay held. */
   def plan(j: LedgerJob, nowMs: Long): Unit = {
     settle(j, nowMs)
     // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
@@ -69,13 +69,13 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   /** To be called before the number of slots that the job holds changes. */
   def changing(j: LedgerJob, nowMs: Long): Unit = if (j.pause.isOpen) settle(j, nowMs)
 
-  /** The number of slots that the job holds changed by so many. */
+  /** The number of slots that the job holds changed by this number. */
   def changed(j: LedgerJob, by: Int, nowMs: Long): Unit = if (j.pause.isOpen) {
     heldNow += by
     refresh(j, nowMs)
   }
 
-  /** An executor with so many slots is gone. */
+  /** An executor with this number of slots is gone. */
   def capacityLost(slots: Int, jobs: Iterable[LedgerJob], nowMs: Long): Unit = {
     capacity.advance(nowMs)
     capacity.add(-slots)

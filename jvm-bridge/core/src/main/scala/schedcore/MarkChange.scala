@@ -40,7 +40,7 @@ object MarkChange {
   }
 
   /** What differs, in words for people; empty where nothing does. */
-  def told(before: JobMark, after: JobMark): String = {
+  def described(before: JobMark, after: JobMark): String = {
     def of(what: String, a: Any, b: Any) = Option.when(a != b)(s"$what $a -> $b")
     def at(ms: Option[Long]) = ms.fold(NoDeadline)(java.time.Instant.ofEpochMilli(_).toString)
     def level(p: Option[Double]) = p.fold(DefaultIsolation)(_.toString)

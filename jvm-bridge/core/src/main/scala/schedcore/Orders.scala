@@ -5,7 +5,7 @@ import scala.collection.mutable
 /**
  * What operators changed of a running application: jobs on hold, switches for all jobs, and since when a job's mark is another.
  *
- * It is the driver's, so it outlives a planner, and the next one is told. Used under the scheduler's lock only.
+ * It is the driver's, so it outlives a planner, and the next one receives it. Used under the scheduler's lock only.
  *
  * @param mode that the application began in
  */
@@ -23,7 +23,7 @@ final class Orders(mode: String = Modes.On) {
     Event.JobChanged(nowMs, mark.key, mark.priority, mark.isolation, mark.deadlineMs, held, by)
   }
 
-  /** The event that told of the job's change has this version. */
+  /** The event of the job's change has this version. */
   def toldAs(job: String, version: Long): Unit = changedAt(job) = version
 
   def jobEnded(job: String): Unit = {
@@ -43,7 +43,7 @@ final class Orders(mode: String = Modes.On) {
   /** Whether jobs may hold slots, be it on paper. */
   def reserves: Boolean = switched.fold(mode != Modes.Off)(s => s.mode != Modes.Off && !s.reservationsPaused)
 
-  /** What a planner that comes later is told of all jobs. */
+  /** What a later planner receives for all jobs. */
   def inForce: Option[Event.SchedulingChanged] = switched
 
   /** The same of one job, beside its present mark. */

@@ -12,7 +12,7 @@ package schedcore
  */
 object Packing {
 
-  /** Slots of an executor with so many that a first round leaves free. */
+  /** Of an executor's slots, how many a first round leaves free. */
   def headroom(slots: Int, share: Double): Int = (slots * share + 1e-9).toInt
 
   /** The confidence of admission, too (planner/admission.py). */

@@ -53,7 +53,7 @@ class PlanInForce(patienceMs: Long) {
   def queue(job: String): Option[Int] =
     current.filter(_.queueWeights.nonEmpty).flatMap(p => p.jobs.get(job).flatMap(_.queue).filter(_ < p.queueWeights.size))
 
-  /** Which queue is next where jobs have so many slots in use; empty where the plan in force has no queues. */
+  /** Which queue is next at these numbers of slots that jobs use; empty where the plan in force has no queues. */
   def queueTurns(running: Iterator[(String, Int)]): IndexedSeq[QueueTurn] =
     current.filter(_.queueWeights.nonEmpty).fold(IndexedSeq.empty[QueueTurn]) { plan =>
       val slots = new Array[Int](plan.queueWeights.size)

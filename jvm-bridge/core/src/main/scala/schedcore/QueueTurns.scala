@@ -40,7 +40,7 @@ final class QueueTurns {
     dueMs(queue) = nowMs + (ranMs * (1.0 / share - 1.0)).toLong
   }
 
-  /** The queues' turns where they have so many slots in use. */
+  /** The queues' turns at these numbers of slots in use. */
   def turns(running: Int => Int): IndexedSeq[QueueTurn] =
     weights.indices.map(q => QueueTurn(running(q) / weights(q), dueMs(q), q))
 }

@@ -8,7 +8,7 @@ final case class SlotSpan(fromMs: Long, untilMs: Long, facts: ExecutorFacts)
 /**
  * What executors' slots were for in the last minutes: the status document's word on executors, a sample every few seconds.
  *
- * What begins and ends between two samples is not here. So many samples of each executor are kept at most, and equal ones
+ * What begins and ends between two samples is not here. A bounded number of samples of each executor is kept, and equal ones
  * that follow each other are one. Safe from any thread.
  */
 final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long = SlotTimeline.EveryMs) {

@@ -31,12 +31,12 @@ object Start {
 final class StartGate(patienceMs: Long) {
   private var plan: Option[Plan] = None
   private var holdsBack = false
-  // Slots taken that the plan in force cannot know of, as versions of the event that told of them, by job.
+  // Slots taken that the plan in force cannot know of, as versions of the events that reported them, by job.
   private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
   // Jobs that asked while no plan knew them, and when each first asked.
   private val unknownSinceMs = mutable.HashMap.empty[String, Long]
 
-  /** Whether any job may be told to wait. */
+  /** Whether any job may have to wait. */
   def active: Boolean = holdsBack
 
   /** From now on this plan is in force; None: none is. */

@@ -7,7 +7,7 @@ import com.fasterxml.jackson.databind.JsonNode
 
 /**
  * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes and their
- * total, and what happened under each policy. Nothing is told per job or executor, so that the names are bounded.
+ * total, and what happened under each policy. No metric is per job or executor, so that the names are bounded.
  *
  * False and true are 0 and 1; what is unknown is not a number. Sums of slot time never fall, although the slot time of an
  * evicted attempt moves from one sum to another: metrics systems take a fall for a restart.

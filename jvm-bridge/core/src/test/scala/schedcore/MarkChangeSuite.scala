@@ -10,9 +10,9 @@ final class MarkChangeSuite extends AnyFunSuite {
   test("each field is read as marks are, and may go back to what was there without it") {
     val all = read("priority" -> "-4", "deadline" -> "1min", "isolation" -> "0.5").toOption.get
     assert((all.priority, all.deadlineMs, all.isolation) === ((-4, Some(61000L), Some(0.5))))
-    assert(MarkChange.told(mark, all) === "priority 3 -> -4, deadline none -> 1970-01-01T00:01:01Z, isolation default -> 0.5")
+    assert(MarkChange.described(mark, all) === "priority 3 -> -4, deadline none -> 1970-01-01T00:01:01Z, isolation default -> 0.5")
     assert(MarkChange.read(Map("deadline" -> "none", "isolation" -> "default"), all, 1000L) === Right(all.copy(deadlineMs = None, isolation = None)))
-    assert(MarkChange.told(mark, mark) === "")
+    assert(MarkChange.described(mark, mark) === "")
   }
 
   test("what cannot be is refused in a sentence with the field, the value and the remedy") {

@@ -29,9 +29,9 @@
       body: argumentsOf(button)
     }).then(function (response) {
       return response.json();
-    }).then(function (told) {
-      if (told.error) throw new Error(told.error);
-      window.sessionStorage.setItem(STORED, told.done);
+    }).then(function (answer) {
+      if (answer.error) throw new Error(answer.error);
+      window.sessionStorage.setItem(STORED, answer.done);
       window.location.reload();
     }).catch(function (error) {
       button.disabled = false;

@@ -31,7 +31,7 @@ private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Log
 /** @param id in the order of the log */
 private[sparksched] final class HistoryEntry(@(KVIndex @getter) val id: String, val kind: String, val timeMs: Long, val body: String)
 
-/** Keeps the events of a log in the history server's store, the latest so many of each kind. */
+/** Keeps the events of a log in the history server's store, a bounded number of the latest of each kind. */
 private final class HistoryListener(store: ElementTrackingStore) extends SparkListener {
   private var count = 0
   private val kept = collection.mutable.HashMap.empty[String, collection.mutable.Queue[String]]
@@ -48,7 +48,7 @@ private final class HistoryListener(store: ElementTrackingStore) extends SparkLi
   }
 }
 
-/** What the event log of one application told. */
+/** What the event log of one application contains. */
 private[sparksched] final class HistoryEntries(store: KVStore) {
   import HistoryEntries._
 

@@ -167,9 +167,9 @@ private object PastCells {
     val until = if (entry.kind == "end") "at the application's end" else s"at ${UIUtils.formatDate(entry.timeMs)}: the log has no end"
     val left = entry.body.path("left_out").path("jobs").asLong
     Seq(
-      "Told" -> until,
+      "Recorded until" -> until,
       "Slots" -> s"${text(app, "slots")} on ${text(app, "executors")} executors",
-      // It is stopped before the application's end is told.
+      // It stops before the event of the application's end.
       "Planner" -> (if (entry.kind == "end") plannerCounts _ else plannerText _)(entry.body.path("planner")),
       "Last plan" -> planText(entry.body)) ++
       (if (app.path("scheduling").asBoolean(true)) Nil else Seq("Failure" -> "spark_sched failed, and Spark's own scheduling was in force")) ++

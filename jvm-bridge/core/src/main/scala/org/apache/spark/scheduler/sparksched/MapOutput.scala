@@ -17,7 +17,7 @@ private[sparksched] final class MapOutput(
   private val counted = mutable.BitSet.empty
   private var count = 0
 
-  /** A task's output; returns whether the whole can be told anew: at its half and each eighth more. */
+  /** A task's output; returns whether to estimate the whole again: at its half and each eighth more. */
   def add(index: Int, status: MapStatus): Boolean = synchronized {
     counted.add(index) && {
       var p = 0

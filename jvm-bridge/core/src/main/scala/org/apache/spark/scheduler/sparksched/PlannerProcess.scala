@@ -19,7 +19,7 @@ import schedcore.{Modes, PlannerFacts, PlannerSettings, Settings}
  * The planner is a py4j client of a gateway on the loopback interface. Address, port and secret reach it as the first
  * line of its standard input, so no process list, log or UI shows them. That pipe stays open: when the driver ends,
  * however it ends, the planner reads end-of-file and leaves. A planner that died or has not called for the stall timeout
- * is replaced, with a delay that doubles up to a maximum and starts anew after a planner that worked.
+ * is replaced, with a delay that doubles up to a maximum and starts over after a planner that worked.
  *
  * It is started in an empty folder of its own, for Python may import from where it is started, and a driver's working
  * directory may hold anything.
@@ -205,7 +205,7 @@ private[sparksched] final class PlannerProcess(
 }
 
 private[sparksched] object PlannerProcess {
-  /** The planner's exit status for settings that no restart will mend, such as a policy that does not exist. */
+  /** The planner's exit status for settings that no restart fixes, such as a policy that does not exist. */
   val RefusedItsSettings = 2
 
   private val ErrorLine = "ERROR "

@@ -58,7 +58,7 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   /**
    * What became of it, for people.
    *
-   * @param said how it ended, as the planner is told
+   * @param said how it ended, as in the event for the planner
    */
   def outcome(said: String): String = {
     // Its block may be over before the listener bus says that its Spark job is. Then its last stage tells.

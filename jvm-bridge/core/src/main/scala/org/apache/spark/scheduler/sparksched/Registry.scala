@@ -15,8 +15,8 @@ import schedcore._
  * Used under the scheduler's lock only.
  *
  * @param applicationUser whose job an unmarked one is
- * @param ended told of every job that is forgotten, by its key
- * @param attemptOver told of every attempt that is over: its job's key, how long it ran, the time
+ * @param ended called for every job that is forgotten, with its key
+ * @param attemptOver called for every attempt that is over, with its job's key, how long it ran, the time
  */
 private[sparksched] final class Registry(
     settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit,
@@ -316,7 +316,7 @@ private[sparksched] final class Registry(
       j.runningSlots = math.max(0, j.runningSlots - t.slots)
       j.use.ended(t.slots, t.copy, evicted, t.timeMs, nowMs)
       j.succeeded ||= outcome == "success"
-      // All that it had was taken from it: it begins anew.
+      // All that it had was taken from it: it starts over.
       if (j.running == 0 && !j.succeeded) j.begunMs = None
     }
     if (evicted) tellEviction(t, evictedFor, nowMs)
@@ -444,6 +444,6 @@ private[sparksched] object Registry {
   /** Warnings that are not repeated. */
   private val MostWarned = 1000
 
-  /** Users and job names whose idle-held slot time is told apart. */
+  /** Users and job names whose idle-held slot time is counted separately. */
   private val MostOwners = 1000
 }

@@ -32,7 +32,7 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
     }
   }
 
-  /** The offer with no more than so many slots. */
+  /** The offer, cut to this number of slots. */
   def atMost(offer: WorkerOffer, slots: Int): WorkerOffer =
     // Spark's count for a barrier stage may look at other resources alone.
     if (slots <= 0) offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)

@@ -19,9 +19,9 @@ import org.apache.spark.util.ThreadUtils
  * Plans are read on a thread of this object's own: they may have to be waited for, which neither Spark's event loop nor the
  * scheduler's lock may. So answers come late, and of stages that have ended they mean nothing.
  *
- * @param next told what follows a stage: its name, the slots that it needs where that is known, whether all else that it
+ * @param next called with what follows a stage: its name, the slots that it needs where that is known, whether all else that it
  *   reads has begun or ended, and all stages whose outputs it reads
- * @param last told whether a query ends with a stage
+ * @param last called with whether a query ends with a stage
  */
 private[sparksched] final class SqlOutlook(
     next: (String, String, Option[Int], Boolean, Seq[String]) => Unit, last: (String, Boolean) => Unit) extends Logging {
@@ -51,7 +51,7 @@ private[sparksched] final class SqlOutlook(
 
   /**
    * A stage began that gives a result of the query: is it the query's? If not, it is broadcast, and the join that waits for
-   * it was planned anew.
+   * it was planned again.
    *
    * @param broadcasts the tags of what it gives, if that is broadcast
    * @param ends the job ends with its query

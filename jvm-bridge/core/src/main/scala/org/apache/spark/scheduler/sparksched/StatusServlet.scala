@@ -26,7 +26,7 @@ private[sparksched] class StatusServlet(source: StatusSource) extends HttpServle
       case _ => response.sendError(HttpServletResponse.SC_NOT_FOUND)
     } catch {
       case NonFatal(thrown) =>
-        logWarning("spark_sched: the status could not be told", thrown)
+        logWarning("spark_sched: the status could not be written", thrown)
         response.sendError(HttpServletResponse.SC_INTERNAL_SERVER_ERROR)
     }
 

@@ -10,8 +10,8 @@ import org.apache.spark.internal.Logging
 import schedcore._
 
 /**
- * The status document of a live application, made when somebody asks, and the look at all jobs that their stories are told
- * from: once a second, or less often where there are so many jobs that it would take more than a thousandth of the time.
+ * The status document of a live application, made for each request, and the look at all jobs that their stories are written
+ * from: once a second, or less often if the number of jobs is so large that it would take over a thousandth of the time.
  *
  * Under the scheduler's lock the books are copied and nothing else; text is made outside. Nothing here decides anything, so
  * a failure here is logged and answered as one, and scheduling goes on. Where scheduling itself has failed open, its books
@@ -48,7 +48,7 @@ private[sparksched] final class StatusSource(
     events.finish(document, registry.stories.takeEnded(), document.jobs.map(job => job -> registry.stories.of(job.mark.key)))
   }
 
-  /** Without what is told of each executor. */
+  /** Without the part on each executor. */
   private def brief: StatusDocument = made(withStories = false, withExecutors = false)(_.jobs)
 
   private val pace = new Pace(LookShare, MostPauseNs)
@@ -71,7 +71,7 @@ private[sparksched] final class StatusSource(
   } catch {
     case NonFatal(thrown) =>
       failed = true
-      logWarning("spark_sched: the stories of jobs cannot be told any more", thrown)
+      logWarning("spark_sched: the stories of jobs can no longer be written", thrown)
   }
 
   private def made(withStories: Boolean, withExecutors: Boolean = true)(chosen: Copied => Seq[JobFacts]): StatusDocument = {

@@ -74,10 +74,10 @@ private[sparksched] final class Steering(
 
   private def set(job: String, given: Map[String, String], by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
     MarkChange.read(given, mark, nowMs).map { changed =>
-      val said = MarkChange.told(mark, changed)
+      val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
         registry.change(changed, registry.isOnHold(mark.key), by, scheduler.plans, nowMs)
-        told(mark, nowMs, by, said)
+        noted(mark, nowMs, by, said)
       }
       if (said.isEmpty) s"job ${mark.name} is so already: nothing was changed" else s"job ${mark.name}: $said"
     }
@@ -88,7 +88,7 @@ private[sparksched] final class Steering(
     if (registry.isOnHold(mark.key) == held) Right(s"job ${mark.name} is ${if (held) "on hold" else "not on hold"}: nothing was changed")
     else {
       registry.change(mark, held, by, scheduler.plans, nowMs)
-      told(mark, nowMs, by, said)
+      noted(mark, nowMs, by, said)
       Right(s"job ${mark.name}: $said")
     }
   }
@@ -99,7 +99,7 @@ private[sparksched] final class Steering(
     else {
       registry.cancelled(mark.key)
       scheduler.events.offer(Event.JobCancelled(nowMs, mark.key, by))
-      told(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs")
+      noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs")
       Right(mark -> running)
     }
   }.map { case (mark, running) =>
@@ -111,7 +111,7 @@ private[sparksched] final class Steering(
   /** What its mark still submits is another job: nothing of a session's or a thread's settings is changed. */
   private def end(job: String, by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
     val said = if (registry.hasStages(mark.key)) "it ends with its last stage" else "ended"
-    told(mark, nowMs, by, said)
+    noted(mark, nowMs, by, said)
     registry.jobEnded(mark.key, "ended", nowMs)
     Right(s"job ${mark.name}: $said")
   }
@@ -130,7 +130,7 @@ private[sparksched] final class Steering(
     if (names.isEmpty) "no job is there now"
     else s"now there are ${listed(names.take(MostNames))}${if (names.size > MostNames) s" and ${names.size - MostNames} more" else ""}"
 
-  private def told(mark: JobMark, nowMs: Long, by: String, what: String): Unit = {
+  private def noted(mark: JobMark, nowMs: Long, by: String, what: String): Unit = {
     registry.stories.tell(mark.key, nowMs, s"$what, by $by")
     audit(by, s"job ${mark.name} (${mark.key}): $what")
     eventLog.foreach(_.changed(nowMs, by, Some(mark.key), s"job ${mark.name}: $what"))

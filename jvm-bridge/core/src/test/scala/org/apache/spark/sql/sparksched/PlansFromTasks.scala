@@ -38,16 +38,16 @@ trait PlansFromTasks extends BeforeAndAfterAll { this: Suite =>
   /**
    * The tasks that read the shuffles which are written while a task looks, as the plan tells from these sizes.
    *
-   * @param begun so many shuffles of the same stage have begun by then
+   * @param begun number of shuffles of the same stage that have begun by then
    */
   protected def widths(settings: (String, String)*)(statement: String, begun: Int = 1)(
       sizes: Int => Option[Array[Long]]): Map[String, Set[Option[Int]]] =
     looks(settings: _*)(statement)(reader(_, begun, sizes)(_.tasks))
 
-  /** What is looked for in the reader of so many shuffles that have begun. */
+  /** What is looked for in the reader of this number of shuffles that have begun. */
   protected def reader[A](execution: Long, begun: Int, sizes: Int => Option[Array[Long]])(
       look: AdaptivePlans.Reader => Option[A]): Option[A] =
-    // The plan is told the number of a shuffle right after its first tasks were submitted.
+    // The plan learns the number of a shuffle right after its first tasks were submitted.
     soon((0 until 300).iterator.flatMap(AdaptivePlans.readerOf(execution, _, sizes)).find(_.shuffles.size >= begun).flatMap(look))
 
   private def soon[A](look: => Option[A]): Option[A] = {

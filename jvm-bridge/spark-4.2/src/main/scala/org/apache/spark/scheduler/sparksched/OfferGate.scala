@@ -30,6 +30,6 @@ private[sparksched] object SparkLine {
   def less(offer: WorkerOffer, tasks: Seq[TaskDescription]): WorkerOffer =
     offer.copy(cores = offer.cores - tasks.map(_.cpus).sum)
 
-  /** The offer with no more than so many cores. */
+  /** The offer, cut to this number of cores. */
   def atMost(offer: WorkerOffer, cores: Double): WorkerOffer = offer.copy(cores = offer.cores.min(cores.toInt))
 }
