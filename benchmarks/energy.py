@@ -194,13 +194,13 @@ def main(
         raise click.UsageError(f"--arm {unknown[0]}: the arms of {part} are {known}")
     if part == "day":
         found = {"day": [day(hours, seed, arms or _ARMS["day"], load) for seed in numbers]}
-        lines = [f"{name}: {told['tasks_drawn']:,} tasks drawn in {told['processor_s']} s"
-                 for each in found["day"] for name, told in each.items()]  # fmt: skip
+        lines = [f"{name}: {figures['tasks_drawn']:,} tasks drawn in {figures['processor_s']} s"
+                 for each in found["day"] for name, figures in each.items()]  # fmt: skip
     elif part == "paths":
         seeds = 1
         found = {"paths": [paths(1)]}
-        lines = [f"{n} servers: {told['us']} us a path; {told['paths']:,} paths listed: {told['listed_s']} s"
-                 for n, told in found["paths"][0].items()]  # fmt: skip
+        lines = [f"{n} servers: {of['us']} us a path; {of['paths']:,} paths listed: {of['listed_s']} s"
+                 for n, of in found["paths"][0].items()]  # fmt: skip
     else:
         try:
             by_arm = comparisons(part, hours, numbers, arms, limit_s, load, warm_up_s)

@@ -191,8 +191,8 @@ def main(
                 results = pool.map(lambda name, jobs=jobs: running[name].stages(jobs), ARMS)
                 for name, result in zip(ARMS, results, strict=True):
                     done[name].append(result)
-                told = ", ".join(f"{name} {jct_of(done[name][-1]):.2f} s" for name in ARMS)
-                stderr.print(f"run {run + 1} of {runs}: mean completion time {told}", highlight=False)
+                line = ", ".join(f"{name} {jct_of(done[name][-1]):.2f} s" for name in ARMS)
+                stderr.print(f"run {run + 1} of {runs}: mean completion time {line}", highlight=False)
             logs = {}
             for name, arm in running.items():
                 logs[name] = directory / "event-logs" / arm.application

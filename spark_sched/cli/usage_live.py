@@ -72,8 +72,8 @@ def print_live(document: dict[str, Any]) -> None:
     )
     shown = [kind for kind in LIVE_KINDS if total[f"{kind}_slot_s"]]
     table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
-    told = [*document["rows"], *([ended] if ended else [])]
-    expected = ["held by eq. 4"] if any(row["held_at_most_slot_s"] is not None for row in told) else []
+    rows = [*document["rows"], *([ended] if ended else [])]
+    expected = ["held by eq. 4"] if any(row["held_at_most_slot_s"] is not None for row in rows) else []
     for name in (*by, "jobs", *shown, *expected, "total", "share"):
         table.add_column(name, justify="left" if name in by else "right", overflow="fold")
     if document["rate_per_slot_hour"] is not None:

@@ -7,7 +7,7 @@ One turn of the loop is one instant:
 2. Holds whose deadline has come expire.
 3. The policy plans, if something happened that its plans depend on.
 4. Waiting tasks get slots: by priority, by the plan's queues and ranks where it orders, by arrival; then
-   what waits behind a gate gets the slots that nobody else can use.
+   what waits behind a gate gets the slots that no other task can use.
 5. Held slots without a task to wait for run copies of stragglers.
 6. The next wake-up for holds, copies and planned starts is set.
 """

@@ -61,7 +61,7 @@ class LedgerExecutor:
         self.held_by: dict[LedgerJob, int] = {}
 
     def refused_to(self, asker: LedgerJob | None, taken: int = 0) -> int:
-        """Free slots that are held against tasks of the job; None: of a job that nobody declared.
+        """Free slots that are held against tasks of the job; None: of an undeclared job.
 
         ``taken`` slots are promised to the job that do not count as used yet.
         """
@@ -339,7 +339,7 @@ class LedgerStage:
         return max(rule.copy_min_task_ms, slow_ms)
 
     def pace_known(self) -> bool:
-        """Without a finished sibling nobody can tell a straggler from a task that takes its time."""
+        """Without a finished sibling a straggler cannot be told from a long task."""
         return self.times.count > 0 or self.job.rule.copy_min_slowdown == 0.0
 
     def running_tasks(self) -> int:

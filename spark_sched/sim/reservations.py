@@ -1,8 +1,8 @@
-"""Slot reservation inside the simulator: the engine's jobs told to the ledger, its holds told to the slots.
+"""Slot reservation in the simulator: reports the engine's jobs to the ledger, applies its holds to the slots.
 
 The ledger is the one that agrees with the JVM's; nothing is decided here. While no job may hold a slot it
-is not asked at all. Jobs that hold nothing are told to it as one stand-in per priority and pool: it treats
-them alike, and so its work grows with the jobs that reserve and not with all that run.
+is not asked at all. Jobs that hold nothing are reported to it as one stand-in per priority and pool: it
+treats them alike, and so its work grows with the jobs that reserve and not with all that run.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class PlannerStatus:
         alive: its process runs and has been heard of.
         pid: its process; None: none runs.
         silent_ms: since it was last heard of; None: not since it was last started.
-        restarts, stalls: times that it was started anew, and replaced for being silent.
+        restarts, stalls: how often it was started again, and replaced because it was silent.
         last_plan_age_ms: age of the newest accepted plan, in force or not; None: there was none.
         plans_accepted, plans_rejected: so far.
         plan_fallbacks: plans that ran out without a newer one.
@@ -236,7 +236,7 @@ class JobStatus:
         marked: whether its owner named it.
         arrival: place in the order of arrival.
         submitted_ms, begun_ms, ended_ms: None where that has not happened; it began with its first task.
-        outcome: how it ended: ``ended``, ``idle`` (nobody said when), ``failed`` (its last action or its
+        outcome: how it ended: ``ended``, ``idle`` (no end was reported), ``failed`` (its last action or its
             query did) or ``cancelled`` (by an operator); None: it has not.
         state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``on_hold``,
             ``idle`` or ``ended``.

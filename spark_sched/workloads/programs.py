@@ -150,7 +150,7 @@ def _slow(
     seed = Parameter("seed", int, None, "makes the data, instead of the run's own seed", least=0)
     return Program(
         name,
-        f"{doc} Without `input` it reads slow storage anew in each iteration.",
+        f"{doc} Without `input` it reads slow storage again in each iteration.",
         (iterations, seed, *_SLOW, *more),
         f"spark_sched.workloads.{module}:run_{name}",
         _read_times,

@@ -30,7 +30,7 @@ _NEEDS = {
     "pareto": (),
 }
 _LONGEST_MS = 3_600_000
-#: SparkBench's timedsleep sleeps once for each of a task's elements, of which there are so many.
+#: SparkBench's timedsleep sleeps once for each element of a task; a task has this number of them.
 SLEEPS_PER_TASK = 100
 
 

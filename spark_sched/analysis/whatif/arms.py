@@ -19,7 +19,7 @@ __all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
 #: Spark's own scheduler, beside the policies' names.
 STOCK = ("stock-fifo", "stock-fair")
 #: Operators' changes that a note quotes.
-_CHANGES_TOLD = 3
+_CHANGES_QUOTED = 3
 #: What the planner process knows of jobs.
 _LIVE = "3sigma"
 
@@ -87,9 +87,9 @@ def as_it_ran(
             f"mode that it began in, {recorded.began_in}"
         )
     if recorded.changes:
-        told = "; ".join(recorded.changes[:_CHANGES_TOLD])
-        more = "; …" if len(recorded.changes) > _CHANGES_TOLD else ""
-        notes.append(f"operators changed this while it ran, which the replay does not repeat: {told}{more}")
+        quoted = "; ".join(recorded.changes[:_CHANGES_QUOTED])
+        more = "; …" if len(recorded.changes) > _CHANGES_QUOTED else ""
+        notes.append(f"operators changed this while it ran, which the replay does not repeat: {quoted}{more}")
     if recorded.enforced:
         name = validate(recorded.settings)[keys.PLANNER_POLICY]
         if name not in available():

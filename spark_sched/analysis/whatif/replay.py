@@ -20,7 +20,7 @@ __all__ = ["NEAR", "answer"]
 #: A replayed job within this share of the recorded time counts as right.
 NEAR = 0.10
 
-#: Told the arm's name and the number of jobs that ended.
+#: Called with the arm's name and the number of jobs that ended.
 Progress = Callable[[str, int], None]
 
 

@@ -62,7 +62,7 @@ def _list(value: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads one file; ``left_out`` is told what has no counterpart here."""
+    """Reads one file; ``left_out`` receives what has no counterpart here."""
 
     file: str
     left_out: list[str]

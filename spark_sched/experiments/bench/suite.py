@@ -153,11 +153,11 @@ def _check_marks(file: str, arm: Arm, suite: BenchSuite) -> None:
                 f"{file}: isolation of {job.label!r} is {isolation:g} but must be from 0 to 1"
             )
         given = [name for name in ("priority", "isolation") if job.marks[name] is not None]
-        nobody = None if arm.stock else unread(arm, given)
+        unread_mark = None if arm.stock else unread(arm, given)
         if arm.stock and given:
-            nobody = f"{given[0]}, which Spark's own {arm.scheduler.upper()} scheduler does not read"
-        if nobody is not None:
-            raise BadInputError(f"{file}: {job.label!r} sets {nobody}: remove it")
+            unread_mark = f"{given[0]}, which Spark's own {arm.scheduler.upper()} scheduler does not read"
+        if unread_mark is not None:
+            raise BadInputError(f"{file}: {job.label!r} sets {unread_mark}: remove it")
 
 
 def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:

@@ -60,7 +60,7 @@ _STICKY_SLOTS = Option(
     "sticky_slots",
     whole(0, 1_000_000),
     "0",
-    "so many slots serve jobs that have waited for `sticky_wait`, in the order of their arrival, whatever "
+    "slots that serve jobs which have waited for `sticky_wait`, in the order of their arrival, whatever "
     "their priority; their tasks there are not evicted",
 )
 _STICKY_WAIT = Option(

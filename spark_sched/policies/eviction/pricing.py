@@ -83,7 +83,7 @@ class Pricer:
         return sum(longer) / len(longer) - progress if longer else None
 
     def wait_s(self, ahead: int) -> float:
-        """Seconds until so many slots have become free."""
+        """Seconds until this number of slots has become free."""
         ends = self._ends_s
         if len(ends) < 2:
             return float("inf")

@@ -25,13 +25,13 @@ class PreemptionRule:
         order: waiting tasks by ``priority`` and then first arrival, or by first ``arrival`` alone.
         victims: which task of the lowest running priority is evicted for one of strictly higher priority:
             the most recently started, a random one, the least recently started; or ``none`` at all.
-        resume: an evicted task goes on where it was; else it starts anew and its work is lost.
+        resume: an evicted task goes on where it was; else it starts over and its work is lost.
         limit: a task is evicted for priority this often at most (§7.3.4); None: without limit.
         at_limit: the ``limit``-th eviction ``drop``s the task, as in the thesis; or the task can no longer be
             evicted (``keep``).
         powerful: WASP (§8.1.2): tasks of production classes get, and evict from, the most powerful slots.
-        sticky_slots: HYBRID (chapter 9): so many of the slots serve first come first served, before and apart
-            from the others; their tasks are not evicted for priority.
+        sticky_slots: HYBRID (chapter 9): this number of slots serves first come first served, before and
+            apart from the others; their tasks are not evicted for priority.
         priced: an eviction must be worth its price (`pricing.Pricer`).
         priced_slots: with ``priced``: tasks whose time is worth most start on the fastest cores, and the
             others leave these to them (`pricing.slot_rank`).
@@ -80,8 +80,8 @@ _STICKY = re.compile(r"hybrid(\d+)")
 
 
 def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
-    """A key of `RULES`; with a limit ``mrs5`` (drop) or ``mrs5-keep`` (not evictable any more); with so many
-    sticky slots ``hybrid1536``.
+    """A key of `RULES`; with a limit ``mrs5`` (drop) or ``mrs5-keep`` (not evictable any more);
+    ``hybrid1536`` has that number of sticky slots.
 
     Raises:
         BadInputError: there is no such rule.

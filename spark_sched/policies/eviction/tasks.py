@@ -158,7 +158,7 @@ class _Choosing:
             victims += group
             left -= 1
         if demand.together and waiting:
-            # It cannot start whole: nobody is evicted in vain.
+            # It cannot start whole: no task is evicted in vain.
             for victim in victims:
                 self._spare(victim)
             self._before = before + demand.tasks * demand.slots
@@ -227,7 +227,7 @@ class _Choosing:
         return max(1, -(-ahead // demand.slots))
 
     def _wait_ms(self, slots: int) -> float:
-        """Until so many slots have become free after those that are wanted before."""
+        """Until this number of slots has become free after those that are wanted before."""
         place = self._before + slots - 1
         return self.ends_ms[place] if place < len(self.ends_ms) else float("inf")
 

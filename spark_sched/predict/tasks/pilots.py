@@ -140,7 +140,7 @@ class TaskTimes:
 
     Args:
         others: asked for everything else; None: nothing else is known.
-        prior: what knows of task times from earlier runs; None: nobody does.
+        prior: predicts task times from earlier runs; None: they are unknown.
     """
 
     def __init__(self, others: Predictor | None = None, prior: TaskPrior | None = None) -> None:
@@ -201,7 +201,7 @@ class TaskTimes:
                 self._prior.job_ended(summary.job)
 
     def reset(self) -> None:
-        """Active jobs are told anew; what ended before is not known any more."""
+        """Active jobs will be reported again; what ended before is forgotten."""
         if self._others is not None:
             self._others.reset()
         self._jobs.clear()

@@ -28,7 +28,7 @@ class _Record:
 
 
 class ExecutorSpeeds:
-    """Learns from stages that ended: a task took so many times what its stage's tasks took on average
+    """Learns from stages that ended: the ratio of a task's time to the average of its stage's tasks
     (geometric mean). Tasks of one stage do alike work, so that in the long run what is left is the executor.
     """
 

@@ -129,7 +129,7 @@ class Server:
         self.dirty = False
 
     def advance(self, now_s: int) -> None:
-        """Serve and draw power until now. Sleeping and waking servers serve nobody."""
+        """Serve and draw power until now. Sleeping and waking servers serve no task."""
         span = now_s - self.last_s
         if span <= 0:
             return

@@ -41,7 +41,7 @@ class Measured:
     def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
 
-        ``user`` is the application's, whose the jobs are that nobody else has.
+        ``user`` is the application's, which owns the jobs without a user of their own.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: the event is damaged.
