@@ -101,12 +101,24 @@ def open_store(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> Itera
         raise BadInputError(
             f"--out is {str(directory)!r}, which another run uses: wait or name another"
         ) from None
+    except OSError as error:
+        raise _unusable(directory, error) from None
     try:
         _claim(directory, suite, basis)
-        with (directory / RUNS_FILE).open("ab+") as file:
+        try:
+            file = (directory / RUNS_FILE).open("ab+")
+        except OSError as error:
+            raise _unusable(directory / RUNS_FILE, error) from None
+        with file:
             yield RunStore(file, _whole_records(file, directory / RUNS_FILE))
     finally:
         lock.release()
+
+
+def _unusable(path: Path, error: OSError) -> BadInputError:
+    return BadInputError(
+        f"{str(path)!r} cannot be written ({error.strerror}): name another --out, or remove what is there"
+    )
 
 
 def read_results(directory: Path) -> tuple[Suite, dict[str, Any], dict[RunKey, Record]]:

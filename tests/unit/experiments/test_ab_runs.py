@@ -225,6 +225,19 @@ def test_a_folder_that_another_process_uses_is_refused(tmp_path):
         pass
 
 
+@pytest.mark.parametrize("name", [".lock", "runs.jsonl"])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, name):
+    with open_store(tmp_path, suite(), HERE):
+        pass
+    (tmp_path / name).unlink(missing_ok=True)
+    (tmp_path / name).mkdir()
+    with (
+        pytest.raises(BadInputError, match=r"cannot be written \(Is a directory\)"),
+        open_store(tmp_path, suite(), HERE),
+    ):
+        pass
+
+
 def test_a_folder_without_a_test_is_refused(tmp_path):
     with pytest.raises(BadInputError, match=r"has no suite\.toml"):
         read_results(tmp_path)
