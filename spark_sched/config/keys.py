@@ -172,8 +172,8 @@ PLACEMENT_HEADROOM = ConfigKey(
     values.number(0, 0.9),
     "0.25",
     "With `spark.sched.placement=pack`, the share of an executor's slots, rounded down, that tasks take only "
-    "when all executors are that full. With more headroom fewer executors are released, and fewer bursts "
-    "wait for new ones.",
+    "when all executors are that full, or when a task ends there while others wait. With more headroom fewer "
+    "executors are released, and fewer bursts wait for new ones.",
 )
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",

@@ -64,7 +64,7 @@ object Packing {
 }
 
 /**
- * Whether tasks have had to wait of late, so that packing would slow jobs down.
+ * Whether tasks have recently had to wait, so that packing would slow jobs down.
  *
  * Packing lets executors leave, and the next burst then waits for others to start. When tasks have waited as long as
  * dynamic allocation waits before it asks for executors, tasks are spread: all executors, those that it asked for among
@@ -81,6 +81,12 @@ final class Backlog(backlogMs: Long, calmMs: Long) {
   def observe(waits: Boolean, nowMs: Long): Unit = {
     sinceMs = if (waits) sinceMs.orElse(Some(nowMs)) else None
     if (sinceMs.exists(nowMs - _ >= backlogMs)) lastMs = Some(nowMs)
+  }
+
+  /** Rounds without packing are not observed: what was seen before them says nothing about the time after them. */
+  def forget(): Unit = {
+    sinceMs = None
+    lastMs = None
   }
 
   def isRecent(nowMs: Long): Boolean = lastMs.exists(nowMs - _ < calmMs)

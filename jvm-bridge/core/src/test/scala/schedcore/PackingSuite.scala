@@ -106,6 +106,18 @@ final class PackingSuite extends AnyFunSuite {
     assert(!backlog.isRecent(20000))
   }
 
+  test("what was seen of a backlog is forgotten with the rounds that nobody observes") {
+    val backlog = new Backlog(backlogMs = 1000, calmMs = 15000)
+    backlog.observe(waits = true, 100)
+    backlog.forget()
+    backlog.observe(waits = true, 5000)
+    assert(!backlog.isRecent(5000), "the wait begins at 5000")
+    backlog.observe(waits = true, 6000)
+    assert(backlog.isRecent(6000))
+    backlog.forget()
+    assert(!backlog.isRecent(6001))
+  }
+
   test("short waits one after the other are no backlog") {
     val backlog = new Backlog(backlogMs = 1000, calmMs = 15000)
     (0 to 10000 by 500).foreach(at => backlog.observe(waits = at % 1000 == 0, at))

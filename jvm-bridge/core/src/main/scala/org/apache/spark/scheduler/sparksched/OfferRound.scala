@@ -1,5 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
+import org.apache.spark.internal.config.{DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT, DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT}
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
 import schedcore.{Backlog, Enforcement, GangCycle, Ledger, OfferRank, Packing, Start, Verdict, WaitingGang}
 import scala.collection.mutable
@@ -30,9 +31,10 @@ private[sparksched] final class OfferRound(
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
-  private val backlog = new Backlog(
-    scheduler.sc.conf.getTimeAsMs("spark.dynamicAllocation.schedulerBacklogTimeout", "1s"),
-    scheduler.sc.conf.getTimeAsMs("spark.dynamicAllocation.executorIdleTimeout", "60s"))
+  // Spark's entries are in seconds. Without packing they are none of this scheduler's business.
+  private lazy val backlog = new Backlog(
+    1000L * scheduler.sc.conf.get(DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT),
+    1000L * scheduler.sc.conf.get(DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT))
 
   def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
   def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
@@ -51,6 +53,7 @@ private[sparksched] final class OfferRound(
       placed
     } else {
       scheduler.failOpen("offers", ())(begin(atMs))
+      if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.forget())
       spread(offers, isAllFreeResources)
     }
 
@@ -73,7 +76,7 @@ private[sparksched] final class OfferRound(
     else first
   }
 
-  /** Few executors are filled, but where a deadline, a barrier stage or a backlog of late needs all of them. */
+  /** Few executors are filled, unless a deadline, a barrier stage or a recent backlog needs all of them. */
   private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
     val inOrder = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer]) {
       val waiting = ours.filter(_.waitingTasks > 0)
