@@ -33,13 +33,14 @@ _NO_CLASS = "none"
 class LiveRow:
     """Jobs of one group, with their slot time in slot-milliseconds by kind (`LIVE_KINDS`).
 
-    ``held_at_most_ms`` is what equation 4 expects of ``held`` at most; 0: the document does not tell.
+    ``held_at_most_ms`` is what equation 4 expects of ``held`` at most; None: nothing bounds what some of the
+    jobs held, or the document has only their sum.
     """
 
     group: tuple[str, ...]
     jobs: int = 0
     slot_ms: dict[str, int] = field(default_factory=lambda: dict.fromkeys(LIVE_KINDS, 0))
-    held_at_most_ms: int = 0
+    held_at_most_ms: int | None = 0
 
     @property
     def total_ms(self) -> int:
@@ -51,7 +52,10 @@ class LiveRow:
         self.jobs = max(0, self.jobs + sign * jobs)
         for kind, name in LIVE_KINDS.items():
             self.slot_ms[kind] = max(0, self.slot_ms[kind] + sign * getattr(times, name))
-        self.held_at_most_ms = max(0, self.held_at_most_ms + sign * times.held_idle_at_most)
+        if sign < 0 or (times.held_idle and not times.held_idle_at_most):
+            self.held_at_most_ms = None
+        elif self.held_at_most_ms is not None:
+            self.held_at_most_ms += times.held_idle_at_most
 
 
 @dataclass(frozen=True, slots=True)

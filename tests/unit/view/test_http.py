@@ -229,17 +229,22 @@ def test_the_usage_table_says_what_a_live_application_cannot_tell(site: _Site, t
 
 def test_live_usage_has_what_equation_4_expects_where_the_driver_tells(site: _Site):
     document = json.loads(STATUS)
-    for each, at_most_ms in zip([*document["classes"], document["jobs"][0]], (7_000, 4_500), strict=True):
-        each["slot_ms"] |= {"held_idle_at_most": at_most_ms}
+    document["jobs"][0]["slot_ms"] |= {"held_idle_at_most": 4_500}
     site.answers = {**ATTACHED, f"{API}/status": (200, json.dumps(document))}
     done = CliRunner().invoke(app, ["usage", site.url, "--by", "name", "--json"])
     found = json.loads(done.stdout)
-    told = {row["name"]: row["held_at_most_slot_s"] for row in found["rows"]}
-    assert told == {"nightly-report": 4.5, "etl": None}
-    assert found["ended"]["held_at_most_slot_s"] == 2.5
+    bounds = {row["name"]: row["held_at_most_slot_s"] for row in found["rows"]}
+    assert bounds == {"nightly-report": 4.5, "etl": None}
+    assert found["ended"]["held_at_most_slot_s"] is None
     text = CliRunner().invoke(app, ["usage", site.url, "--by", "name"]).output
     assert "held by eq. 4" in text
     assert "≤ 4.5" in text
+    # One that held slots without a bound leaves its whole group without one.
+    document["jobs"][1]["slot_ms"] |= {"held_idle": 100_000}
+    document["jobs"][1]["user"] = document["jobs"][0]["user"]
+    site.answers = {**ATTACHED, f"{API}/status": (200, json.dumps(document))}
+    done = CliRunner().invoke(app, ["usage", site.url, "--by", "user", "--json"])
+    assert [row["held_at_most_slot_s"] for row in json.loads(done.stdout)["rows"]] == [None]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ final case class StageFacts(
  * Slot time of one job so far, in slot-milliseconds.
  *
  * @param wouldHaveHeldMs that it would have held idle, had not the application been in shadow mode
- * @param heldAtMostMs what equation 4 expects of `heldIdleMs` at most; 0 at an isolation level of 1, where nothing bounds it
+ * @param heldAtMostMs what equation 4 expects of `heldIdleMs` at most; 0 at an isolation level of 1, where nothing bounds it, and
+ *   in sums, where jobs without a bound may be part of `heldIdleMs`
  */
 final case class SlotTimes(
     runMs: Long, heldIdleMs: Long, evictedMs: Long, copiedMs: Long, wouldHaveHeldMs: Long = 0L, heldAtMostMs: Long = 0L) {
@@ -44,7 +45,7 @@ final case class SlotTimes(
   private def both(o: SlotTimes)(f: (Long, Long) => Long): SlotTimes =
     SlotTimes(
       f(runMs, o.runMs), f(heldIdleMs, o.heldIdleMs), f(evictedMs, o.evictedMs), f(copiedMs, o.copiedMs),
-      f(wouldHaveHeldMs, o.wouldHaveHeldMs), f(heldAtMostMs, o.heldAtMostMs))
+      f(wouldHaveHeldMs, o.wouldHaveHeldMs))
 }
 
 object SlotTimes {

@@ -379,6 +379,9 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** What the job's ended stages were expected to hold idle at most, by equation 4; 0 where it is unknown. */
   def predictedIdleMs(job: String): Long = jobs.get(job).fold(0L)(_.heldTime.predictedMs)
 
+  /** The same where it bounds all that the job has held: at an isolation level of 1 nothing does. */
+  def heldAtMostMs(job: String): Long = jobs.get(job).filterNot(_.heldTime.unbounded).fold(0L)(_.heldTime.predictedMs)
+
   /** Slot time held between the job's actions so far; 0 where it is unknown. */
   def idleCostMs(job: String, nowMs: Long): Long = jobs.get(job).fold(0L)(pauses.costMs(_, nowMs))
 

@@ -28,6 +28,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     p.fell(nowMs)
     val predictedMs = p.predictedIdleMs
     p.job.heldTime.predictedMs += predictedMs
+    p.job.heldTime.unbounded ||= p.job.rule.isolation >= 1.0
     counters.predictedIdleSlotMs += predictedMs
   }
 

@@ -44,6 +44,7 @@ private[schedcore] final class HeldTime {
   private var slotMs = 0L // until `sinceMs`
   private var sinceMs = 0L
   var predictedMs = 0L // see LedgerStage.predictedIdleMs
+  var unbounded = false // a stage ended at isolation level 1, at which equation 4 has no bound
 
   /** To be called before the number of held slots changes, which was `held` since the last call. */
   def settle(held: Int, nowMs: Long): Unit = {

@@ -404,7 +404,7 @@ private[sparksched] final class Registry(
       job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
       stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
       SlotTimes(job.use.runMs(nowMs), held.heldMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs,
-        if (rule.exists(_.isolation < 1.0)) held.predictedMs else 0L),
+        if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
       onHold = orders.isOnHold(key))
   }
 

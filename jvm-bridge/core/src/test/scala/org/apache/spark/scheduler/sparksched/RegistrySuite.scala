@@ -266,6 +266,11 @@ final class RegistrySuite extends AnyFunSuite {
     assert(half.inWords(_.toString).contains(s"held idle (by equation 4 at most ${half.heldAtMostMs})"))
     val whole = timesAt("1.0")
     assert(whole.heldIdleMs > 0 && !whole.byName.toMap.contains("held_idle_at_most"))
+    assert((half + whole).heldAtMostMs === 0, "a sum has jobs without a bound")
+    // The rule in force while a job is on hold, closing or paused has level 0, which bounds nothing that was held before.
+    val key = w.registry.marksOf("1.0").map(_.key).head
+    w.ledger.ruleChanged(key, w.ledger.ruleOf(key).get.copy(isolation = 0.0), 1600)
+    assert(w.registry.jobFacts(1600)(_ => None).find(_.mark.key == key).get.times.heldAtMostMs === 0)
   }
 
   private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)
