@@ -6,7 +6,7 @@ import scala.collection.mutable
 final case class SlotSpan(fromMs: Long, untilMs: Long, facts: ExecutorFacts)
 
 /**
- * What executors' slots were for in the last minutes: the status document's word on executors, a sample every few seconds.
+ * What executors' slots were for in the last minutes: the executors of the status document, sampled every few seconds.
  *
  * What begins and ends between two samples is not here. A bounded number of samples of each executor is kept, and equal ones
  * that follow each other are one. Safe from any thread.
@@ -15,8 +15,11 @@ final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long =
   private val samples = mutable.HashMap.empty[String, mutable.ArrayDeque[(Long, ExecutorFacts)]]
   private var lastMs = Long.MinValue / 2
 
-  /** Whether it is time for the next sample. */
-  def due(nowMs: Long): Boolean = synchronized(nowMs - lastMs >= everyMs)
+  /** Whether it is time for the next sample, or the clock was set back. */
+  def due(nowMs: Long): Boolean = synchronized(nowMs - lastMs >= everyMs || nowMs < lastMs)
+
+  /** No further samples come: the last ones must not seem to last until now. */
+  def clear(): Unit = synchronized(samples.clear())
 
   /** @param executors all of them; others are forgotten */
   def sample(executors: Seq[ExecutorFacts], nowMs: Long): Unit = synchronized {

@@ -23,6 +23,14 @@ final class SlotTimelineSuite extends AnyFunSuite {
     assert(spans(timeline, "1", 200) === Seq((0, 200, 4, 0)), "a span without length is none")
   }
 
+  test("a clock that was set back stops no samples, and nothing lasts until now once no more come") {
+    val timeline = new SlotTimeline(keepMs = 1000, everyMs = 100)
+    timeline.sample(Seq(executor("1", 4)), 5000)
+    assert(timeline.due(4000) && !timeline.due(5050))
+    timeline.clear()
+    assert(spans(timeline, "1", 5100).isEmpty)
+  }
+
   test("spans begin with the time that is kept, and executors that are gone are forgotten") {
     val timeline = new SlotTimeline(keepMs = 1000, everyMs = 100)
     (0 to 50).foreach(i => timeline.sample(Seq(executor("1", i % 2), executor("2", 3)), i * 100L))

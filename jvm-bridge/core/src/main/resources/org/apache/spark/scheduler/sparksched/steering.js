@@ -29,9 +29,9 @@
       body: argumentsOf(button)
     }).then(function (response) {
       return response.json();
-    }).then(function (answer) {
-      if (answer.error) throw new Error(answer.error);
-      window.sessionStorage.setItem(STORED, answer.done);
+    }).then(function (result) {
+      if (result.error) throw new Error(result.error);
+      window.sessionStorage.setItem(STORED, result.done);
       window.location.reload();
     }).catch(function (error) {
       button.disabled = false;

@@ -71,6 +71,7 @@ private[sparksched] final class StatusSource(
   } catch {
     case NonFatal(thrown) =>
       failed = true
+      timeline.clear()
       logWarning("spark_sched: the stories of jobs can no longer be written", thrown)
   }
 
