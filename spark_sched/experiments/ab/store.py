@@ -159,7 +159,7 @@ def _basis(path: Path) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("on"), str):
         raise BadInputError(
-            f"{str(path)!r} does not say where the runs took place: name another folder by --out"
+            f"{str(path)!r} does not say where the runs took place: remove its folder, or name another"
         )
     return found
 
@@ -197,9 +197,9 @@ def _records(lines: bytes, path: Path) -> dict[RunKey, Record]:
 
 def _check(record: Record) -> None:
     """Raises ValueError for a run that no report could count, TypeError for one of wrong types."""
-    if type(record.block) is not int or not all(
-        isinstance(x, str) for x in (record.workload, record.setting)
-    ):
+    if not (type(record.block) is int and record.block >= 0 and type(record.seed) is int):
+        raise ValueError("the run has no number")
+    if not all(isinstance(x, str) for x in (record.workload, record.setting)):
         raise ValueError("the run is not named")
     numbers = (
         record.held_idle_slot_s,
@@ -208,8 +208,10 @@ def _check(record: Record) -> None:
         record.copies_won,
         record.copies_wasted_s,
     )
-    times_s = (record.jct_s, record.background_jct_s)
+    times_s = (record.jct_s, record.background_jct_s, record.background_makespan_s)
     if not all(time_s is None or 0.0 < time_s < math.inf for time_s in times_s) or record.jct_s is None:
         raise ValueError("a job took no time")
     if not all(0.0 <= number < math.inf for number in numbers):
         raise ValueError("a number is missing")
+    if not all(type(value) in (int, float) for value in record.values):
+        raise TypeError("a result is no number")

@@ -174,7 +174,18 @@ def test_a_wrong_line_in_the_middle_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("jct_s", 0), ("jct_s", "x"), ("jct_s", float("nan")), ("block", "1"), ("copies_won", None)],
+    [
+        ("jct_s", 0),
+        ("jct_s", "x"),
+        ("jct_s", float("nan")),
+        ("block", "1"),
+        ("copies_won", None),
+        ("block", -1),
+        ("seed", "q"),
+        ("background_makespan_s", "x"),
+        ("values", "abc"),
+        ("values", [None]),
+    ],
 )
 def test_a_run_that_no_report_could_count_is_named(tmp_path, field, value):
     with pytest.raises(KeyboardInterrupt), open_store(tmp_path, suite(), HERE) as store:
