@@ -42,12 +42,7 @@ def simulate_slots(
         BadInputError: a slot is shorter than a second, the horizon than a slot, the warm-up is negative or
             leaves no slot, or no server could hold a task.
     """
-    if slot_s < 1 or horizon_s < slot_s:
-        raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
-    if not 0 <= warm_up_s <= horizon_s - slot_s:
-        raise BadInputError(
-            f"warm_up_s is {warm_up_s} but must be at least 0 and leave a slot before {horizon_s} s"
-        )
+    _check(slot_s, horizon_s, warm_up_s)
     require_fit(topology, tasks)
     centre, costs = DataCentre(topology), SlotCosts(topology, slot_s)
     meter = Meter(centre, sleeps=True)
@@ -94,6 +89,15 @@ def simulate_slots(
         now = min([slots, *following])
         meter.until(now * slot_s, on_at_once)
     return meter.totals(queue=len(waiting), unconnected=0)
+
+
+def _check(slot_s: int, horizon_s: int, warm_up_s: int) -> None:
+    if slot_s < 1 or horizon_s < slot_s:
+        raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
+    if not 0 <= warm_up_s <= horizon_s - slot_s:
+        raise BadInputError(
+            f"warm_up_s is {warm_up_s} but must be at least 0 and leave a slot before {horizon_s} s"
+        )
 
 
 def _count_woken(

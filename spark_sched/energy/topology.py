@@ -60,7 +60,7 @@ class Topology:
             "servers": len(self.servers),
         }
         for name, count in counts.items():
-            if count < 1 or count != int(count):
+            if not 1 <= count < float("inf") or count % 1 != 0:
                 raise BadInputError(
                     f"{name} is {count} but must be a whole number above 0: a data centre has all layers"
                 )

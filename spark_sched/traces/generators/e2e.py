@@ -63,7 +63,6 @@ def e2e(
     submit_s = hyperexponential(rng, len(drawn), horizon_s / max(1, len(drawn)), c2)
     if len(submit_s):
         submit_s *= horizon_s / submit_s[-1]  # the load holds for the hours asked for; a factor keeps c²
-    preferred_count = max(1, round(preferred_share * partitions))
     records = []
     for number, (index, at_s) in enumerate(zip(order, submit_s, strict=True)):
         (kind, runtime_s, slots), is_slo = drawn[index]
@@ -83,9 +82,7 @@ def e2e(
         )
         if is_slo:
             job.deadline_s = float(at_s) + runtime_s * (1 + _slack(rng, job, slacks))
-            places = rng.choice(partitions, preferred_count, replace=False)
-            job.preferred = tuple(sorted(int(p) for p in places))
-            job.elsewhere_factor = elsewhere_factor
+            _prefer(rng, job, partitions, preferred_share, elsewhere_factor)
         records.append(job)
     meta = TraceMeta(
         "e2e",
@@ -132,6 +129,14 @@ def _slack(rng: np.random.Generator, job: JobRecord, slacks: Sequence[float]) ->
     slack = float(slacks[int(rng.integers(len(slacks)))])
     job.features = {"slack": f"{slack:g}"}
     return slack
+
+
+def _prefer(
+    rng: np.random.Generator, job: JobRecord, partitions: int, share: float, elsewhere_factor: float
+) -> None:
+    places = rng.choice(partitions, max(1, round(share * partitions)), replace=False)
+    job.preferred = tuple(sorted(int(p) for p in places))
+    job.elsewhere_factor = elsewhere_factor
 
 
 def _until(

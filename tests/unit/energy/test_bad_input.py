@@ -54,9 +54,10 @@ def test_a_server_type_has_capacities_and_powers(name: str, value: float, range_
         replace(SERVER_TYPES[0], **{name: value})
 
 
-def test_no_layer_has_half_a_switch() -> None:
-    with pytest.raises(BadInputError, match=r"accesses is 1.5 but must be a whole number above 0"):
-        replace(SMALL, accesses=1.5)
+@pytest.mark.parametrize("accesses", [1.5, float("inf"), NAN])
+def test_no_layer_has_half_a_switch(accesses: float) -> None:
+    with pytest.raises(BadInputError, match=f"accesses is {accesses} but must be a whole number above 0"):
+        replace(SMALL, accesses=accesses)
 
 
 def test_servers_wake_up_at_last() -> None:
