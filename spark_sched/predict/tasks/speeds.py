@@ -63,11 +63,12 @@ class ExecutorSpeeds:
         return math.exp(mean)
 
     def differing(self) -> Mapping[str, float]:
-        """`slowness` of the executors that surely differ from the average one. The same object until this
-        changes."""
+        """`slowness` of the executors that surely differ from the average one, to two decimals. The same
+        object until one of these changes: forecasts are made again for a new one.
+        """
         if self._changed:
             self._changed = False
-            slowness = {executor: self.slowness(executor) for executor in self._records}
+            slowness = {executor: round(self.slowness(executor), 2) for executor in self._records}
             found = {executor: each for executor, each in slowness.items() if each != 1.0}
             if found != self._differing:
                 self._differing = MappingProxyType(found)

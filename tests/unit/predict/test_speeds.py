@@ -71,5 +71,7 @@ def test_a_forecast_names_the_executors_that_differ_until_they_are_gone() -> Non
     known = speeds.differing()
     assert known is speeds.differing()
     assert known["slow"] > 1.0 > known["a"]
+    speeds.learn({0: 1000, 1: 1000, 2: 4000}, {0: "a", 1: "b", 2: "slow"})
+    assert speeds.differing() is known  # the third decimal makes no new forecasts
     speeds.forget("slow")
     assert "slow" not in speeds.differing()
