@@ -90,7 +90,8 @@ class Tasks:
             raise BadInputError("tasks need columns of one length")
         if (np.diff(self.arrival_s) < 0).any():
             raise BadInputError("tasks must be in the order of their arrival")
-        if not np.issubdtype(self.arrival_s.dtype, np.integer) or (self.arrival_s < 0).any():
+        whole = len(self.arrival_s) == 0 or np.issubdtype(self.arrival_s.dtype, np.integer)
+        if not whole or (self.arrival_s < 0).any():
             raise BadInputError("arrival_s of tasks must be whole seconds from 0 on")
         for name in ("duration_s", "cpu"):
             _require(name, getattr(self, name) > 0.0, getattr(self, name), "above 0")

@@ -59,7 +59,6 @@ class Beps:
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
         """See `Scheduler`."""
-
         largest_first = -_TIE_J * (centre.cpu_size + centre.memory_size)
 
         def place_one(demand: Demand) -> Path | None:

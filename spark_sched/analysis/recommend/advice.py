@@ -23,7 +23,7 @@ from spark_sched.policies.eviction.wasc import (
 __all__ = ["Advice", "Recommendation", "recommend"]
 
 #: How sensitive to slow-down a class is, by its name. Classes with other names get the
-#: greatest sensitivity: no statement allows slowing them down.
+#: greatest sensitivity: nothing shows that they tolerate a slow-down.
 _SENSITIVITY = {"slo": SENSITIVITY["production"], "best_effort": SENSITIVITY["gratis"]}
 #: From this share of attempts without a CPU time on, the others are not representative.
 _MOST_UNSEEN = 0.1

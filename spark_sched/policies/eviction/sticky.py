@@ -44,6 +44,7 @@ class StickySlots:
 
     def at(self, before: Sticky, snapshot: Snapshot, now_ms: int) -> Sticky:
         """The state at this time.
+
         1. Attempts that a job started on slots granted to it are sticky until they end.
         2. Jobs that have waited long enough and that running jobs of higher priority keep waiting are granted
            the sticky slots that are left, in the order of their arrival. They keep what they have not used of

@@ -21,16 +21,18 @@ from spark_sched.experiments.reproduce.slot_reservation.contention import NO_COP
 from spark_sched.experiments.reproduce.slot_reservation.testbed import running_over_time
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
-__all__ = ["FIGURE_13", "STAGES", "task_times_ms", "under_fair"]
+__all__ = ["DELAY_MS", "FIGURE_13", "STAGES", "task_times_ms", "under_fair"]
 
 #: Stages of job-1.
 STAGES = 3
 _SLOTS = 8
 #: Tasks of a stage of job-1: narrower than its share of four slots, as wide, wider, and beyond all slots.
 _WIDTHS = (2, 4, 6, 8, 12)
+#: Drawn sets of task times for each width.
 _DRAWS = 10
 #: Job-2 comes when job-1 has its first slots, as in the paper's plot.
 DELAY_MS = 500
+#: Between the points of the plots.
 _STEP_MS = 250
 
 
@@ -133,7 +135,7 @@ def _build(scale: Scale, results: Results) -> Figure:
         "and no barrier; the paper states no sizes. The width is that of each stage, and the slowdown is "
         "over job-1 alone on half of the slots, the paper's ideal. The plots have the paper's case, stages "
         "as wide as the share of job-1. Wider stages hold slots beyond that share: those give way to the "
-        "pool below its share, so that job-2 is not much slower than without reservation. "
+        "pool below its share. "
         "`benchmarks/fair_pools.py` runs the same jobs on real Spark."
     )
     return Figure("fig13", FIGURE_13.title, rows, values, notes, charts)
