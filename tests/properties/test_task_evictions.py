@@ -98,15 +98,41 @@ def test_a_task_that_is_nearly_done_is_a_victim_only_where_no_other_will_do(
     assert len(found) == min(tasks, len(candidates))
 
 
-@given(demands, victims, terms)
-def test_victims_of_the_plan_before_are_named_again(
-    demands: list[Demand], candidates: list[Victim], terms: Terms
-) -> None:
+def chosen_twice(demands: list[Demand], candidates: list[Victim], terms: Terms) -> tuple[Choice, Choice]:
+    """The choice, and the next plan's if nothing has happened since: it is given the first one's victims."""
     demands = [replace(demand, job=str(n), named=()) for n, demand in enumerate(demands)]
     first = chosen(demands, candidates, terms)
     again = [
         replace(demand, named=[victim.task for victim in found])
         for demand, found in zip(demands, first.victims, strict=True)
     ]
-    second = chosen(again, candidates, terms)
+    return first, chosen(again, candidates, terms)
+
+
+@given(demands, victims, terms)
+def test_victims_of_the_plan_before_are_named_again(
+    demands: list[Demand], candidates: list[Victim], terms: Terms
+) -> None:
+    first, second = chosen_twice(demands, candidates, terms)
+    for before, now in zip(first.victims, second.victims, strict=True):
+        assert now[: len(before)] == before
+
+
+@given(demands, victims, terms)
+def test_the_next_plan_names_no_more_victims_for_tasks_of_one_slot(
+    demands: list[Demand], candidates: list[Victim], terms: Terms
+) -> None:
+    """For wider tasks one group of an executor's victims is tried, and the next plan may try another one."""
+    demands = [replace(demand, slots=1) for demand in demands]
+    first, second = chosen_twice(demands, candidates, terms)
     assert (second.victims, second.waiting) == (first.victims, first.waiting)
+
+
+def test_a_slot_that_a_victim_leaves_over_goes_to_a_task_that_was_to_wait() -> None:
+    """The second task waits until the short victim is worth its price, which then has room for both."""
+    short = Victim(1, "low", 0, "a", 1, elapsed_ms=0.0, remaining_ms=1.0)
+    wide = Victim(2, "low", 0, "b", 2, elapsed_ms=2.0, remaining_ms=9.0)
+    terms = Terms(1.0, {"low": 1e9})
+    choice = chosen([Demand("high", 5, 4, 1, {})], [short, wide], terms)
+    assert [victim.task for victim in choice.victims[0]] == [1, 2]
+    assert choice.waiting == [1]

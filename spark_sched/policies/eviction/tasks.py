@@ -157,6 +157,12 @@ class _Choosing:
             free[executor] = free.get(executor, 0) + sum(victim.slots for victim in group) - demand.slots
             victims += group
             left -= 1
+        # A victim with several slots may have left room for tasks that were to wait.
+        for executor in free:
+            also = min(waiting, max(0, free[executor]) // demand.slots)
+            free[executor] -= also * demand.slots
+            waiting -= also
+            self._before -= also * demand.slots
         if demand.together and waiting:
             # It cannot start whole: no task is evicted in vain.
             for victim in victims:

@@ -49,7 +49,7 @@ def test_every_figure_is_built_of_its_runs(spec, summary):
 @pytest.mark.parametrize(
     ("figure_id", "titles"),
     [
-        ("fig7.1", ["Evicted tasks by number of evictions, cumulative"]),
+        ("fig7.1", ["Evicted tasks up to a number of evictions"]),
         ("fig7.4", ["Slots in use", "Waiting tasks", "Servers that are on"]),
         ("fig8.4", ["Free slots", "CPU in use", "Memory in use"]),
         ("fig9.2", ["Response time of the lowest class"]),

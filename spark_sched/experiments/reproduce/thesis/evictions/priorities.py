@@ -176,7 +176,7 @@ FIGURES = (
             for arm in ("MRS non-resume", "RND non-resume", "LRS non-resume")
         ],
         "The plot is the distribution over the tasks that were evicted.",
-        plots=[Plot("Evicted tasks by number of evictions, cumulative", "evictions", "share", _distribution)],
+        plots=[Plot("Evicted tasks up to a number of evictions", "evictions", "share", _distribution)],
     ),
     comparison(
         "fig7.2",
