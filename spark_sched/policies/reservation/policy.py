@@ -15,8 +15,8 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["ReservationPolicy"]
 
-#: As ``schedcore.Gaps.MinHoldMs``.
-_MIN_GAP_HOLD_MS = 500
+#: The default of ``spark.sched.reservation.firstGap``: history must not hold for less than no history does.
+_MIN_GAP_HOLD_MS = 1000
 
 
 class ReservationPolicy(RankingPolicy):
@@ -75,8 +75,11 @@ class ReservationPolicy(RankingPolicy):
 
 
 def _gap_hold_ms(gap_ms: int | None) -> int | None:
-    """As the ledger holds by a job's own pauses: some too long costs little, some too short costs the
-    slots."""
+    """How long to hold before the job's own pauses tell; 0 if its earlier runs never paused.
+
+    A run's first pause is often its longest, since the driver runs code for the first time: what most pauses
+    of earlier runs took is too short for it. Too long a hold costs little, too short a one costs the slots.
+    """
     return max(_MIN_GAP_HOLD_MS, 2 * gap_ms) if gap_ms else gap_ms
 
 

@@ -88,7 +88,7 @@ def test_what_is_known_of_the_stages_goes_with_the_rule() -> None:
     )
 
 
-@pytest.mark.parametrize(("usual_ms", "held_ms"), [(None, None), (0, 0), (1, 500), (250, 500), (700, 1400)])
+@pytest.mark.parametrize(("usual_ms", "held_ms"), [(None, None), (0, 0), (1, 1000), (500, 1000), (700, 1400)])
 def test_the_usual_pause_of_earlier_runs_says_how_long_to_hold_after_an_action(
     usual_ms: int | None, held_ms: int | None
 ) -> None:
