@@ -47,6 +47,9 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     "trace": ("spark_sched.cli.trace", "Read, generate and measure workloads: traces and Spark event logs."),
 }
 
+#: How click 8.2 and later report a group without a command; earlier versions print the help.
+_NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
 
 class Refusal(click.ClickException):
     """One sentence on standard error and exit status 2."""
@@ -95,6 +98,15 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's; an unknown option before the command gives one sentence too."""
+        if not args:
+            return super().parse_args(ctx, args)  # prints the help
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            raise Refusal(_usage_sentence(error)) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command. Bad input gives one sentence, never a traceback."""
         try:
@@ -114,6 +126,9 @@ class LazyGroup(click.Group):
 
 def _usage_sentence(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx else "spark-sched"
+    if isinstance(error, _NO_COMMAND) and error.ctx and isinstance(error.ctx.command, click.Group):
+        names = error.ctx.command.list_commands(error.ctx)
+        return f"`{path}` needs a command: give one of {', '.join(names)}"
     return f"{error.format_message().rstrip('.')}: see `{path} --help`"
 
 

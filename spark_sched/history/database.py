@@ -198,7 +198,7 @@ def checked_url(where: str) -> URL:
         return URL.create("sqlite", database=where)
     try:
         url = make_url(where)
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # the latter for a port that is not a number
         raise BadInputError(
             "the history's URL cannot be read: write postgresql://user@host:port/database"
         ) from None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from spark_sched.cluster import StandaloneCluster
 from spark_sched.experiments.ab.analysis import blocks_for_a_winner, build_document
 from spark_sched.experiments.ab.cost import cost_of
 from spark_sched.experiments.ab.page import render_report
@@ -35,6 +36,8 @@ def run_test(
     """
     real = "a cluster on this machine" if master_url is None else STANDALONE
     where = {"on": "the simulator" if simulate else real, **basis()}
+    if master_url is not None:
+        StandaloneCluster(master_url)  # refuses a wrong address before the folder is made
     tell_if_too_short(suite, note)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(open_store(out, suite, where))

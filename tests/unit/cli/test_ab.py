@@ -76,6 +76,21 @@ def test_a_bad_suite_is_refused_in_one_sentence_and_leaves_no_folder(suite, tmp_
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        (("--master", "spark://"), "--master is 'spark://' but must be written as spark://HOST:PORT"),
+        (("--simulate", "--hours", "3"), "--hours has an effect only with --on ec2"),
+    ],
+)
+def test_a_wrong_option_leaves_no_folder(suite, tmp_path, option, sentence):
+    done = call("ab", "run", str(suite), "--out", str(tmp_path / "out"), *option)
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"error: {sentence}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_missing_suite_and_a_folder_without_runs_are_refused(tmp_path):
     assert "cannot be read" in call("ab", "run", str(tmp_path / "none.toml")).stderr
     done = call("ab", "report", str(tmp_path))
