@@ -118,7 +118,7 @@ def logs_under(path: Path) -> list[Path]:
     """
     if not path.exists():
         raise BadInputError(f"{path} does not exist: give a Spark event log, or a folder of them")
-    if path.is_file():
+    if not path.is_dir():
         return [path]
     found = list(_logs_in(path))
     if not found:

@@ -26,8 +26,8 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
     """The suites of a file, and a clause for everything that is left out.
 
-    Raises BadInputError if it cannot be read, is no SparkBench file, has no workload that is known here, or
-    has a wrong value. Raises ModuleNotFoundError without pyhocon.
+    Raises BadInputError if it cannot be read, is no SparkBench file, has no workload that this command
+    can run, or has a wrong value. Raises ModuleNotFoundError without pyhocon.
     """
     from pyhocon import ConfigFactory, ConfigTree
     from pyhocon.exceptions import ConfigException
@@ -52,7 +52,8 @@ def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
     left_out: list[str] = []
     suites = list(_Reader(str(path), left_out).suites(root))
     if not suites:
-        raise BadInputError(f"{path} has no workload that is known here: left out are {'; '.join(left_out)}")
+        reasons = "; ".join(left_out) or "it names no workload"
+        raise BadInputError(f"{path} has no workload that this command can run: {reasons}")
     return bench_of(Fields(str(path), "", {"suite": suites}), path.stem), left_out
 
 

@@ -54,8 +54,8 @@ _WORKLOAD_KEYS = (
 def read_uwfq(path: Path) -> tuple[BenchFile, list[str]]:
     """The suite of a file, and a clause for everything that is left out.
 
-    Raises BadInputError if it cannot be read, is no such file, has no workload that is known here, or has a
-    wrong value.
+    Raises BadInputError if it cannot be read, is no such file, has no workload that this command can run, or
+    has a wrong value.
     """
     try:
         found = json.loads(read_text(path))
@@ -70,7 +70,8 @@ def read_uwfq(path: Path) -> tuple[BenchFile, list[str]]:
     slots = read_cluster(Fields(str(path), "cluster", {})).all_slots
     tables = [table for user in found for table in _user(Fields(str(path), "user", user), slots, left_out)]
     if not tables:
-        raise BadInputError(f"{path} has no workload that is known here: left out are {'; '.join(left_out)}")
+        reasons = "; ".join(left_out) or "it names no workload"
+        raise BadInputError(f"{path} has no workload that this command can run: {reasons}")
     suite = {"description": path.stem, "mode": "parallel", "workload": tables}
     return bench_of(Fields(str(path), "", {"suite": [suite]}), path.stem), left_out
 

@@ -30,8 +30,8 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError as error:
-        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path} is not UTF-8 text: give another file, or save it as UTF-8") from None
 
 
 def parse_toml(text: str, name: str) -> Fields:

@@ -3,6 +3,7 @@ load."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -121,8 +122,8 @@ def _check(
     check_fraction("preferred_share", preferred_share)
     if nodes < 1 or partitions < 1:
         raise BadInputError(f"nodes is {nodes}, partitions is {partitions}: give at least 1 of each")
-    if not slacks or min(slacks) < 0:
-        raise BadInputError(f"slacks are {list(slacks)}: give at least one, none below 0")
+    if not slacks or not all(0 <= slack < math.inf for slack in slacks):
+        raise BadInputError(f"slacks are {list(slacks)}: give at least one number, each from 0")
 
 
 def _slack(rng: np.random.Generator, job: JobRecord, slacks: Sequence[float]) -> float:

@@ -65,10 +65,10 @@ def open_trace(
     if found is None and path.is_dir():
         raise BadInputError(f"{path} is {words}")
     if found is None:
-        wanted = f"is no {format} trace" if format else "is of no format that this reads"
-        raise BadInputError(
-            f"{path} {wanted}, it looks like {words}: use one of {', '.join(sorted(FORMATS))}"
-        )
+        if format:
+            raise BadInputError(f"{path} is not a {format} trace, it looks like {words}: give another file")
+        known = ", ".join(sorted(FORMATS))
+        raise BadInputError(f"{path} has no known trace format, it looks like {words}: give one of {known}")
     if format is not None and found != format:
         raise BadInputError(f"{path} is not a {format} trace, it looks like {words}: read it as {found}")
     reader = FORMATS[found]

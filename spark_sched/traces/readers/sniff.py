@@ -20,13 +20,15 @@ def looks_like(path: Path) -> tuple[str | None, str]:
     """``(format name or None, what it looks like in words)``.
 
     Raises:
-        BadInputError: ``path`` does not exist, cannot be read, is empty, or is damaged or foreign gzip/zstd
-            data.
+        BadInputError: ``path`` does not exist, is neither file nor folder, cannot be read, is empty, or is
+            damaged or foreign gzip/zstd data.
     """
     if not path.exists():
         raise BadInputError(f"{path} does not exist: check the path")
     if path.is_dir():
         return _folder(path)
+    if not path.is_file():
+        raise BadInputError(f"{path} is a pipe or device, but it is read twice: give a file")
     head = read_head(path, 512)
     if not head:
         raise BadInputError(f"{path} is empty: check that it was copied whole")
@@ -71,7 +73,7 @@ def _folder(path: Path) -> tuple[str | None, str]:
 def _text(block: bytes) -> tuple[str | None, str]:
     lines = [line for line in block[: 1 << 20].split(b"\n")[:_PEEK_LINES] if line.strip()]
     if not lines:
-        return None, "nothing but compressed emptiness"
+        return None, "compressed data without a line of text"
     first = lines[0].strip(b"\r\n")
     if _SPARK.match(first):
         return "spark_eventlog", "a Spark event log"

@@ -335,7 +335,7 @@ def test_logs_that_cannot_be_used_are_refused_in_one_sentence(tmp_path):
     (tmp_path / "none").mkdir()
     for path, says in (
         ("absent", "does not exist"),
-        ("text", "no format that this reads"),
+        ("text", "no known trace format"),
         ("idle", "has no task"),
         ("none", "contains no Spark event log"),
     ):

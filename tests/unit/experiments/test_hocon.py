@@ -133,7 +133,7 @@ def test_flags_are_read_as_hocon_writes_them(path, written, mode):
             id="no HOCON",
         ),
         pytest.param("other = 1", "has no spark-bench.spark-submit-config", id="another file"),
-        pytest.param(CONFIG.replace("sleep", "nap"), "no workload that is known here", id="nothing known"),
+        pytest.param(CONFIG.replace("sleep", "nap"), "has no workload that this", id="nothing known"),
         pytest.param(CONFIG.replace("repeat = 2", "repeat = 0"), r"repeat is 0 but must be", id="no runs"),
         pytest.param(CONFIG.replace("max = 300", "max = -1"), r"max is -1.0 but must be", id="a wrong value"),
     ],

@@ -125,6 +125,11 @@ def test_e2e_classes_can_be_fitted_to_another_trace(trace_command):
         pytest.param(
             ("generate", "pareto", "x", "--alpha", "0.5"), "alpha is 0.5", id="a parameter out of range"
         ),
+        pytest.param(("generate", "e2e", "x", "--slack", "nan"), "slacks are [nan]", id="no number"),
+        pytest.param(
+            ("generate", "pareto", "x", "--priority", str(2**31)), "priority is 2147483648", id="33 bits"
+        ),
+        pytest.param(("stats", "/dev/null"), "/dev/null is a pipe or device", id="a device"),
         pytest.param(
             ("generate", "pareto", "x", "--jobs", "many"), "--jobs", id="a parameter of another type"
         ),
