@@ -1,1 +1,1 @@
-"""Paired experiments on a real cluster: the demo, its statistics, timelines and reports."""
+"""Experiments, simulated and on real clusters: their files, runs, comparisons and reports."""

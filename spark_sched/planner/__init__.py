@@ -1,1 +1,1 @@
-"""The live planner: transport, main loop, recording and the history on disk."""
+"""The live planner: transport, main loop, admission and the recording of events."""

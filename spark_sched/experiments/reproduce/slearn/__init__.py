@@ -30,6 +30,6 @@ PAPER = Paper(
         FIGURE_1, TABLE_4, TABLE_5, FIGURE_2, FIGURE_3, FIGURE_4, TABLE_6, FIGURE_5, TABLE_7, FIGURE_6,
         FIGURE_7, TABLE_8, FIGURE_8, TABLE_9, FIGURE_9,
     ),
-    # Storms of arrivals differ so much that means of five seeds do.
+    # Bursts of arrivals differ so much between seeds that means of five seeds still differ.
     runs=10,
 )  # fmt: skip
