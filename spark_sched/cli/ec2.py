@@ -81,7 +81,7 @@ def up_command(
     plan = read_suite(suite)
     known = ec2.read_prices(prices, {"master": master_type, "worker": worker_type})
     slots, memory_gb = worker_needs(plan.cluster, plan.arms)
-    spec = ec2.ClusterSpec(
+    spec = ec2.StackSpec(
         stack,
         bucket,
         master_type,

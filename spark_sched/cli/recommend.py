@@ -13,7 +13,7 @@ from spark_sched.cli.usage import groups_of
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
-    from spark_sched.analysis.recommend import Advice, Application, Group, Statistics
+    from spark_sched.analysis.recommend import Advice, Group, LoggedApplication, Statistics
 
 
 @click.command("recommend")
@@ -70,14 +70,14 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
     _print(found, advice, document)
 
 
-def _read(path: Path) -> list[Application]:
+def _read(path: Path) -> list[LoggedApplication]:
     from spark_sched.analysis.recommend import read_application
 
     return each_log(path, read_application)
 
 
 def _document(
-    applications: list[Application], found: Statistics, advice: Advice, deviations: float
+    applications: list[LoggedApplication], found: Statistics, advice: Advice, deviations: float
 ) -> dict[str, Any]:
     from spark_sched.policies.eviction.wasc import coverage
 

@@ -21,7 +21,7 @@ from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
 
 if TYPE_CHECKING:
     from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
-    from spark_sched.experiments.simulate.in_process import Run
+    from spark_sched.experiments.simulate.in_process import SeedRun
 
 
 @click.command("simulate")
@@ -128,7 +128,7 @@ def _run(
     from spark_sched.experiments.simulate.files import TableFile
     from spark_sched.experiments.simulate.summary import mean_over_runs, summarize
 
-    source: Callable[..., Iterator[Run]]
+    source: Callable[..., Iterator[SeedRun]]
     if place is None:
         from spark_sched.experiments.simulate.in_process import runs_here
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 
 from spark_sched.history.database import ROW_ID, Database
 from spark_sched.predict import LIVE_VALUES_KEPT, Lesson, ThreeSigmaPredict
-from spark_sched.predict.runtimes.calibration import Calibration, Place
+from spark_sched.predict.runtimes.calibration import Calibration, RangePosition
 
 __all__ = ["StoredRuntimes"]
 
@@ -263,6 +263,6 @@ def _lesson(runtime_s: float, document: str) -> Lesson:
         side, low, high, excess = raw["place"]
         if side not in (-1, 0, 1) or not 0.0 <= low <= high <= 1.0 or not excess >= 0.0:
             raise ValueError("no lesson")
-        place = Place(int(side), float(low), float(high), float(excess))
+        place = RangePosition(int(side), float(low), float(high), float(excess))
     nmae = math.inf if raw["nmae"] is None else float(raw["nmae"])
     return Lesson(features, guesses, float(runtime_s), place, int(raw["samples"]), nmae)

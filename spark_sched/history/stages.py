@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy import BigInteger, Column, Connection, Index, MetaData, Table, Text, delete, insert, select
 
 from spark_sched.history.database import ROW_ID, Database
-from spark_sched.predict import Run, StageRun
+from spark_sched.predict import EarlierRun, EarlierStage
 from spark_sched.state import DurationSummary
 
 __all__ = ["StoredRuns"]
@@ -34,7 +34,7 @@ _WARNED_MOST = 1_000
 
 
 class StoredRuns:
-    """A :class:`~spark_sched.predict.RunStore`: the latest runs of each job name.
+    """A :class:`~spark_sched.predict.EarlierRunStore`: the latest runs of each job name.
 
     Errors cause a warning and lose the history; they never stop the planner.
 
@@ -49,7 +49,7 @@ class StoredRuns:
         self._warned: set[str] = set()
         self._database = Database(where, _TABLES, log, password)
 
-    def load(self, name: str, limit: int) -> Sequence[Run]:
+    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are skipped."""
         query = (
             select(_RUNS.c.ended_ms, _RUNS.c.stages, _RUNS.c.gap_ms)
@@ -66,7 +66,7 @@ class StoredRuns:
         for ended_ms, stages, gap_ms in reversed(self._database.run(read, nothing)):
             try:
                 parts = tuple(_stage(item) for item in json.loads(stages))
-                runs.append(Run(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
+                runs.append(EarlierRun(int(ended_ms), parts, None if gap_ms is None else max(0, int(gap_ms))))
             except (TypeError, ValueError):
                 if name not in self._warned and len(self._warned) < _WARNED_MOST:
                     self._warned.add(name)
@@ -75,7 +75,7 @@ class StoredRuns:
                     )
         return runs
 
-    def save(self, name: str, run: Run, limit: int) -> None:
+    def save(self, name: str, run: EarlierRun, limit: int) -> None:
         """Keep a run, and no more than the latest ``limit`` of its name."""
         stages = [
             [p.name, p.tasks, p.durations.count, p.durations.min_ms, p.durations.sum_log_ms]
@@ -95,7 +95,7 @@ class StoredRuns:
         self._database.close()
 
 
-def _stage(item: list[object]) -> StageRun:
+def _stage(item: list[object]) -> EarlierStage:
     name, tasks, count, min_ms, sum_log_ms = item
     good = (
         isinstance(name, str)
@@ -108,4 +108,4 @@ def _stage(item: list[object]) -> StageRun:
     )
     if not good:
         raise ValueError(item)
-    return StageRun(name, tasks, DurationSummary(count, min_ms, float(sum_log_ms)))  # type: ignore[arg-type]
+    return EarlierStage(name, tasks, DurationSummary(count, min_ms, float(sum_log_ms)))  # type: ignore[arg-type]

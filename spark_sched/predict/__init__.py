@@ -12,25 +12,25 @@ from spark_sched.predict.runtimes.predictor import (
     ThreeSigmaPredict,
     lesson,
 )
-from spark_sched.predict.stages.earlier_runs import NoStore, Run, RunStore, StageRun
+from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierRunStore, EarlierStage, NoStore
 from spark_sched.predict.stages.history import StageHistory
 
 __all__ = [
     "LIVE_VALUES_KEPT",
     "UNKNOWN",
+    "EarlierRun",
+    "EarlierRunStore",
+    "EarlierStage",
     "Forecast",
     "JobAttributes",
     "Lesson",
     "NoStore",
     "Prediction",
     "Predictor",
-    "Run",
-    "RunStore",
     "RuntimeDistribution",
     "RuntimeHistory",
     "RuntimeStore",
     "StageHistory",
-    "StageRun",
     "Submission",
     "ThreeSigmaPredict",
     "forecasts",

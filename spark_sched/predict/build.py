@@ -9,10 +9,10 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.predict.forecast import Predictor
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
-from spark_sched.predict.stages.earlier_runs import RunStore
+from spark_sched.predict.stages.earlier_runs import EarlierRunStore
 from spark_sched.predict.stages.history import StageHistory
 from spark_sched.predict.tasks.history import TaskHistory
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
 __all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
 
@@ -29,7 +29,7 @@ class LivePredictor(NamedTuple):
 
 
 def build_live(
-    settings: Settings, *, task_times: bool, runs: RunStore | None, past: RuntimeStore | None
+    settings: Settings, *, task_times: bool, runs: EarlierRunStore | None, past: RuntimeStore | None
 ) -> LivePredictor:
     """The planner's predictor. It learns runtimes under every policy, so that the first run of 3Sigma finds a
     history.
@@ -58,14 +58,14 @@ def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
     return stages if name == "history" else RuntimeHistory(stages)
 
 
-def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimes:
+def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimePredictor:
     """Task times beside what ``others`` forecast, with a history of them if it ``learns``."""
-    if isinstance(others, TaskTimes):
+    if isinstance(others, TaskTimePredictor):
         return others
-    return TaskTimes(others, TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
+    return TaskTimePredictor(others, TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
 
 
-def _stages(settings: Settings, runs: RunStore | None = None) -> StageHistory:
+def _stages(settings: Settings, runs: EarlierRunStore | None = None) -> StageHistory:
     return StageHistory(
         runs,
         prior_alpha=settings[keys.RESERVATION_ALPHA],

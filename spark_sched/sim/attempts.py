@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant
 from spark_sched.sim.durations import Durations
-from spark_sched.sim.emitted_events import Story
+from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.enforcement import RunningAttempt, StartGate, preempted, victims
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
@@ -34,8 +34,20 @@ class Attempts:
     """
 
     __slots__ = (
-        "_agenda", "_durations", "_follow_outputs", "_gates", "_instant", "_queues", "_recorder",
-        "_reservations", "_slots", "_stage_over", "_starts", "_story", "launched", "servers",
+        "_agenda",
+        "_durations",
+        "_emitted",
+        "_follow_outputs",
+        "_gates",
+        "_instant",
+        "_queues",
+        "_recorder",
+        "_reservations",
+        "_slots",
+        "_stage_over",
+        "_starts",
+        "launched",
+        "servers",
     )  # fmt: skip
 
     def __init__(
@@ -48,7 +60,7 @@ class Attempts:
         starts: StartGate,
         durations: Durations,
         reservations: Reservations,
-        story: Story,
+        emitted: EmittedEvents,
         recorder: Recorder | None,
         *,
         follow_outputs: bool,
@@ -62,7 +74,7 @@ class Attempts:
         self._starts = starts
         self._durations = durations
         self._reservations = reservations
-        self._story = story
+        self._emitted = emitted
         self._recorder = recorder
         self._follow_outputs = follow_outputs
         self._stage_over = stage_over
@@ -100,11 +112,11 @@ class Attempts:
                 has_input = self._slots.has_input(stage, node)
                 duration_ms = self._durations.there_ms(stage, node, duration_ms, has_input)
             self._agenda.push(now + duration_ms, a)
-        self._story.version += 1
+        self._emitted.version += 1
         if self._starts.active:
-            self._starts.launched(job.key, self._story.version)
-        if self._story.listener is not None:
-            self._story.launched(a, now, self._slots.names[node])
+            self._starts.launched(job.key, self._emitted.version)
+        if self._emitted.listener is not None:
+            self._emitted.launched(a, now, self._slots.names[node])
         if self._reservations.engaged:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
@@ -198,9 +210,9 @@ class Attempts:
             self.servers.stop(a, now)
         if self._recorder is not None:
             self._recorder.attempt(a, now, outcome)
-        self._story.version += 1
-        if self._story.listener is not None:
-            self._story.ended(a, outcome, now, self._slots.names[a.node], beneficiary)
+        self._emitted.version += 1
+        if self._emitted.listener is not None:
+            self._emitted.ended(a, outcome, now, self._slots.names[a.node], beneficiary)
         if self._slots.left:
             self.node_emptied(a.node)
         if self._reservations.engaged:
@@ -209,4 +221,4 @@ class Attempts:
     def node_emptied(self, node: int) -> None:
         """A node that leaves is gone when the last of its tasks has ended."""
         if self._slots.left.get(node) == 0:
-            self._story.node_left(self._slots.names[node], self._instant.now_ms)
+            self._emitted.node_left(self._slots.names[node], self._instant.now_ms)

@@ -21,13 +21,13 @@ from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import JobSummary, StageSummary
 
-__all__ = ["Story"]
+__all__ = ["EmittedEvents"]
 
 #: What happened, in the words of live events.
 _OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed", "lost": "lost"}
 
 
-class Story:
+class EmittedEvents:
     """Counts events and, where an observer or a predictor listens, makes them.
 
     A predictor that needs no events says so by ``observes = False`` (the oracle).

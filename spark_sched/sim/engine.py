@@ -39,7 +39,7 @@ from spark_sched.sim.attempts import Attempts
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.durations import Durations
-from spark_sched.sim.emitted_events import Story
+from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.idle import FOREVER_MS
@@ -98,7 +98,7 @@ class Simulation:
         self._check = check
         rng = random.Random(seed)
         slots = self._slots = Slots(cluster, rng)
-        story = Story(planner.predictor, observer, cluster)
+        emitted = EmittedEvents(planner.predictor, observer, cluster)
         recorder = self._recorder = Recorder(slots.names)
         waiting = WaitingStages()
         gates = Gates(waiting)
@@ -106,12 +106,12 @@ class Simulation:
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
         newcomers = Newcomers(planning.own_rule(settings), reserve=bool(planner.every_ms))
         active = self._jobs = ActiveJobs(
-            instant, agenda, cluster, slots, waiting, gates, story, recorder, newcomers, jobs, seed
+            instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, jobs, seed
         )
         self._reservations = active.reservations
         durations = Durations(cluster, seed)
         attempts = self._attempts = Attempts(
-            instant, agenda, slots, queues, gates, starts, durations, self._reservations, story,
+            instant, agenda, slots, queues, gates, starts, durations, self._reservations, emitted,
             recorder if keep_tasks else None, follow_outputs=cluster.locality is not None,
             stage_over=active.end_stage,
         )  # fmt: skip
@@ -120,7 +120,7 @@ class Simulation:
             self._servers = attempts.servers = Servers(cluster, slots, rng, agenda.push, attempts.evict)
         at_first = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._plans = Plans(
-            planner, instant, agenda, active, attempts, slots, waiting, gates, queues, starts, story,
+            planner, instant, agenda, active, attempts, slots, waiting, gates, queues, starts, emitted,
             at_first, enabled=settings[keys.RESERVATION_ENABLED],
         )  # fmt: skip
         self._launcher = Launcher(
@@ -129,7 +129,7 @@ class Simulation:
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
             replan=self._plans.make if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
         )  # fmt: skip
-        self._nodes = Nodes(cluster.nodes, instant, slots, self._reservations, story, attempts, self._plans)
+        self._nodes = Nodes(cluster.nodes, instant, slots, self._reservations, emitted, attempts, self._plans)
         self._armed_ms: int | None = None
         self._nodes.schedule(agenda)
 

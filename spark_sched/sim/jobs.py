@@ -10,7 +10,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Arrival, Follower, Instant, LocalityOver, StageReady
 from spark_sched.sim.cluster import ClusterSpec
-from spark_sched.sim.emitted_events import Story
+from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun, StageRun
@@ -66,8 +66,21 @@ class ActiveJobs:
     """
 
     __slots__ = (
-        "_agenda", "_cluster", "_gates", "_instant", "_numbers", "_recorder", "_reservations", "_slots",
-        "_source", "_story", "_waiting", "active", "ended", "new", "newcomers",
+        "_agenda",
+        "_cluster",
+        "_emitted",
+        "_gates",
+        "_instant",
+        "_numbers",
+        "_recorder",
+        "_reservations",
+        "_slots",
+        "_source",
+        "_waiting",
+        "active",
+        "ended",
+        "new",
+        "newcomers",
     )  # fmt: skip
 
     def __init__(
@@ -78,7 +91,7 @@ class ActiveJobs:
         slots: Slots,
         waiting: WaitingStages,
         gates: Gates,
-        story: Story,
+        emitted: EmittedEvents,
         recorder: Recorder,
         newcomers: Newcomers,
         source: Iterable[JobSpec],
@@ -90,7 +103,7 @@ class ActiveJobs:
         self._slots = slots
         self._waiting = waiting
         self._gates = gates
-        self._story = story
+        self._emitted = emitted
         self._recorder = recorder
         self._source = iter(source)
         self._numbers = _Numbers()
@@ -98,7 +111,7 @@ class ActiveJobs:
         self.active: dict[str, JobRun] = {}
         self.new: dict[str, JobRun] = {}
         self.ended: dict[str, EndedJob] = {}
-        self._reservations = Reservations(slots, self.active, story.listener, seed)
+        self._reservations = Reservations(slots, self.active, emitted.listener, seed)
 
     @property
     def reservations(self) -> Reservations:
@@ -142,7 +155,7 @@ class ActiveJobs:
         self.active[spec.key] = job
         self.new[spec.key] = job
         self._instant.changed |= planning.ARRIVALS
-        self._story.job_started(spec, now_ms)
+        self._emitted.job_started(spec, now_ms)
         if newcomers.reserve:
             self._reservations.rule_set(job, now_ms)
         for index, stage in enumerate(spec.stages):
@@ -172,7 +185,7 @@ class ActiveJobs:
             if at_ms > now_ms:
                 self._agenda.push(at_ms, LocalityOver(stage))
         self._instant.changed |= planning.STAGES
-        self._story.stage_started(stage, now_ms)
+        self._emitted.stage_started(stage, now_ms)
         self._reservations.stage_started(stage, now_ms)
         self._waiting.add(stage)
         pilots = job.terms.pilots
@@ -188,7 +201,7 @@ class ActiveJobs:
         if self._cluster.locality is not None:
             progress.outputs[stage.index] = stage.places.ran_on
         self._instant.changed |= planning.STAGES
-        self._story.stage_ended(stage, now_ms)
+        self._emitted.stage_ended(stage, now_ms)
         self._reservations.stage_ended(stage, now_ms)
         if progress.stages_left == 0:
             self._end(job)
@@ -206,7 +219,7 @@ class ActiveJobs:
         self.new.pop(job.key, None)
         self.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
         self._instant.changed |= planning.JOBS
-        self._story.job_ended(job, now_ms)
+        self._emitted.job_ended(job, now_ms)
         self._recorder.job(job, now_ms)
         for pause_ms, follower in job.spec.then:
             self._agenda.push(now_ms + pause_ms, Follower(follower))

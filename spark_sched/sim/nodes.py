@@ -8,7 +8,7 @@ from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, NodeChange
 from spark_sched.sim.attempts import Attempts
 from spark_sched.sim.cluster import NodeSpec
-from spark_sched.sim.emitted_events import Story
+from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.reservations import Reservations
@@ -25,7 +25,7 @@ class Nodes:
         instant: Instant,
         slots: Slots,
         reservations: Reservations,
-        story: Story,
+        emitted: EmittedEvents,
         attempts: Attempts,
         plans: Plans,
     ) -> None:
@@ -33,7 +33,7 @@ class Nodes:
         self._instant = instant
         self._slots = slots
         self._reservations = reservations
-        self._story = story
+        self._emitted = emitted
         self._attempts = attempts
         self._plans = plans
 
@@ -55,7 +55,7 @@ class Nodes:
         if joins:
             self._slots.join(node, spec.slots)
             self._reservations.node_joined(node, now_ms)
-            self._story.node_joined(spec, now_ms)
+            self._emitted.node_joined(spec, now_ms)
         else:
             self._reservations.node_leaves(node, now_ms)
             self._slots.leave(node, spec.slots)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
 from spark_sched.sim.attempts import Attempts
-from spark_sched.sim.emitted_events import Story
+from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.enforcement import StartGate
 from spark_sched.sim.gates import Gates
 from spark_sched.sim.jobs import ActiveJobs
@@ -29,8 +29,21 @@ class Plans:
     """
 
     __slots__ = (
-        "_again_ms", "_agenda", "_attempts", "_enabled", "_gates", "_instant", "_jobs", "_plan_at_ms",
-        "_queues", "_slots", "_starts", "_story", "_waiting", "planner", "totals",
+        "_again_ms",
+        "_agenda",
+        "_attempts",
+        "_emitted",
+        "_enabled",
+        "_gates",
+        "_instant",
+        "_jobs",
+        "_plan_at_ms",
+        "_queues",
+        "_slots",
+        "_starts",
+        "_waiting",
+        "planner",
+        "totals",
     )  # fmt: skip
 
     def __init__(
@@ -45,7 +58,7 @@ class Plans:
         gates: Gates,
         queues: QueueTurns,
         starts: StartGate,
-        story: Story,
+        emitted: EmittedEvents,
         totals: list[int],
         *,
         enabled: bool,
@@ -61,7 +74,7 @@ class Plans:
         self._gates = gates
         self._queues = queues
         self._starts = starts
-        self._story = story
+        self._emitted = emitted
         self._enabled = enabled
         self._plan_at_ms = -1
         self._again_ms: int | None = None  # the plan in force wants another one then
@@ -90,7 +103,7 @@ class Plans:
         one_by_one = self.planner.one_by_one
         jobs = self._jobs.new if one_by_one else self._jobs.active
         ended, self._jobs.ended = self._jobs.ended, {}
-        plan = self.planner.plan(jobs, self._slots, self.totals, self._story.version, now, ended)
+        plan = self.planner.plan(jobs, self._slots, self.totals, self._emitted.version, now, ended)
         newcomers = self._jobs.newcomers
         newcomers.rank = UNRANKED if plan.ordered and not one_by_one else 0
         for key in ended:

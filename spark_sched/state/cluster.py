@@ -31,7 +31,7 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state.records import ExecutorRecord, JobRecord, StageRecord, Story, TaskRecord
+from spark_sched.state.records import ExecutorState, JobState, StageState, Story, TaskState
 from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 
@@ -61,9 +61,9 @@ class ClusterState:
         #: Settings that a user changed for all jobs; None: none.
         self.scheduling: SchedulingChanged | None = None
         self._arrivals = 0
-        self._executors: dict[str, ExecutorRecord] = {}
-        self._jobs: dict[str, JobRecord] = {}
-        self._tasks: dict[int, TaskRecord] = {}
+        self._executors: dict[str, ExecutorState] = {}
+        self._jobs: dict[str, JobState] = {}
+        self._tasks: dict[int, TaskState] = {}
         self._ended: dict[str, EndedJob] = {}
         self._ended_view: Mapping[str, EndedJob] | None = None
         self._retold = False  # the events being applied tell of jobs that may have run for long
@@ -141,7 +141,7 @@ class ClusterState:
     def _executor_added(self, event: ExecutorAdded) -> None:
         if event.executor in self._executors:
             return self._ignore(event)
-        record = self._executors[event.executor] = ExecutorRecord(event)
+        record = self._executors[event.executor] = ExecutorState(event)
         record.story.add(event)
         return None
 
@@ -160,7 +160,7 @@ class ClusterState:
     def _job_started(self, event: JobStarted) -> None:
         if event.job in self._jobs:
             return self._ignore(event)
-        record = self._jobs[event.job] = JobRecord(event, self._arrivals, seen_whole=not self._retold)
+        record = self._jobs[event.job] = JobState(event, self._arrivals, seen_whole=not self._retold)
         # Attempts of an earlier life of this key may still run.
         record.running_slots = sum(task.slots for task in self._tasks.values() if task.job == event.job)
         record.story.add(event)
@@ -195,7 +195,7 @@ class ClusterState:
         job = self._jobs.get(event.job)
         if job is None or event.stage in job.stages:
             return self._ignore(event)
-        stage = job.stages[event.stage] = StageRecord(event)
+        stage = job.stages[event.stage] = StageState(event)
         for number, task in self._tasks.items():
             if task.job == event.job and task.stage == event.stage:
                 stage.running[number] = task.running
@@ -223,7 +223,7 @@ class ClusterState:
         )
         stage = self._stage(event.job, event.stage)
         slots = 1 if stage is None else stage.started.slots_per_task
-        self._tasks[event.task] = TaskRecord(event.job, event.stage, running, slots)
+        self._tasks[event.task] = TaskState(event.job, event.stage, running, slots)
         executor.running_slots += slots
         executor.story.add(event)
         executor.changed()
@@ -312,13 +312,11 @@ class ClusterState:
     def _ignore(self, event: Event) -> None:
         self.ignored[event.type] += 1
 
-    def _stage(self, job_key: str, stage_key: str) -> StageRecord | None:
+    def _stage(self, job_key: str, stage_key: str) -> StageState | None:
         job = self._jobs.get(job_key)
         return job.stages.get(stage_key) if job is not None else None
 
-    def _hold(
-        self, job: JobRecord, executor: ExecutorRecord, slots: int, event: SlotHeld | SlotFreed
-    ) -> None:
+    def _hold(self, job: JobState, executor: ExecutorState, slots: int, event: SlotHeld | SlotFreed) -> None:
         left = job.held.get(event.executor, 0) + slots
         if left:
             job.held[event.executor] = left
@@ -329,7 +327,7 @@ class ClusterState:
             record.story.add(event)
             record.changed()
 
-    def _remember(self, event: JobEnded, job: JobRecord) -> None:
+    def _remember(self, event: JobEnded, job: JobState) -> None:
         """Keep what a job that ended had, the latest ones'."""
         attained_ms = job.attained_ms
         if job.running_slots:  # slower twins of copied tasks

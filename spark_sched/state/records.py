@@ -21,7 +21,7 @@ from spark_sched.state.snapshot import (
 )
 from spark_sched.state.summary import StageSummary
 
-__all__ = ["ExecutorRecord", "JobRecord", "StageRecord", "Story", "TaskRecord"]
+__all__ = ["ExecutorState", "JobState", "StageState", "Story", "TaskState"]
 
 #: Events kept per object: enough to tell how it got where it is, too few to matter in memory.
 STORY_LENGTH = 20
@@ -47,7 +47,7 @@ class Story:
         return "\n".join(lines) or "  nothing happened to it"
 
 
-class ExecutorRecord:
+class ExecutorState:
     __slots__ = ("_view", "added", "held_slots", "running_slots", "story")
 
     def __init__(self, added: ExecutorAdded) -> None:
@@ -68,7 +68,7 @@ class ExecutorRecord:
         return self._view
 
 
-class TaskRecord:
+class TaskState:
     """A running attempt. Its job and stage may be over already: a killed twin outlives its stage."""
 
     __slots__ = ("job", "running", "slots", "stage")
@@ -80,7 +80,7 @@ class TaskRecord:
         self.slots = slots
 
 
-class StageRecord:
+class StageState:
     __slots__ = ("_view", "count", "done", "min_ms", "running", "started", "story", "sum_log_ms")
 
     def __init__(self, started: StageStarted) -> None:
@@ -145,7 +145,7 @@ class StageRecord:
         return self._view
 
 
-class JobRecord:
+class JobState:
     __slots__ = (
         "_view",
         "arrival",
@@ -166,7 +166,7 @@ class JobRecord:
         self.attained_ms = 0.0  # slot-milliseconds of its attempts that are over
         self.evicted_ms = 0.0  # those of them that were evicted for other jobs
         self.seen_whole = seen_whole  # no attempt of it can have ended before it was known here
-        self.stages: dict[str, StageRecord] = {}
+        self.stages: dict[str, StageState] = {}
         self.held: dict[str, int] = {}
         self.on_hold = False
         self.running_slots = 0

@@ -1,15 +1,15 @@
 """Executor and slot configuration out of recorded history (``spark-sched recommend``)."""
 
 from spark_sched.analysis.recommend.advice import Advice, Recommendation, recommend
-from spark_sched.analysis.recommend.history import Application, Ran, read_application
+from spark_sched.analysis.recommend.history import LoggedApplication, Ran, read_application
 from spark_sched.analysis.recommend.statistics import Busy, Cpu, Group, Statistics, measure
 
 __all__ = [
     "Advice",
-    "Application",
     "Busy",
     "Cpu",
     "Group",
+    "LoggedApplication",
     "Ran",
     "Recommendation",
     "Statistics",

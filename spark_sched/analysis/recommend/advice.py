@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_sched.analysis.recommend.history import Application
+from spark_sched.analysis.recommend.history import LoggedApplication
 from spark_sched.analysis.recommend.statistics import Cpu, Group, Statistics
 from spark_sched.policies.eviction.wasc import (
     CHEBYSHEV,
@@ -63,7 +63,9 @@ class _Shape:
     task_cpus: int
 
 
-def recommend(applications: Sequence[Application], found: Statistics, chebyshev: float = CHEBYSHEV) -> Advice:
+def recommend(
+    applications: Sequence[LoggedApplication], found: Statistics, chebyshev: float = CHEBYSHEV
+) -> Advice:
     """What the statistics of an application's runs recommend. Its properties are those of the last run that
     recorded any."""
     advice = Advice()
@@ -92,7 +94,7 @@ def _task_cpus(properties: Mapping[str, str]) -> int:
     return max(1, int(text)) if text.isdecimal() else 1
 
 
-def _shape(applications: Sequence[Application], properties: Mapping[str, str]) -> _Shape | None:
+def _shape(applications: Sequence[LoggedApplication], properties: Mapping[str, str]) -> _Shape | None:
     shapes: Counter[tuple[int, int]] = Counter()
     for application in applications:
         shapes.update(application.shapes)

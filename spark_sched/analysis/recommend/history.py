@@ -14,7 +14,7 @@ from spark_sched.traces.jobs import Executed, JobRecord, chunked
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
 
-__all__ = ["Application", "Ran", "read_application"]
+__all__ = ["LoggedApplication", "Ran", "read_application"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Application:
+class LoggedApplication:
     """One application.
 
     Attributes:
@@ -54,7 +54,7 @@ class Application:
     shapes: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
 
-def read_application(path: Path, progress: Callable[[int], None] = lambda read: None) -> Application:
+def read_application(path: Path, progress: Callable[[int], None] = lambda read: None) -> LoggedApplication:
     """The application of a Spark event log, or of the file that the planner recorded; ``progress`` gets the
     bytes that were read.
 
@@ -62,11 +62,11 @@ def read_application(path: Path, progress: Callable[[int], None] = lambda read: 
         BadInputError: neither of them, or damaged.
     """
     if path.is_file() and is_recorded(path):
-        return Application(path, usage_of_recorded(path, progress))
+        return LoggedApplication(path, usage_of_recorded(path, progress))
     return _of_event_log(path, progress)
 
 
-def _of_event_log(path: Path, progress: Callable[[int], None]) -> Application:
+def _of_event_log(path: Path, progress: Callable[[int], None]) -> LoggedApplication:
     reader = open_trace(path, progress=progress)
     if not isinstance(reader, SparkEventLogReader):
         raise BadInputError(f"{path} is not a Spark event log but {reader.title}: give an event log")
@@ -79,7 +79,7 @@ def _of_event_log(path: Path, progress: Callable[[int], None]) -> Application:
         for machine in trace.meta.machines
         if machine.cpus is not None and machine.slots
     )
-    return Application(
+    return LoggedApplication(
         path,
         usage_of_event_log(trace),
         next((name for job in jobs if (name := (job.features or {}).get("app_name"))), ""),

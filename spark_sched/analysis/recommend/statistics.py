@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from spark_sched.analysis.recommend.history import Application, Ran
+from spark_sched.analysis.recommend.history import LoggedApplication, Ran
 from spark_sched.analysis.usage import GroupBy, Owner, Statement, account
 from spark_sched.policies.eviction.wasc import CHEBYSHEV, upper_estimate
 from spark_sched.traces.jobs import Executed
@@ -97,7 +97,7 @@ class _Members:
     slot_ms: int = 0
 
 
-def measure(applications: Sequence[Application], by: Sequence[GroupBy] = ("name",)) -> Statistics:
+def measure(applications: Sequence[LoggedApplication], by: Sequence[GroupBy] = ("name",)) -> Statistics:
     """The statistics of one application's runs, each on a clock of its own; groups by their slot time."""
     everything: list[list[tuple[int, int, int]]] = []
     members: dict[tuple[str, ...], _Members] = defaultdict(_Members)
@@ -139,7 +139,7 @@ def _field(owner: Owner, key: GroupBy) -> str:
     return {"user": owner.user, "class": owner.job_class, "name": owner.name}[key]
 
 
-def _group(group: tuple[str, ...], found: _Members, applications: Sequence[Application]) -> Group:
+def _group(group: tuple[str, ...], found: _Members, applications: Sequence[LoggedApplication]) -> Group:
     ran = [applications[number].ran.get(job, _NOT_RAN) for number, job in found.jobs]
     waits = [one.wait_s for one in ran if one.wait_s is not None]
     return Group(

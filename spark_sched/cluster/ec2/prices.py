@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError, did_you_mean
 
-__all__ = ["Prices", "read_prices"]
+__all__ = ["HourlyPrices", "read_prices"]
 
 _NAMES = ("master", "worker", "nat")
 _PAGES = "https://aws.amazon.com/ec2/pricing and https://aws.amazon.com/vpc/pricing list them"
 
 
 @dataclass(frozen=True)
-class Prices:
+class HourlyPrices:
     """Dollars per hour of the master, of each worker, and of the NAT gateway."""
 
     master: float
@@ -28,13 +28,13 @@ class Prices:
     def per_hour(self, workers: int) -> float:
         """Dollars per hour of a whole cluster.
 
-        >>> round(Prices(0.2, 0.4, 0.05).per_hour(3), 2)
+        >>> round(HourlyPrices(0.2, 0.4, 0.05).per_hour(3), 2)
         1.45
         """
         return self.master + workers * self.worker + self.nat
 
 
-def read_prices(given: Sequence[str], types: dict[str, str]) -> Prices:
+def read_prices(given: Sequence[str], types: dict[str, str]) -> HourlyPrices:
     """Prices from ``NAME=DOLLARS`` texts; ``types`` are the instance types, for messages.
 
     Raises BadInputError for a missing, unknown, repeated or wrong price.
@@ -61,4 +61,4 @@ def read_prices(given: Sequence[str], types: dict[str, str]) -> Prices:
             raise BadInputError(
                 f"the price of {what} is missing: add --price {name}=DOLLARS per hour; {_PAGES}"
             )
-    return Prices(**found)
+    return HourlyPrices(**found)

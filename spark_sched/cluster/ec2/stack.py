@@ -13,12 +13,12 @@ from botocore.exceptions import ClientError, WaiterError
 
 from spark_sched import __version__
 from spark_sched.cluster.ec2.account import Account, aws_errors
-from spark_sched.cluster.ec2.prices import Prices
+from spark_sched.cluster.ec2.prices import HourlyPrices
 from spark_sched.cluster.ec2.remote import PREFIX, upload
 from spark_sched.cluster.local import ClusterError
 from spark_sched.errors import BadInputError
 
-__all__ = ["ClusterSpec", "Stack", "bring_up", "find_stack", "take_down", "template"]
+__all__ = ["Stack", "StackSpec", "bring_up", "find_stack", "take_down", "template"]
 
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9-]{0,63}$")
 _IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
@@ -32,7 +32,7 @@ Note = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class ClusterSpec:
+class StackSpec:
     """A cluster to bring up. ``wheel``: the package to install; None: this version from PyPI."""
 
     name: str
@@ -45,7 +45,7 @@ class ClusterSpec:
     spot: bool
     budget_dollars: float
     budget_email: str
-    prices: Prices
+    prices: HourlyPrices
     wheel: Path | None = None
 
 
@@ -70,9 +70,9 @@ class Stack:
         return self.prices.per_hour(self.workers)
 
     @property
-    def prices(self) -> Prices:
+    def prices(self) -> HourlyPrices:
         """The prices that were given to `bring_up`."""
-        return Prices(*(float(self.outputs[f"Price{name}"]) for name in ("Master", "Worker", "Nat")))
+        return HourlyPrices(*(float(self.outputs[f"Price{name}"]) for name in ("Master", "Worker", "Nat")))
 
 
 def template() -> str:
@@ -107,7 +107,7 @@ def find_stack(account: Account, name: str) -> Stack | None:
     return Stack(name, found["StackStatus"], outputs)
 
 
-def bring_up(account: Account, spec: ClusterSpec, note: Note) -> Stack:
+def bring_up(account: Account, spec: StackSpec, note: Note) -> Stack:
     """Make the stack, or change an existing one to fit, and wait until its nodes run.
 
     Raises BadInputError for what cannot be, ClusterError with the stack's own reason if it fails.
@@ -206,7 +206,7 @@ def _update(cloud: Any, request: dict[str, Any]) -> bool:
     return True
 
 
-def _parameters(account: Account, spec: ClusterSpec) -> dict[str, str]:
+def _parameters(account: Account, spec: StackSpec) -> dict[str, str]:
     kinds = {name: _instance_type(account, name) for name in {spec.master_type, spec.worker_type}}
     offered_mb = int(kinds[spec.worker_type]["MemoryInfo"]["SizeInMiB"])
     needed_mb = spec.worker_memory_gb * 1024 + _SPARE_MB
@@ -255,7 +255,7 @@ def _image(kind: Mapping[str, Any]) -> str:
     return _IMAGE.format("arm64" if "arm64" in kind["ProcessorInfo"]["SupportedArchitectures"] else "x86_64")
 
 
-def _wheel(account: Account, spec: ClusterSpec) -> str:
+def _wheel(account: Account, spec: StackSpec) -> str:
     """Upload the wheel and return its key, which changes with the content and so replaces the nodes."""
     if spec.wheel is None:
         return ""

@@ -29,7 +29,7 @@ from spark_sched.experiments.paired.statistics import (
 from spark_sched.workloads.foreground import same_results
 
 __all__ = [
-    "Comparison",
+    "Estimates",
     "blocks_for_a_winner",
     "build_document",
     "narrow_enough",
@@ -52,14 +52,14 @@ def whole_blocks(suite: Suite, records: Records) -> int:
 
 def narrow_enough(suite: Suite, records: Records, blocks: int) -> bool:
     """Whether every arm's ratio of JCTs to the baseline is known as precisely as the suite asks."""
-    compare = Comparison(suite, records, blocks)
+    compare = Estimates(suite, records, blocks)
     if not resolvable(blocks, _family_level(suite)):
         return False  # no winner could be named
     widths = [width(compare.jct(arm.name)) for arm in suite.arms if arm.name != suite.baseline]
     return all(found is not None and found <= suite.runs.precision for found in widths)
 
 
-class Comparison:
+class Estimates:
     """Estimates over the first ``blocks`` blocks. The same runs give the same intervals."""
 
     def __init__(self, suite: Suite, records: Records, blocks: int) -> None:
@@ -122,7 +122,7 @@ def build_document(
     no comparisons, and the verdict says so.
     """
     blocks = whole_blocks(suite, records) if blocks is None else blocks
-    compare = Comparison(suite, records, blocks)
+    compare = Estimates(suite, records, blocks)
     labels = [job.label for job in suite.workloads]
     names = [name for name in suite.settings if name != ALONE]
     rows = [_row(compare, name, label) for name in names for label in ("", *labels)] if blocks else []
@@ -155,7 +155,7 @@ def loss(slots: int) -> Measure:
     return lambda run: run.held_idle_slot_s / (slots * run.jct_s)
 
 
-def _row(compare: Comparison, name: str, label: str) -> dict[str, Any]:
+def _row(compare: Estimates, name: str, label: str) -> dict[str, Any]:
     suite = compare.suite
     slowdown = background = background_jct = None
     if suite.background is not None:
@@ -187,7 +187,7 @@ def _background_jct(run: Record) -> float | None:
     return run.background_jct_s
 
 
-def _verdict(compare: Comparison) -> dict[str, Any]:
+def _verdict(compare: Estimates) -> dict[str, Any]:
     """Interference, a winner, or what is missing for one."""
     suite = compare.suite
     others = [arm.name for arm in suite.arms if arm.name != suite.baseline]
@@ -264,14 +264,14 @@ def _percent(found: Estimate) -> str:
     return f"{1 - found.mean:.0%} shorter JCT ({1 - found.high:.0%} to {1 - found.low:.0%})"
 
 
-def _levels(compare: Comparison) -> list[tuple[float, str]]:
+def _levels(compare: Estimates) -> list[tuple[float, str]]:
     """Isolation levels with their arms, if all of these arms differ in nothing else."""
     arms = [arm for arm in compare.suite.arms if not arm.stock]
     rest = {(arm.application, arm.copies, arm.priority, arm.deadline_s) for arm in arms}
     return sorted((arm.level, arm.name) for arm in arms) if len(rest) == 1 and len(arms) > 1 else []
 
 
-def _recommended(compare: Comparison) -> dict[str, Any] | None:
+def _recommended(compare: Estimates) -> dict[str, Any] | None:
     """Among levels that are certainly almost as fast as the fastest, the one that keeps fewest slots idle.
 
     Almost as fast: the ratio of JCTs to the fastest level's, with its interval, is at most 1 + precision, so
@@ -300,7 +300,7 @@ def _recommended(compare: Comparison) -> dict[str, Any] | None:
     }
 
 
-def _monotone(compare: Comparison) -> dict[str, bool | None]:
+def _monotone(compare: Estimates) -> dict[str, bool | None]:
     """Whether the trade-off curve is monotone within its intervals, as a whole and each of its sides.
 
     No higher P is shown to be slower than a lower one, and none to keep fewer slots idle (figure 14 of the

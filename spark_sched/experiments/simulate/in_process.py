@@ -9,14 +9,14 @@ from typing import NamedTuple
 from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
 from spark_sched.sim.results import Result
 
-__all__ = ["Progress", "Run", "runs_here"]
+__all__ = ["Progress", "SeedRun", "runs_here"]
 
 #: Called with the name of the run, the number of ended jobs, and the number of all jobs (None: not known
 #: yet).
 Progress = Callable[[str, int, "int | None"], None]
 
 
-class Run(NamedTuple):
+class SeedRun(NamedTuple):
     """One arm with one seed; ``left_out`` counts what of the seed's workload cannot be run."""
 
     arm: SimulatedArm
@@ -32,7 +32,7 @@ def runs_here(
     *,
     keep_tasks: bool,
     progress: Progress,
-) -> Iterator[Run]:
+) -> Iterator[SeedRun]:
     """Every run, seeds outside: the arms of one seed share its jobs."""
     done = 0
     for nth, seed in enumerate(seeds):
@@ -51,4 +51,4 @@ def runs_here(
             result = plan.run(arm, seed, jobs, keep_tasks=keep_tasks, progress=tick)
             done += len(jobs)
             progress(what, done, total)
-            yield Run(arm, seed, result, left_out)
+            yield SeedRun(arm, seed, result, left_out)

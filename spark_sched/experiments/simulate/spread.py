@@ -24,7 +24,7 @@ from spark_sched.bridge.spark import find_java, java_version
 from spark_sched.config.masters import check_inner_master
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
-from spark_sched.experiments.simulate.in_process import Progress, Run
+from spark_sched.experiments.simulate.in_process import Progress, SeedRun
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -89,7 +89,7 @@ def runs_on_spark(
     *,
     keep_tasks: bool,
     progress: Progress,
-) -> Iterator[Run]:
+) -> Iterator[SeedRun]:
     """As `runs_here`, run by run in the same order, each made by a task of its own.
 
     A task makes its seed's jobs itself: a trace in the workload must be readable at the same path on every
@@ -113,7 +113,7 @@ def runs_on_spark(
             result, left_out, refused = pickle.loads(zlib.decompress(data))
             if refused is not None:
                 raise BadInputError(f"{arms[number].name}, seed {seed}, on a worker of {place}: {refused}")
-            yield Run(arms[number], seed, result, left_out)
+            yield SeedRun(arms[number], seed, result, left_out)
 
 
 def _packed_run(plan: Experiment, arm: SimulatedArm, seed: int, keep_tasks: bool) -> bytes:

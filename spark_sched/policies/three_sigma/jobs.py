@@ -18,9 +18,9 @@ from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import JobView, Snapshot
 
 __all__ = [
+    "EquivalenceSet",
     "OverEstimates",
     "PendingJob",
-    "Place",
     "Worth",
     "chances",
     "is_best_effort",
@@ -118,7 +118,7 @@ def _window_s(job: JobView) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Place:
+class EquivalenceSet:
     """One equivalence set of a job, and how many slots it takes there.
 
     Attributes:
@@ -152,7 +152,7 @@ class PendingJob:
     gang: bool
     runtime: RuntimeDistribution
     utility: Utility
-    places: tuple[Place, ...]
+    places: tuple[EquivalenceSet, ...]
 
     @property
     def tasks(self) -> int:
@@ -206,7 +206,7 @@ def pending_jobs(
     rows = iter(consumption(known, which, factors, grid.elapsed_ms / 1000.0))
     found: list[PendingJob | None] = []
     for (view, runtime), slots, of_job, chance in zip(jobs, sizes, places, in_time, strict=True):
-        made = tuple(Place(mask, there, factor, next(rows)) for mask, there, factor in of_job)
+        made = tuple(EquivalenceSet(mask, there, factor, next(rows)) for mask, there, factor in of_job)
         utility = worth.of(view, chance, float(runtime.t_s[-1]))
         found.append(PendingJob(view, slots, is_gang(view), runtime, utility, made) if made else None)
     return found

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark_sched.policies.three_sigma.curves import consumption, curves
-from spark_sched.policies.three_sigma.jobs import PendingJob, Place
+from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob
 from spark_sched.policies.three_sigma.problem import Running
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.state import JobView
@@ -31,7 +31,7 @@ def narrower(
     held: Sequence[Running],
     grid: Grid,
     now_ms: int,
-) -> list[tuple[int, Place]]:
+) -> list[tuple[int, EquivalenceSet]]:
     """Places of malleable SLO jobs on fewer slots than they can use, for starts now.
 
     A stage takes more slots as they come free, before anything planned. So a job takes the time that its
@@ -67,7 +67,7 @@ def narrower(
     factors = np.array(list(chosen.values()), dtype=float)
     rows = consumption(known, np.arange(len(chosen)), factors, grid.elapsed_ms / 1000.0)
     return [
-        (number, Place(waiting[number].places[-1].mask, at_once, factor, row))
+        (number, EquivalenceSet(waiting[number].places[-1].mask, at_once, factor, row))
         for ((number, at_once), factor), row in zip(chosen.items(), rows, strict=True)
     ]
 

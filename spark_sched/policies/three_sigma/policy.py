@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
-from spark_sched.policies.three_sigma.jobs import PendingJob, Place, chances, is_best_effort
+from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob, chances, is_best_effort
 from spark_sched.policies.three_sigma.malleable import narrower
 from spark_sched.policies.three_sigma.present import Computed, Present, RunningJob, ThreeSigmaMemory, look
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Candidate, Problem, Running, build
@@ -185,7 +185,7 @@ class ThreeSigmaPolicy:
         problem: Problem,
         solution: Solution,
         waiting: list[PendingJob],
-        places: list[tuple[int, Place]],
+        places: list[tuple[int, EquivalenceSet]],
         running: list[RunningJob],
         held: list[Running],
         capacity: Floats,

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_sched.policies.three_sigma.jobs import PendingJob, Place
+from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob
 from spark_sched.policies.three_sigma.window import Grid
 
 __all__ = ["PlannedStart", "broken_promise"]
@@ -27,7 +27,7 @@ class PlannedStart:
     """One job's part of a plan: where, in which time step, and on how many slots of each partition if now."""
 
     job: PendingJob
-    place: Place
+    place: EquivalenceSet
     start: int
     share: Mapping[int, int]
 

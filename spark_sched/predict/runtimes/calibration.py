@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = ["Calibration", "Place", "place_of"]
+__all__ = ["Calibration", "RangePosition", "place_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ _GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RangePosition:
     """Where a runtime fell: ``side`` -1 below the range, 1 above it, 0 inside; ``low`` to ``high`` the CDF's
     jump there (both the same where it does not jump); ``excess`` how far outside, as a share."""
 
@@ -59,18 +59,18 @@ class Place:
     excess: float = 0.0
 
 
-def place_of(given: RuntimeDistribution, runtime_s: float) -> Place:
+def place_of(given: RuntimeDistribution, runtime_s: float) -> RangePosition:
     """The place of a runtime in an uncalibrated distribution."""
     if runtime_s < given.min_s:
-        return Place(-1, 0.0, 0.0, given.min_s / max(runtime_s, LEAST_S) - 1.0)
+        return RangePosition(-1, 0.0, 0.0, given.min_s / max(runtime_s, LEAST_S) - 1.0)
     if runtime_s > given.max_s:
-        return Place(1, 1.0, 1.0, runtime_s / max(given.max_s, LEAST_S) - 1.0)
+        return RangePosition(1, 1.0, 1.0, runtime_s / max(given.max_s, LEAST_S) - 1.0)
     high = float(given.cdf(runtime_s))
     first = int(np.searchsorted(given.t_s, runtime_s, side="left"))
     if given.t_s[first] == runtime_s:
         low = float(given.p[first]) if first else 0.0
-        return Place(0, min(low, high), high)
-    return Place(0, high, high)
+        return RangePosition(0, min(low, high), high)
+    return RangePosition(0, high, high)
 
 
 class Calibration:
@@ -102,7 +102,7 @@ class Calibration:
         error, count = self._first.get(feature, (0.0, 0))
         return (error + 1.0) / (count + 1.0)
 
-    def learn(self, place: Place, runs: int, nmae: float) -> None:
+    def learn(self, place: RangePosition, runs: int, nmae: float) -> None:
         """Take in where the runtime of a job fell whose distribution came from ``runs`` runs of an expert
         with that error."""
         kind = _kind(runs, nmae)

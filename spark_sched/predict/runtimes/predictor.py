@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spark_sched.predict.runtimes.calibration import Calibration, Place, place_of
+from spark_sched.predict.runtimes.calibration import Calibration, RangePosition, place_of
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
 from spark_sched.predict.runtimes.features import JobAttributes, feature_values
@@ -112,7 +112,7 @@ class Lesson:
     features: tuple[tuple[str, str], ...]
     guesses_s: tuple[tuple[float, ...], ...]
     runtime_s: float
-    place: Place | None = None
+    place: RangePosition | None = None
     samples: int = 0
     nmae: float = 0.0
 

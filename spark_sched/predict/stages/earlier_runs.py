@@ -8,14 +8,14 @@ from typing import Protocol
 
 from spark_sched.state import DurationSummary
 
-__all__ = ["MAX_STAGES", "NoStore", "Run", "RunStore", "StageRun"]
+__all__ = ["MAX_STAGES", "EarlierRun", "EarlierRunStore", "EarlierStage", "NoStore"]
 
 #: A run is remembered up to this many stages: longer ones are loops whose stages repeat.
 MAX_STAGES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class StageRun:
+class EarlierStage:
     """One stage of one run: its name, number of tasks and task times."""
 
     name: str
@@ -24,7 +24,7 @@ class StageRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EarlierRun:
     """One whole run of a job name.
 
     Attributes:
@@ -34,19 +34,19 @@ class Run:
     """
 
     ended_ms: int
-    stages: tuple[StageRun, ...]
+    stages: tuple[EarlierStage, ...]
     gap_ms: int | None = None
 
 
-class RunStore(Protocol):
+class EarlierRunStore(Protocol):
     """Keeps runs beyond the life of the planner. Must not raise: a lost history costs quality, never
     progress."""
 
-    def load(self, name: str, limit: int) -> Sequence[Run]:
+    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         """The latest runs of a job name, the oldest first."""
         ...
 
-    def save(self, name: str, run: Run, limit: int) -> None:
+    def save(self, name: str, run: EarlierRun, limit: int) -> None:
         """Keep a run; all but the latest ``limit`` of the name may be dropped."""
         ...
 
@@ -54,8 +54,8 @@ class RunStore(Protocol):
 class NoStore:
     """Keeps nothing."""
 
-    def load(self, name: str, limit: int) -> Sequence[Run]:
+    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         return ()
 
-    def save(self, name: str, run: Run, limit: int) -> None:
+    def save(self, name: str, run: EarlierRun, limit: int) -> None:
         return None

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 
 from spark_sched.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.predict.forecast import UNKNOWN, Forecast
-from spark_sched.predict.stages.earlier_runs import MAX_STAGES, NoStore, Run, RunStore, StageRun
+from spark_sched.predict.stages.earlier_runs import (
+    MAX_STAGES,
+    EarlierRun,
+    EarlierRunStore,
+    EarlierStage,
+    NoStore,
+)
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
 
@@ -31,7 +37,7 @@ NAMES_KEPT = 10_000
 class _Name:
     """All that is known of one job name."""
 
-    runs: deque[Run]
+    runs: deque[EarlierRun]
     times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
 
     def pool(self, stage_name: str, durations: DurationSummary, kept: int) -> None:
@@ -48,7 +54,9 @@ class _Active:
 
     name: str
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
-    ended: dict[int, StageRun | None] = field(default_factory=dict)  # None: its last attempt did not complete
+    ended: dict[int, EarlierStage | None] = field(
+        default_factory=dict
+    )  # None: its last attempt did not complete
     running: dict[str, bool] = field(default_factory=dict)  # by key: does Spark itself start what follows?
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
@@ -91,13 +99,13 @@ class StageHistory:
 
     def __init__(
         self,
-        store: RunStore | None = None,
+        store: EarlierRunStore | None = None,
         *,
         prior_alpha: float = 1.6,
         prior_weight: float = 5.0,
         runs_kept: int = RUNS_KEPT,
     ) -> None:
-        self._store: RunStore = NoStore() if store is None else store
+        self._store: EarlierRunStore = NoStore() if store is None else store
         self._prior_alpha = prior_alpha
         self._prior_weight = prior_weight
         self._runs_kept = runs_kept
@@ -162,7 +170,7 @@ class StageHistory:
             active.ended[summary.index] = None
             return
         tasks = active.started.get(summary.index, summary.tasks)
-        active.ended[summary.index] = StageRun(summary.name, tasks, summary.durations)
+        active.ended[summary.index] = EarlierStage(summary.name, tasks, summary.durations)
 
     def _learn_job(self, summary: JobSummary) -> None:
         for stage in summary.stages:
@@ -174,7 +182,7 @@ class StageHistory:
         # A run with a failed stage, or without its beginning, would predict too few stages.
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
-            run = Run(summary.ended_ms, tuple(whole), active.usual_gap_ms())
+            run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
             self._name(active.name).runs.append(run)
             self._store.save(active.name, run, self._runs_kept)
 
@@ -208,7 +216,7 @@ class StageHistory:
         return alpha, float(statistics.median(shortest)), count
 
 
-def _agrees(active: _Active, run: Run) -> bool:
+def _agrees(active: _Active, run: EarlierRun) -> bool:
     """Whether a run had this job's stages so far. After a reset only later indexes are known: they decide."""
     return all(
         index < len(run.stages) and run.stages[index].tasks == tasks
@@ -216,13 +224,13 @@ def _agrees(active: _Active, run: Run) -> bool:
     )
 
 
-def _usual_gap_ms(runs: list[Run]) -> int | None:
+def _usual_gap_ms(runs: list[EarlierRun]) -> int | None:
     """The median over runs with a known pause."""
     known = [run.gap_ms for run in runs if run.gap_ms is not None]
     return statistics.median_high(known) if known else None
 
 
-def _stage_name(job: JobView, active: _Active, latest: Run | None) -> str | None:
+def _stage_name(job: JobView, active: _Active, latest: EarlierRun | None) -> str | None:
     """The name of the stage whose task times matter now: the newest active one, else the next."""
     if job.stages:
         return max(job.stages, key=lambda stage: stage.index).name

@@ -23,7 +23,7 @@ from spark_sched.predict.tasks.bayes import USUAL_DOUBT
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.state import JobSummary, JobView, Summary
 
-__all__ = ["StageExpectation", "StageTimes", "TaskForecast", "TaskPrior", "TaskTimes"]
+__all__ = ["StageExpectation", "StageTimes", "TaskForecast", "TaskPrior", "TaskTimePredictor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class _SampledJob:
         self.forecast: TaskForecast | None = None  # until something changes
 
 
-class TaskTimes:
+class TaskTimePredictor:
     """Adds task times to what another predictor forecasts. Deterministic; memory grows with the tasks of
     active jobs, of each for its latest `STAGES_KEPT` stages.
 

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from spark_sched.analysis.recommend import (
     Advice,
-    Application,
+    LoggedApplication,
     Ran,
     measure,
     read_application,
@@ -34,7 +34,7 @@ def attempt(start_ms: int, end_ms: int, job: str = "a", index: int = 0, **change
 
 def application(
     attempts: list[ChargedAttempt], *, slots: int = 4, job_class: str = "", **changed: Any
-) -> Application:
+) -> LoggedApplication:
     names = {one.job for one in attempts}
     end_ms = max(one.end_ms for one in attempts)
     usage = Usage(
@@ -45,7 +45,7 @@ def application(
         "ran": {name: Ran(0.0) for name in names},
         "shapes": {(slots, slots): 1},
     }
-    return Application(Path("log"), usage, "app", **(known | changed))
+    return LoggedApplication(Path("log"), usage, "app", **(known | changed))
 
 
 def cpu(share: float, tasks: int = 10, **changed: Any) -> Ran:
@@ -53,7 +53,7 @@ def cpu(share: float, tasks: int = 10, **changed: Any) -> Ran:
     return Ran(0.0, executed=(Executed(1.0, share),) * tasks, **changed)
 
 
-def advised(*applications: Application, by: str = "name", chebyshev: float = 2.0) -> Advice:
+def advised(*applications: LoggedApplication, by: str = "name", chebyshev: float = 2.0) -> Advice:
     return recommend(applications, measure(applications, (by,)), chebyshev)  # type: ignore[arg-type]
 
 
@@ -221,7 +221,7 @@ def test_priorities_that_nothing_supports_are_left_out(tasks, ran, says):
 
 def test_a_planners_record_has_holds_but_no_executors_to_size():
     usage = Usage([Presence("1", 2, 0, 1_000)], {}, [attempt(0, 1_000)], [Hold("a", "1", 0, 500)])
-    only = Application(Path("log"), usage)
+    only = LoggedApplication(Path("log"), usage)
     found = advised(only)
     assert not found.properties
     assert "executors and slots: not recorded (the log has no Spark properties" in left_out(found)

@@ -384,8 +384,8 @@ def test_a_failed_stack_tells_the_first_reason():
             names = ("LogicalResourceId", "ResourceStatus", "ResourceStatusReason")
             return [{"StackEvents": [dict(zip(names, event, strict=True)) for event in events]}]
 
-    spec = stack.ClusterSpec(
-        "spark-sched", "b", "m7g.large", "m7g.large", 1, 4, 2, False, 1, "a@b", stack.Prices(1, 1, 1)
+    spec = stack.StackSpec(
+        "spark-sched", "b", "m7g.large", "m7g.large", 1, 4, 2, False, 1, "a@b", stack.HourlyPrices(1, 1, 1)
     )
     with pytest.raises(ClusterError, match="is in ROLLBACK_COMPLETE \\(Master: You have requested more vCPU"):
         stack.bring_up(Fake(), spec, lambda _: None)

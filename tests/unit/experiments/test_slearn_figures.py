@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.figures import Scale, document
 from spark_sched.experiments.reproduce.registry import choose, load
 from spark_sched.experiments.reproduce.runner import execute
 from spark_sched.experiments.reproduce.slearn import common
-from spark_sched.experiments.reproduce.slearn.workload import Trace, generated, trained
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, generated, trained
 from spark_sched.predict.runtimes.features import JobAttributes
 
 
@@ -49,7 +49,7 @@ def test_the_paper_has_tables_4_to_9_and_figures_1_to_9():
 
 
 def test_a_workload_begins_at_0_with_the_jobs_after_its_history():
-    workload = generated(Trace("google2011"), 1, jobs=20)
+    workload = generated(TraceSpec("google2011"), 1, jobs=20)
     assert (len(workload.history), len(workload.jobs)) == (40, 20)
     specs = workload.specs()
     assert specs[0].submit_ms == 0
@@ -114,7 +114,7 @@ def test_an_evaluation_scores_the_second_half_and_stages_by_themselves():
 def test_generated_traces_vary_as_table_4_says(like: str):
     """Few enough jobs for the margin of a third: P50 over time and over space."""
     papers = {"2sigma": (1.00, 0.18), "google2011": (0.20, 0.04), "google2019": (1.35, 0.70)}[like]
-    workload = generated(Trace(like), 3, jobs=800)
+    workload = generated(TraceSpec(like), 3, jobs=800)
     found = covs(workload.history, workload.jobs, 1e6)
     assert np.median(found["over_time"]) == pytest.approx(papers[0], rel=0.34)
     assert np.median(found["over_space"]) == pytest.approx(papers[1], rel=0.34)

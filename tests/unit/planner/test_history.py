@@ -16,13 +16,13 @@ import pytest
 
 from spark_sched.history.stages import StoredRuns
 from spark_sched.planner.log import make_log
-from spark_sched.predict import Run, StageRun
+from spark_sched.predict import EarlierRun, EarlierStage
 from spark_sched.state import DurationSummary
 
 
-def run(ended_ms: int, *widths: int) -> Run:
+def run(ended_ms: int, *widths: int) -> EarlierRun:
     times = DurationSummary(2, 10, math.log(10) + math.log(25))
-    return Run(ended_ms, tuple(StageRun(f"p{n}", tasks, times) for n, tasks in enumerate(widths)))
+    return EarlierRun(ended_ms, tuple(EarlierStage(f"p{n}", tasks, times) for n, tasks in enumerate(widths)))
 
 
 @pytest.fixture
@@ -62,9 +62,12 @@ def test_the_usual_pause_is_kept_and_a_database_from_before_it_goes_on(
             """INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 1, '[["p", 2, 0, null, 0.0]]')"""
         )
     opened = open_runs(path, logged)
-    paused = Run(2, run(2, 4).stages, 180)
+    paused = EarlierRun(2, run(2, 4).stages, 180)
     opened.save("nightly", paused, limit=5)
-    assert opened.load("nightly", 5) == [Run(1, (StageRun("p", 2, DurationSummary(0, None, 0.0)),)), paused]
+    assert opened.load("nightly", 5) == [
+        EarlierRun(1, (EarlierStage("p", 2, DurationSummary(0, None, 0.0)),)),
+        paused,
+    ]
     # A version that does not know of pauses still writes its runs.
     with contextlib.closing(sqlite3.connect(path)) as old, old:
         old.execute("INSERT INTO runs (name, ended_ms, phases) VALUES ('nightly', 3, '[]')")

@@ -8,7 +8,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.predict import RuntimeHistory, StageHistory
 from spark_sched.predict.build import build, build_live, with_task_times
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
 SETTINGS = validate({})
 ORACLE = StageHistory()  # any predictor
@@ -26,7 +26,7 @@ def test_an_unknown_name_is_refused_with_a_hint():
         build("orakel", SETTINGS, ORACLE)
 
 
-@pytest.mark.parametrize(("task_times", "kind"), [(False, RuntimeHistory), (True, TaskTimes)])
+@pytest.mark.parametrize(("task_times", "kind"), [(False, RuntimeHistory), (True, TaskTimePredictor)])
 def test_a_planner_learns_runtimes_whether_or_not_its_policy_wants_task_times(task_times: bool, kind: type):
     live = build_live(SETTINGS, task_times=task_times, runs=None, past=None)
     assert type(live.predictor) is kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
 
@@ -53,7 +53,7 @@ def test_pilots_on_slow_and_on_fast_executors_size_a_job_alike():
     """Half of the nodes run four times as fast; every job's tasks are equal."""
     nodes = tuple(NodeSpec(f"n{i}", 4, speed=4.0 if i % 2 else 1.0) for i in range(4))
     jobs = [JobSpec(f"j{n}", 60_000 * n, (StageSpec([40_000] * 16),)) for n in range(20)]
-    times = TaskTimes(None)
+    times = TaskTimePredictor(None)
     simulate(ClusterSpec(nodes), jobs, "slearn", predictor=times, until_ms=60_000 * 25)
     # A task of 40 s takes 40 s or 10 s, 20 s at the geometric mean.
     assert times.speeds.slowness("n0") == pytest.approx(2.0, rel=0.05)

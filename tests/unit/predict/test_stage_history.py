@@ -9,7 +9,7 @@ import pytest
 
 from spark_sched.events import Event, JobEnded, JobStarted, StageEnded, StageStarted, TaskEnded, TaskLaunched
 from spark_sched.events import ExecutorAdded as Executor
-from spark_sched.predict import Forecast, Run, StageHistory, StageRun
+from spark_sched.predict import EarlierRun, EarlierStage, Forecast, StageHistory
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.state import ClusterState, DurationSummary
 
@@ -194,20 +194,20 @@ def test_after_a_reset_only_what_is_told_anew_must_agree(driver: Driver) -> None
 
 
 def test_runs_come_from_the_store_and_go_there() -> None:
-    saved: list[tuple[str, Run, int]] = []
-    kept = Run(
+    saved: list[tuple[str, EarlierRun, int]] = []
+    kept = EarlierRun(
         1,
         (
-            StageRun("p0", 4, DurationSummary(2, 10, math.log(10) + math.log(20))),
-            StageRun("p1", 3, DurationSummary(0, None, 0.0)),
+            EarlierStage("p0", 4, DurationSummary(2, 10, math.log(10) + math.log(20))),
+            EarlierStage("p1", 3, DurationSummary(0, None, 0.0)),
         ),
     )
 
     class Store:
-        def load(self, name: str, limit: int) -> list[Run]:
+        def load(self, name: str, limit: int) -> list[EarlierRun]:
             return [kept] if name == "nightly" else []
 
-        def save(self, name: str, run: Run, limit: int) -> None:
+        def save(self, name: str, run: EarlierRun, limit: int) -> None:
             saved.append((name, run, limit))
 
     driver = Driver(StageHistory(Store()))

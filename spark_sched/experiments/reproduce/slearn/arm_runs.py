@@ -9,14 +9,14 @@ import numpy as np
 
 from spark_sched.analysis.evaluate.tasks import covs, score, summary
 from spark_sched.config import validate
-from spark_sched.experiments.reproduce.slearn.workload import Trace, Workload, generated, trained
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, Workload, generated, trained
 from spark_sched.policies import Policy, PolicySettings, create
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.gs import THIN_LIMIT
 from spark_sched.policies.slearn.jobs import JobMemory
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict import Forecast
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.sim import ClusterSpec, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 from spark_sched.state import JobView
@@ -61,9 +61,9 @@ def run_arm(
     if policy.name == "gs-oracle":
         predictor = "oracle"
     elif policy.name == "gs-las":
-        predictor = TaskTimes(None)
+        predictor = TaskTimePredictor(None)
     elif policy.name != "fifo":
-        predictor = TaskTimes(None, trained(workload, learns=learns))
+        predictor = TaskTimePredictor(None, trained(workload, learns=learns))
     cluster = ClusterSpec(uniform_nodes(SLOTS, 1))
     return simulate(cluster, workload.specs(), policy, predictor=predictor, seed=seed, keep_tasks=keep_tasks)
 
@@ -84,14 +84,14 @@ def policy_of(arm: str) -> Policy:
 
 
 def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int = 1250) -> dict[str, Any]:
-    """What every job took under each arm on a `Trace`, the jobs in the order of their submission.
+    """What every job took under each arm on a `TraceSpec`, the jobs in the order of their submission.
 
     Returns:
         ``width``, ``work_s`` and ``submit_s`` of the jobs; by arm ``jct_s``, ``wait`` (mean wait of a job's
         tasks over its mean task time, jobs of one stage only, for the arms of figure 6) and ``percent`` (the
         sampling ratio of each job that was sampled, under SLearn).
     """
-    asked = Trace(**trace)
+    asked = TraceSpec(**trace)
     workload = generated(asked, seed, jobs)
     begin_s = workload.jobs[0].submit_s
     found: dict[str, Any] = {
@@ -125,8 +125,8 @@ def _waits(workload: Workload, result: Result) -> list[float]:
 
 
 def accuracy(trace: Mapping[str, Any], seed: int, jobs: int = 1250) -> dict[str, Any]:
-    """Tables 4 and 7 and figures 1 and 2 on the generated `Trace`, and the load of table 5."""
-    workload = generated(Trace(**trace), seed, jobs)
+    """Tables 4 and 7 and figures 1 and 2 on the generated `TraceSpec`, and the load of table 5."""
+    workload = generated(TraceSpec(**trace), seed, jobs)
     found = score(workload.history, workload.jobs, np.random.default_rng(seed), learns=False)
     rng = np.random.default_rng(seed)
     return {

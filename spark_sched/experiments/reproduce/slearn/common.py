@@ -11,14 +11,14 @@ import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Scale, Value, run_of
 from spark_sched.experiments.reproduce.slearn import arm_runs
-from spark_sched.experiments.reproduce.slearn.workload import Trace
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 
 __all__ = [
     "ARMS",
     "TITLES",
     "TRACES",
     "UNCHANGED",
-    "Trace",
+    "TraceSpec",
     "accuracy_run",
     "beside_paper",
     "by_trace",
@@ -30,7 +30,7 @@ __all__ = [
 
 TRACES = ("2sigma", "google2011", "google2019")
 #: No program changes permanently between history and the jobs: table 4's variation alone.
-UNCHANGED = Trace("google2011", updated=0.0)
+UNCHANGED = TraceSpec("google2011", updated=0.0)
 TITLES = {"2sigma": "2STrace", "google2011": "GTrace11", "google2019": "GTrace19", "mix": "mix"}
 #: Figure 5's schemes, and the Bayesian one of our own.
 ARMS = ("slearn", "3sigma-gs", "3sigma-tl", "point-est", "gs-las", "fifo", "gs-oracle", "slearn-bayes")
@@ -44,24 +44,24 @@ def _jobs(scale: Scale, dag: bool) -> int:
     return 900 if dag else 1250
 
 
-def jct_run(scale: Scale, trace: Trace, seed: int, arm: str) -> Run:
+def jct_run(scale: Scale, trace: TraceSpec, seed: int, arm: str) -> Run:
     """One arm on one seed's trace."""
     jobs, fields = _jobs(scale, trace.dag), asdict(trace)
     return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=fields, seed=seed, arms=[arm], jobs=jobs)
 
 
-def jct_runs(scale: Scale, traces: Iterable[Trace], arms: Iterable[str]) -> list[Run]:
+def jct_runs(scale: Scale, traces: Iterable[TraceSpec], arms: Iterable[str]) -> list[Run]:
     """Each arm on each trace, for every seed."""
     return [jct_run(scale, *each) for each in product(traces, scale.seeds, arms)]
 
 
-def accuracy_run(scale: Scale, trace: Trace, seed: int) -> Run:
+def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> Run:
     """Predictors on one seed's trace."""
     return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
 
 
 def speedups(
-    scale: Scale, results: Results, trace: Trace, arm: str, base: str = "slearn"
+    scale: Scale, results: Results, trace: TraceSpec, arm: str, base: str = "slearn"
 ) -> tuple[list[float], list[float]]:
     """By seed: mean JCT under ``arm`` over that under ``base``, and the median over jobs of their ratio."""
     means, medians = [], []

@@ -12,7 +12,7 @@ from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,
     UNCHANGED,
-    Trace,
+    TraceSpec,
     accuracy_run,
     by_trace,
     rows_of,
@@ -29,16 +29,16 @@ _GENERATED = (
 
 
 def _runs(scale: Scale) -> list[Run]:
-    return [accuracy_run(scale, Trace(like), seed) for like in TRACES for seed in scale.seeds]
+    return [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
 
 
 def _runs_with_changes(scale: Scale) -> list[Run]:
     more = [accuracy_run(scale, UNCHANGED, seed) for seed in scale.seeds]
-    return [*_runs(scale), *more, *(accuracy_run(scale, Trace("mix"), seed) for seed in scale.seeds)]
+    return [*_runs(scale), *more, *(accuracy_run(scale, TraceSpec("mix"), seed) for seed in scale.seeds)]
 
 
 def _each(
-    scale: Scale, results: Results, trace: Trace, get: Callable[[Any], float | None]
+    scale: Scale, results: Results, trace: TraceSpec, get: Callable[[Any], float | None]
 ) -> list[float | None]:
     return [get(results[accuracy_run(scale, trace, seed)]) for seed in scale.seeds]
 
@@ -84,7 +84,7 @@ def _table_4(scale: Scale, results: Results) -> list[Value]:
 
                 values.append(
                     mean_value(
-                        f"{like}_{kind}_{quantile}", "", paper, _each(scale, results, Trace(like), get)
+                        f"{like}_{kind}_{quantile}", "", paper, _each(scale, results, TraceSpec(like), get)
                     )
                 )
     return values
@@ -103,7 +103,9 @@ def _table_5(scale: Scale, results: Results) -> list[Value]:
             def get(run: Any, name: str = name) -> float | None:
                 return float(run["load"][name])
 
-            values.append(mean_value(f"{like}_{name}", "", paper, _each(scale, results, Trace(like), get)))
+            values.append(
+                mean_value(f"{like}_{name}", "", paper, _each(scale, results, TraceSpec(like), get))
+            )
     return values
 
 
@@ -121,7 +123,7 @@ def _figure_1(scale: Scale, results: Results) -> list[Value]:
                     return None if found is None else float(found)
 
                 name = f"{like}_{days:g}_days_{quantile}"
-                values.append(mean_value(name, "", None, _each(scale, results, Trace(like), get)))
+                values.append(mean_value(name, "", None, _each(scale, results, TraceSpec(like), get)))
     return values
 
 
@@ -152,7 +154,7 @@ def _error(name: str, quantile: str) -> Callable[[Any], float | None]:
 
 def _figure_2(scale: Scale, results: Results) -> list[Value]:
     values = []
-    cases = {like: Trace(like) for like in (*TRACES, "mix")} | {"google2011_unchanged": UNCHANGED}
+    cases = {like: TraceSpec(like) for like in (*TRACES, "mix")} | {"google2011_unchanged": UNCHANGED}
     for title, trace in cases.items():
         for name in ("slearn", "3sigma", "point-est", "bayes", "bayes-full"):
             for at, quantile in enumerate(("p50", "p90")):
@@ -203,7 +205,7 @@ def _table_7(scale: Scale, results: Results) -> list[Value]:
                 found = run["predictors"][name]["right_queue_pct"]
                 return None if found is None else float(found)
 
-            measured = _each(scale, results, Trace(like), get)
+            measured = _each(scale, results, TraceSpec(like), get)
             values.append(mean_value(f"{TITLES[like]}_{name}", "%", papers.get(name), measured))
     return values
 

@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
     TRACES,
     UNCHANGED,
-    Trace,
+    TraceSpec,
     accuracy_run,
     beside_paper,
     by_trace,
@@ -64,7 +64,7 @@ FIGURE_3 = FigureSpec("fig3", "Adaptive sampling", lambda scale: [], _figure_3)
 
 
 def _base_runs(scale: Scale) -> list[Run]:
-    return jct_runs(scale, map(Trace, TRACES), ["slearn"])
+    return jct_runs(scale, map(TraceSpec, TRACES), ["slearn"])
 
 
 def _figure_4(scale: Scale, results: Results) -> Figure:
@@ -72,7 +72,7 @@ def _figure_4(scale: Scale, results: Results) -> Figure:
     for like in TRACES:
         shares: dict[int, list[float]] = {percent: [] for percent in range(1, 6)}
         for seed in scale.seeds:
-            percents = results[jct_run(scale, Trace(like), seed, "slearn")]["percent"]["slearn"]
+            percents = results[jct_run(scale, TraceSpec(like), seed, "slearn")]["percent"]["slearn"]
             given = [p for p in percents if p]
             for percent, found in shares.items():
                 found.append(100.0 * given.count(percent) / max(1, len(given)))
@@ -107,18 +107,18 @@ _MIX = ("slearn", "3sigma-gs", "slearn-bayes", "gs-oracle")
 
 
 def _figure_5_runs(scale: Scale) -> list[Run]:
-    found = jct_runs(scale, map(Trace, TRACES), ARMS)
-    return found + jct_runs(scale, [UNCHANGED, Trace("mix")], _MIX)
+    found = jct_runs(scale, map(TraceSpec, TRACES), ARMS)
+    return found + jct_runs(scale, [UNCHANGED, TraceSpec("mix")], _MIX)
 
 
 def _figure_5(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         for arm in ARMS[1:]:
-            means, medians = speedups(scale, results, Trace(like), arm)
+            means, medians = speedups(scale, results, TraceSpec(like), arm)
             values.append(mean_value(f"{like}_{arm}_average", "", _FIGURE_5[like].get(arm), means))
             values.append(mean_value(f"{like}_{arm}_p50", "", None, medians))
-    for title, trace in (("google2011_unchanged", UNCHANGED), ("mix", Trace("mix"))):
+    for title, trace in (("google2011_unchanged", UNCHANGED), ("mix", TraceSpec("mix"))):
         for arm in _MIX[1:]:
             means, _ = speedups(scale, results, trace, arm)
             values.append(mean_value(f"{title}_{arm}_average", "", None, means))
@@ -151,8 +151,8 @@ _TABLE_6 = {
 
 def _table_6_runs(scale: Scale) -> list[Run]:
     arms = ("slearn", "3sigma-gs", *(f"slearn-{ratio}" for ratio in RATIOS))
-    found = jct_runs(scale, map(Trace, TRACES), arms)
-    return found + [accuracy_run(scale, Trace(like), seed) for like in TRACES for seed in scale.seeds]
+    found = jct_runs(scale, map(TraceSpec, TRACES), arms)
+    return found + [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
 
 
 def _table_6(scale: Scale, results: Results) -> Figure:
@@ -161,13 +161,13 @@ def _table_6(scale: Scale, results: Results) -> Figure:
         errors, averages, adaptive = _TABLE_6[like]
         for at, ratio in enumerate(RATIOS):
             measured = [
-                results[accuracy_run(scale, Trace(like), seed)]["ratio_error_pct"][str(ratio)]
+                results[accuracy_run(scale, TraceSpec(like), seed)]["ratio_error_pct"][str(ratio)]
                 for seed in scale.seeds
             ]
             values.append(mean_value(f"{like}_{ratio}_pct_p50_error", "%", errors[at], measured))
-            means, _ = speedups(scale, results, Trace(like), "3sigma-gs", f"slearn-{ratio}")
+            means, _ = speedups(scale, results, TraceSpec(like), "3sigma-gs", f"slearn-{ratio}")
             values.append(mean_value(f"{like}_{ratio}_pct_average", "", averages[at], means))
-        means, _ = speedups(scale, results, Trace(like), "3sigma-gs")
+        means, _ = speedups(scale, results, TraceSpec(like), "3sigma-gs")
         values.append(mean_value(f"{like}_adaptive_average", "", adaptive, means))
     charts = by_trace(
         "sampling ratio, %",
@@ -185,7 +185,7 @@ TABLE_6 = FigureSpec("table6", "Fixed and adaptive sampling ratios", _table_6_ru
 
 
 def _pair_runs(scale: Scale) -> list[Run]:
-    return jct_runs(scale, [Trace("2sigma")], ("slearn", "3sigma-gs"))
+    return jct_runs(scale, [TraceSpec("2sigma")], ("slearn", "3sigma-gs"))
 
 
 def _figure_6(scale: Scale, results: Results) -> Figure:
@@ -198,7 +198,7 @@ def _figure_6(scale: Scale, results: Results) -> Figure:
         common, better = [], []
         for seed in scale.seeds:
             ours, other = (
-                np.array(results[jct_run(scale, Trace("2sigma"), seed, arm)]["wait"][arm])
+                np.array(results[jct_run(scale, TraceSpec("2sigma"), seed, arm)]["wait"][arm])
                 for arm in ("slearn", "3sigma-gs")
             )
             both = (ours > low) & (ours <= high) & (other > low) & (other <= high)
@@ -247,7 +247,7 @@ def _table_8(scale: Scale, results: Results) -> Figure:
     for at, (jobs, work) in enumerate(_TABLE_8):
         shares, works = [], []
         for seed in scale.seeds:
-            run = results[jct_run(scale, Trace("2sigma"), seed, "slearn")]
+            run = results[jct_run(scale, TraceSpec("2sigma"), seed, "slearn")]
             chosen, total = _bins(run)[at], np.array(run["work_s"])
             shares.append(100.0 * float(chosen.mean()))
             works.append(100.0 * float(total[chosen].sum() / total.sum()))
@@ -266,7 +266,7 @@ def _figure_8(scale: Scale, results: Results) -> Figure:
         measured: list[float | None] = []
         for seed in scale.seeds:
             run, other = (
-                results[jct_run(scale, Trace("2sigma"), seed, arm)] for arm in ("slearn", "3sigma-gs")
+                results[jct_run(scale, TraceSpec("2sigma"), seed, arm)] for arm in ("slearn", "3sigma-gs")
             )
             chosen = _bins(run)[at]
             if chosen.any():
@@ -296,14 +296,14 @@ _TABLE_9 = {
 
 def _table_9_runs(scale: Scale) -> list[Run]:
     arms = ("3sigma-gs", *(f"slearn/{limit}" for limit in _LIMITS))
-    return jct_runs(scale, map(Trace, TRACES), arms)
+    return jct_runs(scale, map(TraceSpec, TRACES), arms)
 
 
 def _table_9(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         for limit, paper in zip(_LIMITS, _TABLE_9[like], strict=True):
-            means, _ = speedups(scale, results, Trace(like), "3sigma-gs", f"slearn/{limit}")
+            means, _ = speedups(scale, results, TraceSpec(like), "3sigma-gs", f"slearn/{limit}")
             values.append(mean_value(f"{like}_limit_{limit}_average", "", paper, means))
     charts = by_trace(
         "thin limit, tasks",
@@ -324,9 +324,9 @@ _FIGURE_9 = {"3sigma-gs": 1.26, "gs-las": 2.15, "point-est": 1.74}
 
 #: The stages of one chain have much in common: with nine tenths of the variance between runs, SLearn's error
 #: is as many times 3Sigma's as in §6 (33.90 / 47.21 = 0.72; seeds 11 to 16: 0.89 with 0.5, 0.77 with 0.8).
-_CHAINS = Trace("google2019", dag=True, stretches=0.9)
+_CHAINS = TraceSpec("google2019", dag=True, stretches=0.9)
 #: As much in common as the runs of the other traces.
-_LESS_ALIKE = Trace("google2019", dag=True)
+_LESS_ALIKE = TraceSpec("google2019", dag=True)
 
 
 def _figure_9_runs(scale: Scale) -> list[Run]:

@@ -48,7 +48,7 @@ def split(jobs: Sequence[MeasuredJob]) -> Workload:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceSpec:
     """The arguments of `spark_sched.traces.generators.recurring`, which documents them."""
 
     like: str
@@ -57,7 +57,7 @@ class Trace:
     stretches: float = 0.5
 
 
-def generated(trace: Trace, seed: int, jobs: int = 1250) -> Workload:
+def generated(trace: TraceSpec, seed: int, jobs: int = 1250) -> Workload:
     """The generator's trace: its first two thirds are history."""
     drawn = recurring(np.random.default_rng(seed), jobs=jobs, history=2 * jobs, **asdict(trace))
     found = measured_jobs(drawn.chunks())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["Answer", "Ask", "Prices", "Solution", "Solver", "Status"]
+__all__ = ["Ask", "LinearSolution", "Prices", "Solution", "Solver", "Status"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ class Solution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class LinearSolution:
     """A solver's answer to a linear program.
 
     Attributes:

@@ -9,7 +9,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions, with_splits
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
-from spark_sched.policies.three_sigma.solvers.base import Answer, Ask, Solution
+from spark_sched.policies.three_sigma.solvers.base import Ask, LinearSolution, Solution
 
 __all__ = ["Highs"]
 
@@ -61,7 +61,7 @@ class Highs:
             note=answer.note,
         )
 
-    def maximise(self, program: LinearProgram, gap: float, limit_s: float | None = None) -> Answer:
+    def maximise(self, program: LinearProgram, gap: float, limit_s: float | None = None) -> LinearSolution:
         """Solve any mixed-integer linear program to a relative gap, within a time limit if there is one."""
         highs = self._highspy.Highs()
         highs.silent()
@@ -73,7 +73,7 @@ class Highs:
         highs.run()
         info, status = highs.getInfo(), highs.getModelStatus()
         found = int(info.primal_solution_status) == 2  # feasible
-        return Answer(
+        return LinearSolution(
             np.array(highs.getSolution().col_value) if found else None,
             float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else np.inf,
             status == self._highspy.HighsModelStatus.kOptimal,

@@ -18,7 +18,7 @@ from spark_sched.policies.three_sigma.solvers.packing import (
     settle,
     tables,
 )
-from spark_sched.policies.three_sigma.solvers.prices import Answer, Dual, descend
+from spark_sched.policies.three_sigma.solvers.prices import Choices, Dual, descend
 from spark_sched.policies.three_sigma.solvers.search import search
 
 __all__ = ["Lagrangian"]
@@ -58,7 +58,7 @@ class Lagrangian:
         t = tables(problem)
         best: Packing | None = None
 
-        def improve(price: Floats, answer: Answer) -> float:
+        def improve(price: Floats, answer: Choices) -> float:
             nonlocal best
             plan = _greedy(dual, t, price, answer, both=best is not None)
             if best is None or plan.value[0] > best.value[0]:
@@ -121,7 +121,7 @@ def _since(ask: Ask, began_s: float) -> float | None:
     return ask.clock_s() - began_s if ask.clock_s else None
 
 
-def _greedy(dual: Dual, t: Tables, price: Floats, answer: Answer, *, both: bool) -> Packing:
+def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool) -> Packing:
     """Jobs by their gain at the prices, each its best option that fits, with the preemptions that pay.
 
     At the best prices a preemption that the relaxation does in part is worth just about nothing, so those

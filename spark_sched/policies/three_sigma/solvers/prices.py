@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Problem
 
-__all__ = ["Answer", "Dual", "descend"]
+__all__ = ["Choices", "Dual", "descend"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -28,7 +28,7 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Answer:
+class Choices:
     """What jobs choose at some prices.
 
     Attributes:
@@ -75,7 +75,7 @@ class Dual:
             np.matmul(p.use[first:last], table, out=self._cost[first:last])
         return np.asarray(self._worth - self._cost)
 
-    def answer(self, price: Floats) -> Answer:
+    def answer(self, price: Floats) -> Choices:
         """What jobs choose at these prices, shape (N, T)."""
         p = self.problem
         gains = self.option_gains(price)
@@ -102,7 +102,7 @@ class Dual:
         if preempted.any():
             slope += p.credit[preempted].T @ p.remaining[preempted]
         bound = float(best[wins].sum() + worth[preempted].sum() + (price * p.free).sum())
-        return Answer(bound, gain[:-1].copy(), start, group, worth, preempted, slope)
+        return Choices(bound, gain[:-1].copy(), start, group, worth, preempted, slope)
 
 
 def descend(
@@ -111,7 +111,7 @@ def descend(
     steps: int,
     value: float,
     *,
-    improve: Callable[[Floats, Answer], float] | None = None,
+    improve: Callable[[Floats, Choices], float] | None = None,
     improve_at: tuple[int, ...] = (),
     gap: float = 0.0,
     stop: Callable[[], bool] = lambda: False,
@@ -131,7 +131,7 @@ def descend(
         The best prices, their bound and the steps made.
     """
     best_price, best = price, float("inf")
-    best_answer: Answer | None = None
+    best_answer: Choices | None = None
     direction = np.zeros_like(price)
     length, stale = 1.0, 0
     scale = 1.0 / np.maximum(dual.problem.free.max(axis=1, keepdims=True), 1.0)

@@ -12,7 +12,7 @@ from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted, T
 from spark_sched.policies import JobPlan, PilotSet, Plan, PolicySettings, create
 from spark_sched.predict import Forecast, forecasts
 from spark_sched.predict.tasks.history import TaskHistory
-from spark_sched.predict.tasks.pilots import TaskTimes
+from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.state import ClusterState, Snapshot
 
 __all__ = ["SETTINGS", "World"]
@@ -26,7 +26,7 @@ class World:
     def __init__(self, policy: str = "slearn", history: TaskHistory | None = None) -> None:
         self.policy = create(policy, SETTINGS)
         self.state = ClusterState()
-        self.times = TaskTimes(None, history)
+        self.times = TaskTimePredictor(None, history)
         self.rng = np.random.default_rng(1)
         self.now = 0
         self.memory: Any = None

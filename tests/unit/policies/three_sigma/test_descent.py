@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
-from spark_sched.policies.three_sigma.solvers.prices import Answer, Dual, Floats, descend
+from spark_sched.policies.three_sigma.solvers.prices import Choices, Dual, Floats, descend
 from spark_sched.policies.three_sigma.window import uniform
 
 STEPS, LOOKS = 40, (5, 10, 20)
@@ -36,7 +36,7 @@ class Plans:
         self._least = float("inf")
         self.looks = 0
 
-    def improve(self, price: Floats, answer: Answer) -> float:
+    def improve(self, price: Floats, answer: Choices) -> float:
         self.looks += 1
         self._least = min(self._least, answer.bound)
         return self._share * self._least
