@@ -1,13 +1,17 @@
-"""Progress bars on standard error, and the exit status after an interruption."""
+"""Progress bars on standard error, tables for pipes, and the exit status after an interruption."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, ProgressColumn
 
-__all__ = ["EXIT_INTERRUPTED", "counting_bar", "progress_bar"]
+__all__ = ["EXIT_INTERRUPTED", "counting_bar", "progress_bar", "wide_console"]
 
 #: The exit status that a shell reports for a process ended by SIGINT: 128 + 2.
 EXIT_INTERRUPTED = 130
@@ -22,14 +26,28 @@ def progress_bar(*columns: ProgressColumn | str) -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def counting_bar(unit: str = "") -> Progress:
-    """A bar with the number of finished items, their total and the remaining time."""
+@contextmanager
+def counting_bar(unit: str = "") -> Iterator[Callable[[str, int, int | None], None]]:
+    """A bar with the number of finished items, their total and the remaining time.
+
+    Yields a function of what is done now, the number of finished items, and their total if it is known.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-    return progress_bar(
+    with progress_bar(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(f"{unit}, left:" if unit else "left:"),
         TimeRemainingColumn(),
-    )
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def wide_console(columns: int) -> Console:
+    """A console on standard output. A pipe has no width, so it gets enough ``columns`` for every column of a
+    table."""
+    from rich.console import Console
+
+    return Console() if sys.stdout.isatty() else Console(width=columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from click.core import ParameterSource
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing, region_option, stack_option
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import EXIT_INTERRUPTED
+from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
 
 _OUT = click.option(
     "--out",
@@ -153,13 +152,11 @@ def _publish(context: click.Context, document: dict[str, Any], out: Path, as_jso
 
 def _print(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
     from spark_sched.experiments.ab.page import HEADINGS, table
 
-    # A pipe has no width, so use one that fits every column.
-    console = Console() if sys.stdout.isatty() else Console(width=160)
+    console = wide_console(160)
     shown = Table(title=f"{document['suite']}: {document['blocks']} blocks", box=box.SIMPLE, pad_edge=False)
     for number, heading in enumerate(HEADINGS):
         shown.add_column(heading, justify="right" if number else "left")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
+from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar, wide_console
 
 
 @click.command("bench")
@@ -69,12 +68,7 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
     for what in left_out:
         click.echo(f"left out: {what}", err=True)
     try:
-        with counting_bar("jobs") as bar:
-            task = bar.add_task("", total=None)
-
-            def progress(what: str, done: int, total: int) -> None:
-                bar.update(task, description=what, completed=done, total=total)
-
+        with counting_bar("jobs") as progress:
             if simulate:
                 done = run_simulated(plan, progress)
             else:
@@ -110,11 +104,9 @@ def _check_writable(out: Path) -> None:
 
 def _print(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    # A pipe has no width, so use one that fits every column.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = wide_console(120)
     for suite in document["suites"]:
         users = [row for row in suite["users"] if row["user"]]
         title = f"{suite['description']}: {len(suite['jobs'])} jobs in {suite['makespan_s']:.1f} s"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from spark_sched.cli.common import echo_json
 
 
 @click.command("explain")
@@ -25,6 +25,6 @@ def command(url: str, job: str, as_json: bool) -> None:
     from spark_sched.view.http import fetch_document, fetch_jobs
 
     if as_json:
-        click.echo(json.dumps(fetch_document(url, job), indent=2))
+        echo_json(fetch_document(url, job))
         return
     click.echo("\n\n".join(str(each) for each in fetch_jobs(url, job)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,14 +71,14 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
 
     with reading(trace, format_, None) as reader:
         jobs = list(jobs_with_runtimes(seen(reader.chunks()), left_out))
-    with _progress(f"sizing {trace.name}") as tell:
-        tasks = evaluate_tasks(measured, progress=tell)
+    with counting_bar("jobs") as show:
+        tasks = evaluate_tasks(measured, progress=partial(show, f"sizing {trace.name}"))
     if not jobs and tasks is None:
         raise BadInputError(f"{trace} has no job with an arrival time: predictions need the order of jobs")
     found: dict[str, Any] = {}
-    with _progress(f"predicting {trace.name}") as tell:
+    with counting_bar("jobs") as show:
         try:
-            found = evaluate(jobs, progress=tell)
+            found = evaluate(jobs, progress=partial(show, f"predicting {trace.name}"))
         except BadInputError as error:
             # A trace with tasks but without arrivals or runtimes of jobs still has job sizes.
             if tasks is None:
@@ -144,8 +144,8 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
         source = fingerprint(jobs)
         row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "known": True}
         if jobs and not store.has_source(source):
-            with _progress(f"learning {path.name}") as tell:
-                found = lessons_of(jobs, predictor, tell)
+            with counting_bar("jobs") as show:
+                found = lessons_of(jobs, predictor, partial(show, f"learning {path.name}"))
             if store.add_source(source, found):
                 row.update(learned=len(found), known=False)
         rows.append(row)
@@ -165,13 +165,6 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
         what = "learned before" if row["known"] else f"{row['learned']:,} of {row['jobs']:,} jobs learned"
         click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
     click.echo(f"{store.title}: {predictor.jobs:,} jobs, {len(predictor):,} feature values")
-
-
-@contextmanager
-def _progress(text: str) -> Iterator[Any]:
-    with counting_bar("jobs") as bar:
-        task = bar.add_task(text, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def _print(document: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.terminal import EXIT_INTERRUPTED
+from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.experiments.reproduce.figures import Figure
@@ -111,9 +110,7 @@ def command(
 
 
 def _print(figures: Sequence[Figure]) -> None:
-    from rich.console import Console
 
     from spark_sched.experiments.reproduce.report import print_figures
 
-    # A pipe has no width, so use one that fits every column.
-    print_figures(figures, Console() if sys.stdout.isatty() else Console(width=160))
+    print_figures(figures, wide_console(160))

@@ -17,7 +17,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar
+from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
@@ -142,12 +142,7 @@ def _run(
     with ExitStack() as stack:
         jobs_file = stack.enter_context(TableFile(out / "jobs.parquet")) if out else None
         tasks_file = stack.enter_context(TableFile(out / "tasks.parquet")) if out else None
-        bar = stack.enter_context(counting_bar(unit))
-        bar_task = bar.add_task("", total=None)
-
-        def progress(what: str, completed: int, total: int | None) -> None:
-            bar.update(bar_task, description=what, completed=completed, total=total)
-
+        progress = stack.enter_context(counting_bar(unit))
         for arm, seed, result, missing in source(keep_tasks=out is not None, progress=progress):
             if arm is arms[0]:  # the arms of one seed share its jobs
                 left_out.update(missing)
@@ -205,11 +200,9 @@ def _occurs(document: dict[str, Any], key: str) -> bool:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    # A pipe has no width, so use one that fits every column.
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = wide_console(140)
     columns = [column for column in _CLASSES if column[0] not in _RARE or _occurs(document, column[0])]
     seeds = [run["seed"] for run in document["arms"][0]["runs"]]
     table = Table(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
 import click
 
+from spark_sched.cli.common import echo_json
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED
 
@@ -54,7 +54,7 @@ def command(url: str, once: bool, as_json: bool, every_s: float) -> None:
     from spark_sched.view.http import fetch_document, fetch_status
 
     if as_json:
-        click.echo(json.dumps(fetch_document(url), indent=2))
+        echo_json(fetch_document(url))
     elif once:
         _print(fetch_status(url))
     else:

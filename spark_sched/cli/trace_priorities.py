@@ -112,15 +112,14 @@ def _run(name: str, arm: Arm, table: TaskTable, seed: int) -> dict[str, Any]:
     from spark_sched.policies.eviction import named_rule
     from spark_sched.sim.priority import simulate_priorities, thesis_servers
 
-    with counting_bar("tasks") as bar:
-        task = bar.add_task(name, total=len(table))
+    with counting_bar("tasks") as show:
         result = simulate_priorities(
             table,
             thesis_servers(arm.configuration, memory=arm.memory),
             named_rule(arm.rule),
             memory_eviction=arm.memory_eviction,
             seed=seed,
-            progress=lambda left, second: bar.update(task, completed=left),
+            progress=lambda left, second: show(name, left, len(table)),
         )
     return {
         "rule": arm.rule,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 
 from spark_sched.cli.common import echo_json, needing, parse_assignments
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import progress_bar
+from spark_sched.terminal import progress_bar, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.analysis.whatif import Question
@@ -158,10 +157,9 @@ def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _print(log: Mapping[str, Any], shown: int) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console() if sys.stdout.isatty() else Console(width=140)
+    console = wide_console(140)
     title = f"{log['log']}: Spark {log['spark'] or '?'}, {log['executors']} executors, {log['slots']} slots"
     console.print(title, markup=False, highlight=False, soft_wrap=True)
     for line in log["answer"]:

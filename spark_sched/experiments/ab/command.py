@@ -41,8 +41,7 @@ def run_test(
     tell_if_too_short(suite, note)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(open_store(out, suite, where))
-        bar = stack.enter_context(counting_bar("runs"))
-        task = bar.add_task("", total=None)
+        show = stack.enter_context(counting_bar("runs"))
 
         def start() -> Runner:
             if simulate:
@@ -55,9 +54,6 @@ def run_test(
 
         if simulate:
             start()  # refuses what it cannot run, also where nothing is left to run
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
 
         if store.records:
             note(f"{len(store.records)} runs are there already")
