@@ -13,7 +13,7 @@ import click
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
-from spark_sched.cli.usage_live import live_document, print_live
+from spark_sched.cli.usage_live import live_document, print_live, slot_columns
 from spark_sched.errors import BadInputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -192,18 +192,11 @@ def _read(path: Path) -> list[tuple[Usage, ReadReport]]:
 def _document(statement: Statement, price: float | None, currency: str) -> dict[str, Any]:
     from spark_sched.analysis.usage import KINDS
 
-    def columns(slot_ms: dict[str, int]) -> dict[str, Any]:
-        found: dict[str, Any] = {f"{kind}_slot_s": slot_ms[kind] / 1000 for kind in KINDS}
-        found["total_slot_s"] = sum(slot_ms.values()) / 1000
-        if price is not None:
-            found["cost"] = round(price * found["total_slot_s"] / 3600, 6)
-        return found
-
     rows = [
         {
             **dict(zip(statement.by, row.group, strict=True)),
             "jobs": len(row.jobs),
-            **columns(row.slot_ms),
+            **slot_columns(row.slot_ms, price),
             "held_at_most_slot_s": _at_most_s(row.held_at_most_ms),
             "caused_evicted_slot_s": row.caused_ms / 1000 if statement.has_causes else None,
         }
@@ -218,7 +211,7 @@ def _document(statement: Statement, price: float | None, currency: str) -> dict[
         "held_is_recorded": statement.has_holds,
         "rate_per_slot_hour": price,
         "currency": currency or None,
-        "total": columns({kind: statement.total_ms(kind) for kind in KINDS}),
+        "total": slot_columns({kind: statement.total_ms(kind) for kind in KINDS}, price),
         "rows": rows,
         "evictions": [
             {

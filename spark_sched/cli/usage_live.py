@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError
 
 if TYPE_CHECKING:
     from spark_sched.view.usage import LiveRow
+
+
+def slot_columns(slot_ms: Mapping[str, int], price: float | None) -> dict[str, Any]:
+    """Slot time by kind and in total, in slot-seconds, and its cost at a price per slot-hour."""
+    cells: dict[str, Any] = {f"{kind}_slot_s": ms / 1000 for kind, ms in slot_ms.items()}
+    cells["total_slot_s"] = sum(slot_ms.values()) / 1000
+    if price is not None:
+        cells["cost"] = round(price * cells["total_slot_s"] / 3600, 6)
+    return cells
 
 
 def live_document(url: str, by: Sequence[str], price: float | None, currency: str) -> dict[str, Any]:
@@ -25,16 +34,9 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
     status = fetch_status(url)
     found = live_usage(status, by)
 
-    def columns(slot_ms: dict[str, int]) -> dict[str, Any]:
-        cells: dict[str, Any] = {f"{kind}_slot_s": slot_ms[kind] / 1000 for kind in LIVE_KINDS}
-        cells["total_slot_s"] = sum(slot_ms.values()) / 1000
-        if price is not None:
-            cells["cost"] = round(price * cells["total_slot_s"] / 3600, 6)
-        return cells
-
     def row(of: LiveRow) -> dict[str, Any]:
         at_most = of.held_at_most_ms / 1000 if of.held_at_most_ms else None
-        return {"jobs": of.jobs, **columns(of.slot_ms), "held_at_most_slot_s": at_most}
+        return {"jobs": of.jobs, **slot_columns(of.slot_ms, price), "held_at_most_slot_s": at_most}
 
     return {
         "schema": 1,
@@ -45,7 +47,7 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
         "by": list(by),
         "rate_per_slot_hour": price,
         "currency": currency or None,
-        "total": columns({kind: found.total_ms(kind) for kind in LIVE_KINDS}),
+        "total": slot_columns({kind: found.total_ms(kind) for kind in LIVE_KINDS}, price),
         "ended": None if found.ended is None else row(found.ended),
         "rows": [{**dict(zip(by, each.group, strict=True)), **row(each)} for each in found.rows],
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from spark_sched.events import Event
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, longest_path_ms
 from spark_sched.state import JobSummary, JobView, Summary
 
 __all__ = ["Oracle"]
@@ -32,7 +32,7 @@ class Oracle:
                     stage_tasks=tuple(stage.tasks for stage in known.stages),
                     source="oracle",
                     work_slot_ms=float(known.work_ms()),
-                    runtime=RuntimeDistribution.point_s(_alone_ms(known) / 1000.0),
+                    runtime=RuntimeDistribution.point_s(longest_path_ms(known.stages) / 1000.0),
                 )
             yield job
 
@@ -48,12 +48,3 @@ class Oracle:
 
     def forecast(self, job: JobView) -> Forecast:
         return self._forecasts.get(job.job, UNKNOWN)
-
-
-def _alone_ms(job: JobSpec) -> int:
-    """The longest path through its stages, each as long as its longest task."""
-    ends: list[int] = []
-    for stage in job.stages:
-        begins = max((ends[parent] for parent in stage.parents), default=0)
-        ends.append(begins + stage.delay_ms + max(stage.durations_ms))
-    return max(ends)

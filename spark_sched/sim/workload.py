@@ -12,7 +12,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["JobSpec", "StageSpec", "pareto_sampler"]
+__all__ = ["JobSpec", "StageSpec", "longest_path_ms", "pareto_sampler"]
 
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
@@ -59,6 +59,15 @@ class StageSpec:
     @property
     def tasks(self) -> int:
         return len(self.durations_ms)
+
+
+def longest_path_ms(stages: Sequence[StageSpec]) -> int:
+    """Time of a job with these stages and a slot for every task: each stage takes its longest task."""
+    ends: list[int] = []
+    for stage in stages:
+        begins = max((ends[parent] for parent in stage.parents), default=0)
+        ends.append(begins + stage.delay_ms + max(stage.durations_ms))
+    return max(ends)
 
 
 @dataclass(frozen=True, slots=True)

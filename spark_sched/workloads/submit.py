@@ -55,7 +55,7 @@ class BackgroundRun:
     def start(self) -> None:
         """Submit the jobs as they arrive; returns at once."""
         self._started_s = self._clock()
-        dispatcher = self._thread(self._dispatch)
+        dispatcher = _thread(self._dispatch)
         self._threads.append(dispatcher)
         dispatcher.start()
 
@@ -88,7 +88,7 @@ class BackgroundRun:
             wait_s = self._started_s + job.arrival_s - self._clock()
             if self._cancelled.wait(max(0.0, wait_s)):
                 return
-            thread = self._thread(self._run, job)
+            thread = _thread(self._run, job)
             self._threads.append(thread)
             thread.start()
 
@@ -109,14 +109,6 @@ class BackgroundRun:
                 ended_s = self._clock()
                 self._ended_s.append(ended_s)
                 self._jcts_s.append(ended_s - self._started_s - job.arrival_s)
-
-    def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
-        # pyspark's own thread keeps a JVM thread of its own, so local properties do not leak between jobs.
-        from pyspark import InheritableThread
-
-        thread = InheritableThread(target, args=args)
-        thread.daemon = True
-        return thread
 
 
 class SuiteRun:
@@ -154,7 +146,7 @@ class SuiteRun:
     def start(self) -> None:
         """Submit the jobs as they arrive; returns at once."""
         self._started_s = self._clock()
-        self._thread(self._dispatch).start()
+        _thread(self._dispatch).start()
 
     def wait(self, timeout_s: float) -> bool:
         """Whether all jobs have ended within that time."""
@@ -173,7 +165,7 @@ class SuiteRun:
                 if not self._in_sequence:
                     arrival_s = self._jobs[chain[0]]["arrival_s"]
                     time.sleep(max(0.0, self._started_s + arrival_s - self._clock()))
-                thread = self._thread(self._run_chain, chain)
+                thread = _thread(self._run_chain, chain)
                 thread.start()
                 threads.append(thread)
             for thread in threads:
@@ -184,7 +176,7 @@ class SuiteRun:
     def _run_chain(self, numbers: list[int]) -> None:
         for number in numbers:
             # Each in a thread of its own: local properties of one must not reach the next.
-            thread = self._thread(self._run, number)
+            thread = _thread(self._run, number)
             thread.start()
             thread.join()
 
@@ -209,9 +201,11 @@ class SuiteRun:
             "error": error,
         }
 
-    def _thread(self, target: Callable[..., None], *args: object) -> threading.Thread:
-        from pyspark import InheritableThread
 
-        thread = InheritableThread(target, args=args)
-        thread.daemon = True
-        return thread
+def _thread(target: Callable[..., None], *args: object) -> threading.Thread:
+    # pyspark's own thread keeps a JVM thread of its own, so local properties do not leak between jobs.
+    from pyspark import InheritableThread
+
+    thread = InheritableThread(target, args=args)
+    thread.daemon = True
+    return thread

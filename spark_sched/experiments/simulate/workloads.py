@@ -14,7 +14,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.experiments.simulate.from_trace import jobs_of_trace
-from spark_sched.sim.workload import JobSpec, StageSpec, pareto_sampler
+from spark_sched.sim.workload import JobSpec, StageSpec, longest_path_ms, pareto_sampler
 from spark_sched.traces import open_trace
 from spark_sched.traces.generators import GENERATORS
 
@@ -165,17 +165,8 @@ def _stages(fields: Fields, folder: Path) -> Maker:
                     )
                 )
             submit_ms = round(at_ms)
-            alone_ms = _alone_ms(specs)
+            alone_ms = longest_path_ms(specs)
             deadline_ms = None if slack is None else submit_ms + round(alone_ms * (1.0 + slack))
             yield JobSpec(str(number), submit_ms, tuple(specs), name, deadline_ms=deadline_ms)
 
     return make
-
-
-def _alone_ms(stages: list[StageSpec]) -> int:
-    """Time of the job with a slot for every task: its longest path."""
-    ends: list[int] = []
-    for stage in stages:
-        start = max((ends[parent] for parent in stage.parents), default=0)
-        ends.append(start + stage.delay_ms + max(stage.durations_ms))
-    return max(ends)

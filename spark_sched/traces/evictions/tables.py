@@ -11,6 +11,7 @@ from typing import NamedTuple
 from spark_sched.errors import BadInputError
 from spark_sched.traces.lines import Progress, lines
 from spark_sched.traces.readers.base import BadField, fields_of, not_negative, whole
+from spark_sched.traces.readers.google2011 import parts_of
 from spark_sched.traces.report import ReadReport
 
 __all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "Row"]
@@ -53,7 +54,7 @@ class EvictionTables:
         self.path = path
         self.report = ReadReport()
         self._progress = progress
-        self.parts = {name: _parts(path, name) for name in _TABLES}
+        self.parts = {name: parts_of(path, name) for name in _TABLES}
         if not self.parts["task_events"]:
             raise BadInputError(f"{path} has no task_events: give the folder with task_events/part-*")
         for name, parts in self.parts.items():
@@ -112,11 +113,6 @@ class EvictionTables:
                     continue
                 before_us = row.time_us
                 yield row
-
-
-def _parts(path: Path, table: str) -> list[Path]:
-    folder = path if path.name == table else path / table
-    return sorted(p for p in folder.glob("part-*") if p.is_file()) if folder.is_dir() else []
 
 
 def _missing(parts: list[Path]) -> int:

@@ -61,7 +61,7 @@ class Google2011Reader(TraceReader):
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
         super().__init__(path, progress)
         self.meta = replace(self.meta, cpu_unit="largest machine = 1", memory_unit="largest machine = 1")
-        self.tables = {name: _parts(path, name) for name in TABLES}
+        self.tables = {name: parts_of(path, name) for name in TABLES}
         if not any(self.tables.values()) and path.is_file():
             self.tables[_table_of(path)] = [path]
         if not self.tables["job_events"] and not self.tables["task_events"]:
@@ -120,7 +120,8 @@ class Google2011Reader(TraceReader):
         yield from open_spans.values()
 
 
-def _parts(path: Path, table: str) -> list[Path]:
+def parts_of(path: Path, table: str) -> list[Path]:
+    """The files of a table in the folder of all tables, or in its own, in order."""
     folder = path if path.name == table else path / table
     return sorted(p for p in folder.glob("part-*") if p.is_file()) if folder.is_dir() else []
 

@@ -66,6 +66,10 @@ class Ask:
     stop: Callable[[], bool] = lambda: False
     clock_s: Callable[[], float] | None = None
 
+    def since_s(self, began_s: float) -> float | None:
+        """The runtime since ``began_s``, if it is measured."""
+        return self.clock_s() - began_s if self.clock_s else None
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:

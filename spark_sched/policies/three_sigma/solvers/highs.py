@@ -41,7 +41,7 @@ class Highs:
         began_s = ask.clock_s() if ask.clock_s else 0.0
         empty = Assignment.empty(problem)
         if not problem.groups:
-            return Solution(self.name, "optimal", empty, 0.0, 0.0, _since(ask, began_s))
+            return Solution(self.name, "optimal", empty, 0.0, 0.0, ask.since_s(began_s))
         milp = with_splits(problem) if self._splits else by_unions(problem)
         answer = self.maximise(milp, ask.gap, ask.limit_s)
         plan = milp.read(problem, answer.x) if answer.x is not None else None
@@ -57,7 +57,7 @@ class Highs:
             plan,
             value,
             bound,
-            _since(ask, began_s),
+            ask.since_s(began_s),
             note=answer.note,
         )
 
@@ -97,7 +97,3 @@ class Highs:
         kinds = h.HighsVarType
         model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in milp.whole.tolist()]
         return model
-
-
-def _since(ask: Ask, began_s: float) -> float | None:
-    return ask.clock_s() - began_s if ask.clock_s else None

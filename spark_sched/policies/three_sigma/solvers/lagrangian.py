@@ -53,7 +53,7 @@ class Lagrangian:
         began_s = ask.clock_s() if ask.clock_s else 0.0
         if not problem.groups:
             empty = Assignment.empty(problem)
-            return Solution(self.name, "optimal", empty, 0.0, 0.0, _since(ask, began_s), problem.free * 0.0)
+            return Solution(self.name, "optimal", empty, 0.0, 0.0, ask.since_s(began_s), problem.free * 0.0)
         dual = Dual(problem)
         t = tables(problem)
         best: Packing | None = None
@@ -112,13 +112,9 @@ class Lagrangian:
             found,
             value,
             bound,
-            _since(ask, began_s),
+            ask.since_s(began_s),
             price,
         )
-
-
-def _since(ask: Ask, began_s: float) -> float | None:
-    return ask.clock_s() - began_s if ask.clock_s else None
 
 
 def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool) -> Packing:

@@ -59,7 +59,7 @@ class ThroughPulp:
         began_s = ask.clock_s() if ask.clock_s else 0.0
         plan = Assignment.empty(problem)
         if not problem.groups:
-            return Solution(self.name, "optimal", plan, 0.0, 0.0, _since(ask, began_s))
+            return Solution(self.name, "optimal", plan, 0.0, 0.0, ask.since_s(began_s))
         milp = with_splits(problem) if self._splits else by_unions(problem)
         model, variables = self._model(milp)
         options: dict[str, Any] = {"msg": False, "gapRel": ask.gap}
@@ -85,7 +85,7 @@ class ThroughPulp:
         value = problem.value(plan)
         # All that "ended" proves is the gap asked for.
         bound = value / (1.0 - ask.gap) if status == "optimal" and ask.gap < 1.0 else np.inf
-        return Solution(self.name, status, plan, value, bound, _since(ask, began_s), note=note)  # type: ignore[arg-type]
+        return Solution(self.name, status, plan, value, bound, ask.since_s(began_s), note=note)  # type: ignore[arg-type]
 
     def _model(self, milp: Milp) -> tuple[Any, list[Any]]:
         pulp = self._pulp
@@ -113,7 +113,3 @@ class ThroughPulp:
             sense = pulp.LpConstraintEQ if low == high else pulp.LpConstraintLE
             model += pulp.LpConstraint(terms, sense, f"r{i}", high)
         return model, variables
-
-
-def _since(ask: Ask, began_s: float) -> float | None:
-    return ask.clock_s() - began_s if ask.clock_s else None
