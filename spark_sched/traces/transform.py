@@ -1,5 +1,4 @@
-"""Transformations of traces: other arrivals, other columns, a selection of jobs, several traces in one,
-Pareto tasks."""
+"""Transformations of traces: other arrivals, other columns, a selection of jobs, Pareto tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import pyarrow.compute as pc
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.generators.pareto import pareto_durations_s
-from spark_sched.traces.tables import JOB_SCHEMA, STAGE_SCHEMA, TASK_SCHEMA, Trace, TraceMeta
+from spark_sched.traces.tables import JOB_SCHEMA, STAGE_SCHEMA, TASK_SCHEMA, Trace
 
 Ints = npt.NDArray[np.int64]
 
@@ -126,39 +125,6 @@ def complete(trace: Trace) -> Trace:
     )
 
 
-def merge(*traces: Trace) -> Trace:
-    """All jobs in one trace, in the order given, ``source_id`` with the number of its trace in front
-    (``0/…``)."""
-    jobs, stages, tasks = [], [], []
-    offset = 0
-    for number, trace in enumerate(traces):
-        part = take(trace, np.arange(trace.jobs.num_rows))
-        ids = [f"{number}/{source_id}" for source_id in part.jobs.column("source_id").to_pylist()]
-        table = part.jobs.set_column(1, JOB_SCHEMA.field("source_id"), pa.array(ids, pa.string()))
-        jobs.append(_shift(table, JOB_SCHEMA, offset))
-        stages.append(_shift(part.stages, STAGE_SCHEMA, offset))
-        tasks.append(_shift(part.tasks, TASK_SCHEMA, offset))
-        offset += part.jobs.num_rows
-    units = {(t.meta.cpu_unit, t.meta.memory_unit) for t in traces}
-    notes = tuple(note for t in traces for note in t.meta.notes)
-    if len(units) > 1:
-        notes += ("CPU and memory are in different units in the merged traces",)
-    first = traces[0].meta if traces else TraceMeta("merged")
-    meta = replace(
-        first,
-        format="merged",
-        source=" + ".join(t.meta.source for t in traces),
-        origin_epoch_ms=None,
-        notes=notes,
-    )
-    return Trace(
-        pa.concat_tables(jobs or [JOB_SCHEMA.empty_table()]).combine_chunks(),
-        pa.concat_tables(stages or [STAGE_SCHEMA.empty_table()]).combine_chunks(),
-        pa.concat_tables(tasks or [TASK_SCHEMA.empty_table()]).combine_chunks(),
-        meta,
-    )
-
-
 def stage_means_s(trace: Trace) -> npt.NDArray[np.float64]:
     """Mean task duration of each stage (row of ``stages``): of its finished, measured tasks, else
     ``mean_task_s``, else NaN."""
@@ -216,10 +182,6 @@ def _rows_of(table: pa.Table, jobs: Ints) -> tuple[Ints, Ints]:
 def _set(table: pa.Table, schema: pa.Schema, name: str, values: Ints) -> pa.Table:
     field = schema.field(name)
     return table.set_column(schema.names.index(name), field, pa.array(values, field.type))
-
-
-def _shift(table: pa.Table, schema: pa.Schema, offset: int) -> pa.Table:
-    return _set(table, schema, "job", table.column("job").to_numpy() + offset)
 
 
 def _without(table: pa.Table, schema: pa.Schema, names: Sequence[str]) -> pa.Table:

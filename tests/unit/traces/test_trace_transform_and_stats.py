@@ -10,7 +10,6 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.traces import Trace, TraceMeta
 from spark_sched.traces import transform as tf
-from spark_sched.traces.generators import pareto_jobs
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 from spark_sched.traces.stats import burstiness, hill, trace_stats
 
@@ -84,13 +83,6 @@ def test_columns_are_set_for_all_jobs_or_one_by_one():
 def test_columns_that_cannot_be_set_are_refused(columns, words):
     with pytest.raises(BadInputError, match=words):
         tf.with_columns(small(), **columns)
-
-
-def test_merged_traces_have_all_jobs_under_ids_of_their_own():
-    trace = tf.merge(small(), pareto_jobs(rng(), jobs=2, stages=3), small())
-    assert trace.jobs["job"].to_pylist() == list(range(12))
-    assert len(set(trace.jobs["source_id"].to_pylist())) == 12
-    assert set(trace.stages["job"].to_pylist()) == {1, 2, 3, 4, 5, 6, 8, 9, 10, 11}
 
 
 def test_only_jobs_that_can_run_are_complete_and_the_others_are_counted_in_a_note():
