@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _MARKS = tuple(key for key in keys.ALL if key.kind == "job")
 _TAG_PREFIX = "sched:"
 _NAME_TAG_PREFIX = "sched-job:"
+_ID = f"{JOB_PREFIX}id"
 _NAME = f"{JOB_PREFIX}name"
 _TAGS = "spark.job.tags"
 _SEPARATOR = ","
@@ -100,13 +101,8 @@ def job(
     scheduler = _scheduler_of(context)
     if scheduler is None:
         _warn_once(context)
-    before = context.getLocalProperty(_NAME)
-    with _shown(context, name, before), _local_properties(context, marks):
-        try:
-            yield job_id
-        finally:
-            if scheduler is not None and context._jsc is not None:
-                scheduler.endJob(context._jsc.sc(), job_id)
+    with _marked(context, scheduler, name, marks):
+        yield job_id
 
 
 def job_marks(
@@ -173,6 +169,17 @@ def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
     except (TypeError, ValueError, OverflowError, OSError):
         raise BadInputError(f"deadline is {deadline!r} but must be {wanted}") from None
     return length_ms
+
+
+@contextmanager
+def _marked(context: Any, scheduler: Any | None, name: str, marks: Mapping[str, str]) -> Iterator[None]:
+    before = context.getLocalProperty(_NAME)
+    with _shown(context, name, before), _local_properties(context, marks):
+        try:
+            yield
+        finally:
+            if scheduler is not None and context._jsc is not None:
+                scheduler.endJob(context._jsc.sc(), marks[_ID])
 
 
 @contextmanager

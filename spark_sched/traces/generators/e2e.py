@@ -68,19 +68,7 @@ def e2e(
     for number, (index, at_s) in enumerate(zip(order, submit_s, strict=True)):
         (kind, runtime_s, slots), is_slo = drawn[index]
         user, name = _features(rng, table[kind], number)
-        job = JobRecord(
-            f"e2e-{number}",
-            "finished",
-            "gang",
-            [StageRecord(tasks=slots, mean_task_s=runtime_s)],
-            name=name,
-            user=user,
-            job_class=SLO if is_slo else BEST_EFFORT,
-            priority=int(is_slo),
-            submit_s=float(at_s),
-            runtime_s=runtime_s,
-            slots=slots,
-        )
+        job = _gang(f"e2e-{number}", user, name, float(at_s), runtime_s, slots, is_slo=is_slo)
         if is_slo:
             job.deadline_s = float(at_s) + runtime_s * (1 + _slack(rng, job, slacks))
             _prefer(rng, job, partitions, preferred_share, elsewhere_factor)
@@ -124,6 +112,24 @@ def _check(
         raise BadInputError(f"nodes is {nodes}, partitions is {partitions}: give at least 1 of each")
     if not slacks or not all(0 <= slack < math.inf for slack in slacks):
         raise BadInputError(f"slacks are {list(slacks)}: give at least one number, each from 0")
+
+
+def _gang(
+    key: str, user: str, name: str, submit_s: float, runtime_s: float, slots: int, *, is_slo: bool
+) -> JobRecord:
+    return JobRecord(
+        key,
+        "finished",
+        "gang",
+        [StageRecord(tasks=slots, mean_task_s=runtime_s)],
+        name=name,
+        user=user,
+        job_class=SLO if is_slo else BEST_EFFORT,
+        priority=int(is_slo),
+        submit_s=submit_s,
+        runtime_s=runtime_s,
+        slots=slots,
+    )
 
 
 def _slack(rng: np.random.Generator, job: JobRecord, slacks: Sequence[float]) -> float:
