@@ -174,7 +174,7 @@ def _price(text: str | None) -> tuple[float | None, str]:
 
 
 def _read(path: Path) -> list[tuple[Usage, ReadReport]]:
-    """The applications of the logs under a path, each with what of its log could not be used."""
+    """The applications of the logs under a path, each with the report of its unusable rows."""
     from spark_sched.analysis.usage import is_recorded, usage_of_event_log, usage_of_recorded
     from spark_sched.traces import open_trace
     from spark_sched.traces.report import ReadReport

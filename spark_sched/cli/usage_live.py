@@ -21,7 +21,7 @@ def slot_columns(slot_ms: Mapping[str, int], price: float | None) -> dict[str, A
 
 
 def live_document(url: str, by: Sequence[str], price: float | None, currency: str) -> dict[str, Any]:
-    """The JSON document. Raises BadInputError where nothing answers, or a group is none of a live job's."""
+    """The JSON document. Raises BadInputError where nothing answers, or a live job has no such group."""
     from spark_sched.view.http import fetch_status
     from spark_sched.view.usage import LIVE_GROUPS, LIVE_KINDS, live_usage
 
@@ -54,7 +54,7 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
 
 
 def print_live(document: dict[str, Any]) -> None:
-    """The document as a table, with what it cannot tell."""
+    """The document as a table, with notes on what it leaves out."""
     from rich.console import Console
     from rich.table import Table
 
@@ -103,7 +103,7 @@ def print_live(document: dict[str, Any]) -> None:
         )
     console.print(
         "note: run includes what failed or was cancelled, and idle slots are not added up: the event log "
-        "tells these apart",
+        "distinguishes these",
         highlight=False,
     )
     if document["mode"] == "shadow":

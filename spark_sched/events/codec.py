@@ -252,7 +252,7 @@ def _decode(item: Any, number: int) -> Event | str:
     values: list[Any] = []
     for field in fields:
         value = item.get(field.name, field.default)
-        # type(), not isinstance(): JSON's true is no number.
+        # type(), not isinstance(): JSON's true is not a number.
         if type(value) in field.types:
             if field.allowed is not None and not field.allowed(value):
                 _refuse(item, field, f"event {number} ({kind})")

@@ -112,7 +112,8 @@ class ClusterSpec:
                 raise BadInputError(f"node {node.name!r} has speed {node.speed!r} but it must be above 0")
             if node.from_ms < 0 or (node.until_ms is not None and node.until_ms < node.from_ms):
                 raise BadInputError(
-                    f"node {node.name!r} is there from {node.from_ms} to {node.until_ms} ms, which is no span"
+                    f"node {node.name!r} is there from {node.from_ms} to {node.until_ms} ms, but must not "
+                    "end before it starts"
                 )
             if self.model == "sharing" and (node.from_ms or node.until_ms is not None):
                 raise BadInputError(

@@ -209,7 +209,7 @@ class StartGate:
         return min((at_ms for at_ms in later if at_ms > now_ms), default=None)
 
     def launched(self, job: str, version: int, slots: int = 1) -> None:
-        """A task of the job takes slots; ``version`` numbers the event that tells of it."""
+        """A task of the job takes slots; ``version`` is the number of its event."""
         if self.active:
             self._launches.setdefault(job, deque()).extend([version] * slots)
 
@@ -335,7 +335,7 @@ def preempted(
         named: attempts by number, in the order in which they go.
         priority: of the job in force; only attempts of lower priority go.
         waiting_slots: slots that its tasks wait for; not one more is taken than they need. In the JVM bridge
-            this is by resource profile, of which the simulator has one.
+            this is by resource profile; the simulator has only one.
         running: finds an attempt; None: it does not run any more.
     """
     chosen: list[int] = []

@@ -15,7 +15,7 @@ class PilotGate:
 
     Args:
         tasks: number of the stage's tasks.
-        over: tasks of which an attempt has ended.
+        over: tasks with an attempt that has ended.
     """
 
     __slots__ = ("_over", "_pilots", "_tasks")

@@ -121,7 +121,7 @@ class StageReruns:
 
     Attributes:
         originals: running attempts that may get a copy, by index of the task; only while copies are possible.
-        lost: tasks of which an attempt was evicted or lost.
+        lost: tasks with an attempt that was evicted or lost.
         evictions: how often a task gave its slot to others, by index.
     """
 

@@ -59,7 +59,7 @@ class Reservations:
         if self._emit is not None:
             self._emit(SlotFreed(now_ms, job, executor, reason))
 
-    # ---- what the engine tells ----
+    # ---- calls of the engine ----
 
     def rule_set(self, job: JobRun, now_ms: int) -> None:
         """The job is new or its rule another: from now on the ledger knows it by name if it may hold."""

@@ -173,6 +173,6 @@ class Snapshot:
     ended: Mapping[str, EndedJob] = field(default_factory=lambda: _NONE_ENDED)
 
     def to_plan(self) -> Snapshot:
-        """Without the jobs on hold of which nothing runs: a plan would keep slots for them in vain."""
+        """Without the jobs on hold that run nothing: a plan would keep slots for them to no purpose."""
         kept = {key: job for key, job in self.jobs.items() if not job.on_hold or job.running_slots}
         return self if len(kept) == len(self.jobs) else replace(self, jobs=MappingProxyType(kept))

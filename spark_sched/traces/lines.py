@@ -17,7 +17,7 @@ from spark_sched.traces.report import ReadReport
 Progress = Callable[[int], None]
 
 _BLOCK = 1 << 20
-#: A longer line is no row of any format here; without a limit a file without newlines would fill the memory.
+#: No format here has longer rows; without a limit a file without newlines would fill the memory.
 MAX_LINE_BYTES = 512 << 20
 
 #: Greatest difference, in bytes, between the size in a gzip trailer and the unpacked size of the same file.

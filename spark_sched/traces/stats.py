@@ -105,7 +105,7 @@ class _Groups:
 class TraceStats:
     """Add chunks, then call `result`. Keeps a few numbers per job, none per task.
 
-    Runtimes count jobs that finished, or of which the source knows the runtime but not the outcome; those of
+    Runtimes count jobs that finished, or whose runtime but not outcome the source knows; those of
     failed and killed jobs are truncated. Variation excludes runtimes of 0 s.
     """
 

@@ -42,7 +42,7 @@ def ui_address(url: str) -> str:
     """The UI's own address from what a user gives: a page of it, or host and port.
 
     Raises:
-        BadInputError: it is no address.
+        BadInputError: it is not an address.
     """
     text = url.strip()
     if any(char.isspace() or not char.isprintable() for char in text):

@@ -40,7 +40,7 @@ RATIO = 3.0
 #: Of the errors of figure 2.
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _DAY_S = 86_400.0
-#: Runs of which a CoV is taken at least.
+#: The least number of runs for a CoV.
 _RUNS = 2
 
 

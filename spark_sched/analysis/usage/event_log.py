@@ -29,7 +29,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
         numbers = dict(zip(jobs["source_id"], jobs["job"], strict=True))
         usage.held_ms = {"": measured.left_out.get("held_idle", 0)}
         for key, times in measured.jobs.items():
-            # A job of which no attempt is in the log has held slots all the same.
+            # A job without an attempt in the log may have held slots too.
             job_id = str(numbers.get(key, f"logged {key}" if key in measured.owners else ""))
             usage.held_ms[job_id] = usage.held_ms.get(job_id, 0) + times["held_idle"]
             if key in measured.owners:

@@ -35,7 +35,7 @@ def usage_of_recorded(
     """The usage of one application; ``progress`` gets the bytes of every line, ``report`` what is left out.
 
     Raises:
-        BadInputError: the file cannot be read, or a line is no event. A last line that is cut off is left
+        BadInputError: the file cannot be read, or a line is not an event. A last line that is cut off is left
             out: the planner may have been killed while it wrote.
     """
     fold = _Fold()

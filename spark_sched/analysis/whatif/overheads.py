@@ -27,7 +27,7 @@ __all__ = ["Occupancy", "turnaround_ms", "usual_ms"]
 
 #: A slot that stays free for longer had no task to run.
 _AT_ONCE_MS = 1_000
-#: Fewer are no measurement.
+#: Fewer do not make a measurement.
 _LEAST = 5
 
 

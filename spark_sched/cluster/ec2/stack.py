@@ -158,7 +158,7 @@ def take_down(account: Account, name: str, note: Note) -> bool:
 
 
 def failure(account: Account, name: str) -> str:
-    """``" (RESOURCE: reason)"`` of the first resource that failed last; empty if no event tells."""
+    """``" (RESOURCE: reason)"`` of the first resource that failed last; empty if no event has one."""
     with aws_errors():
         pages = account.client("cloudformation").get_paginator("describe_stack_events")
         reasons: list[str] = []

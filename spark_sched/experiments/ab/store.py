@@ -176,7 +176,7 @@ def _whole_records(file: IO[bytes], path: Path) -> dict[RunKey, Record]:
 
 
 def _finished(path: Path) -> dict[RunKey, Record]:
-    """The runs of a file, without a last line that is not finished; none of a file that is missing."""
+    """The runs of a file, without an unfinished last line; no runs if the file is missing."""
     lines = path.read_bytes() if path.is_file() else b""
     return _records(lines[: lines.rfind(b"\n") + 1], path)
 
@@ -214,4 +214,4 @@ def _check(record: Record) -> None:
     if not all(0.0 <= number < math.inf for number in numbers):
         raise ValueError("a number is missing")
     if not all(type(value) in (int, float) for value in record.values):
-        raise TypeError("a result is no number")
+        raise TypeError("a result is not a number")

@@ -183,7 +183,7 @@ def _read_arm(fields: Fields, shared: Mapping[str, str]) -> Arm:
 
 
 def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
-    """Reads the arm's own keys; those that are no marks become settings."""
+    """Reads the arm's own keys; those that are not marks become settings."""
     for key in ("name", "scheduler"):
         table.has(key)
     if table.has("hold"):

@@ -64,7 +64,7 @@ class Value:
         ours: this project's; None if nothing could be measured.
         ci95: its 95 % confidence interval; None if it has no spread or too few runs.
         runs: independent runs (seeds) behind it; for a formula's value 1.
-        text: what the paper says where that is no plain number, such as ``over 50 %``: tables print it in
+        text: what the paper says where that is not a plain number, such as ``over 50 %``: tables print it in
             place of ``paper``, which is then its bound.
     """
 

@@ -114,7 +114,7 @@ def _at_once(runs: list[Run], workers: int) -> Iterator[tuple[Run, Any]]:
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BaseException:
-        # Those that run would go on for their minute; theirs is no state worth waiting for.
+        # Those that run would go on for their minute; their state is not worth waiting for.
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()

@@ -17,7 +17,7 @@ Progress = Callable[[str, int, "int | None"], None]
 
 
 class SeedRun(NamedTuple):
-    """One arm with one seed; ``left_out`` counts what of the seed's workload cannot be run."""
+    """One arm with one seed; ``left_out`` counts the jobs of the seed's workload that cannot be run."""
 
     arm: SimulatedArm
     seed: int

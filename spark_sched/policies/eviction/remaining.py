@@ -12,7 +12,7 @@ from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
 
 __all__ = ["RemainingTimes"]
 
-#: A task of which nothing is known is expected to need this long at least.
+#: A task about which nothing is known is expected to need at least this long.
 _LEAST_MS = 1_000.0
 #: Quantiles that stand for history's distribution of a stage's mean task time.
 _LEVELS = (0.1, 0.3, 0.5, 0.7, 0.9)

@@ -164,7 +164,7 @@ class _Choosing:
             waiting -= also
             self._before -= also * demand.slots
         if demand.together and waiting:
-            # It cannot start whole: no task is evicted in vain.
+            # It cannot start all its tasks: an eviction would be useless.
             for victim in victims:
                 self._spare(victim)
             self._before = before + demand.tasks * demand.slots

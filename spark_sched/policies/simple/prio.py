@@ -17,7 +17,7 @@ from spark_sched.state import JobView, Snapshot, StageView
 
 __all__ = ["PrioPolicy"]
 
-#: How long slots are kept for a stage of which no further task starts. Whatever keeps it from them (a profile
+#: How long slots are kept for a stage that starts no further task. Whatever keeps it from them (a profile
 #: that no executor has, say) is then unknown, and evictions for it are in vain.
 _PATIENCE_MS = 60_000
 
@@ -142,7 +142,7 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
                 count += 1
                 found += evictable[-count].running_slots
             if found < need and stage.barrier:
-                continue  # the stage could not start whole: an eviction would be in vain
+                continue  # the stage could not start all its tasks: an eviction would be useless
             if count:
                 takers[key] = need
             victims |= {victim.job for victim in evictable[len(evictable) - count :]}

@@ -55,7 +55,7 @@ class GenericScheduler:
         queues: thresholds and weights.
         ratio: the sampling ratio's beginning: the paper's adaptive one.
         fixed_percent: a sampling ratio that never changes, instead.
-        thin_by_history: thin jobs of which history knows something are sized by it instead (§7).
+        thin_by_history: thin jobs with a history are sized by it instead (§7).
         doubts: whether history holds is checked by pilots now and then (§7).
     """
 

@@ -39,8 +39,8 @@ class Queues:
     def __post_init__(self) -> None:
         if self.count < 1 or not self.first_ms > 0.0 or not self.growth > 1.0 or not self.fall >= 1.0:
             raise BadInputError(
-                f"{self} are no queues: give one or more, a first threshold above 0 ms, growth above 1 and "
-                "weights that fall by 1 or more"
+                f"{self} are not valid queues: give one or more, a first threshold above 0 ms, growth above "
+                "1 and weights that fall by 1 or more"
             )
 
     @property

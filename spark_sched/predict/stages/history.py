@@ -68,7 +68,7 @@ class _Active:
         self.paused_ms = None
         self.running[event.stage] = event.next_tasks is not None or event.next_at_most is not None
         if event.index < MAX_STAGES:
-            # A retry runs only the tasks whose results were lost: the first attempt tells the width.
+            # A retry runs only the tasks whose results were lost: the first attempt has the width.
             self.started.setdefault(event.index, event.tasks)
 
     def end(self, event: StageEnded) -> None:

@@ -39,7 +39,7 @@ class StageExpectation:
         calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
         doubt: chance that this run is like none before: new code, other data.
         alike: by what power of the factor that history is off by on the job's sampled stage it is off on this
-            one: 1 as in SLearn-DAG, 0 where the one tells nothing of the other.
+            one: 1 as in SLearn-DAG, 0 where the one says nothing about the other.
     """
 
     tasks: int

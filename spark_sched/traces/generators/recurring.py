@@ -97,7 +97,7 @@ PROFILES: Mapping[str, Profile] = {
         (1.59, 1.77), (0.707, 1.30), ((1, 0.3), (2, 0.1)), (3, 150), 1.04,
         task_s=500.0, task_sigma=1.2, storm_share=0.7, storms=6,
     ),
-    # Programs of which history tells nearly all and pilots little, and others of which it is the other way.
+    # Programs whose history says nearly everything and whose pilots say little, and the other way round.
     "mix": Profile(
         (0.216, 1.10), (0.707, 1.30), ((1, 0.3), (2, 0.1)), (3, 150), 1.0,
         task_s=500.0, task_sigma=1.0, storm_share=0.6, storms=6, others=((1.59, 1.77), (0.041, 0.52)),

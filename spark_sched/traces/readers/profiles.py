@@ -101,7 +101,7 @@ class PolimiStagesReader(TraceReader):
     run.
 
     A folder or a tar file of runs. A job is a run: its Spark jobs one after the other, as the driver
-    submitted them. Stages that were not executed are no stages; tasks were not measured one by one and a
+    submitted them. Stages that were not executed are left out; tasks were not measured one by one and a
     stage's time depends on its slots, so ``mean_task_s`` is null: ``submit_s`` and ``end_s`` of the stages
     are what is known. Times count from the earliest run.
     """

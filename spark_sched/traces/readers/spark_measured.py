@@ -21,11 +21,11 @@ class Measured:
     """Slot time in slot-milliseconds by kind (`KINDS`).
 
     Attributes:
-        jobs: of each job that the log tells of, by its key.
+        jobs: of each job that the log mentions, by its key.
         owners: name, user and class of these jobs, as the driver knew them: whose marks counted.
         left_out: of jobs that ended faster than they are logged, as one sum.
         left_out_jobs: how many they were.
-        complete: the log tells of the application's end.
+        complete: the log has the application's end.
         events: how many of our events there were; 0: the scheduler wrote none.
         would_have: counters of what shadow mode would have done, by their names without ``would_have_``.
     """

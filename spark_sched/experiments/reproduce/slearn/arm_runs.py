@@ -29,7 +29,7 @@ SLOTS = 150
 RATIOS = (1, 2, 3, 4, 5, 10)
 #: Windows of figure 1 in days. The generated traces are shorter than the paper's: of them 14 days are all.
 WINDOWS_DAYS = (1.0, 3.0, 14.0)
-#: Arms of which figure 6 wants the waits.
+#: Arms whose waits figure 6 shows.
 WAITS = ("slearn", "3sigma-gs")
 
 

@@ -104,7 +104,7 @@ def assignment(packing: Packing) -> Assignment:
 @compiled
 def pack(t: Tables, order: Ints, worth: Floats, preempted: Bools, first: int) -> Packing:
     """A plan with these preemptions as far as they are needed, in which jobs in that order take their option
-    of most ``worth``, shape (G, T), that still fits. Starts of −inf are no options.
+    of most ``worth``, shape (G, T), that still fits. Starts of −inf are not allowed.
 
     After the ``first`` jobs of the order preempted jobs that these do not need run on: the others get
     what is left.

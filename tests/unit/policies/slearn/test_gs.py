@@ -44,7 +44,7 @@ def test_the_queue_with_the_least_running_over_its_weight_stands_first():
 
 
 def test_queues_that_cannot_be_are_refused():
-    with pytest.raises(BadInputError, match="are no queues"):
+    with pytest.raises(BadInputError, match="are not valid queues"):
         Queues(growth=1.0)
 
 
