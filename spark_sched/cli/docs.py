@@ -19,9 +19,8 @@ _HEAD = f"""<!-- Generated: do not edit. Change the command in spark_sched/cli, 
 # Command line
 
 This page lists every command and option. Results go to standard output; progress and notes go to standard
-error. The exit status is 0 for success,
-2 for wrong input (one sentence names the input and the remedy) and 1 for any
-other failure.
+error. The exit status is 0 for success, 2 for wrong input (one sentence names the input and the remedy)
+and 1 for any other failure.
 """
 
 

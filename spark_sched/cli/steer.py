@@ -12,8 +12,8 @@ from spark_sched.errors import BadInputError
 
 _ABOUT_URL = "URL is the address of the application's Spark UI."
 _ABOUT_JOB = (
-    "JOB is a job's name, the id that spark_sched.job gave, or its key in the status; of several jobs of one "
-    "name only the key is taken."
+    "JOB is a job's name, the id that spark_sched.job gave, or its key in the status. If several jobs have "
+    "the name, give the key."
 )
 _ABOUT_ACLS = "The UI's modify ACLs apply, as to Spark's kill links."
 
@@ -81,8 +81,8 @@ def set_command(
     """Change a job's priority, deadline or isolation level.
 
     The limits on marks (spark.sched.limits.*) are for tenants and do not apply. URL is the address of the
-    application's Spark UI. JOB is a job's name, the id that spark_sched.job gave, or its key in the status;
-    of several jobs of one name only the key is taken. The UI's modify ACLs apply, as to Spark's kill links.
+    application's Spark UI. JOB is a job's name, the id that spark_sched.job gave, or its key in the status.
+    If several jobs have the name, give the key. The UI's modify ACLs apply, as to Spark's kill links.
 
     \b
     Examples:
@@ -103,9 +103,9 @@ def set_command(
 def policy_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another policy.
 
-    The planner judges the name; another planner process takes over. The last plan stays in force until it
-    expires or the first one of the new policy comes. URL is the address of the application's Spark UI. The
-    UI's modify ACLs apply, as to Spark's kill links.
+    The planner checks the name, then another planner process takes over. The last plan stays in force until
+    it expires or the first plan of the new policy comes. URL is the address of the application's Spark UI.
+    The UI's modify ACLs apply, as to Spark's kill links.
 
     \b
     Examples:
@@ -116,13 +116,13 @@ def policy_command(url: str, name: str, as_json: bool) -> None:
 
 @click.command("mode")
 @click.argument("url")
-@click.argument("name", metavar="on|shadow|off")
+@click.argument("name", type=click.Choice(["on", "shadow", "off"]), metavar="on|shadow|off")
 @_json_option
 def mode_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another mode.
 
-    In shadow mode everything is planned, shown and counted as what would have been, and placements are
-    Spark's own. When off, nothing is held, either. URL is the address of the application's Spark UI. The
+    In shadow mode the scheduler plans and counts what it would have done; Spark decides every placement. In
+    mode off no slot is held and nothing is planned. URL is the address of the application's Spark UI. The
     UI's modify ACLs apply, as to Spark's kill links.
 
     \b
@@ -135,9 +135,9 @@ def mode_command(url: str, name: str, as_json: bool) -> None:
 hold = _of_job(
     "hold",
     "Start no further task of a job until it is resumed.",
-    "Its running tasks go on. It holds no slots.",
+    "Its running tasks continue. It holds no slots.",
 )
-resume = _of_job("resume", "Let a job on hold start tasks again.", "")
+resume = _of_job("resume", "Let a job on hold start tasks again.", "It ends what `spark-sched hold` began.")
 cancel = _of_job(
     "cancel",
     "Cancel the Spark jobs that run for a job now.",

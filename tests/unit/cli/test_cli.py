@@ -93,6 +93,9 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         pytest.param(["--nonsense"], "No such option", id="a wrong option before the command"),
         pytest.param(["trace", "generate"], "needs a command: give one of e2e, ", id="a group alone"),
         pytest.param(["predict", "learn", "--history", "postgresql://h:p/d", "x"], "URL cannot", id="port"),
+        pytest.param(
+            ["mode", "localhost:1", "fast"], "is not one of 'on', 'shadow', 'off'", id="a wrong mode"
+        ),
         pytest.param(["cnf"], "unknown command 'cnf' (did you mean 'conf'?)", id="a wrong command"),
         pytest.param(["submit"], "no application was given", id="nothing to submit"),
         pytest.param(["submit", "--master", "yran", "a.py"], "did you mean 'yarn'?", id="submit: master"),
