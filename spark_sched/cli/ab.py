@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing, region_option, stack_option
+from spark_sched.cli.common import echo_json, needing, refuse_without, region_option, stack_option
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
 
@@ -76,9 +75,8 @@ def run_command(
     """
     if sum([simulate, master is not None, place is not None]) > 1:
         raise BadInputError("--simulate, --master and --on name three places: give one of them")
-    for name in () if place == "ec2" else ("stack", "region", "hours"):
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise BadInputError(f"--{name} has an effect only with --on ec2: add that, or leave --{name} out")
+    if place is None:
+        refuse_without("--on ec2", "stack", "region", "hours")
     with needing("ab"):
         import jinja2  # noqa: F401
         import matplotlib  # noqa: F401

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import click
+from click.core import ParameterSource
 
 from spark_sched.config import BY_NAME, POLICY_PREFIX, PREFIX, validate
 from spark_sched.config.keys import HISTORY_PATH
@@ -65,6 +66,14 @@ def check_properties(properties: Mapping[str, str]) -> None:
         from spark_sched.history.database import checked_url
 
         checked_url(settings[HISTORY_PATH])
+
+
+def refuse_without(needed: str, *names: str) -> None:
+    """Refuse options of the present command that were given but have no effect without the one ``needed``."""
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise BadInputError(f"--{name} has an effect only with {needed}: add that, or leave --{name} out")
 
 
 def echo_json(document: object) -> None:

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.common import echo_json, needing, refuse_without
 from spark_sched.cli.trace_input import reading, say_left_out
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import counting_bar
@@ -75,6 +75,8 @@ def priorities(
     """
     if not 0.0 < factor < math.inf:
         raise BadInputError(f"--demand is {factor:g} but must be a number above 0")
+    if not rules:
+        refuse_without("--rule", "slots")
     with needing("trace"):
         import pyarrow  # noqa: F401
     arms = _arms(settings, rules, slots)

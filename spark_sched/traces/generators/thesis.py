@@ -86,8 +86,8 @@ def thesis_workload(
       drawn uniformly from ``source`` (Google 2011's requests; its usage table would be nearer to the thesis).
 
     Raises:
-        BadInputError: unknown workload, or a ``source`` that is missing or has no finished task with
-            requests.
+        BadInputError: unknown workload, or a ``source`` that is missing, not needed, or has no finished task
+            with requests.
     """
     if workload not in WORKLOADS:
         raise BadInputError(
@@ -96,6 +96,8 @@ def thesis_workload(
         )
     check_positive("hours", hours)
     column = WORKLOADS[workload]
+    if column.synthetic and source is not None:
+        raise BadInputError(f"workload {workload} samples no trace: leave --source out, or use W-B or W-C")
     submit_s = column.arrivals_s(rng, hours, low)
     count = len(submit_s)
     if column.synthetic:

@@ -65,6 +65,7 @@ def test_priorities_runs_settings_and_rules_on_any_trace(trace_command):
         pytest.param(("--setting", "S12"), "setting 'S12' is unknown", id="setting"),
         pytest.param(("--rule", "msr"), "rule 'msr' is unknown", id="rule"),
         pytest.param(("--rule", "mrs", "--slots", "SC9"), "configuration 'SC9' is unknown", id="slots"),
+        pytest.param(("--slots", "SC1"), "--slots has an effect only with --rule", id="slots without a rule"),
         pytest.param(("--demand", "0"), "--demand is 0 but must be a number above 0", id="demand"),
     ],
 )

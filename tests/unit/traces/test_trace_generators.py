@@ -182,6 +182,9 @@ def test_pareto_tasks_have_the_mean_and_the_tail_asked_for():
         pytest.param(lambda: thesis_workload(rng(), workload="W-F"), "did you mean", id="no such workload"),
         pytest.param(lambda: thesis_workload(rng(), workload="W-B"), "--source", id="no real trace"),
         pytest.param(
+            lambda: thesis_workload(rng(), source=real_trace()), "samples no trace", id="a trace without use"
+        ),
+        pytest.param(
             lambda: thesis_workload(rng(), workload="W-C", source=pareto_jobs(rng(), jobs=1)),
             "no finished task",
             id="no requests",
