@@ -31,7 +31,7 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state.records import ExecutorState, JobState, StageState, Story, TaskState
+from spark_sched.state.mutable import ExecutorState, JobState, StageState, Story, TaskState
 from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 

@@ -31,7 +31,7 @@ from spark_sched.sim.priority.results import Observations, PriorityResult
 from spark_sched.sim.priority.servers import Server, ServerType
 from spark_sched.sim.priority.slots import FreeSlots
 from spark_sched.sim.priority.states import RunningCounts, TaskStates
-from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.sim.priority.task_table import TaskTable
 
 __all__ = ["simulate_priorities"]
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.sim.priority.task_table import TaskTable
 from spark_sched.traces.evictions.tables import FINISH, LOST, SCHEDULE, SUBMIT, EvictionTables
 from spark_sched.traces.generators.arrivals import bursty
 from spark_sched.traces.lines import Progress

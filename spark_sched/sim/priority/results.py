@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.sim.priority.task_table import TaskTable
 
 __all__ = ["WEIGHT_OFFSET", "Observations", "PriorityResult"]
 

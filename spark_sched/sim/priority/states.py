@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from spark_sched.sim.priority.workload import TaskTable
+from spark_sched.sim.priority.task_table import TaskTable
 
 __all__ = ["RunningCounts", "TaskStates"]
 

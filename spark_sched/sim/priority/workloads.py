@@ -14,7 +14,7 @@ from spark_sched.sim.priority.google import (
     short_bursts,
     tasks_of_table_5_2,
 )
-from spark_sched.sim.priority.workload import TaskTable, table_of_trace
+from spark_sched.sim.priority.task_table import TaskTable, table_of_trace
 from spark_sched.traces.generators import thesis_workload
 from spark_sched.traces.generators.thesis import WORKLOADS as ARRIVALS
 

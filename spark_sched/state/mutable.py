@@ -1,6 +1,6 @@
-"""The mutable records behind :class:`~spark_sched.state.cluster.ClusterState`; nothing else touches them.
+"""The mutable states behind :class:`~spark_sched.state.cluster.ClusterState`; nothing else touches them.
 
-Each record keeps its frozen view until the next change, so that a snapshot copies only what changed.
+Each keeps its frozen view until the next change, so that a snapshot copies only what changed.
 """
 
 from __future__ import annotations
