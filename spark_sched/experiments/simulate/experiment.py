@@ -133,6 +133,10 @@ def read_experiment(path: Path) -> Experiment:
     return experiment
 
 
+#: Each is an object in memory: a typing error must not fill it.
+_MOST_NODES = 1_000_000
+
+
 def _cluster(fields: Fields) -> ClusterSpec:
     model = fields.choice("model", ("slots", "sharing"), "slots")
     groups = fields.tables("groups") or [fields]
@@ -140,6 +144,8 @@ def _cluster(fields: Fields) -> ClusterSpec:
     nodes: list[NodeSpec] = []
     for group in groups:
         count = group.need("nodes", int, "a whole number from 1", least=1)
+        if len(nodes) + count > _MOST_NODES:
+            raise group.wrong("nodes", count, f"at most {_MOST_NODES:,}, in all groups together")
         partitions = group.whole("partitions", 1, least=1)
         first = group.whole("partition", 0)
         power = group.table("power")

@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 #: Greatest whole number: 64 bits, as in the JVM and NumPy.
 _LARGEST = 2**63 - 1
+#: A longer value is cut off in messages.
+_LONGEST_SHOWN = 100
 
 
 def read_text(path: Path) -> str:
@@ -62,7 +64,10 @@ class Fields:
 
     def wrong(self, key: str, value: object, wanted: str) -> BadInputError:
         """The error for a wrong value."""
-        return BadInputError(f"{self.file}: {self.name(key)} is {value!r} but must be {wanted}")
+        shown = repr(value)
+        if len(shown) > _LONGEST_SHOWN:
+            shown = f"{shown[:_LONGEST_SHOWN]}…"
+        return BadInputError(f"{self.file}: {self.name(key)} is {shown} but must be {wanted}")
 
     def has(self, key: str) -> bool:
         self._asked[key] = None

@@ -127,6 +127,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
             r"arm\[0\]\.policy is 'fito' but must be one of .*did you mean 'fifo'",
         ),
         ("nodes = 3", "nodes = 0", r"cluster\.nodes is 0 but must be a whole number from 1"),
+        ("nodes = 3", "nodes = 4611686018427387904", r"cluster\.nodes is \d+ but must be at most 1,000,000"),
         ("nodes = 3", "node = 3", r"cluster\.nodes is missing but must be a whole number from 1"),
         ("slots = 2", "slot = 2", r"unknown key cluster\.slot \(did you mean 'slots'\?\): use one of"),
         ("slots = 2", "slots = true", r"cluster\.slots is True but must be a whole number"),
@@ -150,6 +151,7 @@ def test_a_trace_is_simulated_from_its_file(tmp_path: Path) -> None:
         ("= 0.9", "= 1.9", r"arm\[1\]\.settings: spark\.sched\.reservation\.isolation is '1\.9' but must be"),
         ("reservation.isolation", "reservation.isolatoin", r"unknown setting \S+isolatoin \(did you mean"),
         ("seeds = [1, 2]", 'seeds = ["a"]', r"seeds is \['a'\] but must be a list of whole numbers"),
+        ("seeds = [1, 2]", f'seeds = "{"x" * 300}"', r"seeds is 'x{99}… but must be a list"),
         ("seeds = [1, 2]", "seeds = [1, 2", r"is not a TOML file .*: fix that line"),
         (
             'generator = "pareto"',
