@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,12 +72,14 @@ def priorities(
       spark-sched trace priorities google2011/ --setting S1 --setting S3
       spark-sched trace priorities workload.parquet --rule mrs5 --rule hybrid --slots WASC --json
     """
-    if not 0.0 < factor < math.inf:
-        raise BadInputError(f"--demand is {factor:g} but must be a number above 0")
     if not rules:
         refuse_without("--rule", "slots")
     with needing("trace"):
         import pyarrow  # noqa: F401
+    from spark_sched.sim.priority.workloads import HIGHEST_FACTOR
+
+    if not 0.0 < factor <= HIGHEST_FACTOR:
+        raise BadInputError(f"--demand is {factor:g} but must be a number above 0, at most {HIGHEST_FACTOR}")
     arms = _arms(settings, rules, slots)
     from spark_sched.sim.priority import table_of_trace
 
@@ -103,9 +104,9 @@ def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict
             raise BadInputError(
                 f"setting {name!r} is unknown{did_you_mean(name, SETTINGS)}: use one of {', '.join(SETTINGS)}"
             )
-    thesis_servers(slots)
+    count = sum(kind.count * kind.slots for kind in thesis_servers(slots))
     for name in rules:
-        named_rule(name)
+        named_rule(name).check(count)
     chosen = settings if settings or rules else tuple(SETTINGS)
     return {name: SETTINGS[name] for name in chosen} | {name: Arm(name, slots, memory=True) for name in rules}
 

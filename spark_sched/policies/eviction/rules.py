@@ -47,12 +47,16 @@ class PreemptionRule:
     priced: bool = False
     priced_slots: bool = False
 
-    def check(self) -> None:
-        """Raise BadInputError where a number makes no sense."""
+    def check(self, slots: int | None = None) -> None:
+        """Raise BadInputError where a number makes no sense, on a cluster of ``slots`` if that is known."""
         if self.limit is not None and self.limit < 1:
             raise BadInputError(f"limit is {self.limit} evictions of a task: use 1 or more")
         if self.sticky_slots < 0:
             raise BadInputError(f"sticky_slots is {self.sticky_slots}: use 0 or more")
+        if slots is not None and self.sticky_slots > slots:
+            raise BadInputError(
+                f"sticky_slots is {self.sticky_slots} but the servers have {slots} slots: use at most {slots}"
+            )
         if self.priced_slots and not self.priced:
             raise BadInputError("priced_slots is set and priced is not: set both, as slots use its prices")
 
@@ -75,8 +79,9 @@ RULES: Mapping[str, PreemptionRule] = {
     "priced": PreemptionRule(limit=5, at_limit="keep", priced=True),
     "priced-slots": PreemptionRule(limit=5, at_limit="keep", priced=True, priced_slots=True),
 }
-_LIMITED = re.compile(r"(mrs|rnd|lrs)(\d+)(-keep)?")
-_STICKY = re.compile(r"hybrid(\d+)")
+#: Seven digits are more than any cluster's slots and any task's evictions.
+_LIMITED = re.compile(r"(mrs|rnd|lrs)([0-9]{1,7})(-keep)?")
+_STICKY = re.compile(r"hybrid([0-9]{1,7})")
 
 
 def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
@@ -97,7 +102,8 @@ def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
     else:
         raise BadInputError(
             f"the preemption rule {name!r} is unknown{did_you_mean(name, RULES)}: use one of "
-            f"{', '.join(RULES)}, or mrsN, rndN, lrsN with a limit N of evictions (mrsN-keep: not dropped)"
+            f"{', '.join(RULES)}; mrsN, rndN, lrsN with a limit N of evictions (mrsN-keep: not dropped); or "
+            "hybridN with N sticky slots (N up to 9999999)"
         )
     rule = replace(rule, resume=resume)
     rule.check()

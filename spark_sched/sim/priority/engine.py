@@ -69,9 +69,9 @@ def simulate_priorities(
 
     Raises:
         BadInputError: a task needs more memory than the largest server has; or a number of the rule makes no
-            sense.
+            sense on these servers.
     """
-    rule.check()
+    rule.check(sum(kind.count * kind.slots for kind in servers))
     _check_memory(tasks, servers)
     with seldom_collected():
         return _Run(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)

@@ -18,11 +18,13 @@ from spark_sched.sim.priority.task_table import TaskTable, table_of_trace
 from spark_sched.traces.generators import thesis_workload
 from spark_sched.traces.generators.thesis import WORKLOADS as ARRIVALS
 
-__all__ = ["WORKLOADS", "workload"]
+__all__ = ["HIGHEST_FACTOR", "WORKLOADS", "workload"]
 
 #: W-A: sampled from the real trace, CPU and memory by request or scaled to table 5.2's usage; or generated.
 WORKLOADS = ("W-A-request", "W-A-usage", "W-A-generated", "W-B", "W-C", "W-D", "W-E")
 _TASKS = 60_000
+#: Of all CPU demands. Beyond it a run of 15 h would last years of virtual time.
+HIGHEST_FACTOR = 1000
 #: "Approximately 25 % lower load" (§9.3.4).
 _LOW = 0.75
 #: Table 9.3 has no class above 9.
@@ -87,8 +89,11 @@ def _factor(text: str) -> float:
         factor = float(text)
     except ValueError:
         factor = math.nan
-    if not (0.0 < factor < math.inf):
-        raise BadInputError(f"the demand's factor is {text!r} but must be a number above 0, as in W-B@1.2")
+    if not 0.0 < factor <= HIGHEST_FACTOR:
+        raise BadInputError(
+            f"the demand's factor is {text!r} but must be a number above 0, at most {HIGHEST_FACTOR}, "
+            "as in W-B@1.2"
+        )
     return factor
 
 

@@ -208,10 +208,17 @@ def test_workloads_have_names_and_sources():
         workload(WORKLOADS[0], 1)
 
 
-@pytest.mark.parametrize("name", ["mrx", "mrs0", "mrs-keep"])
+@pytest.mark.parametrize("name", ["mrx", "mrs0", "mrs-keep", "mrs" + "9" * 5000, "hybrid-1", "hybrid٥"])
 def test_unknown_rules_are_refused(name):
     with pytest.raises(BadInputError, match="limit|unknown"):
         named_rule(name)
+
+
+def test_more_sticky_slots_than_slots_are_refused():
+    servers, one = thesis_servers("WASC", memory=False), tasks((0, 0, 1))
+    assert simulate_priorities(one, servers, named_rule("hybrid3072")).summary()["dropped"] == 0
+    with pytest.raises(BadInputError, match="sticky_slots is 3073 but the servers have 3072 slots"):
+        simulate_priorities(one, servers, named_rule("hybrid3073"))
 
 
 def test_a_workload_with_a_factor_differs_in_its_demand_alone():
@@ -220,7 +227,7 @@ def test_a_workload_with_a_factor_differs_in_its_demand_alone():
     assert (busier.arrival_s.tolist(), busier.priority.tolist()) == (
         plain.arrival_s.tolist(), plain.priority.tolist(),
     )  # fmt: skip
-    for factor in ("", "0", "x", "inf"):
+    for factor in ("", "0", "x", "inf", "1e9"):
         with pytest.raises(BadInputError, match="must be a number above 0"):
             workload(f"W-A-generated@{factor}", 1, hours=0.5)
 

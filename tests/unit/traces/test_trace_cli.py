@@ -64,9 +64,11 @@ def test_priorities_runs_settings_and_rules_on_any_trace(trace_command):
     [
         pytest.param(("--setting", "S12"), "setting 'S12' is unknown", id="setting"),
         pytest.param(("--rule", "msr"), "rule 'msr' is unknown", id="rule"),
+        pytest.param(("--rule", "hybrid99999"), "sticky_slots is 99999 but the servers have", id="sticky"),
         pytest.param(("--rule", "mrs", "--slots", "SC9"), "configuration 'SC9' is unknown", id="slots"),
         pytest.param(("--slots", "SC1"), "--slots has an effect only with --rule", id="slots without a rule"),
         pytest.param(("--demand", "0"), "--demand is 0 but must be a number above 0", id="demand"),
+        pytest.param(("--demand", "1e300"), "must be a number above 0, at most 1000", id="large demand"),
     ],
 )
 def test_priorities_refuses_what_it_does_not_know(trace_command, arguments, message):
