@@ -5,7 +5,7 @@ A pure function of demands and candidates; `spark_sched.policies.eviction.policy
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -140,7 +140,7 @@ class _Choosing:
         """Its victims, and how many of its tasks go on waiting."""
         start = {executor: slots - self._taken.get(executor, 0) for executor, slots in demand.free.items()}
         free = dict(start)
-        before = self._before
+        before = self._state() if demand.together else None
         victims: list[Victim] = []
         left, waiting = demand.tasks, 0
         while left:
@@ -163,15 +163,18 @@ class _Choosing:
             free[executor] -= also * demand.slots
             waiting -= also
             self._before -= also * demand.slots
-        if demand.together and waiting:
+        if before is not None and waiting:
             # It cannot start all its tasks: an eviction would be useless.
-            for victim in victims:
-                self._spare(victim)
-            self._before = before + demand.tasks * demand.slots
+            self._open, self._fastest, self.ends_ms, self._left_ms, self._before = before
+            self._before += demand.tasks * demand.slots
             return [], demand.tasks
         for executor, slots in free.items():
             self._taken[executor] = self._taken.get(executor, 0) + start.get(executor, 0) - slots
         return victims, waiting
+
+    def _state(self) -> tuple[dict[int, Victim], dict[int, Victim], list[float], dict[str, float], int]:
+        """A copy of what evictions change, with candidates in their order."""
+        return dict(self._open), dict(self._fastest), list(self.ends_ms), dict(self._left_ms), self._before
 
     def _next(self, demand: Demand, free: Mapping[str, int]) -> tuple[str | None, list[Victim], float]:
         """Where the next task of a demand goes, and who makes room for it there; else the wait from which on
@@ -245,9 +248,3 @@ class _Choosing:
             at = bisect_left(self.ends_ms, victim.remaining_ms)
             if at < len(self.ends_ms):
                 del self.ends_ms[at]
-
-    def _spare(self, victim: Victim) -> None:
-        self._open[victim.task] = self._fastest[victim.task] = victim
-        self._left_ms[victim.job] += victim.lost_ms
-        for _ in range(victim.slots):
-            insort(self.ends_ms, victim.remaining_ms)
