@@ -83,6 +83,12 @@ def _print(document: dict[str, Any]) -> None:
         highlight=False,
     )
     console.print(_causes(document))
+    console.print(
+        f"at the largest tolerances {_percent(document['evictions_with_several_causes'])} of the evictions "
+        f"have several causes and {_percent(document['evictions_without_cause'])} none of these",
+        markup=False,
+        highlight=False,
+    )
     console.print(_classes(document))
     console.print(_pairs(document))
     console.print(_arrivals(document))

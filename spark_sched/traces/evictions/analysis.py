@@ -52,6 +52,7 @@ class _Waiting:
 
     time_us: int
     priority: int
+    causes: int  # other causes that are known
 
 
 @dataclass(slots=True)
@@ -107,7 +108,9 @@ class EvictionAnalysis:
         self.preempted: Counter[int] = Counter()
         self.memory_excess = 0
         self.disk_excess = 0
-        self.several = 0
+        self.explained = self.several = (
+            0  # evictions with a cause, and with more than one (widest tolerances)
+        )
         self.pairs: Counter[tuple[int, int]] = (
             Counter()
         )  # (evictor's priority, evicted's) within the largest τ
@@ -206,6 +209,7 @@ class EvictionAnalysis:
                 continue
             if row.priority > eviction.priority:
                 self._preempted_by(row.priority, eviction.priority, row.time_us - eviction.time_us)
+                self._count_causes(eviction.causes, eviction.causes + 1)
             else:
                 still.append(eviction)
         if still:
@@ -234,8 +238,14 @@ class EvictionAnalysis:
             self._preempted_by(above[0], row.priority, 0)
             causes += 1
         elif row.machine >= 0:
-            self._waiting.setdefault(row.machine, deque()).append(_Waiting(row.time_us, row.priority))
-        self.several += causes > 1
+            waiting = self._waiting.setdefault(row.machine, deque())
+            waiting.append(_Waiting(row.time_us, row.priority, causes))
+        self._count_causes(0, causes)
+
+    def _count_causes(self, before: int, causes: int) -> None:
+        """An eviction that had ``before`` causes has ``causes`` now."""
+        self.explained += before < 1 <= causes
+        self.several += before < 2 <= causes
 
     def _preempted_by(self, evictor: int, evicted: int, gap_us: int) -> None:
         for tolerance_s in self.tolerances_s:

@@ -25,6 +25,8 @@ def summary(found: EvictionAnalysis) -> dict[str, Any]:
         "evicted_tasks_evicted_again": _share(
             sum(totals.evicted_again for totals in found.classes.values()), evicted
         ),
+        "evictions_without_cause": _share(found.evictions - found.explained, found.evictions),
+        "evictions_with_several_causes": _share(found.several, found.evictions),
         "span_s": span_s,
         "usage_table": found.usage,
         "machine_table": found.machines,

@@ -125,10 +125,14 @@ def test_memory_and_disk_excess_are_told_apart_and_may_come_with_another_cause(t
             usage(960, 1000, 3),
         ],
     )
-    found = shares(analysed(path))
+    document = analysed(path)
+    found = shares(document)
     assert found["memory excess", 0] == 1
     assert found["disk excess", 0] == 1
     assert found["higher-priority task", 1] == 1
+    # The first has two causes, of which one came a second later; the third has none.
+    assert document["evictions_with_several_causes"] == pytest.approx(1 / 3)
+    assert document["evictions_without_cause"] == pytest.approx(1 / 3)
 
 
 def test_usage_of_an_earlier_attempt_does_not_count(tables):
@@ -222,6 +226,7 @@ def test_the_command_prints_tables_or_json(tables):
     printed = call()
     assert printed.exit_code == 0
     assert "no usage table" in printed.stdout
+    assert "0.00 % of the evictions have several causes and 0.00 % none" in " ".join(printed.stdout.split())
     document = json.loads(call("--json", "--tolerance", "2").stdout)
     assert [r["tolerance_s"] for r in document["causes"] if r["cause"] == "higher-priority task"] == [2]
 
