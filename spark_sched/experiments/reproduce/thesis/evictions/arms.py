@@ -217,11 +217,13 @@ def comparison(
         for name in workloads() if plots else ():
             first = {label: results[arm.run(scale, name, seed, low[0])] for label, arm in arms.items()}
             charts += [plot.of(name, seed, first) for plot in plots]
-        return Figure(identity, title, rows, values, notes + _SOURCES, charts)
+        about = notes + (_ENERGY if "E_kwh" in metrics else "") + _SOURCES
+        return Figure(identity, title, rows, values, about, charts)
 
     return FigureSpec(identity, title, needed, build)
 
 
+_ENERGY = " Energy (E) counts until the last task arrives."
 _SOURCES = (
     " W-A-request: tasks sampled from the real trace's contiguous window, CPU demand = request × duration; "
     "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-generated: drawn from "

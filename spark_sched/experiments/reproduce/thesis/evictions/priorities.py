@@ -134,7 +134,7 @@ FIGURES = (
             Comparison("V_S11_below_S6", "%", 20, lower("V", "S11", "S6")),
             Comparison("E_S11_below_S6", "%", 20, lower("E_kwh", "S11", "S6")),
         ],
-        "S6 LRS with LPF to S11 MRS with LSF. Energy counts until the last arrival." + _SHARED,
+        "S6 LRS with LPF to S11 MRS with LSF." + _SHARED,
         chart="WE",
     ),
     comparison(
