@@ -50,6 +50,17 @@ def test_beps_prefers_less_energy_to_a_larger_server() -> None:
     assert servers_of("BEPS-memory", (3, 1), {}, [task]) == [1]
 
 
+def test_a_batch_wakes_up_the_server_that_holds_all_of_it() -> None:
+    # Four tasks fill four servers of type B (222.5 W for 30 s and 162 W each), or one of type D (301 W).
+    four = [Demand(0.25, 0.25, 0.1)] * 4
+    servers = (1, 1, 1, 1, 3)
+    assert servers_of("BEPS-memory", servers, {}, four) == [0, 1, 2, 3]
+    assert servers_of("BEPS-memory-batch", servers, {}, four) == [4, 4, 4, 4]
+    # A task alone needs no more than one server, of which B is cheaper; and one that is on costs nothing.
+    assert servers_of("BEPS-memory-batch", servers, {}, four[:1]) == [0]
+    assert servers_of("BEPS-memory-batch", servers, {2: Demand(0.1, 0.0, 0.1)}, four) == [2, 4, 4, 4]
+
+
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_a_wide_job_without_room_is_tried_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
