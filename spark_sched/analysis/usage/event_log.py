@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, Usage
 from spark_sched.traces import Trace
 from spark_sched.traces.readers.spark_measured import Measured
@@ -15,8 +17,8 @@ def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
 
     An attempt takes one slot of its executor. What has no end lasts until the last event of the log: an
-    executor, and an attempt unless its stage ended before. Slot time held idle is as the scheduler measured
-    it, and users and classes are those that it knew.
+    executor, and an attempt unless its stage ended before. Slot time held idle and its bound by equation 4
+    are as the scheduler measured them, and users and classes are those that it knew.
     """
     usage = Usage()
     jobs = trace.jobs.to_pydict()
@@ -27,11 +29,17 @@ def usage_of_event_log(trace: Trace) -> Usage:
     measured = Measured.of_parameters(trace.meta.parameters.get("measured"))
     if measured is not None:
         numbers = dict(zip(jobs["source_id"], jobs["job"], strict=True))
-        usage.held_ms = {"": measured.left_out.get("held_idle", 0)}
+        left_out_ms = measured.left_out.get("held_idle", 0)
+        usage.held_ms = {"": left_out_ms}
+        usage.held_at_most_ms = {"": math.inf} if left_out_ms else {}
         for key, times in measured.jobs.items():
             # A job without an attempt in the log may have held slots too.
             job_id = str(numbers.get(key, f"logged {key}" if key in measured.owners else ""))
             usage.held_ms[job_id] = usage.held_ms.get(job_id, 0) + times["held_idle"]
+            at_most_ms = measured.held_at_most.get(key)
+            if times["held_idle"] or at_most_ms is not None:
+                bound_ms = math.inf if at_most_ms is None else at_most_ms
+                usage.held_at_most_ms[job_id] = usage.held_at_most_ms.get(job_id, 0.0) + bound_ms
             if key in measured.owners:
                 name, user, job_class = measured.owners[key]
                 known = usage.owners.get(job_id)

@@ -19,7 +19,10 @@ def held_at_most_ms(usage: Usage) -> dict[str, float]:
     Pareto distribution fitted to the stage's task times (maximum likelihood). The paper has all N slots of a
     stage held until D. Infinite for isolation 1 and where the fit has no mean (alpha <= 1); 0 where all
     tasks took equally long. Jobs whose isolation level or stages the source does not record are left out.
+    A source that records the bound itself is believed.
     """
+    if usage.held_at_most_ms is not None:
+        return usage.held_at_most_ms
     times_s: dict[str, list[float]] = defaultdict(list)
     for attempt in usage.attempts:
         if attempt.outcome == "success":

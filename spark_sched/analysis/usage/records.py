@@ -60,8 +60,10 @@ class Usage:
     """All of one application; ``holds`` is None where the source does not record them.
 
     ``held_ms`` is the slot time held idle by job, in slot-milliseconds, where the source records sums instead
-    of holds; what is known of no job has the key ``""``. ``isolation`` is the isolation level of jobs that
-    had one of their own, ``barriers`` the jobs of stages whose slots were held for a next one.
+    of holds; what is known of no job has the key ``""``. ``held_at_most_ms`` is its upper bound by equation 4
+    where the source records that, too: infinite where nothing bounds it. Otherwise the bound follows from
+    ``isolation``, the isolation level of jobs that had one of their own, and ``barriers``, the jobs of stages
+    whose slots were held for a next one.
     """
 
     executors: list[Presence] = field(default_factory=list)
@@ -69,5 +71,6 @@ class Usage:
     attempts: list[ChargedAttempt] = field(default_factory=list)
     holds: list[Hold] | None = None
     held_ms: dict[str, int] | None = None
+    held_at_most_ms: dict[str, float] | None = None
     isolation: dict[str, float] = field(default_factory=dict)
     barriers: dict[str, str] = field(default_factory=dict)

@@ -14,6 +14,7 @@ _SCHEMA = 1
 #: Run by originals that were not evicted, held idle, run by evicted attempts, run by copies.
 KINDS = ("run", "held_idle", "evicted", "copied")
 _WOULD_HAVE = "would_have_"
+_AT_MOST = "held_idle_at_most"
 
 
 @dataclass(slots=True)
@@ -28,6 +29,8 @@ class Measured:
         complete: the log has the application's end.
         events: how many of our events there were; 0: the scheduler wrote none.
         would_have: counters of what shadow mode would have done, by their names without ``would_have_``.
+        held_at_most: what equation 4 of "Speculative Slot Reservation" expects of ``held_idle`` at most, in
+            slot-milliseconds, by the key of jobs that held slots; None or absent where nothing bounds it.
     """
 
     jobs: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -37,6 +40,7 @@ class Measured:
     complete: bool = False
     events: int = 0
     would_have: dict[str, int] = field(default_factory=dict)
+    held_at_most: dict[str, int | None] = field(default_factory=dict)
 
     def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
@@ -50,7 +54,9 @@ class Measured:
             return
         kind, body = event["kind"], event["body"]
         if kind == "job":
-            found = {name: int(body["slot_ms"][name]) for name in KINDS}
+            slot_ms = body["slot_ms"]
+            found = {name: int(slot_ms[name]) for name in KINDS}
+            at_most = int(slot_ms[_AT_MOST]) if _AT_MOST in slot_ms else None
             # A job group that rests for long is over, and comes again.
             key = prefix + str(body["job"])
             times = self.jobs.setdefault(key, dict.fromkeys(KINDS, 0))
@@ -58,6 +64,9 @@ class Measured:
                 self.owners[key] = [body.get("name"), body["user"] or user, body.get("class")]
             for name in KINDS:
                 times[name] += found[name]
+            if found["held_idle"] or at_most is not None:
+                so_far = self.held_at_most.get(key, 0)
+                self.held_at_most[key] = None if so_far is None or at_most is None else so_far + at_most
         elif kind in ("status", "end"):
             left = body["left_out"]
             # Sums since the application's start: the latest has all of them.
@@ -74,6 +83,7 @@ class Measured:
     def to_parameters(self) -> dict[str, Any]:
         """As JSON for a trace's metadata (`of_parameters` reads it), without jobs that used no slot time."""
         jobs = {key: times for key, times in self.jobs.items() if any(times.values())}
+        bounds = {key: at_most for key, at_most in self.held_at_most.items() if at_most is not None}
         return {
             "jobs": jobs,
             "owners": {key: owner for key, owner in self.owners.items() if key in jobs},
@@ -82,6 +92,7 @@ class Measured:
             "complete": self.complete,
             "events": self.events,
             **({"would_have": self.would_have} if self.would_have else {}),
+            **({"held_at_most": bounds} if bounds else {}),
         }
 
     @classmethod
@@ -103,6 +114,7 @@ class Measured:
                 name: self.would_have.get(name, 0) + other.would_have.get(name, 0)
                 for name in (*self.would_have, *(other.would_have.keys() - self.would_have.keys()))
             },
+            {**self.held_at_most, **other.held_at_most},
         )
 
     def total_ms(self, kind: str) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from spark_sched.analysis.usage import account, usage_of_event_log
+from spark_sched.cli.app import app
 from spark_sched.traces import open_trace
 from spark_sched.traces.readers.spark_app import SparkApplication
 from spark_sched.traces.report import ReadReport
@@ -343,6 +345,29 @@ def test_whose_a_job_is_and_whose_marks_count_is_as_the_driver_knew_it(tmp_path)
     assert {row.group: row.slot_ms["held"] for row in used.rows if row.slot_ms["held"]} == {
         ("anna", "", "etl"): 5, ("bob", "", "known live"): 5,
     }  # fmt: skip
+
+
+def test_usage_has_the_bound_of_equation_4_where_all_jobs_of_a_row_have_one(tmp_path):
+    log = Log().executor(0, "1", 2).job(0, 0, {0: []}).stage(0, 0, 40).job_end(0, 50)
+
+    def job(key, user, **slot_ms):
+        body = {"job": key, "name": key, "user": user, "class": None, "slot_ms": times(0, 5) | slot_ms}
+        log.events.append(scheduling("job", **body))
+
+    job("a", "ada", held_idle_at_most=8)
+    job("a", "ada", held_idle_at_most=9)  # it came again
+    job("b", "bob", held_idle_at_most=7)
+    job("c", "bob")  # at isolation level 1 nothing bounds it
+    job("d", "dan", held_idle_at_most=4)
+    job("e", "dan", held_idle=0)
+    job("f", "eve")
+    job("f", "eve", held_idle_at_most=6)
+    log.add("SparkListenerApplicationEnd", Timestamp=T0 + 100)
+    path = log.write(tmp_path / "log")
+    done = CliRunner().invoke(app, ["usage", str(path), "--by", "user", "--json"])
+    bounds = {row["user"]: row["held_at_most_slot_s"] for row in json.loads(done.stdout)["rows"]}
+    assert bounds == {"ada": 0.017, "bob": None, "dan": 0.004, "eve": None, "anna": None}
+    assert "held by eq. 4" in " ".join(CliRunner().invoke(app, ["usage", str(path)]).stdout.split())
 
 
 def test_marks_beyond_the_applications_limits_do_not_count(tmp_path):
