@@ -115,7 +115,7 @@ class TaskPrior(Protocol):
 
 
 class _SampledStage:
-    __slots__ = ("ended_ms", "index", "ran_on", "spoiled", "times")
+    __slots__ = ("ended_ms", "index", "ran_on", "slowness", "spoiled", "times")
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -123,6 +123,7 @@ class _SampledStage:
         self.ran_on: dict[int, str] = {}
         self.spoiled: set[int] = set()
         self.times: StageTimes | None = None  # as last shown
+        self.slowness = _NO_SLOWNESS  # of executors, behind `times`
 
 
 class _SampledJob:
@@ -225,12 +226,13 @@ class TaskTimePredictor:
         times, attained_ms = _NO_TIMES, 0.0
         if known is not None:
             for stage in known.stages.values():
-                if stage.times is None:
+                if stage.times is None or stage.slowness is not slowness:
                     average_ms = {
-                        i: max(1, round(ms / self.speeds.slowness(stage.ran_on[i])))
+                        i: max(1, round(ms / self.speeds.as_shown(stage.ran_on[i])))
                         for i, ms in stage.ended_ms.items()
                     }
                     stage.times = StageTimes(average_ms, frozenset(stage.spoiled))
+                    stage.slowness = slowness
             times = MappingProxyType(
                 {stage.index: stage.times for stage in known.stages.values() if stage.times}
             )

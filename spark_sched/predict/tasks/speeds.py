@@ -35,6 +35,7 @@ class ExecutorSpeeds:
     def __init__(self) -> None:
         self._records: Recent[str, _Record] = Recent(EXECUTORS_KEPT)
         self._differing: Mapping[str, float] = MappingProxyType({})  # as last shown
+        self._gone: Recent[str, float] = Recent(EXECUTORS_KEPT)  # as shown last of those that differed
         self._changed = False  # since then
 
     def learn(self, tasks_ms: Mapping[int, int], ran_on: Mapping[int, str]) -> None:
@@ -74,7 +75,13 @@ class ExecutorSpeeds:
                 self._differing = MappingProxyType(found)
         return self._differing
 
+    def as_shown(self, executor: str) -> float:
+        """Its slowness as `differing` returned it last, also of one that is gone: its tasks keep it."""
+        return self._differing.get(executor, self._gone.get(executor, 1.0))
+
     def forget(self, executor: str) -> None:
         """It is gone."""
         if self._records.pop(executor, None) is not None:
             self._changed = True
+        if executor in self._differing:
+            self._gone[executor] = self._differing[executor]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_sched.events import ExecutorRemoved, JobStarted, ShortTasks, StageStarted
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate
+from spark_sched.state import ClusterState
 
 
 def test_a_slow_executor_is_known_by_its_tasks_and_an_average_one_is_not():
@@ -75,3 +77,26 @@ def test_a_forecast_names_the_executors_that_differ_until_they_are_gone() -> Non
     assert speeds.differing() is known  # the third decimal makes no new forecasts
     speeds.forget("slow")
     assert "slow" not in speeds.differing()
+
+
+def test_task_times_follow_what_becomes_known_of_executors_and_stay_when_these_are_gone() -> None:
+    times, state = TaskTimePredictor(None), ClusterState()
+    for event in (
+        JobStarted(0, "j", "n", "u", 0, None, None, None, True, True),
+        StageStarted(0, "j", "j.0", "p", 0, 3, None, False, False),
+        ShortTasks(9, "j", "j.0", "slow", [0], [0], [4_000]),
+        ShortTasks(9, "j", "j.0", "fast", [1], [1], [1_000]),
+    ):
+        state.apply(event)
+        times.observe(event)
+    view = state.snapshot().jobs["j"]
+
+    def seen() -> dict[int, int]:
+        return dict(times.forecast(view).times[0].ended_ms)
+
+    assert seen() == {0: 4_000, 1: 1_000}
+    for _ in range(30):  # stages of other jobs
+        times.speeds.learn({0: 1_000, 1: 4_000}, {0: "fast", 1: "slow"})
+    assert seen() == {0: 2_000, 1: 2_000}
+    times.observe(ExecutorRemoved(10, "slow", "lost"))
+    assert seen() == {0: 2_000, 1: 2_000}
