@@ -36,25 +36,8 @@ _FEW = 4.0
 # Bounds and steps of the search for a surprisal, as logarithms; also what is kept of one that is out of all
 # proportion.
 _LOWEST, _HIGHEST, _STEPS = -20.0, 5.0, 30
-# 2^64 by the golden ratio.
-_GOLDEN, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
-
-
-class _Draws:
-    """Numbers between 0 and 1, both excluded, that are spread evenly after any few: each is the golden ratio
-    further round the circle."""
-
-    __slots__ = ("_state",)
-
-    def __init__(self, seed: int) -> None:
-        z = (seed + _GOLDEN) & _MASK  # the finalizer of SplitMix64: neighbouring seeds begin anywhere
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-        self._state = z ^ (z >> 31)
-
-    def next(self) -> float:
-        self._state = (self._state + _GOLDEN) & _MASK
-        return ((self._state >> 12) + 0.5) * 2.0**-52
+# 2^64 by the golden ratio and by the square root of 2, without whole parts.
+_GOLDEN, _ROOT_OF_2, _MASK = 0x9E3779B97F4A7C15, 0x6A09E667F3BCC908, (1 << 64) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +106,21 @@ class Barriers:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self.draws = _Draws(seed)
+        z = (seed + _GOLDEN) & _MASK  # the finalizer of SplitMix64: neighbouring seeds begin anywhere
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        self._next_job = z ^ (z >> 31)
         self.ratios = _Ratios()
         # By whose stages the prediction is made from: each kind errs in its own way.
         self.from_own: deque[float] = deque(maxlen=_SCORES_KEPT)
         self.from_shared: deque[float] = deque(maxlen=_SCORES_KEPT)
+
+    def start_of_draws(self) -> int:
+        """Where on a circle of 2^64 steps the draws of the next job begin: the square root of 2 times round
+        it from the job before. So the draws of the first stages of jobs are spread evenly, and those of the
+        second ones, however many stages jobs have."""
+        start, self._next_job = self._next_job, (self._next_job + _ROOT_OF_2) & _MASK
+        return start
 
 
 @dataclass(slots=True)
@@ -144,8 +137,8 @@ class StageBarrier:
     """Task times of one stage, and what is expected of its barrier."""
 
     tasks: int
-    #: The stage's choice between neighbouring ranks.
-    draw: float
+    #: Among the job's stages of several tasks, from 1.
+    number: int
     #: That ran when the last one was launched: those that the barrier waits for.
     open_tasks: int = 1
     times_ms: list[float] = field(default_factory=list)  # of those that ended, the shortest first
@@ -174,17 +167,20 @@ class StageBarrier:
 class JobBarriers:
     """Deadlines for the stages of one job, and what became of them."""
 
-    __slots__ = ("_all", "_ratios", "_scores")
+    __slots__ = ("_all", "_ratios", "_scores", "_stages", "_start")
 
     def __init__(self, all_jobs: Barriers) -> None:
         self._all = all_jobs
+        self._stages = 0
+        self._start: int | None = None  # of the draws; None: no deadline has needed one
         self._ratios = _Ratios()
         #: Logarithms of surprisals under predictions from the job's own stages.
         self._scores: deque[float] = deque(maxlen=_SCORES_KEPT)
 
     def new_stage(self, tasks: int) -> StageBarrier:
         """The barrier of a stage that starts."""
-        return StageBarrier(tasks, self._all.draws.next())
+        self._stages += tasks > 1
+        return StageBarrier(tasks, self._stages)
 
     def deadline_ms(self, stage: StageBarrier, isolation: float) -> float:
         """D, from the stage's last launch; infinite until half of its tasks ended.
@@ -223,13 +219,21 @@ class JobBarriers:
 
     def _expect(self, stage: StageBarrier) -> _Expected:
         if stage.expected is None:
+            draw = self._draw(stage.number)
             if self._ratios.longest:
-                ranks = _Ranks(self._ratios.longest, stage.draw)
+                ranks = _Ranks(self._ratios.longest, draw)
                 stage.expected = _Expected(ranks, self._scores, self._all.from_own)
             else:
-                ranks = _Ranks(self._all.ratios.longest, stage.draw)
+                ranks = _Ranks(self._all.ratios.longest, draw)
                 stage.expected = _Expected(ranks, self._all.from_shared, None)
         return stage.expected
+
+    def _draw(self, number: int) -> float:
+        """A number between 0 and 1, both excluded. Each stage of the job is the golden ratio further round
+        the circle than the one before, so that any few in a row are spread evenly."""
+        if self._start is None:
+            self._start = self._all.start_of_draws()
+        return (((self._start + number * _GOLDEN & _MASK) >> 12) + 0.5) * 2.0**-52
 
 
 def _calibrated(isolation: float, own: Sequence[float], shared: Sequence[float] | None) -> float:

@@ -96,6 +96,26 @@ def _first_stages(name: str, n_tasks: int, *, jobs: int, stages: int) -> npt.NDA
     return np.array(met)
 
 
+@pytest.mark.parametrize("stages", [1, 8, 13, 21])
+def test_choices_by_chance_are_spread_evenly_over_the_stages_at_each_place_of_jobs(stages: int) -> None:
+    """The share of draws below any p differs from p by the same for 24 jobs of one application, however many
+    stages the jobs have; a multiple of the golden ratio over all stages is off by up to 0.5."""
+    jobs, barriers = 24, Barriers(2)
+    draws = np.zeros((jobs, stages))
+    for number in range(jobs):
+        job = JobBarriers(barriers)
+        for place in range(stages):
+            stage = job.new_stage(2)
+            for time_ms in (1_000.0, 2_000.0):
+                stage.task_ended(time_ms)
+            job.ended(stage, 2_000.0)
+            assert stage.expected is not None
+            draws[number, place] = stage.expected.ranks.draw
+    ordered = np.sort(draws, axis=0)
+    below = np.arange(jobs + 1)[:, None] / jobs
+    assert np.maximum(below[1:] - ordered, ordered - below[:-1]).max() < 0.1
+
+
 def test_jobs_of_one_stage_learn_from_other_jobs() -> None:
     rng = np.random.default_rng(3)
     barriers = Barriers()

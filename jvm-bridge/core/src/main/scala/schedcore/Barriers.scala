@@ -15,11 +15,23 @@ import scala.collection.mutable
 final class Barriers(seed: Long = 0) {
   import Barriers._
 
-  private val draws = new Draws(seed)
+  private var nextJob = {
+    var z = seed + Golden
+    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L
+    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL
+    z ^ (z >>> 31)
+  }
   private val ratios = new Ratios
   // By whose stages the prediction is made from: each kind errs in its own way.
   private val fromOwn = new Scores
   private val fromShared = new Scores
+
+  /** Where the draws of the next job begin: see the twin. */
+  private def startOfDraws(): Long = {
+    val start = nextJob
+    nextJob += RootOf2
+    start
+  }
 }
 
 object Barriers {
@@ -32,30 +44,22 @@ object Barriers {
   private val Lowest = -20.0
   private val Highest = 5.0
   private val Steps = 30
-  private val Golden = 0x9E3779B97F4A7C15L // 2^64 by the golden ratio
-
-  /** Numbers between 0 and 1, both excluded, spread evenly after any few. */
-  private[Barriers] final class Draws(seed: Long) {
-    private var state = {
-      var z = seed + Golden
-      z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L
-      z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL
-      z ^ (z >>> 31)
-    }
-
-    def next(): Double = {
-      state += Golden
-      ((state >>> 12) + 0.5) * 2.220446049250313e-16 // 2^-52
-    }
-  }
+  // 2^64 by the golden ratio and by the square root of 2, without whole parts.
+  private val Golden = 0x9E3779B97F4A7C15L
+  private val RootOf2 = 0x6A09E667F3BCC908L
 
   /** Deadlines for the stages of one job, and what became of them. */
   final class OfJob(all: Barriers) {
     private val ratios = new Ratios
     private val scores = new Scores
+    private var stages = 0
+    private lazy val start = all.startOfDraws() // from the first deadline on that needs a draw
 
     /** The barrier of a stage that starts. */
-    def newStage(tasks: Int): OfStage = new OfStage(tasks, all.draws.next())
+    def newStage(tasks: Int): OfStage = {
+      if (tasks > 1) stages += 1
+      new OfStage(tasks, stages)
+    }
 
     /**
      * D from the stage's last launch; infinite until half of its tasks ended.
@@ -93,20 +97,24 @@ object Barriers {
       }
 
     private def expect(stage: OfStage): Expected = stage.expected.getOrElse {
+      val draw = drawOf(stage.number)
       val e =
-        if (ratios.longest.nonEmpty) Expected(new Ranks(ratios.longest, stage.draw), scores, Some(all.fromOwn))
-        else Expected(new Ranks(all.ratios.longest, stage.draw), all.fromShared, None)
+        if (ratios.longest.nonEmpty) Expected(new Ranks(ratios.longest, draw), scores, Some(all.fromOwn))
+        else Expected(new Ranks(all.ratios.longest, draw), all.fromShared, None)
       stage.expected = Some(e)
       e
     }
+
+    /** A number between 0 and 1, both excluded: see the twin. */
+    private def drawOf(number: Int): Double = (((start + number * Golden) >>> 12) + 0.5) * 2.220446049250313e-16 // 2^-52
   }
 
   /**
    * Task times of one stage, and what is expected of its barrier.
    *
-   * @param draw the stage's choice between neighbouring ranks
+   * @param number among the job's stages of several tasks, from 1
    */
-  final class OfStage private[Barriers] (val tasks: Int, private[Barriers] val draw: Double) {
+  final class OfStage private[Barriers] (val tasks: Int, private[Barriers] val number: Int) {
     var openTasks = 1 // that ran when the last one was launched: those that the barrier waits for
     private[Barriers] val times = mutable.ArrayBuffer.empty[Double] // of those that ended, the shortest first
     private[Barriers] var expected: Option[Expected] = None
