@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from spark_sched.experiments.demo.timeline import Span, Timeline
+from spark_sched.sim.barriers import Barriers, JobBarriers
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 
@@ -95,6 +96,13 @@ def test_a_hold_that_expires_before_the_barrier_loses_its_stage(benchmark):
     job = benchmark("deadlines").watch(events)["j"]
     assert job.attained() == [0.0, 1.0]  # the second and the third stage
     assert job.held_ms == 300 + 500 + 100
+
+
+def test_a_stage_that_is_given_up_holds_slots_until_its_centre_and_others_until_the_barrier(benchmark):
+    stage, times_ms = benchmark("first_stages").stage, np.array([1_000.0, 2_000.0, 3_000.0, 4_000.0])
+    # The first draw is 0.501, and nothing is known of earlier stages.
+    assert stage(JobBarriers(Barriers(0)), times_ms, 0.4) == (False, 1_000.0, 16_000.0)
+    assert stage(JobBarriers(Barriers(0)), times_ms, 0.6) == (True, 3_000.0 + 2_000.0 + 1_000.0, 16_000.0)
 
 
 def test_a_cold_executor_is_one_that_has_not_read_the_data_before(benchmark):
