@@ -10,13 +10,14 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
-from spark_sched.sim.workload import JobSpec, StageSpec, pareto_sampler
+from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec, pareto_sampler
 
 __all__ = [
     "PREDICTORS",
     "ClusterSpec",
     "JobSpec",
     "Locality",
+    "MarkChange",
     "NodeSpec",
     "Planner",
     "Power",

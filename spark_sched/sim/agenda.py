@@ -6,7 +6,7 @@ import heapq
 from typing import NamedTuple, TypeAlias
 
 from spark_sched.sim.records import Attempt, JobRun, StageRun
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, MarkChange
 
 __all__ = [
     "Agenda",
@@ -15,6 +15,7 @@ __all__ = [
     "Happening",
     "Instant",
     "LocalityOver",
+    "MarksChanged",
     "MemoryCheck",
     "NextCompletion",
     "NodeChange",
@@ -63,6 +64,13 @@ class Follower(NamedTuple):
     spec: JobSpec
 
 
+class MarksChanged(NamedTuple):
+    """An operator changes the marks of a job; it may have ended before."""
+
+    job: JobRun
+    change: MarkChange
+
+
 class LocalityOver(NamedTuple):
     """A stage need not wait for nearer slots any more, or for less near ones."""
 
@@ -88,6 +96,7 @@ Happening: TypeAlias = (
     | StageReady
     | Arrival
     | Follower
+    | MarksChanged
     | LocalityOver
     | WakeUp
     | PlanDue
@@ -102,9 +111,10 @@ _ORDER: dict[type, int] = {
     StageReady: 3,
     Arrival: 4,
     Follower: 5,
-    LocalityOver: 6,
-    WakeUp: 7,
-    PlanDue: 8,
+    MarksChanged: 6,
+    LocalityOver: 7,
+    WakeUp: 8,
+    PlanDue: 9,
 }
 
 

@@ -8,6 +8,7 @@ from spark_sched.events import (
     Event,
     ExecutorAdded,
     ExecutorRemoved,
+    JobChanged,
     JobEnded,
     JobStarted,
     StageEnded,
@@ -81,6 +82,14 @@ class EmittedEvents:
                     copies=spec.copies,
                     marked=spec.marked,
                 )
+            )
+
+    def job_changed(self, job: JobRun, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            s = job.spec
+            self.listener(
+                JobChanged(now_ms, s.key, s.priority, s.isolation, s.deadline_ms, job.on_hold, by="")
             )
 
     def job_ended(self, job: JobRun, now_ms: int) -> None:

@@ -28,6 +28,7 @@ from spark_sched.sim.agenda import (
     Happening,
     Instant,
     LocalityOver,
+    MarksChanged,
     MemoryCheck,
     NextCompletion,
     NodeChange,
@@ -198,6 +199,8 @@ class Simulation:
                 self._jobs.arrived(spec)
             case Follower(spec):
                 self._jobs.followed(spec)
+            case MarksChanged(job, change):
+                self._jobs.marks_changed(job, change)
             case NodeChange(node, joins):
                 self._nodes.changed(node, joins)
             case LocalityOver(stage):

@@ -8,7 +8,15 @@ from itertools import count
 
 from spark_sched.errors import BadInputError
 from spark_sched.sim import planning
-from spark_sched.sim.agenda import Agenda, Arrival, Follower, Instant, LocalityOver, StageReady
+from spark_sched.sim.agenda import (
+    Agenda,
+    Arrival,
+    Follower,
+    Instant,
+    LocalityOver,
+    MarksChanged,
+    StageReady,
+)
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.emitted_events import EmittedEvents
 from spark_sched.sim.gates import Gates
@@ -19,7 +27,7 @@ from spark_sched.sim.results import Recorder
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.stages import new_stage
 from spark_sched.sim.waiting import WaitingStages
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, MarkChange
 from spark_sched.state import EndedJob
 
 __all__ = ["ActiveJobs", "Newcomers"]
@@ -161,6 +169,44 @@ class ActiveJobs:
         for index, stage in enumerate(spec.stages):
             if not stage.parents:
                 self._ready(job, index)
+        for change in spec.changes:
+            self._agenda.push(now_ms + change.after_ms, MarksChanged(job, change))
+
+    # ---- operators' changes ----
+
+    def marks_changed(self, job: JobRun, change: MarkChange) -> None:
+        """An operator changes a job's marks.
+
+        They are in force at once, as live: a plan from before the change does not undo it (the JVM's
+        ``Orders.over``).
+        """
+        if self.active.get(job.key) is not job:
+            return  # it has ended
+        now_ms, newcomers = self._instant.now_ms, self.newcomers
+        job.spec = replace(
+            job.spec,
+            priority=change.priority,
+            deadline_ms=change.deadline_ms,
+            isolation=change.isolation,
+        )
+        job.view = None
+        job.on_hold = change.on_hold
+        own = job.terms.own_rule = newcomers.own_rule(job.spec)
+        job.terms.planned = None
+        if newcomers.reserve or job.on_hold:
+            job.priority = own.priority
+            isolation = 0.0 if job.on_hold else own.isolation
+            job.rule = replace(job.rule, priority=own.priority, isolation=isolation)
+            self._reservations.rule_set(job, now_ms)
+        self._waiting.unsorted = True
+        for stage in job.stages.values():
+            if job.on_hold and stage.queued:
+                self._waiting.remove(stage)
+            elif not job.on_hold and stage.pending:
+                self._waiting.add(stage)
+        self.new[job.key] = job
+        self._instant.changed |= planning.ARRIVALS
+        self._story.job_changed(job, now_ms)
 
     # ---- stages ----
 

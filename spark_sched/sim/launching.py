@@ -118,7 +118,11 @@ class Launcher:
         from all others. Returns whether anything was launched."""
         enforcement, slots = self._enforcement, self._slots
         wanting = [stage for stage in self._waiting.order if self._only_spare(stage) and not stage.spec.gang]
-        gated = [stage for stage in self._gates.shut_stages() if not self._only_spare(stage)]
+        gated = [
+            stage
+            for stage in self._gates.shut_stages()
+            if not self._only_spare(stage) and not stage.job.on_hold
+        ]
         if not wanting and not gated:
             return False
         launched = False

@@ -96,7 +96,14 @@ class Planner:
             version=version,
             now_ms=now_ms,
             executors=executors,
-            jobs=MappingProxyType({key: job.job_view(names) for key, job in jobs.items()}),
+            jobs=MappingProxyType(
+                {
+                    key: job.job_view(names)
+                    for key, job in jobs.items()
+                    # As `Snapshot.without_idle_held` live.
+                    if not job.on_hold or job.running_slots
+                }
+            ),
             ended=MappingProxyType(ended),
         )
         predictor = self.predictor
@@ -240,5 +247,5 @@ def put_in_force(
             job.rank, job.priority, job.queue = rank, entry.priority, entry.queue
             if terms.planned != wanted:
                 terms.planned = wanted
-                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled)
+                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled and not job.on_hold)
             yield job

@@ -278,8 +278,8 @@ class JobRun:
     """One active job: its place in the order, what holds for it, its stages and its slots."""
 
     __slots__ = (
-        "arrival", "held", "key", "priority", "progress", "queue", "rank", "rule", "running_slots", "spec",
-        "stages", "start_ms", "sums", "terms", "view",
+        "arrival", "held", "key", "on_hold", "priority", "progress", "queue", "rank", "rule", "running_slots",
+        "spec", "stages", "start_ms", "sums", "terms", "view",
     )  # fmt: skip
 
     def __init__(self, spec: JobSpec, arrival: int, own_rule: Rule, now_ms: int) -> None:
@@ -292,6 +292,7 @@ class JobRun:
         self.priority = own_rule.priority
         self.rank = UNRANKED
         self.queue: int | None = None
+        self.on_hold = False  # an operator lets none of its tasks start
         self.progress = JobProgress(spec.stages)
         self.sums = JobSums()
         self.stages: dict[str, StageRun] = {}
@@ -313,5 +314,6 @@ class JobRun:
                 preferred=self.spec.preferred,
                 elsewhere_factor=self.spec.elsewhere_factor,
                 evicted_ms=float(self.sums.evicted_ms),
+                on_hold=self.on_hold,
             )
         return self.view

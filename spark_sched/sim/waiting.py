@@ -26,8 +26,9 @@ class WaitingStages:
         self.unsorted = False
 
     def add(self, stage: StageRun) -> None:
-        """A stage has a task that waits; one that is there already stays where it is."""
-        if not stage.queued:
+        """A stage has a task that waits; one that is there already stays where it is, and one whose job is on
+        hold stays out."""
+        if not stage.queued and not stage.job.on_hold:
             stage.queued = True
             stage.refresh_key()
             insort(self.order, stage, key=_sort_key)

@@ -12,7 +12,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["JobSpec", "StageSpec", "longest_path_ms", "pareto_sampler"]
+__all__ = ["JobSpec", "MarkChange", "StageSpec", "longest_path_ms", "pareto_sampler"]
 
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
@@ -71,6 +71,25 @@ def longest_path_ms(stages: Sequence[StageSpec]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkChange:
+    """A change of an active job's marks by an operator (live: ``JobChanged``): all values from then on.
+
+    Attributes:
+        after_ms: since the job's submission.
+        deadline_ms: a time, as the job's own; None: none.
+        isolation: None: the configured one. A job that held nothing before holds slots from its next stage
+            on: the ledger does not know the attempts of the present one.
+        on_hold: none of its tasks starts; those that run go on.
+    """
+
+    after_ms: int
+    priority: int
+    deadline_ms: int | None = None
+    isolation: float | None = None
+    on_hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """One job: when it comes, whose it is, what it asks for, and its stages.
 
@@ -88,6 +107,7 @@ class JobSpec:
         preferred: partitions where its tasks run at full speed; None: anywhere.
         elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
         deadline_after_ms: of a job that follows another: its deadline, from its own submission on.
+        changes: of its marks while it is active, in the order of their times.
         then: pairs of a delay in ms and a job that is submitted that long after this one's end; its own
             ``submit_ms`` is ignored.
     """
@@ -108,6 +128,7 @@ class JobSpec:
     preferred: frozenset[int] | None = None
     elsewhere_factor: float = 1.0
     deadline_after_ms: int | None = None
+    changes: tuple[MarkChange, ...] = ()
     then: tuple[tuple[int, JobSpec], ...] = field(default=(), compare=False, repr=False)
 
     def check(self) -> None:
@@ -122,6 +143,12 @@ class JobSpec:
             raise BadInputError(
                 f"job {self.key!r} has elsewhere_factor {self.elsewhere_factor!r} but it must be 1 or more"
             )
+        for change in self.changes:
+            if change.after_ms < 0:
+                raise BadInputError(
+                    f"job {self.key!r} is changed {change.after_ms} ms after its submission but 0 ms is the "
+                    "least"
+                )
         for number, stage in enumerate(self.stages):
             where = f"job {self.key!r}, stage {number}"
             if not stage.durations_ms:

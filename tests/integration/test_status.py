@@ -271,10 +271,10 @@ def test_the_event_log_tells_of_every_job_once(past):
     assert jobs["waiter"]["outcome"] == "ended"
     assert jobs["waiter"]["story"][-1]["text"].startswith("ended after")
     assert jobs["holder"]["slot_ms"]["held_idle"] > 0
-    changes = [event["body"]["what"] for event in ours if event["kind"] == "change"]
-    assert changes == [
-        "reservations are paused: no job holds slots",
-        "reservations are in force again",
+    changes = [event["body"] for event in ours if event["kind"] == "change"]
+    assert [(body["what"], body["event"]["reservations_paused"]) for body in changes] == [
+        ("reservations are paused: no job holds slots", True),
+        ("reservations are in force again", False),
     ]
     planners = [event["body"]["planner"]["alive"] for event in ours if event["kind"] == "plan"]
     assert {True, False} <= set(planners)

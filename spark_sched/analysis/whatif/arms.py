@@ -86,10 +86,15 @@ def as_it_ran(
             f"operators switched the mode while it ran (to {', '.join(recorded.switches)}): replayed in the "
             f"mode that it began in, {recorded.began_in}"
         )
+    if recorded.repeated:
+        notes.append(
+            f"operators changed this while it ran, which every replay repeats: {_quoted(recorded.repeated)}"
+        )
     if recorded.changes:
-        quoted = "; ".join(recorded.changes[:_CHANGES_QUOTED])
-        more = "; …" if len(recorded.changes) > _CHANGES_QUOTED else ""
-        notes.append(f"operators changed this while it ran, which the replay does not repeat: {quoted}{more}")
+        notes.append(
+            "operators changed this while it ran, which the replay does not repeat: "
+            f"{_quoted(recorded.changes)}"
+        )
     if recorded.enforced:
         name = validate(recorded.settings)[keys.PLANNER_POLICY]
         if name not in available():
@@ -110,6 +115,10 @@ def as_it_ran(
                 "give it as --pools FILE"
             )
     return _stock(f"stock-{recorded.mode.lower()}", recorded, model, pools), notes
+
+
+def _quoted(changes: Sequence[str]) -> str:
+    return "; ".join(changes[:_CHANGES_QUOTED]) + ("; …" if len(changes) > _CHANGES_QUOTED else "")
 
 
 def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:
@@ -142,7 +151,12 @@ def _marked(first: JobSpec, priorities: Sequence[tuple[str, int]]) -> JobSpec:
     then: tuple[tuple[int, JobSpec], ...] = ()
     for pause_ms, job in reversed(chain):
         found = [value for pattern, value in priorities if matches(job, pattern)]
-        then = ((pause_ms, replace(job, then=then, priority=found[-1] if found else job.priority)),)
+        given = replace(job, then=then)
+        if found:
+            # The question's priority, whatever operators gave the job in the recorded run.
+            changes = tuple(replace(change, priority=found[-1]) for change in job.changes)
+            given = replace(given, priority=found[-1], changes=changes)
+        then = ((pause_ms, given),)
     return then[0][1]
 
 

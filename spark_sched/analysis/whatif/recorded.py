@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+from spark_sched.analysis.whatif.changes import mode_switched_to, read_changes, repeatable
 from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
 from spark_sched.config import BY_NAME, PREFIX, keys, validate
 from spark_sched.errors import BadInputError
+from spark_sched.sim import MarkChange
 from spark_sched.traces.jobs import JobRecord, StageRecord
-from spark_sched.traces.lines import Progress, lines
+from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader, event_logs
-from spark_sched.traces.readers.spark_measured import EVENT, Measured
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.readers.spark_measured import Measured
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
@@ -42,8 +42,6 @@ _NOT_HOW = (
     "spark.sched.history.path",
     "spark.sched.history.password",
 )
-_CHANGE = b'"change"'
-_SWITCHED = re.compile(r"the mode is (on|shadow|off)")
 _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 
@@ -77,6 +75,8 @@ class Recorded:
         notes: what the reader skipped, with counts.
         measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
         switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
+        mark_changes: what operators changed of jobs' marks, by job; a replay repeats it.
+        repeated: the same, each change in a sentence.
         changes: what else operators changed, each in a sentence.
     """
 
@@ -93,6 +93,8 @@ class Recorded:
     notes: Mapping[str, int]
     measured: Measured | None = None
     switches: tuple[str, ...] = ()
+    mark_changes: Mapping[str, tuple[MarkChange, ...]] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
 
     @property
@@ -164,7 +166,8 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     properties = reader.properties
     features = jobs[0].features or {}
     attached = _attached(properties)
-    changes = tuple(_changes(reader.files())) if attached and reader.measured.events else ()
+    changes = tuple(read_changes(reader.files())) if attached and reader.measured.events else ()
+    marks, repeated, others = repeatable(changes, jobs, reader.meta.origin_epoch_ms or 0)
     return Recorded(
         log=path,
         app=features.get("app", ""),
@@ -178,8 +181,10 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
-        switches=tuple(found[1] for found in map(_SWITCHED.fullmatch, changes) if found is not None),
-        changes=tuple(what for what in changes if _SWITCHED.fullmatch(what) is None),
+        switches=tuple(mode for mode in map(mode_switched_to, changes) if mode is not None),
+        mark_changes=marks,
+        repeated=tuple(change.what for change in repeated),
+        changes=tuple(change.what for change in others if mode_switched_to(change) is None),
     )
 
 
@@ -251,22 +256,6 @@ def local_file(uri: str) -> Path | None:
         return None
     path = Path(unquote(parsed.path))
     return path if path.is_file() else None
-
-
-def _changes(files: Iterable[Path]) -> Iterator[str]:
-    """What operators changed, each in a sentence (``protocol/README.md``)."""
-    head = b'{"Event":"' + EVENT.encode() + b'"'
-    for file in files:
-        for _, line in lines(file, ReadReport()):
-            if not line.startswith(head) or _CHANGE not in line:
-                continue
-            try:
-                event = json.loads(line)
-                what = event["body"]["what"] if event["kind"] == "change" else None
-            except (ValueError, KeyError, TypeError):
-                continue  # Damaged: the reader has counted it.
-            if isinstance(what, str):
-                yield what
 
 
 def _attached(properties: Mapping[str, str]) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from spark_sched.analysis.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
 from spark_sched.analysis.whatif.recorded import Recorded, RecordedAttempt, attempts_of
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec
+from spark_sched.sim import ClusterSpec, JobSpec, MarkChange, NodeSpec, StageSpec
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.tables import Machine
 
@@ -96,8 +96,9 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
     hosts = _Hosts(executors)
     real_jct_ms, tails, specs = {}, {}, []
     for job in jobs:
-        specs.append(_spec(job, turnaround, hosts, recorded.locality_wait_ms))
         key = job.record.source_id
+        changes = recorded.mark_changes.get(key, ())
+        specs.append(_spec(job, turnaround, hosts, recorded.locality_wait_ms, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
             last_ms = max(stage.last_ms for stage in job.stages)
@@ -186,7 +187,13 @@ def _node(machine: Machine) -> NodeSpec:
 # ---- the simulation's jobs ----
 
 
-def _spec(job: _ReplayedJob, turnaround: int, hosts: _Hosts, locality_wait_ms: int) -> JobSpec:
+def _spec(
+    job: _ReplayedJob,
+    turnaround: int,
+    hosts: _Hosts,
+    locality_wait_ms: int,
+    changes: tuple[MarkChange, ...],
+) -> JobSpec:
     record = job.record
     part_numbers: dict[int | None, int] = {}
     stages = []
@@ -224,6 +231,7 @@ def _spec(job: _ReplayedJob, turnaround: int, hosts: _Hosts, locality_wait_ms: i
         copies=features.get("copies") != "never",
         marked=kind == "mark",
         # As live: of a marked or grouped job more Spark jobs may follow any one of them.
+        changes=changes,
         end_known=kind == "spark" or (kind == "sql" and len(part_numbers) == 1),
     )
 

@@ -14,6 +14,7 @@ from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.cli.app import app
+from spark_sched.sim import MarkChange
 from spark_sched.traces.readers.spark_measured import EVENT
 from spark_sched.traces.tables import Machine
 
@@ -166,11 +167,14 @@ def test_a_run_in_shadow_mode_is_answered_with_what_would_have_been(tmp_path: Pa
     assert "Under reservation: jobs would have taken" in said
 
 
+def logged_change(log: Log, at: int, body: dict[str, Any]) -> None:
+    log.events.append({"Event": EVENT, "schema": 1, "kind": "change", "timeMs": T0 + at, "body": body})
+
+
 def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
     log = contended(Log(**{"spark.sched.planner.python": "python3"}))
     for what in ("the policy is fair", "the mode is shadow", "job report: the mode is on"):
-        event = {"schema": 1, "kind": "change", "timeMs": T0 + 1_000, "body": {"by": "ada", "what": what}}
-        log.events.append({"Event": EVENT, **event})
+        logged_change(log, 1_000, {"by": "ada", "what": what})
     recorded = read_log(log.write(tmp_path / "log"))
     assert recorded.switches == ("shadow",)
     assert recorded.changes == ("the policy is fair", "job report: the mode is on")
@@ -183,6 +187,61 @@ def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
         "operators changed this while it ran, which the replay does not repeat: the policy is fair; "
         "job report: the mode is on"
     )
+
+
+def changed(log: Log, at: int, what: str, **event: Any) -> None:
+    """An operator's change as the bridge logs it."""
+    told = {"type": "job_changed", "time_ms": T0 + at, "by": "ada", "on_hold": False, **event}
+    logged_change(log, at, {"by": "ada", "what": what, "job": event["job"], "event": told})
+
+
+MARKS: dict[str, Any] = {"priority": 0, "isolation": None, "deadline_ms": None}
+
+
+def test_changes_of_a_jobs_marks_are_repeated_by_every_replay(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    raised = {**MARKS, "priority": 5, "deadline_ms": T0 + 9_000, "isolation": 0.5}
+    changed(log, 1_000, "job stage 1: priority 0 -> 5", job="spark-1", **raised)
+    recorded = read_log(log.write(tmp_path / "log"))
+    (change,) = recorded.mark_changes["spark-1"]
+    assert change == MarkChange(800, priority=5, deadline_ms=9_000, isolation=0.5)
+    assert (recorded.repeated, recorded.changes) == (("job stage 1: priority 0 -> 5",), ())
+    document = answer(recorded, Question(policies=("priority", "stock-fifo")))
+    # It waits for the first wave of the long job only, but where nobody looks at priorities.
+    ran, by_priority, stock = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
+    assert ran[1] == by_priority[1] == pytest.approx(2.92, abs=0.03)
+    assert stock[1] == pytest.approx(4.92, abs=0.03)
+    assert document["notes"][0] == (
+        "operators changed this while it ran, which every replay repeats: job stage 1: priority 0 -> 5"
+    )
+    # A question about priorities is asked instead of what operators did.
+    asked = answer(recorded, Question(policies=("priority",), priorities=(("stage 1", -1),)))
+    assert asked["arms"][1]["jobs"][1]["jct_s"] == pytest.approx(4.92, abs=0.03)
+
+
+def test_a_hold_is_repeated_if_somebody_ended_it(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    changed(log, 1_000, "job stage 0: on hold", job="spark-0", **MARKS, on_hold=True)
+    changed(log, 6_000, "job stage 0: resumed", job="spark-0", **MARKS)
+    changed(log, 7_000, "job stage 1: on hold", job="spark-1", **MARKS, on_hold=True)
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert [change.on_hold for change in recorded.mark_changes["spark-0"]] == [True, False]
+    assert recorded.changes == ("job stage 1: on hold",)
+    long, short = answer(recorded, Question())["arms"][0]["jobs"]
+    # Its second wave waits for its resumption, and the short job does not wait for that.
+    assert long["end_s"] == pytest.approx(8.0, abs=0.1)
+    assert short["jct_s"] == pytest.approx(2.92, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    "event", [None, "text", {"type": "job_changed"}, {"type": "of tomorrow", "time_ms": T0}], ids=str
+)
+def test_a_change_without_values_is_noted_only(tmp_path: Path, event: Any) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    body = {"by": "ada", "what": "job stage 1: priority 0 -> 5", "job": "spark-1", "event": event}
+    logged_change(log, 1_000, body)
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert (recorded.mark_changes, recorded.changes) == ({}, ("job stage 1: priority 0 -> 5",))
 
 
 def test_tasks_that_still_ran_when_the_log_ended_change_nothing(tmp_path: Path) -> None:

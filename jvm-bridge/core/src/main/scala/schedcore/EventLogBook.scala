@@ -31,11 +31,14 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
    * An operator changed something. Waits for nobody: it is called under the scheduler's lock.
    *
    * @param job the key of the job that it concerns; None: all
+   * @param event what the planner is told of it, for programs; None: nothing
    */
-  def changed(atMs: Long, by: String, job: Option[String], what: String): Unit =
+  def changed(atMs: Long, by: String, job: Option[String], what: String, event: Option[Event]): Unit =
     if (changes.getAndIncrement() < MostChanges) {
       val body = mapper.createObjectNode().put("by", by).put("what", what)
-      post(LogEntry("change", atMs, job.fold(body)(body.put("job", _))))
+      job.foreach(body.put("job", _))
+      event.foreach(e => body.set[ObjectNode]("event", parsed(Batch.toJson(e))))
+      post(LogEntry("change", atMs, body))
     }
 
   /** @param ended jobs that ended since the last call */

@@ -226,16 +226,27 @@ object Batch {
     if (batch.asked) out.writeBooleanField("asked", true)
     if (batch.stopping) out.writeBooleanField("stopping", true)
     out.writeArrayFieldStart("events")
-    batch.events.foreach { event =>
-      out.writeStartObject()
-      out.writeStringField("type", event.kind)
-      out.writeNumberField("time_ms", event.timeMs)
-      event.fields(out)
-      out.writeEndObject()
-    }
+    batch.events.foreach(write(_, out))
     out.writeEndArray()
     out.writeEndObject()
     out.close()
     text.toString
+  }
+
+  /** One event as batches have it. */
+  def toJson(event: Event): String = {
+    val text = new StringWriter(256)
+    val out = factory.createGenerator(text)
+    write(event, out)
+    out.close()
+    text.toString
+  }
+
+  private def write(event: Event, out: JsonGenerator): Unit = {
+    out.writeStartObject()
+    out.writeStringField("type", event.kind)
+    out.writeNumberField("time_ms", event.timeMs)
+    event.fields(out)
+    out.writeEndObject()
   }
 }

@@ -47,13 +47,16 @@ final class EventLogBookSuite extends AnyFunSuite {
 
   test("operators' changes are logged at once, and no more than there is room for") {
     val entries = logged() { book =>
-      book.changed(5, "ada", Some("mark-1"), "job etl: resumed")
-      (1 to EventLogBook.MostChanges).foreach(book.changed(_, "ada", None, "the mode is off"))
+      val told = Event.JobChanged(5, "mark-1", 7, Some(0.5), None, onHold = false, "ada")
+      book.changed(5, "ada", Some("mark-1"), "job etl: resumed", Some(told))
+      (1 to EventLogBook.MostChanges).foreach(book.changed(_, "ada", None, "the mode is off", None))
     }
     assert(entries.size === EventLogBook.MostChanges && entries.forall(_.kind == "change"))
     assert(entries.head.timeMs === 5)
-    assert(entries.head.body.toString === """{"by":"ada","what":"job etl: resumed","job":"mark-1"}""")
-    assert(!entries(1).body.has("job"))
+    assert(entries.head.body.toString ===
+      """{"by":"ada","what":"job etl: resumed","job":"mark-1","event":{"type":"job_changed","time_ms":5,""" +
+        """"job":"mark-1","priority":7,"isolation":0.5,"deadline_ms":null,"on_hold":false,"by":"ada"}}""")
+    assert(!entries(1).body.has("job") && !entries(1).body.has("event"))
   }
 
   test("plans are logged when the policy in force or the planner changes, documents once a minute") {

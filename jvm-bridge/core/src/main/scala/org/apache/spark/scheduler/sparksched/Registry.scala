@@ -98,10 +98,9 @@ private[sparksched] final class Registry(
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
     val slotsPerTask = shape.slots
-    val started =
-      Event.StageStarted(
-        nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask,
-        outlook.written.map(_.partitions))
+    val started = Event.StageStarted(
+      nowMs, mark.key, stage, name, index, tasks, outlook.nextTasks, last, barrier, again, slotsPerTask,
+      outlook.written.map(_.partitions))
     job.stages(stage) = started
     ledger.stageStarted(
       mark.key, stage, index, tasks, outlook.nextSlots, last, barrier, nowMs, slotsPerTask, restartable = again,
@@ -370,14 +369,16 @@ private[sparksched] final class Registry(
   def cancelled(job: String): Unit = jobs.get(job).foreach(_.cancelled())
   /** Spark jobs of a job that are not over. */
   def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.sparkJobs.toSeq.sorted)
-
-  /** An operator gives a job this mark, and lets nothing of it start where it is `held`. */
-  def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Unit = jobs.get(mark.key).foreach { job =>
-    job.mark = mark
-    events.offer(orders.changed(mark, held, by, nowMs))
-    orders.toldAs(mark.key, events.currentVersion)
-    applyRule(job, plans, nowMs)
-  }
+  /** An operator gives a job this mark, and lets nothing of it start where it is `held`. @return what the planner is told */
+  def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Option[Event] =
+    jobs.get(mark.key).map { job =>
+      val told = orders.changed(mark, held, by, nowMs)
+      job.mark = mark
+      events.offer(told)
+      orders.toldAs(mark.key, events.currentVersion)
+      applyRule(job, plans, nowMs)
+      told
+    }
 
   /** An operator switches what holds for all jobs. */
   def switch(change: Event.SchedulingChanged, plans: PlanBook): Unit = {

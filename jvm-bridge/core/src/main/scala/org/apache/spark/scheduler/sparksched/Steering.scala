@@ -76,8 +76,7 @@ private[sparksched] final class Steering(
     MarkChange.read(given, mark, nowMs).map { changed =>
       val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
-        registry.change(changed, registry.isOnHold(mark.key), by, scheduler.plans, nowMs)
-        noted(mark, nowMs, by, said)
+        noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.plans, nowMs))
       }
       if (said.isEmpty) s"job ${mark.name} is so already: nothing was changed" else s"job ${mark.name}: $said"
     }
@@ -87,8 +86,7 @@ private[sparksched] final class Steering(
     val said = if (held) "on hold: it starts no further task" else "resumed"
     if (registry.isOnHold(mark.key) == held) Right(s"job ${mark.name} is ${if (held) "on hold" else "not on hold"}: nothing was changed")
     else {
-      registry.change(mark, held, by, scheduler.plans, nowMs)
-      noted(mark, nowMs, by, said)
+      noted(mark, nowMs, by, said, registry.change(mark, held, by, scheduler.plans, nowMs))
       Right(s"job ${mark.name}: $said")
     }
   }
@@ -98,8 +96,9 @@ private[sparksched] final class Steering(
     if (running.isEmpty) Left(Refusal("nothing_to_do", s"job is '$job', which runs no Spark job now: there is nothing to cancel"))
     else {
       registry.cancelled(mark.key)
-      scheduler.events.offer(Event.JobCancelled(nowMs, mark.key, by))
-      noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs")
+      val told = Event.JobCancelled(nowMs, mark.key, by)
+      scheduler.events.offer(told)
+      noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs", Some(told))
       Right(mark -> running)
     }
   }.map { case (mark, running) =>
@@ -111,7 +110,7 @@ private[sparksched] final class Steering(
   /** What its mark still submits is another job: nothing of a session's or a thread's settings is changed. */
   private def end(job: String, by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
     val said = if (registry.hasStages(mark.key)) "it ends with its last stage" else "ended"
-    noted(mark, nowMs, by, said)
+    noted(mark, nowMs, by, said, None)
     registry.jobEnded(mark.key, "ended", nowMs)
     Right(s"job ${mark.name}: $said")
   }
@@ -130,10 +129,11 @@ private[sparksched] final class Steering(
     if (names.isEmpty) "no job is there now"
     else s"now there are ${listed(names.take(MostNames))}${if (names.size > MostNames) s" and ${names.size - MostNames} more" else ""}"
 
-  private def noted(mark: JobMark, nowMs: Long, by: String, what: String): Unit = {
+  /** @param told what the planner is told of it */
+  private def noted(mark: JobMark, nowMs: Long, by: String, what: String, told: Option[Event]): Unit = {
     registry.stories.tell(mark.key, nowMs, s"$what, by $by")
     audit(by, s"job ${mark.name} (${mark.key}): $what")
-    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), s"job ${mark.name}: $what"))
+    eventLog.foreach(_.changed(nowMs, by, Some(mark.key), s"job ${mark.name}: $what", told))
   }
 
   // ---- all jobs ------------------------------------------------------------------------------------------------
@@ -187,9 +187,10 @@ private[sparksched] final class Steering(
       else {
         scheduler.shadowed(switches.mode == Modes.Shadow)
         enforces = switches.mode == Modes.On
-        registry.switch(Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by), scheduler.plans)
+        val told = Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by)
+        registry.switch(told, scheduler.plans)
         audit(by, s"$said (before: $before)")
-        eventLog.foreach(_.changed(nowMs, by, None, said))
+        eventLog.foreach(_.changed(nowMs, by, None, said, Some(told)))
         Right(said)
       }
     }

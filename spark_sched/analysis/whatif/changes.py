@@ -1,0 +1,106 @@
+"""What operators changed of a recorded application, and which of these changes a replay repeats."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from spark_sched.errors import BadInputError
+from spark_sched.events import Event, JobChanged, decode_event
+from spark_sched.sim import MarkChange
+from spark_sched.traces.jobs import JobRecord
+from spark_sched.traces.lines import lines
+from spark_sched.traces.readers.spark_measured import EVENT
+from spark_sched.traces.report import ReadReport
+
+__all__ = ["RecordedChange", "mode_switched_to", "read_changes", "repeatable"]
+
+_CHANGE = b'"change"'
+_SWITCHED = re.compile(r"the mode is (on|shadow|off)")
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedChange:
+    """One change.
+
+    Attributes:
+        what: the change in a sentence.
+        event: what the planner was told, with times of the driver's clock; None: nothing, or a version of the
+            bridge that did not log it wrote the log.
+    """
+
+    what: str
+    event: Event | None = None
+
+
+def read_changes(files: Iterable[Path]) -> Iterator[RecordedChange]:
+    """The changes in the files of an event log (``protocol/README.md``), in their order, without damaged
+    ones."""
+    head = b'{"Event":"' + EVENT.encode() + b'"'
+    for file in files:
+        for _, line in lines(file, ReadReport()):
+            if not line.startswith(head) or _CHANGE not in line:
+                continue
+            try:
+                logged = json.loads(line)
+                body = logged["body"] if logged["kind"] == "change" and logged["schema"] == 1 else None
+                if body is not None and isinstance(body["what"], str):
+                    yield RecordedChange(body["what"], _event(body))
+            except (ValueError, KeyError, TypeError):
+                continue  # Damaged: the reader has counted it.
+
+
+def _event(body: dict[str, object]) -> Event | None:
+    found = body.get("event")
+    if not isinstance(found, dict):
+        return None
+    try:
+        return decode_event(found)
+    except BadInputError:
+        return None  # The sentence stands.
+
+
+def mode_switched_to(change: RecordedChange) -> str | None:
+    """The mode that the change switched to; None: it was another change."""
+    found = _SWITCHED.fullmatch(change.what)
+    return None if found is None else found[1]
+
+
+def repeatable(
+    changes: Sequence[RecordedChange], jobs: Iterable[JobRecord], origin_ms: int
+) -> tuple[dict[str, tuple[MarkChange, ...]], list[RecordedChange], list[RecordedChange]]:
+    """Changes of jobs' marks by job, the same as recorded, and all others, which a replay does not repeat.
+
+    A hold that nobody ended is not repeated: the replayed job would never end, although the log has only the
+    tasks that ran. Times are moved to the application's own clock, which starts at ``origin_ms``.
+    """
+    known = {job.source_id: round((job.submit_s or 0.0) * 1000) for job in jobs}
+    resumed_ms = {}
+    for change in changes:
+        if isinstance(change.event, JobChanged) and not change.event.on_hold:
+            resumed_ms[change.event.job] = change.event.time_ms
+    marks: dict[str, tuple[MarkChange, ...]] = {}
+    repeated, others = [], []
+    for change in changes:
+        event = change.event
+        ends = isinstance(event, JobChanged) and (
+            not event.on_hold or resumed_ms.get(event.job, event.time_ms) > event.time_ms
+        )
+        if not isinstance(event, JobChanged) or not ends or event.job not in known:
+            others.append(change)
+            continue
+        repeated.append(change)
+        marks[event.job] = (
+            *marks.get(event.job, ()),
+            MarkChange(
+                after_ms=max(0, event.time_ms - origin_ms - known[event.job]),
+                priority=event.priority,
+                deadline_ms=None if event.deadline_ms is None else event.deadline_ms - origin_ms,
+                isolation=event.isolation,
+                on_hold=event.on_hold,
+            ),
+        )
+    return marks, repeated, others
