@@ -1,5 +1,7 @@
 package schedcore
 
+import scala.collection.mutable
+
 /** Slots of an executor that are held for a job. */
 final case class HeldFor(job: String, name: String, slots: Int)
 
@@ -14,22 +16,53 @@ final case class ExecutorFacts(
   def heldSlots: Int = held.map(_.slots).sum
 }
 
-object ExecutorFacts {
+/**
+ * Raw facts about executors at one moment: copied under the scheduler's lock, so that they can be added up outside.
+ *
+ * @param running attempts that run now
+ * @param holds job, executor, slots and deadline of what is held
+ * @param names of the jobs that hold something, by key
+ * @param pilots indices of the pilots that run, by stage that waits for them
+ */
+final case class ExecutorBooks(
+    executors: Seq[Event.ExecutorAdded], running: Seq[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
+    names: Map[String, String], pilots: Map[String, Set[Int]]) {
+  import ExecutorBooks._
 
-  /**
-   * @param running attempts that run now
-   * @param holds job, executor, slots and deadline of what is held
-   * @param isPilot whether an attempt is one of a pilot whose stage waits for it
-   */
-  def of(
-      executors: Seq[Event.ExecutorAdded], running: Seq[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
-      nameOf: String => String, isPilot: Event.TaskLaunched => Boolean): Seq[ExecutorFacts] = {
-    def byExecutor(tasks: Seq[Event.TaskLaunched]) = tasks.groupMapReduce(_.executor)(_.slots)(_ + _).withDefaultValue(0)
-    val (used, copied, pilots) = (byExecutor(running), byExecutor(running.filter(_.copy)), byExecutor(running.filter(isPilot)))
-    val held = holds.groupMap(_._2) { case (job, _, slots, _) => HeldFor(job, nameOf(job), slots) }
+  /** In the order of `executors`; one pass over what runs. */
+  def facts: Seq[ExecutorFacts] = {
+    val sums = mutable.HashMap.from(executors.iterator.map(_.executor -> new Sums))
+    running.foreach(task => sums.get(task.executor).foreach(_.add(task, isPilot(task))))
+    val held = holds.groupMap(_._2) { case (job, _, slots, _) => HeldFor(job, names.getOrElse(job, job), slots) }
     executors.map { e =>
-      ExecutorFacts(
-        e.executor, e.host, e.slots, used(e.executor), held.getOrElse(e.executor, Nil), copied(e.executor), pilots(e.executor))
+      val of = sums(e.executor)
+      ExecutorFacts(e.executor, e.host, e.slots, of.running, held.getOrElse(e.executor, Nil), of.copied, of.pilot)
+    }
+  }
+
+  private def isPilot(task: Event.TaskLaunched): Boolean =
+    pilots.nonEmpty && !task.copy && pilots.get(task.stage).exists(_(task.index))
+}
+
+object ExecutorBooks {
+  val Empty: ExecutorBooks = ExecutorBooks(Nil, Nil, Nil, Map.empty, Map.empty)
+
+  /** @param nameOf the name of a job by its key, where that is known */
+  def copied(
+      executors: Iterator[Event.ExecutorAdded], running: Iterator[Event.TaskLaunched], holds: Seq[(String, String, Int, Long)],
+      nameOf: String => Option[String], pilots: Map[String, Set[Int]]): ExecutorBooks = ExecutorBooks(
+    executors.toSeq, running.toSeq, holds, holds.iterator.map(_._1).flatMap(key => nameOf(key).map(key -> _)).toMap, pilots)
+
+  /** Slots of one executor. */
+  private final class Sums {
+    var running = 0
+    var copied = 0
+    var pilot = 0
+
+    def add(task: Event.TaskLaunched, isPilot: Boolean): Unit = {
+      running += task.slots
+      if (task.copy) copied += task.slots
+      if (isPilot) pilot += task.slots
     }
   }
 }

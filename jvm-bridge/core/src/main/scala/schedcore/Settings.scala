@@ -100,9 +100,8 @@ object Settings {
   val All: Seq[Key] = Seq(
     ReservationEnabled, Isolation, MinPriority, Deadline, MaxHold, Gap, FirstGap, IdleShare, LimitsIdleShare, LimitsIdleBurst,
     PreReserveThreshold, Alpha, AlphaWeight, Lookahead,
-    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlacementHeadroom, PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy,
-    PlannerSolver,
-    PlannerInterval,
+    CopiesEnabled, CopiesMinTaskTime, CopiesMinSlowdown, Placement, PlacementHeadroom,
+    PlannerEnabled, PlannerPython, PlannerPackage, PlannerPolicy, PlannerSolver, PlannerInterval,
     PlanValidity, PlannerStartTimeout, PlannerStallTimeout, PlannerDrainTimeout, PlannerRestartBackoff, PlannerRestartBackoffMax,
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Mode, SteeringEnabled,
     Seed)

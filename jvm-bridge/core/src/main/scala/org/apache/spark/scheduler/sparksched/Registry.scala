@@ -409,9 +409,9 @@ private[sparksched] final class Registry(
       onHold = orders.isOnHold(key))
   }
 
-  /** What runs on each executor's slots and whom the others are held for. */
-  def executorFacts(isPilot: Event.TaskLaunched => Boolean): Seq[ExecutorFacts] = ExecutorFacts.of(
-    executors.valuesIterator.toSeq, running.valuesIterator.toSeq, ledger.holds, job => jobs.get(job).fold(job)(_.mark.name), isPilot)
+  /** What runs on each executor's slots and whom the others are held for, to be added up later. */
+  def executorBooks(pilots: Map[String, Set[Int]]): ExecutorBooks = ExecutorBooks.copied(
+    executors.valuesIterator, running.valuesIterator, ledger.holds, jobs.get(_).map(_.mark.name), pilots)
 
   /** Executors and their slots. */
   def capacity: (Int, Int) = (executors.size, executors.valuesIterator.map(_.slots).sum)

@@ -88,7 +88,7 @@ private[sparksched] final class StatusSource(
       scheduling = !scheduler.failOpen.isOpen, facts.executors, facts.slots,
       facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum)
     StatusDocument(
-      facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors,
+      facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
       facts.classes, scheduler.steering.reservationsPaused, scheduler.steering.mode)
   }
@@ -99,7 +99,7 @@ private[sparksched] final class StatusSource(
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorFacts(pilotsOf(living)) else Nil, registry.classes.beside(living, now))
+      if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
@@ -126,11 +126,9 @@ private[sparksched] final class StatusSource(
 
   private def stageFacts(stage: Event.StageStarted): Option[StageFacts] = managerOf(stage.stage).map(_.facts.copy(name = stage.name))
 
-  /** Whether an attempt is one of a pilot whose stage waits for it. */
-  private def pilotsOf(living: Seq[JobFacts]): Event.TaskLaunched => Boolean = {
-    val pilots = living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => managerOf(s.stage).map(s.stage -> _.runningPilots)).toMap
-    task => !task.copy && pilots.get(task.stage).exists(_(task.index))
-  }
+  /** Pilots that run, by stage that waits for them. */
+  private def pilotsOf(living: Seq[JobFacts]): Map[String, Set[Int]] =
+    living.flatMap(_.stages).filter(_.pilots > 0).flatMap(s => managerOf(s.stage).map(s.stage -> _.runningPilots)).toMap
 
   private def managerOf(stage: String): Option[SchedTaskSetManager] = {
     val Array(id, attempt) = stage.split('.').map(_.toInt)
@@ -149,10 +147,10 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: Seq[ExecutorFacts], classes: Map[String, ClassFigures])
+      onExecutors: ExecutorBooks, classes: Map[String, ClassFigures])
 
   object Copied {
     def Nothing: Copied =
-      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, Nil, Map.empty)
+      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorBooks.Empty, Map.empty)
   }
 }

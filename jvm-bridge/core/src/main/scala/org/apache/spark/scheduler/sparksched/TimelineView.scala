@@ -20,8 +20,18 @@ private[sparksched] object TimelineView {
 
   private val Width = 600
   private val Height = 24
-  private val Kinds = Seq("running" -> "#0d6efd", "pilots" -> "#6f42c1", "copies" -> "#fd7e14", "held" -> "#20c997")
-  private val Style = Kinds.map { case (kind, color) => s".sched-$kind { fill: $color; background-color: $color; }" }.mkString(
+  /**
+   * What slots may be for.
+   *
+   * @param one its word after the number one
+   */
+  private final case class Kind(name: String, one: String, color: String)
+  private val Running = Kind("running", "running", "#0d6efd")
+  private val Pilots = Kind("pilots", "pilot", "#6f42c1")
+  private val Copies = Kind("copies", "copy", "#fd7e14")
+  private val Held = Kind("held", "held", "#20c997")
+  private val Kinds = Seq(Running, Pilots, Copies, Held)
+  private val Style = Kinds.map(kind => s".sched-${kind.name} { fill: ${kind.color}; background-color: ${kind.color}; }").mkString(
     "#sched-slots svg { width: 100%; max-width: 1000px; background-color: rgba(128, 128, 128, 0.2); display: block; }\n",
     "\n", "\n.sched-swatch { display: inline-block; width: 0.8em; height: 0.8em; }")
 
@@ -36,7 +46,7 @@ private[sparksched] object TimelineView {
     <script src={script} defer="defer"></script>
     <div id="sched-slots">
       <h4>Slots over the last {minutes} minutes{some}</h4>
-      <p>{Kinds.flatMap { case (kind, _) => Seq(<span class={s"sched-swatch sched-$kind"}></span>, <span> {kind} </span>) }}
+      <p>{Kinds.flatMap(kind => Seq(<span class={s"sched-swatch sched-${kind.name}"}></span>, <span> {kind.name} </span>))}
         (the right end is now; point at a span to see which jobs its slots are held for)</p>
       <div class="table-responsive"><table class="table table-sm"><tbody>{
         shown.map(e => <tr><td class="text-nowrap">{e.executor} on {e.host}</td><td class="w-100">{picture(e, timeline, nowMs)}</td></tr>)
@@ -59,19 +69,20 @@ private[sparksched] object TimelineView {
     val below = counts.scanLeft(0)(_ + _._2)
     <g><title>{s"${UIUtils.formatDate(span.fromMs)}: ${words(f)}"}</title>{
       counts.zip(below).collect { case ((kind, n), under) if n > 0 =>
-        <rect class={s"sched-$kind"} x={number(x(span.fromMs))} y={number(Height - (under + n) * unit)}
+        <rect class={s"sched-${kind.name}"} x={number(x(span.fromMs))} y={number(Height - (under + n) * unit)}
           width={number(x(span.untilMs) - x(span.fromMs))} height={number(n * unit)}/>
       }
     }</g>
   }
 
   /** Each slot once: running means neither a pilot's nor a copy's. */
-  private def kinds(f: ExecutorFacts): Seq[(String, Int)] = Seq(
-    "running" -> math.max(0, f.runningSlots - f.pilotSlots - f.copiedSlots), "pilots" -> f.pilotSlots, "copies" -> f.copiedSlots,
-    "held" -> f.heldSlots)
+  private def kinds(f: ExecutorFacts): Seq[(Kind, Int)] = Seq(
+    Running -> math.max(0, f.runningSlots - f.pilotSlots - f.copiedSlots), Pilots -> f.pilotSlots, Copies -> f.copiedSlots,
+    Held -> f.heldSlots)
 
   private def words(f: ExecutorFacts): String = {
-    val parts = kinds(f).take(3).filter(_._2 > 0).map { case (kind, n) => s"$n $kind" } ++ f.held.map(h => s"${h.slots} held for ${h.name}")
+    val used = kinds(f).collect { case (kind, n) if n > 0 && kind != Held => s"$n ${if (n == 1) kind.one else kind.name}" }
+    val parts = used ++ f.held.map(h => s"${h.slots} held for ${h.name}")
     s"${parts.mkString(", ")}${if (parts.isEmpty) "none" else ""} of ${f.slots} slots"
   }
 

@@ -96,7 +96,7 @@ final class SteeringSuite extends AnyFunSuite with BeforeAndAfterAll {
     val done = started("drawn")
     until("two tasks were to run")(job("drawn").exists(_.at("/slots/running").asInt == 2))
     val page = get("/scheduling/")
-    assert(page.contains("1 running, 1 copies, 1 held for &lt;report&gt; of 4 slots"))
+    assert(page.contains("1 running, 1 copy, 1 held for &lt;report&gt; of 4 slots"))
     assert(Seq("running", "copies", "held").forall(kind => page.contains(s"""<rect class="sched-$kind""")))
     assert(get("/sched/api/v1/timeline.js").contains("sched-slots") && get("/sched/api/v1/steering.js").contains("sched-answer"))
     SteeringSuite.letGo.countDown()
