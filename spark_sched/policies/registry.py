@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies.base import Policy, PolicyKind, PolicySettings
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 __all__ = ["GROUP", "available", "built_in", "create", "is_known", "kind_of"]
 
@@ -44,6 +46,15 @@ _BUILT_IN = {
 }
 
 
+def _registered(name: str | None = None) -> EntryPoints:
+    """Other packages' policies, or those of one name."""
+    # Imported late: a planner of a built-in policy starts without it.
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=GROUP)
+    return found if name is None else found.select(name=name)
+
+
 def built_in() -> tuple[str, ...]:
     """The names of this package's policies, in alphabetical order."""
     return tuple(sorted(_BUILT_IN))
@@ -51,12 +62,12 @@ def built_in() -> tuple[str, ...]:
 
 def available() -> tuple[str, ...]:
     """The names, those of other packages included, in alphabetical order."""
-    return tuple(sorted({*_BUILT_IN, *(point.name for point in entry_points(group=GROUP))}))
+    return tuple(sorted({*_BUILT_IN, *(point.name for point in _registered())}))
 
 
 def is_known(name: str) -> bool:
     """Whether a policy has that name. Other packages are looked at only for names that are not built in."""
-    return name in _BUILT_IN or bool(entry_points(group=GROUP, name=name))
+    return name in _BUILT_IN or bool(_registered(name))
 
 
 def kind_of(name: str) -> PolicyKind:
@@ -77,7 +88,7 @@ def create(name: str, settings: PolicySettings) -> Policy:
 
 def _outside(name: str) -> PolicyKind:
     # Two versions of one package on the search path give the same entry twice: the first one counts.
-    points = {point.value: point for point in reversed(list(entry_points(group=GROUP, name=name)))}
+    points = {point.value: point for point in reversed(list(_registered(name)))}
     if not points:
         names = available()
         raise BadInputError(
