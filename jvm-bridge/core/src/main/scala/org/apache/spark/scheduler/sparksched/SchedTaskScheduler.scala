@@ -276,7 +276,7 @@ private[spark] final class SchedTaskScheduler(
         case _ =>
       }
       // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
-      if (ledger.anyCopiesDue(now)) reviveOffers()
+      if (enforcing && ledger.anyCopiesDue(now)) reviveOffers()
       tally.shadow.look(now)
       rearm()
     }
