@@ -215,6 +215,13 @@ private[sparksched] final class OfferRound(
     queue().iterator.collect { case m: SchedTaskSetManager => m }.toSeq.groupBy(_.place.executorProfile)
       .map { case (profile, sets) => profile -> demand(profile, sets, atMs) }
 
+  /**
+   * The same, without profiles of which Spark wants one more executor whatever idles: no present one may run some task set
+   * of theirs, and without another one Spark aborts it.
+   */
+  def cappedDemands(atMs: Long): Map[Int, SlotDemand] =
+    demands(atMs) -- scheduler.unschedulableTaskSetToExpiryTime.keysIterator.collect { case m: SchedTaskSetManager => m.executorProfile }
+
   private def demand(profile: Int, sets: Seq[SchedTaskSetManager], atMs: Long): SlotDemand = {
     val executors = registry.executorsWith(profile).toSeq
     val (deferred, startable) = sets.partition { m =>

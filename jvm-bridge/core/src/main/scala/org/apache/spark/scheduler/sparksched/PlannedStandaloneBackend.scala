@@ -5,7 +5,7 @@ import org.apache.spark.internal.config
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.ExecutorDecommissionInfo
 import org.apache.spark.scheduler.cluster.StandaloneSchedulerBackend
-import org.apache.spark.util.Utils
+import org.apache.spark.util.{ThreadUtils, Utils}
 import scala.concurrent.Future
 
 /**
@@ -38,7 +38,10 @@ private[sparksched] final class PlannedStandaloneBackend(
 
   private def ask(totals: Map[ResourceProfile, Int]): Future[Boolean] = {
     asked = totals
-    super.doRequestTotalExecutors(totals)
+    val answer = super.doRequestTotalExecutors(totals)
+    // Spark repeats what failed of its own requests only, such as while no master leads.
+    answer.onComplete(done => if (!done.getOrElse(false)) synchronized(if (asked eq totals) asked = Map.empty))(ThreadUtils.sameThread)
+    answer
   }
 
   private def planned: Map[ResourceProfile, Int] =

@@ -102,7 +102,7 @@ private[spark] final class SchedTaskScheduler(
   private def putAside(): Unit = {
     Utils.tryLogNonFatalError(timer.shutdownNow())
     Utils.tryLogNonFatalError(sqlOutlook.stop())
-    val ending = new Thread(() => Utils.tryLogNonFatalError(planner.stop(patient = false)), "spark-sched-planner-end")
+    val ending = new Thread(() => Utils.tryLogNonFatalError(try askForExecutors() finally planner.stop(patient = false)), "spark-sched-end")
     ending.setDaemon(true)
     ending.start()
     reviveOffers()
@@ -325,9 +325,9 @@ private[spark] final class SchedTaskScheduler(
   def slotDemand(profile: Int): Option[SlotDemand] = if (enforcing) demands.get(profile) else None
 
   /** Not under this object's lock, as the backend takes its own. */
-  private def askForExecutors(): Unit = backend match {
+  private[sparksched] def askForExecutors(): Unit = backend match {
     case ours: PlannedStandaloneBackend if Utils.isDynamicAllocationEnabled(conf) =>
-      demands = synchronized(round.demands(nowMs))
+      demands = failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs)))
       ours.askAgain()
     case _ =>
   }
