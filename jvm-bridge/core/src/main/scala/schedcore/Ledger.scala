@@ -82,8 +82,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def heldOn(executor: String, job: String): Int =
     (for (e <- executors.get(executor); j <- jobs.get(job); n <- e.heldBy.get(j)) yield n).getOrElse(0)
 
-  /** Slots that nothing runs on and nobody holds. */
-  def idleOn(executor: String): Int = executors.get(executor).fold(0)(e => math.max(0, e.free - e.held))
+  /** Slots that nothing runs on and nobody holds; none of an executor that is about to go, since Spark offers none of them. */
+  def idleOn(executor: String): Int = executors.get(executor).filterNot(_.draining).fold(0)(e => math.max(0, e.free - e.held))
 
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =

@@ -31,6 +31,7 @@ private[sparksched] final class OfferRound(
   // For the check of the idle slots: task sets that the plan kept from a slot, with the executor.
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
+  private var askedInVain = false // the last round started nothing and wanted another one
   // Spark's entries are in seconds. Without packing they are none of this scheduler's business.
   private lazy val backlog = new Backlog(
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT),
@@ -166,12 +167,22 @@ private[sparksched] final class OfferRound(
     verdict.may
   }
 
-  /** Whether a slot that was refused in this round is free for the refused now: it wants to be offered again. */
-  def offersAgain: Boolean =
-    refused.exists { case (m, executor) =>
+  /**
+   * Whether a slot that was refused in this round is free for the refused now: it wants to be offered again.
+   *
+   * Not twice without a launch: Spark may offer no slots of an executor that is about to go, and would be asked for ever.
+   *
+   * @param launched whether this round started a task
+   */
+  def offersAgain(launched: Boolean): Boolean = {
+    val wanted = refused.exists { case (m, executor) =>
       m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
         ledger.freeOn(executor) > 0
     } || enforcement.sparesAgain(registry.idleByProfile, ours)
+    val again = wanted && (launched || !askedInVain)
+    askedInVain = again && !launched
+    again
+  }
 
   /** Lets the youngest of those jobs give way that hold slots and wait for each other's. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {

@@ -211,7 +211,7 @@ private[spark] final class SchedTaskScheduler(
         val gaveWay = enforcing && round.breakGangCycles()
         slotNews.tell()
         if (checkInvariants) check(offers, tasks)
-        if (gaveWay || round.offersAgain) reviveOffers()
+        if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty))) reviveOffers()
         rearm()
       }
       tasks

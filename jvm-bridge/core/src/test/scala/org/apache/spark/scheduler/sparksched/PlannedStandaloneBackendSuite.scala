@@ -71,11 +71,38 @@ final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfte
     }
   }
 
+  test("idle slots of executors that are about to go are nobody's") {
+    capped { (ours, _, master, _) =>
+      ours.executorDecommission("e1", ExecutorDecommissionInfo("a test", None))
+      ours.askForExecutors()
+      assert(master.asked === Seq(1, 5))
+    }
+  }
+
   test("Spark's own scheduling wants as many executors as Spark does") {
     capped { (ours, _, master, _) =>
       ours.failOpen("slot", ())(throw new IllegalStateException("a test"))
       until(master.asked == Seq(1, 5))
     }
+  }
+
+  test("a round that starts nothing asks for one more at most") {
+    val ours = scheduler
+    val backend = new CountingBackend
+    ours.initialize(backend)
+    val begun = submit(ours, stage = 0, "begun", tasks = 1, host = Some("h1"))
+    val late = submit(ours, stage = 1, "late", tasks = 1)
+    val (first, second) = (WorkerOffer("e1", "h1", 2), WorkerOffer("e2", "h2", 1))
+    // Executors are known, with nobody who may take their slots.
+    def entry(job: String, more: String) = s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null$more}"""
+    val wait = s""", "deferred": true, "start_ms": ${Long.MaxValue}"""
+    plan(ours, entry(begun.job, wait) + "," + entry(late.job, wait))
+    assert(ours.resourceOffers(IndexedSeq(first, second), isAllFreeResources = true).flatten.isEmpty)
+    plan(ours, entry(begun.job, "") + "," + entry(late.job, """, "deferred": true"""))
+    // One executor is about to go: Spark offers none of its slots. The other is not where the first job's data are.
+    val before = backend.revived
+    for (_ <- 1 to 5) assert(ours.resourceOffers(IndexedSeq(second), isAllFreeResources = true).flatten.isEmpty)
+    assert(backend.revived - before <= 3)
   }
 
   private def submit(ours: SchedTaskScheduler, stage: Int, job: String, tasks: Int, host: Option[String] = None): SchedTaskSetManager = {
