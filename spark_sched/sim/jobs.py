@@ -206,7 +206,7 @@ class ActiveJobs:
                 self._waiting.add(stage)
         self.new[job.key] = job
         self._instant.changed |= planning.ARRIVALS
-        self._story.job_changed(job, now_ms)
+        self._emitted.job_changed(job, now_ms)
 
     # ---- stages ----
 
