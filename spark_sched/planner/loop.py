@@ -190,12 +190,12 @@ class PlannerLoop:
         return self.state.now_ms + self._pace.since_heard_ms()
 
     def _answer_questions(self) -> None:
-        snapshot = self.state.snapshot()
-        known = forecasts(self._predictor, snapshot)
         for each in json.loads(self._driver.questions()):
             try:
                 if self._answer is None:
                     raise BadInputError("this planner answers no questions")
+                snapshot = self.state.snapshot()
+                known = forecasts(self._predictor, snapshot)
                 text = json.dumps(
                     self._answer(each["text"], snapshot, known, self._now_ms(), self._plans.memory)
                 )

@@ -102,7 +102,9 @@ def test_a_base_configuration_with_users_is_read_and_its_application_named(path)
     [
         pytest.param({"name": "x"}, "has no list of users", id="another file"),
         pytest.param(
-            [{"user": "ana", "workloads": [workload("a", "Own")]}], "no workload that is", id="nothing known"
+            [{"user": "ana", "workloads": [workload("a", "Own")]}],
+            "has no workload that this command can run",
+            id="nothing known",
         ),
         pytest.param(
             [{"user": "a", "workloads": [CUSTOM | {"totalIterations": 0}]}],

@@ -6,6 +6,9 @@ import io
 import json
 from typing import Any
 
+import pytest
+
+from spark_sched.planner import loop
 from spark_sched.planner import process as planner
 from spark_sched.planner.log import make_log
 
@@ -67,3 +70,13 @@ def test_plans_know_changed_jobs_and_leave_out_those_on_hold():
     planner.make_loop(driver, make_log(io.StringIO())).cycle()
     ((job,),) = (plan["jobs"] for plan in driver.plans)
     assert (job["job"], job["priority"]) == ("a", 9)
+
+
+def test_a_forecast_that_fails_is_an_answer_and_no_end_of_the_planner(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("no forecast")
+
+    monkeypatch.setattr(loop, "forecasts", fail)
+    driver = Asking("las")
+    assert planner.make_loop(driver, make_log(io.StringIO())).cycle()
+    assert driver.answers == [{"error": "no forecast"}]

@@ -122,14 +122,14 @@ private[spark] final class SchedTaskScheduler(
 
   /** The last jobs are learned, too: their ends may still be on their way through the listener bus. */
   private def stopPlanner(): Unit = {
-    val drained = planner.drain { () =>
+    var drained = false
+    try drained = planner.drain { () =>
       synchronized {
         slotNews.tell()
         registry.endFinished(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
       }
       events.finish()
-    }
-    planner.stop(patient = drained)
+    } finally planner.stop(patient = drained) // whatever was thrown: its process must not outlive the application
   }
 
   // ---- stages ------------------------------------------------------------------------------------------------
