@@ -86,8 +86,9 @@ RESERVATION_FIRST_GAP = ConfigKey(
     "spark.sched.reservation.firstGap",
     values.time_ms(),
     "1s",
-    "How long slots stay held after the first action of a job without a history. After later actions it is "
-    "twice the longest of the job's latest pauses, at least 500 ms and at most `gap`.",
+    "How long slots stay held after the first action of a job without a history, and at least how long after "
+    "that of one whose earlier runs paused. After later actions it is twice the longest of the job's latest "
+    "pauses, at least 500 ms and at most `gap`.",
 )
 RESERVATION_IDLE_SHARE = ConfigKey(
     "spark.sched.reservation.idleShare",

@@ -113,6 +113,7 @@ class PolicySettings:
     prereserve_threshold: float
     copies_enabled: bool
     plan_validity_ms: int
+    first_gap_ms: int
     solver: str = "prices"
     policy_options: Mapping[str, str] = field(default_factory=dict)
     options: OptionValues = field(default_factory=OptionValues)
@@ -126,6 +127,7 @@ class PolicySettings:
             prereserve_threshold=settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD],
             copies_enabled=settings[keys.COPIES_ENABLED],
             plan_validity_ms=settings[keys.PLANNER_PLAN_VALIDITY],
+            first_gap_ms=settings[keys.RESERVATION_FIRST_GAP],
             solver=settings[keys.PLANNER_SOLVER],
             policy_options=settings.policy_options,
         )

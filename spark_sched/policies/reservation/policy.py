@@ -15,9 +15,6 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["ReservationPolicy"]
 
-#: The default of ``spark.sched.reservation.firstGap``: history must not hold for less than no history does.
-_MIN_GAP_HOLD_MS = 1000
-
 
 class ReservationPolicy(RankingPolicy):
     """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).
@@ -69,18 +66,19 @@ class ReservationPolicy(RankingPolicy):
             prereserve_threshold=settings.prereserve_threshold,
             stage_tasks=forecast.stage_tasks,
             copies=settings.copies_enabled and job.copies,
-            gap_ms=_gap_hold_ms(forecast.gap_ms),
+            gap_ms=_gap_hold_ms(forecast.gap_ms, settings.first_gap_ms),
         )
         return rule, f"{whose} {isolation:g}; {_knowledge(forecast)}"
 
 
-def _gap_hold_ms(gap_ms: int | None) -> int | None:
+def _gap_hold_ms(gap_ms: int | None, first_gap_ms: int) -> int | None:
     """How long to hold before the job's own pauses tell; 0 if its earlier runs never paused.
 
     A run's first pause is often its longest, since the driver runs code for the first time: what most pauses
-    of earlier runs took is too short for it. Too long a hold costs little, too short a one costs the slots.
+    of earlier runs took is too short for it, so history holds for no less than no history does. Too long a
+    hold costs little, too short a one costs the slots.
     """
-    return max(_MIN_GAP_HOLD_MS, 2 * gap_ms) if gap_ms else gap_ms
+    return max(first_gap_ms, 2 * gap_ms) if gap_ms else gap_ms
 
 
 def _knowledge(forecast: Forecast) -> str:

@@ -98,6 +98,14 @@ def test_the_usual_pause_of_earlier_runs_says_how_long_to_hold_after_an_action(
     assert entry.reservation.gap_ms == held_ms
 
 
+def test_history_holds_for_no_less_after_an_action_than_the_setting_for_jobs_without_history() -> None:
+    known = {"a": Forecast((4, 2), 1.9, 120.0, "history", 3, 40, gap_ms=200)}
+    for first_gap_ms, held_ms in ((3_000, 3_000), (100, 400)):
+        entry = only(plan("reservation", job("a", 2), known=known, first_gap_ms=first_gap_ms))
+        assert entry.reservation is not None
+        assert entry.reservation.gap_ms == held_ms
+
+
 @pytest.mark.parametrize(
     ("enabled", "allowed", "copies"), [(True, True, True), (True, False, False), (False, True, False)]
 )
