@@ -70,12 +70,14 @@ def first_stages(name: str, level: float, jobs: int, runs: int) -> dict[str, flo
 
 
 @click.command()
-@click.option("--jobs", default=1_000, help="Jobs of each row.")
-@click.option("--runs", default=5, help="Earlier runs, of one stage each.")
+@click.option("--jobs", default=1_000, show_default=True, type=click.IntRange(1), help="Jobs of each row.")
+@click.option(
+    "--runs", default=5, show_default=True, type=click.IntRange(1), help="Earlier runs, of one stage each."
+)
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON document.")
 def main(jobs: int, runs: int, json_output: bool) -> None:
     lines: list[str] = []
-    document: dict[str, Any] = {"runs": jobs, "rows": []}
+    document: dict[str, Any] = {"benchmark": "first_stages", "runs": jobs, "earlier_runs": runs, "rows": []}
     for name in DRAWS:
         for level in LEVELS:
             new, known = (first_stages(name, level, jobs, earlier) for earlier in (0, runs))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from spark_sched import __version__
 from spark_sched.errors import BadInputError, did_you_mean
@@ -46,9 +47,6 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "trace": ("spark_sched.cli.trace", "Read, generate and measure workloads: traces and Spark event logs."),
 }
-
-#: How click 8.2 and later report a group without a command; earlier versions print the help.
-_NO_COMMAND: type[click.UsageError] | tuple[()] = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class Refusal(click.ClickException):
@@ -126,7 +124,7 @@ class LazyGroup(click.Group):
 
 def _usage_sentence(error: click.UsageError) -> str:
     path = error.ctx.command_path if error.ctx else "spark-sched"
-    if isinstance(error, _NO_COMMAND) and error.ctx and isinstance(error.ctx.command, click.Group):
+    if isinstance(error, NoArgsIsHelpError) and error.ctx and isinstance(error.ctx.command, click.Group):
         names = error.ctx.command.list_commands(error.ctx)
         return f"`{path}` needs a command: give one of {', '.join(names)}"
     return f"{error.format_message().rstrip('.')}: see `{path} --help`"

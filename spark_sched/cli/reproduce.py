@@ -110,7 +110,6 @@ def command(
 
 
 def _print(figures: Sequence[Figure]) -> None:
-
     from spark_sched.experiments.reproduce.report import print_figures
 
     print_figures(figures, wide_console(160))

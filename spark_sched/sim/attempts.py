@@ -34,20 +34,8 @@ class Attempts:
     """
 
     __slots__ = (
-        "_agenda",
-        "_durations",
-        "_emitted",
-        "_follow_outputs",
-        "_gates",
-        "_instant",
-        "_queues",
-        "_recorder",
-        "_reservations",
-        "_slots",
-        "_stage_over",
-        "_starts",
-        "launched",
-        "servers",
+        "_agenda", "_durations", "_emitted", "_follow_outputs", "_gates", "_instant", "_queues",
+        "_recorder", "_reservations", "_slots", "_stage_over", "_starts", "launched", "servers",
     )  # fmt: skip
 
     def __init__(

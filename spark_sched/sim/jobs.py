@@ -74,21 +74,8 @@ class ActiveJobs:
     """
 
     __slots__ = (
-        "_agenda",
-        "_cluster",
-        "_emitted",
-        "_gates",
-        "_instant",
-        "_numbers",
-        "_recorder",
-        "_reservations",
-        "_slots",
-        "_source",
-        "_waiting",
-        "active",
-        "ended",
-        "new",
-        "newcomers",
+        "_agenda", "_cluster", "_emitted", "_gates", "_instant", "_numbers", "_recorder", "_reservations",
+        "_slots", "_source", "_waiting", "active", "ended", "new", "newcomers",
     )  # fmt: skip
 
     def __init__(

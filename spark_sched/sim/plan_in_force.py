@@ -29,21 +29,8 @@ class Plans:
     """
 
     __slots__ = (
-        "_again_ms",
-        "_agenda",
-        "_attempts",
-        "_emitted",
-        "_enabled",
-        "_gates",
-        "_instant",
-        "_jobs",
-        "_plan_at_ms",
-        "_queues",
-        "_slots",
-        "_starts",
-        "_waiting",
-        "planner",
-        "totals",
+        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs",
+        "_plan_at_ms", "_queues", "_slots", "_starts", "_waiting", "planner", "totals",
     )  # fmt: skip
 
     def __init__(

@@ -100,7 +100,7 @@ class Planner:
                 {
                     key: job.job_view(names)
                     for key, job in jobs.items()
-                    # As `Snapshot.without_idle_held` live.
+                    # As `Snapshot.to_plan` live.
                     if not job.on_hold or job.running_slots
                 }
             ),

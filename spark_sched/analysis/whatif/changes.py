@@ -78,18 +78,19 @@ def repeatable(
     tasks that ran. Times are moved to the application's own clock, which starts at ``origin_ms``.
     """
     known = {job.source_id: round((job.submit_s or 0.0) * 1000) for job in jobs}
-    resumed_ms = {}
-    for change in changes:
-        if isinstance(change.event, JobChanged) and not change.event.on_hold:
-            resumed_ms[change.event.job] = change.event.time_ms
+    resumed_ms = {
+        change.event.job: change.event.time_ms  # the last time
+        for change in changes
+        if isinstance(change.event, JobChanged) and not change.event.on_hold
+    }
     marks: dict[str, tuple[MarkChange, ...]] = {}
     repeated, others = [], []
     for change in changes:
         event = change.event
-        ends = isinstance(event, JobChanged) and (
-            not event.on_hold or resumed_ms.get(event.job, event.time_ms) > event.time_ms
-        )
-        if not isinstance(event, JobChanged) or not ends or event.job not in known:
+        if not isinstance(event, JobChanged) or event.job not in known:
+            others.append(change)
+            continue
+        if event.on_hold and resumed_ms.get(event.job, event.time_ms) <= event.time_ms:
             others.append(change)
             continue
         repeated.append(change)

@@ -230,8 +230,8 @@ def _spec(
         isolation=record.isolation,
         copies=features.get("copies") != "never",
         marked=kind == "mark",
-        # As live: of a marked or grouped job more Spark jobs may follow any one of them.
         changes=changes,
+        # As live: of a marked or grouped job more Spark jobs may follow any one of them.
         end_known=kind == "spark" or (kind == "sql" and len(part_numbers) == 1),
     )
 

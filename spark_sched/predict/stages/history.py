@@ -54,9 +54,8 @@ class _Active:
 
     name: str
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
-    ended: dict[int, EarlierStage | None] = field(
-        default_factory=dict
-    )  # None: its last attempt did not complete
+    # None: its last attempt did not complete.
+    ended: dict[int, EarlierStage | None] = field(default_factory=dict)
     running: dict[str, bool] = field(default_factory=dict)  # by key: does Spark itself start what follows?
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))

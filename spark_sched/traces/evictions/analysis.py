@@ -108,9 +108,8 @@ class EvictionAnalysis:
         self.preempted: Counter[int] = Counter()
         self.memory_excess = 0
         self.disk_excess = 0
-        self.explained = self.several = (
-            0  # evictions with a cause, and with more than one (widest tolerances)
-        )
+        # Evictions with a cause, and with more than one, at the widest tolerances.
+        self.explained = self.several = 0
         self.pairs: Counter[tuple[int, int]] = (
             Counter()
         )  # (evictor's priority, evicted's) within the largest τ
