@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 from _common import publish, stderr
 
-from spark_sched.experiments.reproduce.figures import Run, Value
+from spark_sched.experiments.reproduce.figures import RunSpec, Value
 from spark_sched.experiments.reproduce.runner import Store, execute
 from spark_sched.experiments.reproduce.three_sigma.comparison import e2e_run
 from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, differences, mean_ci
@@ -35,7 +35,7 @@ def main(hours: float, load: float, seeds: str, policies: str, kept: Path | None
     numbers, names = [int(seed) for seed in seeds.split(",")], policies.split(",")
     wanted = {(name, seed): e2e_run(name, seed, hours, load) for seed in numbers for name in names}
 
-    def done(run: Run, was_kept: bool) -> None:
+    def done(run: RunSpec, was_kept: bool) -> None:
         stderr.print(run.arguments, "kept" if was_kept else "done")
 
     store = None if kept is None else Store(kept)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce import registry
-from spark_sched.experiments.reproduce.figures import Figure, Paper, Run, document
+from spark_sched.experiments.reproduce.figures import Figure, Paper, RunSpec, document
 from spark_sched.experiments.reproduce.runner import Store, execute
 from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis, basis_line
@@ -58,7 +58,7 @@ def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
         bar_task = bar.add_task("", total=sum(run.weight for run in runs), done=0, runs=len(runs))
         count = 0
 
-        def done(run: Run, kept: bool) -> None:
+        def done(run: RunSpec, kept: bool) -> None:
             nonlocal count
             count += 1
             if kept:

@@ -9,10 +9,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Chart", "Figure", "FigureSpec", "Paper", "Results", "Run", "Scale", "Value", "document", "run_of"]
+__all__ = [
+    "Chart",
+    "Figure",
+    "FigureSpec",
+    "Paper",
+    "Results",
+    "RunSpec",
+    "Scale",
+    "Value",
+    "document",
+    "run_of",
+]
 
 #: JSON values by the run that gave them.
-Results = Mapping["Run", Any]
+Results = Mapping["RunSpec", Any]
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,7 @@ class Scale:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunSpec:
     """One piece of work that can be done in another process and whose result is kept.
 
     Attributes:
@@ -47,10 +58,10 @@ class Run:
         return hashlib.sha256(f"{self.function}({self.arguments})".encode()).hexdigest()[:24]
 
 
-def run_of(function: Callable[..., Any], weight: float = 1.0, **arguments: Any) -> Run:
+def run_of(function: Callable[..., Any], weight: float = 1.0, **arguments: Any) -> RunSpec:
     """A run of a function of some module's top level."""
     name = f"{function.__module__}:{function.__qualname__}"
-    return Run(name, json.dumps(arguments, sort_keys=True), weight)
+    return RunSpec(name, json.dumps(arguments, sort_keys=True), weight)
 
 
 @dataclass(frozen=True)
@@ -111,7 +122,7 @@ class FigureSpec:
 
     id: str
     title: str
-    runs: Callable[[Scale], Sequence[Run]]
+    runs: Callable[[Scale], Sequence[RunSpec]]
     build: Callable[[Scale, Results], Figure]
 
 

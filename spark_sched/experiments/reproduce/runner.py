@@ -14,13 +14,13 @@ from typing import Any
 
 import spark_sched
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce.figures import Results, Run
+from spark_sched.experiments.reproduce.figures import Results, RunSpec
 from spark_sched.files import write_whole
 
 __all__ = ["Store", "execute"]
 
 #: ``done(run, kept)``: a run is done; ``kept`` if its result was there already.
-Done = Callable[[Run, bool], None]
+Done = Callable[[RunSpec, bool], None]
 
 
 class Store:
@@ -39,7 +39,7 @@ class Store:
                 f"--out: {folder.parent} cannot be written ({error.strerror}): check the folder"
             ) from None
 
-    def get(self, run: Run) -> Any:
+    def get(self, run: RunSpec) -> Any:
         """The result, or None if it is missing or unusable."""
         try:
             entry = json.loads(self._path(run).read_text(encoding="utf-8"))
@@ -52,11 +52,11 @@ class Store:
         )
         return entry["result"] if same else None
 
-    def put(self, run: Run, result: Any) -> None:
+    def put(self, run: RunSpec, result: Any) -> None:
         entry = {"function": run.function, "arguments": run.arguments, "result": result}
         write_whole(self._path(run), json.dumps(entry))
 
-    def _path(self, run: Run) -> Path:
+    def _path(self, run: RunSpec) -> Path:
         return self._folder / f"{run.key}.json"
 
 
@@ -72,15 +72,15 @@ def code_digest() -> str:
 
 
 def execute(
-    runs: Iterable[Run], *, workers: int = 1, store: Store | None = None, done: Done | None = None
+    runs: Iterable[RunSpec], *, workers: int = 1, store: Store | None = None, done: Done | None = None
 ) -> Results:
     """The results of ``runs``, each done once however often it is listed.
 
     With one worker they run in this process, otherwise in that many processes. Ctrl-C ends these; finished
     runs are in the store.
     """
-    results: dict[Run, Any] = {}
-    todo: list[Run] = []
+    results: dict[RunSpec, Any] = {}
+    todo: list[RunSpec] = []
     for run in dict.fromkeys(runs):
         kept = store.get(run) if store is not None else None
         if kept is None:
@@ -100,12 +100,12 @@ def execute(
     return results
 
 
-def _in_turn(runs: list[Run]) -> Iterator[tuple[Run, Any]]:
+def _in_turn(runs: list[RunSpec]) -> Iterator[tuple[RunSpec, Any]]:
     for run in runs:
         yield run, run()
 
 
-def _at_once(runs: list[Run], workers: int) -> Iterator[tuple[Run, Any]]:
+def _at_once(runs: list[RunSpec], workers: int) -> Iterator[tuple[RunSpec, Any]]:
     # Fresh interpreters: a fork of a process with threads (the progress bar's) may hang.
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(min(workers, len(runs)), mp_context=context, initializer=_quiet)

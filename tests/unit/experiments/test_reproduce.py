@@ -19,7 +19,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Paper,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -39,7 +39,7 @@ def fail(*, number: int) -> int:
 
 
 def figure(identity: str, numbers: list[int]) -> FigureSpec:
-    def runs(scale: Scale) -> list[Run]:
+    def runs(scale: Scale) -> list[RunSpec]:
         return [run_of(square, number=number + 100 * scale.quick) for number in numbers]
 
     def build(scale: Scale, results: object) -> Figure:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.experiments.reproduce.figures import Run, Scale
+from spark_sched.experiments.reproduce.figures import RunSpec, Scale
 from spark_sched.experiments.reproduce.thesis import PAPER, chapter_3, chapter_4
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4 as gems_run
 from spark_sched.experiments.reproduce.thesis.energy_runs import large, small
@@ -15,7 +15,7 @@ from spark_sched.experiments.reproduce.thesis.energy_runs import large, small
 FIGURES = {figure.id: figure for figure in (*chapter_3.FIGURES, *chapter_4.FIGURES)}
 
 
-def made_up(run: Run) -> dict[str, Any]:
+def made_up(run: RunSpec) -> dict[str, Any]:
     """Results of which ratios are known: GEMS takes 0.8 and BEPS 0.6 of the others' energy."""
     told = json.loads(run.arguments)
     least = told.get("variant") == "gems" or told.get("scheduler") == "BEPS-memory"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.figures import Chart, Results, RunSpec, Scale, Value, run_of
 from spark_sched.experiments.reproduce.slearn import arm_runs
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 
@@ -44,18 +44,18 @@ def _jobs(scale: Scale, dag: bool) -> int:
     return 900 if dag else 1250
 
 
-def jct_run(scale: Scale, trace: TraceSpec, seed: int, arm: str) -> Run:
+def jct_run(scale: Scale, trace: TraceSpec, seed: int, arm: str) -> RunSpec:
     """One arm on one seed's trace."""
     jobs, fields = _jobs(scale, trace.dag), asdict(trace)
     return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=fields, seed=seed, arms=[arm], jobs=jobs)
 
 
-def jct_runs(scale: Scale, traces: Iterable[TraceSpec], arms: Iterable[str]) -> list[Run]:
+def jct_runs(scale: Scale, traces: Iterable[TraceSpec], arms: Iterable[str]) -> list[RunSpec]:
     """Each arm on each trace, for every seed."""
     return [jct_run(scale, *each) for each in product(traces, scale.seeds, arms)]
 
 
-def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> Run:
+def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> RunSpec:
     """Predictors on one seed's trace."""
     return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import (
+    Chart,
+    Figure,
+    FigureSpec,
+    Results,
+    RunSpec,
+    Scale,
+    Value,
+)
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.slearn.arm_runs import WINDOWS_DAYS
 from spark_sched.experiments.reproduce.slearn.common import (
@@ -28,11 +36,11 @@ _GENERATED = (
 )
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
 
 
-def _runs_with_changes(scale: Scale) -> list[Run]:
+def _runs_with_changes(scale: Scale) -> list[RunSpec]:
     more = [accuracy_run(scale, UNCHANGED, seed) for seed in scale.seeds]
     return [*_runs(scale), *more, *(accuracy_run(scale, TraceSpec("mix"), seed) for seed in scale.seeds)]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.slearn.arm_runs import RATIOS
 from spark_sched.experiments.reproduce.slearn.common import (
@@ -63,7 +63,7 @@ FIGURE_3 = FigureSpec("fig3", "Adaptive sampling", lambda scale: [], _figure_3)
 # ---- figure 4: ratios over time ----
 
 
-def _base_runs(scale: Scale) -> list[Run]:
+def _base_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, map(TraceSpec, TRACES), ["slearn"])
 
 
@@ -106,7 +106,7 @@ _LABELS = {
 _MIX = ("slearn", "3sigma-gs", "slearn-bayes", "gs-oracle")
 
 
-def _figure_5_runs(scale: Scale) -> list[Run]:
+def _figure_5_runs(scale: Scale) -> list[RunSpec]:
     found = jct_runs(scale, map(TraceSpec, TRACES), ARMS)
     return found + jct_runs(scale, [UNCHANGED, TraceSpec("mix")], _MIX)
 
@@ -149,7 +149,7 @@ _TABLE_6 = {
 }
 
 
-def _table_6_runs(scale: Scale) -> list[Run]:
+def _table_6_runs(scale: Scale) -> list[RunSpec]:
     arms = ("slearn", "3sigma-gs", *(f"slearn-{ratio}" for ratio in RATIOS))
     found = jct_runs(scale, map(TraceSpec, TRACES), arms)
     return found + [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
@@ -184,7 +184,7 @@ TABLE_6 = FigureSpec("table6", "Fixed and adaptive sampling ratios", _table_6_ru
 # ---- figure 6: waits ----
 
 
-def _pair_runs(scale: Scale) -> list[Run]:
+def _pair_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, [TraceSpec("2sigma")], ("slearn", "3sigma-gs"))
 
 
@@ -294,7 +294,7 @@ _TABLE_9 = {
 }
 
 
-def _table_9_runs(scale: Scale) -> list[Run]:
+def _table_9_runs(scale: Scale) -> list[RunSpec]:
     arms = ("3sigma-gs", *(f"slearn/{limit}" for limit in _LIMITS))
     return jct_runs(scale, map(TraceSpec, TRACES), arms)
 
@@ -329,7 +329,7 @@ _CHAINS = TraceSpec("google2019", dag=True, stretches=0.9)
 _LESS_ALIKE = TraceSpec("google2019", dag=True)
 
 
-def _figure_9_runs(scale: Scale) -> list[Run]:
+def _figure_9_runs(scale: Scale) -> list[RunSpec]:
     found = jct_runs(scale, [_CHAINS], ("slearn", *_FIGURE_9, "slearn-bayes"))
     found += jct_runs(scale, [_LESS_ALIKE], ("slearn", "3sigma-gs", "slearn-bayes"))
     return found + [accuracy_run(scale, _CHAINS, seed) for seed in scale.seeds]

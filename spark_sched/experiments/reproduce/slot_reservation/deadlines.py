@@ -9,7 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_sched.events import Event, SlotFreed, StageStarted
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.figures import (
+    Figure,
+    FigureSpec,
+    Results,
+    RunSpec,
+    Scale,
+    Value,
+    run_of,
+)
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
 __all__ = ["DEADLINES", "simulated_stages", "stages_under"]
@@ -114,13 +122,13 @@ class _Watch:
             self.expired.add(self._stages)
 
 
-def _run(scale: Scale, times: str, rule: str) -> Run:
+def _run(scale: Scale, times: str, rule: str) -> RunSpec:
     jobs = 6 if scale.quick else 20
     seeds = [1_000 * seed + job for seed in scale.seeds for job in range(jobs)]
     return run_of(stages_under, 0.1, times=times, settings=_RULES[rule], seeds=seeds)
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [_run(scale, times, rule) for times in _TIMES for rule in _RULES]
 
 

@@ -11,7 +11,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -77,12 +77,12 @@ def under_fair(*, width: int, seed: int, arm: str) -> dict[str, Any]:
     }
 
 
-def _run(scale: Scale, width: int, arm: str) -> list[Run]:
+def _run(scale: Scale, width: int, arm: str) -> list[RunSpec]:
     seeds = [100 * seed + draw for seed in scale.seeds for draw in range(_DRAWS)]
     return [run_of(under_fair, 0.02, width=width, seed=seed, arm=arm) for seed in seeds]
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [
         run
         for width in _WIDTHS

@@ -12,7 +12,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -36,12 +36,12 @@ def _size(scale: Scale) -> dict[str, Any]:
     return asdict(Size(jobs=1_000, each=1) if scale.quick else Size())
 
 
-def _alone_15(scale: Scale, seed: int, setting: str) -> Run:
+def _alone_15(scale: Scale, seed: int, setting: str) -> RunSpec:
     slowdown = _SETTINGS[setting][1]
     return run_of(contention.alone, 0.2, size=_size(scale), seed=seed, suites=SUITES, slowdown=slowdown)
 
 
-def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> Run:
+def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> RunSpec:
     stretch, slowdown = _SETTINGS[setting]
     size = _size(scale)
     return run_of(
@@ -57,7 +57,7 @@ def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> Run:
     )
 
 
-def _runs_15(scale: Scale) -> list[Run]:
+def _runs_15(scale: Scale) -> list[RunSpec]:
     return [
         run
         for seed in scale.seeds
@@ -202,7 +202,7 @@ def _size_16(scale: Scale) -> dict[str, Any]:
     return asdict(Size(jobs=1_000 if scale.quick else 2_000, queries=1 if scale.quick else 2))
 
 
-def _alone_16(scale: Scale, seed: int, place: str) -> Run:
+def _alone_16(scale: Scale, seed: int, place: str) -> RunSpec:
     return run_of(
         contention.alone,
         0.2,
@@ -214,7 +214,7 @@ def _alone_16(scale: Scale, seed: int, place: str) -> Run:
     )
 
 
-def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> Run:
+def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> RunSpec:
     size = _size_16(scale)
     return run_of(
         contention.contended,
@@ -229,7 +229,7 @@ def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> Run:
     )
 
 
-def _runs_16(scale: Scale) -> list[Run]:
+def _runs_16(scale: Scale) -> list[RunSpec]:
     found = []
     for seed in scale.seeds:
         for place in _PLACES:

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, run_of
+from spark_sched.experiments.reproduce.figures import (
+    Chart,
+    Figure,
+    FigureSpec,
+    Results,
+    RunSpec,
+    Scale,
+    run_of,
+)
 from spark_sched.experiments.reproduce.means import samples_value
 from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
@@ -26,11 +34,11 @@ def _size(scale: Scale, load: float) -> dict[str, Any]:
     return asdict(small if scale.quick else Size(each=3, load=load))
 
 
-def _alone(scale: Scale, seed: int, load: float) -> Run:
+def _alone(scale: Scale, seed: int, load: float) -> RunSpec:
     return run_of(contention.alone, 0.2, size=_size(scale, load), seed=seed, suites=_SUITES, slowdown=5.0)
 
 
-def _run(scale: Scale, seed: int, load: float, setting: str) -> Run:
+def _run(scale: Scale, seed: int, load: float, setting: str) -> RunSpec:
     size = _size(scale, load)
     return run_of(
         contention.contended,
@@ -45,7 +53,7 @@ def _run(scale: Scale, seed: int, load: float, setting: str) -> Run:
     )
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [
         run
         for seed in scale.seeds

@@ -14,7 +14,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -53,7 +53,7 @@ def _checked_stages(
     return {"effective": float((times_s.max(axis=1) <= deadline_s).mean()), "busy": float(busy)}
 
 
-def _runs_8(scale: Scale) -> list[Run]:
+def _runs_8(scale: Scale) -> list[RunSpec]:
     stages = 2_000 if scale.quick else 20_000
     return [
         run_of(_checked_stages, 0.1, tasks=n, alpha=1.6, isolation=0.9, stages=stages, seed=scale.seeds[0])
@@ -162,17 +162,17 @@ def _formula(*, tasks: int, alpha: float, runs: int, seed: int) -> dict[str, flo
     }
 
 
-def _formula_run(scale: Scale, tasks: int, alpha: float) -> Run:
+def _formula_run(scale: Scale, tasks: int, alpha: float) -> RunSpec:
     runs = 1_000 if scale.quick else 10_000
     return run_of(_formula, 0.1, tasks=tasks, alpha=alpha, runs=runs, seed=scale.seeds[0])
 
 
-def _event_run(scale: Scale, tasks: int) -> Run:
+def _event_run(scale: Scale, tasks: int) -> RunSpec:
     counts = {20: 800, 200: 300} if scale.quick else {20: 2_000, 200: 1_000}
     return run_of(copies_in_stages, 3.0, tasks=tasks, alpha=1.6, seeds=list(range(counts[tasks])))
 
 
-def _runs_10(scale: Scale) -> list[Run]:
+def _runs_10(scale: Scale) -> list[RunSpec]:
     return [_formula_run(scale, n, alpha) for n in _WIDTHS for alpha in _TAILS_10] + [
         _event_run(scale, n) for n in _WIDTHS
     ]

@@ -12,7 +12,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -39,7 +39,7 @@ def _size(scale: Scale) -> dict[str, Any]:
     return asdict(Size(jobs=1_000, each=2) if scale.quick else Size(jobs=2_000, each=6))
 
 
-def _run(scale: Scale, seed: int, alpha: float, arm: str) -> Run:
+def _run(scale: Scale, seed: int, alpha: float, arm: str) -> RunSpec:
     size = _size(scale)
     return run_of(
         contention.contended,
@@ -58,7 +58,7 @@ def _arms(alpha: float) -> list[str]:
     return list(_ARMS) if alpha == _TYPICAL else ["none", "paper"]
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [
         _run(scale, seed, alpha, arm)
         for seed in scale.seeds

@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -42,7 +42,7 @@ def _seeds(scale: Scale) -> list[int]:
     return [100 * seed + nth for seed in scale.seeds for nth in range(3 if scale.quick else 4)]
 
 
-def _run(application: str, seed: int, policy: str, stretch: float | None, **more: Any) -> Run:
+def _run(application: str, seed: int, policy: str, stretch: float | None, **more: Any) -> RunSpec:
     return run_of(
         testbed.beside_background,
         0.2,
@@ -54,7 +54,7 @@ def _run(application: str, seed: int, policy: str, stretch: float | None, **more
     )
 
 
-def _alone(application: str, seed: int) -> Run:
+def _alone(application: str, seed: int) -> RunSpec:
     return _run(application, seed, "reservation", None)
 
 
@@ -75,11 +75,11 @@ _PACES = (1.0, 2.0, 3.0, 4.0, 6.0)
 _PAPER_1 = 3.9
 
 
-def _two(seed: int, policy: str | None, pace: float) -> Run:
+def _two(seed: int, policy: str | None, pace: float) -> RunSpec:
     return run_of(testbed.two_jobs, 0.2, seed=seed, policy=policy, pace=pace)
 
 
-def _runs_1(scale: Scale) -> list[Run]:
+def _runs_1(scale: Scale) -> list[RunSpec]:
     return [
         _two(seed, policy, pace)
         for seed in _seeds(scale)
@@ -158,7 +158,7 @@ _STRETCHES = {"standard": 1.0, "prolonged": 2.0}
 _LATE_MS = 60_000
 
 
-def _runs_4(scale: Scale) -> list[Run]:
+def _runs_4(scale: Scale) -> list[RunSpec]:
     return [
         run
         for application in APPLICATIONS
@@ -204,7 +204,7 @@ FIGURE_4 = FigureSpec(
 )
 
 
-def _runs_12(scale: Scale) -> list[Run]:
+def _runs_12(scale: Scale) -> list[RunSpec]:
     return [
         run
         for application in APPLICATIONS
@@ -274,7 +274,7 @@ FIGURE_12 = FigureSpec(
 # ---- figure 5 ----
 
 
-def _runs_5(scale: Scale) -> list[Run]:
+def _runs_5(scale: Scale) -> list[RunSpec]:
     seed = _seeds(scale)[0]
     return [
         _run("kmeans", seed, "reservation", None, series=True),
@@ -324,13 +324,13 @@ _RULES = ("pareto", "calibrated")
 _SPOT = 0.4
 
 
-def _at(application: str, seed: int, level: float, rule: str) -> Run:
+def _at(application: str, seed: int, level: float, rule: str) -> RunSpec:
     # At the ends the rules are one: no hold at all, and holds without a deadline.
     settings = {"spark.sched.reservation.deadline": rule if 0.0 < level < 1.0 else "pareto"}
     return _run(application, seed, "reservation", 1.0, isolation=level, settings=settings)
 
 
-def _runs_14(scale: Scale) -> list[Run]:
+def _runs_14(scale: Scale) -> list[RunSpec]:
     return [
         run
         for application in APPLICATIONS

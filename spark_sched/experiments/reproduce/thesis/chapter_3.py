@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -37,13 +37,13 @@ _WORKLOAD = (
 )
 
 
-def _small_run(scale: Scale, seed: int, arm: str) -> Run:
+def _small_run(scale: Scale, seed: int, arm: str) -> RunSpec:
     horizon_s, limit_s = (900, 1.0) if scale.quick else (7200, 5.0)
     weight = 60.0 if arm in ("MTEC", "MSEC") else 1.0
     return run_of(small, weight, seed=seed, horizon_s=horizon_s, scheduler=arm, limit_s=limit_s)
 
 
-def _runs_35(scale: Scale) -> list[Run]:
+def _runs_35(scale: Scale) -> list[RunSpec]:
     return [_small_run(scale, seed, arm) for seed in scale.seeds for arm in _SMALL_ARMS]
 
 
@@ -95,14 +95,14 @@ FIGURE_35 = FigureSpec(
 )
 
 
-def _large_run(scale: Scale, seed: int, arm: str) -> Run:
+def _large_run(scale: Scale, seed: int, arm: str) -> RunSpec:
     horizon_s, warm_up_s = (360, 600) if scale.quick else (86_400, 1800)
     return run_of(
         large, 10.0, seed=seed, horizon_s=horizon_s, scheduler=arm, warm_up_s=warm_up_s, load=_LARGE_LOAD
     )
 
 
-def _runs_36(scale: Scale) -> list[Run]:
+def _runs_36(scale: Scale) -> list[RunSpec]:
     return [_large_run(scale, seed, arm) for seed in scale.seeds for arm in HEURISTICS]
 
 

@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -69,7 +69,7 @@ def _horizon_s(scale: Scale, hours: int) -> int:
     return (240 if hours == 4 else 600) if scale.quick else 3600 * hours
 
 
-def _run(scale: Scale, hours: int, seed: int, variant: str, estimate: str) -> Run:
+def _run(scale: Scale, hours: int, seed: int, variant: str, estimate: str) -> RunSpec:
     return run_of(
         chapter_4,
         5.0 * hours,
@@ -81,7 +81,7 @@ def _run(scale: Scale, hours: int, seed: int, variant: str, estimate: str) -> Ru
     )
 
 
-def _runs(scale: Scale, hours: int) -> list[Run]:
+def _runs(scale: Scale, hours: int) -> list[RunSpec]:
     return [_run(scale, hours, seed, v, e) for seed in scale.seeds for v in VARIANTS for e in _ESTIMATES]
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value, run_of
+from spark_sched.experiments.reproduce.figures import (
+    Figure,
+    FigureSpec,
+    Results,
+    RunSpec,
+    Scale,
+    Value,
+    run_of,
+)
 from spark_sched.experiments.reproduce.three_sigma import e2e
 from spark_sched.experiments.reproduce.three_sigma.summaries import (
     METRICS,
@@ -31,7 +39,7 @@ SETUP = (
 )
 
 
-def e2e_run(policy: str, seed: int, hours: float, load: float = 1.4, **more: Any) -> Run:
+def e2e_run(policy: str, seed: int, hours: float, load: float = 1.4, **more: Any) -> RunSpec:
     return run_of(
         e2e.run,
         hours * load * _WEIGHTS.get(policy, 1.0),
@@ -51,7 +59,7 @@ def _hours_7(scale: Scale) -> float:
     return 0.75 if scale.quick else 5.0
 
 
-def _runs(scale: Scale, hours: float) -> list[Run]:
+def _runs(scale: Scale, hours: float) -> list[RunSpec]:
     return [e2e_run(policy, seed, hours) for seed in scale.seeds for policy in POLICIES]
 
 

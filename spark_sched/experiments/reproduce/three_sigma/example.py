@@ -11,7 +11,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -52,7 +52,7 @@ def plan(*, low: float, high: float) -> dict[str, Any]:
     }
 
 
-def _run(scenario: str) -> Run:
+def _run(scenario: str) -> RunSpec:
     low, high = _SCENARIOS[scenario][0]
     return run_of(plan, 0.01, low=low, high=high)
 

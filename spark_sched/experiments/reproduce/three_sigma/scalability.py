@@ -9,7 +9,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -32,12 +32,12 @@ def run(*, policy: str, seed: int, hours: float, rate: int) -> dict[str, Any]:
     return e2e.run(policy=policy, seed=seed, hours=hours, load=_LOAD, nodes=_NODES, wider=wider)
 
 
-def _run(scale: Scale, policy: str, rate: int) -> Run:
+def _run(scale: Scale, policy: str, rate: int) -> RunSpec:
     hours = 0.25 if scale.quick else 5.0
     return run_of(run, hours * rate / 500, policy=policy, seed=scale.seeds[0], hours=hours, rate=rate)
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [_run(scale, policy, rate) for rate in _RATES for policy in _POLICIES]
 
 

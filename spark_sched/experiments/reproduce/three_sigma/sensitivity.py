@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
 from spark_sched.experiments.reproduce.three_sigma.comparison import POLICIES, SETUP, e2e_run
 from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
 
 __all__ = ["FIGURE_8", "FIGURE_9", "FIGURE_10", "FIGURE_11"]
 
 #: Runs of the seeds by line and by what is varied along x.
-_Table = dict[str, dict[float, list[Run]]]
+_Table = dict[str, dict[float, list[RunSpec]]]
 
 _ABLATIONS = (
     "3sigma",
@@ -29,7 +29,7 @@ def _spec(
 ) -> FigureSpec:
     """A figure of lines: misses, goodput and best-effort goodput over what is varied."""
 
-    def runs(scale: Scale) -> Sequence[Run]:
+    def runs(scale: Scale) -> Sequence[RunSpec]:
         return [run for by_x in table(scale).values() for found in by_x.values() for run in found]
 
     def build(scale: Scale, results: Results) -> Figure:

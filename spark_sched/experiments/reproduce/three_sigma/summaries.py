@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Chart, Results, Run, Value
+from spark_sched.experiments.reproduce.figures import Chart, Results, RunSpec, Value
 
 __all__ = ["LABELS", "METRICS", "bars", "differences", "lines", "mean_ci", "rows_of", "values_of"]
 
@@ -106,7 +106,7 @@ def bars(found: Mapping[str, Sequence[Mapping[str, Any]]], field: str, title: st
 
 def lines(
     results: Results,
-    table: Mapping[str, Mapping[float, Sequence[Run]]],
+    table: Mapping[str, Mapping[float, Sequence[RunSpec]]],
     field: str,
     title: str,
     x_label: str,

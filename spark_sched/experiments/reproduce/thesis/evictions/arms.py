@@ -6,7 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Results, Run, Scale, run_of
+from spark_sched.experiments.reproduce.figures import (
+    Chart,
+    Figure,
+    FigureSpec,
+    Results,
+    RunSpec,
+    Scale,
+    run_of,
+)
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
@@ -38,7 +46,7 @@ class Arm:
     resume: bool = False
     memory_eviction: str = "LSF"
 
-    def run(self, scale: Scale, name: str, seed: int, low: bool = False) -> Run:
+    def run(self, scale: Scale, name: str, seed: int, low: bool = False) -> RunSpec:
         return run_of(
             priority_runs.priorities,
             2.0,
@@ -183,7 +191,7 @@ def comparison(
     if workloads is None:
         workloads = fitting_workloads if any(arm.memory for arm in arms.values()) else real_workloads
 
-    def needed(scale: Scale) -> list[Run]:
+    def needed(scale: Scale) -> list[RunSpec]:
         return [
             arm.run(scale, name, seed, is_low)
             for name in workloads()

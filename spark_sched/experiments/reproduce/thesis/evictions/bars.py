@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Arm,
@@ -112,7 +112,7 @@ BARS = (
 )  # fmt: skip
 
 
-def _needed(scale: Scale) -> list[Run]:
+def _needed(scale: Scale) -> list[RunSpec]:
     return [
         arm.run(scale, name, seed)
         for seed in scale.seeds

@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -111,7 +111,7 @@ def _table_9_2() -> FigureSpec:
     papers = {"W-A": (1708, 3802, 122), "W-B": (742, 3414, 261), "W-C": (895, 5113, 32),
               "W-D": (671, 3876, 360), "W-E": (1261, 7285, 51)}  # fmt: skip
 
-    def run(scale: Scale, name: str, seed: int) -> Run:
+    def run(scale: Scale, name: str, seed: int) -> RunSpec:
         hours = 3.0 if scale.quick else 15.0
         return run_of(
             priority_runs.characteristics,
@@ -122,7 +122,7 @@ def _table_9_2() -> FigureSpec:
             folder=priority_runs.source_folder(),
         )
 
-    def needed(scale: Scale) -> list[Run]:
+    def needed(scale: Scale) -> list[RunSpec]:
         return [run(scale, name, scale.seeds[0]) for name in all_workloads()]
 
     def build(scale: Scale, results: Results) -> Figure:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, Run, Scale, run_of
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities
@@ -77,7 +77,7 @@ def small_instances(seed: int, instances: int) -> dict[str, list[float]]:
     return ratios
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     return [
         run_of(small_instances, 0.5, seed=seed, instances=5 if scale.quick else 20) for seed in scale.seeds
     ]

@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import (
     Figure,
     FigureSpec,
     Results,
-    Run,
+    RunSpec,
     Scale,
     Value,
     run_of,
@@ -52,7 +52,7 @@ _NOTES = (
 _MISSING = f"The trace is missing: name the folder of Google's 2011 tables in {priority_runs.SOURCE}."
 
 
-def _runs(scale: Scale) -> list[Run]:
+def _runs(scale: Scale) -> list[RunSpec]:
     folder = priority_runs.source_folder()
     return [] if folder is None else [run_of(priority_runs.trace_evictions, 60.0, folder=folder)]
 
