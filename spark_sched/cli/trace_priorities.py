@@ -16,7 +16,7 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import counting_bar
 
 if TYPE_CHECKING:
-    from spark_sched.experiments.reproduce.thesis.evictions.arms import Arm
+    from spark_sched.experiments.reproduce.thesis.evictions.arms import EvictionSetup
     from spark_sched.sim.priority import TaskTable
 
 #: What the table shows of `PriorityResult.summary`.
@@ -94,8 +94,8 @@ def priorities(
     say_left_out(reader)
 
 
-def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, Arm]:
-    from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, Arm
+def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, EvictionSetup]:
+    from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, EvictionSetup
     from spark_sched.policies.eviction import named_rule
     from spark_sched.sim.priority import thesis_servers
 
@@ -108,10 +108,12 @@ def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict
     for name in rules:
         named_rule(name).check(count)
     chosen = settings if settings or rules else tuple(SETTINGS)
-    return {name: SETTINGS[name] for name in chosen} | {name: Arm(name, slots, memory=True) for name in rules}
+    return {name: SETTINGS[name] for name in chosen} | {
+        name: EvictionSetup(name, slots, memory=True) for name in rules
+    }
 
 
-def _run(name: str, arm: Arm, table: TaskTable, seed: int) -> dict[str, Any]:
+def _run(name: str, arm: EvictionSetup, table: TaskTable, seed: int) -> dict[str, Any]:
     from spark_sched.policies.eviction import named_rule
     from spark_sched.sim.priority import simulate_priorities, thesis_servers
 

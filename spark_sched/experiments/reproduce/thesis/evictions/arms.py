@@ -1,4 +1,4 @@
-"""Arms of the comparisons, named settings S1 to S11, and figures made of them."""
+"""Setups of the comparisons, named settings S1 to S11, and figures made of them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = [
     "SETTINGS",
-    "Arm",
     "Comparison",
+    "EvictionSetup",
     "Plot",
     "absolute",
     "all_workloads",
@@ -37,8 +37,8 @@ Summary = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Arm:
-    """A rule on servers: see `named_rule` and `thesis_servers`."""
+class EvictionSetup:
+    """An arm of a comparison: an eviction rule on servers, see `named_rule` and `thesis_servers`."""
 
     rule: str
     configuration: str = "SC2"
@@ -63,12 +63,12 @@ class Arm:
         )
 
 
-def _setting(rule: str, memory_eviction: str | None) -> Arm:
-    return Arm(rule, "SC3", memory_eviction is not None, memory_eviction=memory_eviction or "LSF")
+def _setting(rule: str, memory_eviction: str | None) -> EvictionSetup:
+    return EvictionSetup(rule, "SC3", memory_eviction is not None, memory_eviction=memory_eviction or "LSF")
 
 
 #: Table 6.2, on servers of 24 and 48 slots (§6.4).
-SETTINGS: Mapping[str, Arm] = {
+SETTINGS: Mapping[str, EvictionSetup] = {
     "S1": _setting("lrs", None),
     "S2": _setting("rnd", None),
     "S3": _setting("mrs", None),
@@ -172,7 +172,7 @@ def busier_workloads() -> tuple[str, ...]:
 def comparison(
     identity: str,
     title: str,
-    arms: Mapping[str, Arm],
+    arms: Mapping[str, EvictionSetup],
     metrics: Sequence[str],
     comparisons: Sequence[Comparison],
     notes: str,

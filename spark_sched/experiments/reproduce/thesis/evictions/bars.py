@@ -9,7 +9,7 @@ from typing import Any
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
-    Arm,
+    EvictionSetup,
     Summary,
     all_workloads,
     busier_workloads,
@@ -33,7 +33,7 @@ class Bar:
     name: str
     unit: str
     paper: float | None
-    arms: Mapping[str, Arm]
+    arms: Mapping[str, EvictionSetup]
     of: Callable[[Mapping[str, Summary]], float | None]
     workloads: Callable[[], Sequence[str]]
     least: float | None = None
@@ -55,14 +55,20 @@ def _fitting() -> tuple[str, ...]:
     return (*fitting_workloads(), *busier_workloads())
 
 
-def _named(*rules: str) -> dict[str, Arm]:
-    return {rule: Arm(rule) for rule in rules}
+def _named(*rules: str) -> dict[str, EvictionSetup]:
+    return {rule: EvictionSetup(rule) for rule in rules}
 
 
 _VICTIMS = _named("mrs", "rnd", "lrs")
 _PRICED = _named("priced", "priced-slots", "mrs5", "mrs5-keep")
-_SLOTS = {"WA2SC": Arm("wasp", "WASC", memory=True), "SC3": Arm("mrs", "SC3", memory=True)}
-_HYBRID = {"HYBRID": Arm("hybrid", "WASC", memory=True), "WASP": Arm("wasp", "WASC", memory=True)}
+_SLOTS = {
+    "WA2SC": EvictionSetup("wasp", "WASC", memory=True),
+    "SC3": EvictionSetup("mrs", "SC3", memory=True),
+}
+_HYBRID = {
+    "HYBRID": EvictionSetup("hybrid", "WASC", memory=True),
+    "WASP": EvictionSetup("wasp", "WASC", memory=True),
+}
 
 
 def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:

@@ -17,8 +17,8 @@ from spark_sched.experiments.reproduce.figures import (
 )
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
-    Arm,
     Comparison,
+    EvictionSetup,
     Plot,
     Summary,
     absolute,
@@ -33,12 +33,15 @@ from spark_sched.sim.priority.google import TABLE_5_2
 
 __all__ = ["FIGURES"]
 
-_CONFIGURATIONS = {name: Arm("mrs", name, memory=True) for name in ("SC1", "SC2", "SC3", "SC4")} | {
-    "WA2SC": Arm("wasp", "WASC", memory=True)
+_CONFIGURATIONS = {name: EvictionSetup("mrs", name, memory=True) for name in ("SC1", "SC2", "SC3", "SC4")} | {
+    "WA2SC": EvictionSetup("wasp", "WASC", memory=True)
 }
-_HYBRID = {"HYBRID": Arm("hybrid", "WASC", memory=True), "WASP": Arm("wasp", "WASC", memory=True)}
+_HYBRID = {
+    "HYBRID": EvictionSetup("hybrid", "WASC", memory=True),
+    "WASP": EvictionSetup("wasp", "WASC", memory=True),
+}
 _STICKY = {
-    str(slots): Arm(f"hybrid{slots}" if slots else "wasp", "WASC", memory=True)
+    str(slots): EvictionSetup(f"hybrid{slots}" if slots else "wasp", "WASC", memory=True)
     for slots in (0, 200, 1536, 3072)
 }
 _CLASSES = ("0", "1", "2", "4", "6", "8", "9")
@@ -290,10 +293,10 @@ FIGURES_9 = (
         "priced",
         "Evictions at a price (beyond the thesis)",
         {
-            "MRS5": Arm("mrs5"),
-            "MRS5 kept": Arm("mrs5-keep"),
-            "priced": Arm("priced"),
-            "priced slots": Arm("priced-slots"),
+            "MRS5": EvictionSetup("mrs5"),
+            "MRS5 kept": EvictionSetup("mrs5-keep"),
+            "priced": EvictionSetup("priced"),
+            "priced slots": EvictionSetup("priced-slots"),
         },
         ("V", "WE", "NE", "dropped", "refused"),
         [

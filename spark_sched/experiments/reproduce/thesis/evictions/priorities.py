@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     SETTINGS,
-    Arm,
     Comparison,
+    EvictionSetup,
     Plot,
     Summary,
     absolute,
@@ -19,18 +19,18 @@ from spark_sched.experiments.reproduce.thesis.evictions.arms import (
 __all__ = ["FIGURES"]
 
 
-def _settings(*names: str) -> dict[str, Arm]:
+def _settings(*names: str) -> dict[str, EvictionSetup]:
     return {name: SETTINGS[name] for name in names}
 
 
 _BOTH = {
-    f"{victims.upper()} {'resume' if resume else 'non-resume'}": Arm(victims, resume=resume)
+    f"{victims.upper()} {'resume' if resume else 'non-resume'}": EvictionSetup(victims, resume=resume)
     for resume in (True, False)
     for victims in ("mrs", "rnd", "lrs")
 }
-_LIMITS = {name.upper(): Arm(name) for name in ("mrs", "rnd", "lrs", "mrs5", "rnd5", "lrs5")} | {
-    "MRS5 kept": Arm("mrs5-keep"),
-    "priced": Arm("priced"),
+_LIMITS = {name.upper(): EvictionSetup(name) for name in ("mrs", "rnd", "lrs", "mrs5", "rnd5", "lrs5")} | {
+    "MRS5 kept": EvictionSetup("mrs5-keep"),
+    "priced": EvictionSetup("priced"),
 }
 _V_WE_E = ("V", "WE", "E_kwh")
 #: Tables 7.2 and 7.3: MRS, RND and LRS with resume, then without. WE in cpu·s, read as millionths.
