@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_sched.policies.eviction.tasks import Choice, Demand, Terms, Victim, choose
+from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, Victim, choose
 
 EXECUTORS = ("a", "b", "c")
 ms = st.integers(0, 1_000).map(float)
@@ -28,7 +28,7 @@ victims = st.lists(
 )
 demands = st.lists(
     st.builds(
-        Demand,
+        SlotDemand,
         job=st.just("high"),
         priority=st.integers(0, 3),
         tasks=st.integers(1, 6),
@@ -47,14 +47,14 @@ terms = st.builds(
 )
 
 
-def chosen(demands: list[Demand], candidates: list[Victim], terms: Terms) -> Choice:
+def chosen(demands: list[SlotDemand], candidates: list[Victim], terms: Terms) -> Choice:
     running_ms = [victim.remaining_ms for victim in candidates for _ in range(victim.slots)]
     return choose(demands, candidates, running_ms, terms)
 
 
 @given(demands, victims, terms)
 def test_each_demand_gets_victims_of_lower_priority_each_once_and_none_in_vain(
-    demands: list[Demand], candidates: list[Victim], terms: Terms
+    demands: list[SlotDemand], candidates: list[Victim], terms: Terms
 ) -> None:
     choice = chosen(demands, candidates, terms)
     taken = [victim.task for found in choice.victims for victim in found]
@@ -71,7 +71,7 @@ def test_each_demand_gets_victims_of_lower_priority_each_once_and_none_in_vain(
 
 @given(demands, victims, terms)
 def test_nobody_loses_more_than_it_may_or_than_the_wait_is_worth(
-    demands: list[Demand], candidates: list[Victim], terms: Terms
+    demands: list[SlotDemand], candidates: list[Victim], terms: Terms
 ) -> None:
     demands = [replace(demand, named=()) for demand in demands]
     choice = chosen(demands, candidates, terms)
@@ -89,7 +89,7 @@ def test_a_task_that_is_nearly_done_is_a_victim_only_where_no_other_will_do(
     candidates: list[Victim], tasks: int
 ) -> None:
     candidates = [replace(victim, slots=1) for victim in candidates]
-    demand = Demand("high", 5, tasks, 1, {})
+    demand = SlotDemand("high", 5, tasks, 1, {})
     free_of_charge = Terms(1e9, {"low": 1e9, "middle": 1e9})
     (found,) = chosen([demand], candidates, free_of_charge).victims
     if any(victim.nearly_done for victim in found):
@@ -98,7 +98,7 @@ def test_a_task_that_is_nearly_done_is_a_victim_only_where_no_other_will_do(
     assert len(found) == min(tasks, len(candidates))
 
 
-def chosen_twice(demands: list[Demand], candidates: list[Victim], terms: Terms) -> tuple[Choice, Choice]:
+def chosen_twice(demands: list[SlotDemand], candidates: list[Victim], terms: Terms) -> tuple[Choice, Choice]:
     """The choice, and the next plan's if nothing has happened since: it is given the first one's victims."""
     demands = [replace(demand, job=str(n), named=()) for n, demand in enumerate(demands)]
     first = chosen(demands, candidates, terms)
@@ -111,7 +111,7 @@ def chosen_twice(demands: list[Demand], candidates: list[Victim], terms: Terms) 
 
 @given(demands, victims, terms)
 def test_victims_of_the_plan_before_are_named_again(
-    demands: list[Demand], candidates: list[Victim], terms: Terms
+    demands: list[SlotDemand], candidates: list[Victim], terms: Terms
 ) -> None:
     first, second = chosen_twice(demands, candidates, terms)
     for before, now in zip(first.victims, second.victims, strict=True):
@@ -120,7 +120,7 @@ def test_victims_of_the_plan_before_are_named_again(
 
 @given(demands, victims, terms)
 def test_the_next_plan_names_no_more_victims_for_tasks_of_one_slot(
-    demands: list[Demand], candidates: list[Victim], terms: Terms
+    demands: list[SlotDemand], candidates: list[Victim], terms: Terms
 ) -> None:
     """For wider tasks one group of an executor's victims is tried, and the next plan may try another one."""
     demands = [replace(demand, slots=1) for demand in demands]
@@ -133,6 +133,6 @@ def test_a_slot_that_a_victim_leaves_over_goes_to_a_task_that_was_to_wait() -> N
     short = Victim(1, "low", 0, "a", 1, elapsed_ms=0.0, remaining_ms=1.0)
     wide = Victim(2, "low", 0, "b", 2, elapsed_ms=2.0, remaining_ms=9.0)
     terms = Terms(1.0, {"low": 1e9})
-    choice = chosen([Demand("high", 5, 4, 1, {})], [short, wide], terms)
+    choice = chosen([SlotDemand("high", 5, 4, 1, {})], [short, wide], terms)
     assert [victim.task for victim in choice.victims[0]] == [1, 2]
     assert choice.waiting == [1]

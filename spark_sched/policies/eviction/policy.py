@@ -14,7 +14,7 @@ from spark_sched.config.values import choice, number, time_ms, whole
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings
 from spark_sched.policies.eviction.remaining import RemainingTimes
 from spark_sched.policies.eviction.sticky import Sticky, StickySlots
-from spark_sched.policies.eviction.tasks import Choice, Demand, Terms, Victim, choose
+from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, Victim, choose
 from spark_sched.policies.options import Option, Options
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.policies.reservation.policy import ReservationPolicy
@@ -160,7 +160,7 @@ class PriorityEvictionsPolicy:
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
 
-    def _demand(self, waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> Demand:
+    def _demand(self, waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> SlotDemand:
         powerful = waiting.job.priority >= self._powerful_priority
         return replace(_demand(waiting, snapshot, known), powerful=powerful)
 
@@ -263,7 +263,7 @@ def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int)
                 yield _Running(stage, task, victim)
 
 
-def _demand(waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> Demand:
+def _demand(waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> SlotDemand:
     job, stage, tasks = waiting
     refused: dict[str, int] = {}
     for other in snapshot.jobs.values():
@@ -276,7 +276,7 @@ def _demand(waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> Demand:
         if executor.slots - executor.running_slots > refused.get(key, 0)
     }
     named = [task for task, each in known.named.items() if each.beneficiary == job.job]
-    return Demand(job.job, job.priority, tasks, stage.slots_per_task, free, stage.barrier, named)
+    return SlotDemand(job.job, job.priority, tasks, stage.slots_per_task, free, stage.barrier, named)
 
 
 def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:

@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Choice", "Demand", "Terms", "Victim", "choose"]
+__all__ = ["Choice", "SlotDemand", "Terms", "Victim", "choose"]
 
 #: A task with less than this share of its expected time left is nearly done.
 NEARLY_DONE = 0.25
@@ -49,7 +49,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class SlotDemand:
     """Tasks of one stage that wait.
 
     Attributes:
@@ -92,7 +92,7 @@ class Choice:
 
 
 def choose(
-    demands: Iterable[Demand], candidates: Sequence[Victim], running_ms: Iterable[float], terms: Terms
+    demands: Iterable[SlotDemand], candidates: Sequence[Victim], running_ms: Iterable[float], terms: Terms
 ) -> Choice:
     """Victims for waiting tasks.
 
@@ -136,7 +136,7 @@ class _Choosing:
         self._taken: dict[str, int] = {}  # free slots that demands before took, by executor
         self._before = 0  # slots that demands before wait for
 
-    def serve(self, demand: Demand) -> tuple[list[Victim], int]:
+    def serve(self, demand: SlotDemand) -> tuple[list[Victim], int]:
         """Its victims, and how many of its tasks go on waiting."""
         start = {executor: slots - self._taken.get(executor, 0) for executor, slots in demand.free.items()}
         free = dict(start)
@@ -176,7 +176,7 @@ class _Choosing:
         """A copy of what evictions change, with candidates in their order."""
         return dict(self._open), dict(self._fastest), list(self.ends_ms), dict(self._left_ms), self._before
 
-    def _next(self, demand: Demand, free: Mapping[str, int]) -> tuple[str | None, list[Victim], float]:
+    def _next(self, demand: SlotDemand, free: Mapping[str, int]) -> tuple[str | None, list[Victim], float]:
         """Where the next task of a demand goes, and who makes room for it there; else the wait from which on
         somebody would."""
         for executor, slots in free.items():
@@ -202,7 +202,7 @@ class _Choosing:
         return None, [], least_wait_ms
 
     def _group(
-        self, first: Victim, demand: Demand, free: Mapping[str, int], pool: Iterable[Victim]
+        self, first: Victim, demand: SlotDemand, free: Mapping[str, int], pool: Iterable[Victim]
     ) -> list[Victim]:
         """The victim and others of its executor that make room for one task; none: they do not suffice."""
         room = free.get(first.executor, 0) + first.slots
@@ -218,7 +218,7 @@ class _Choosing:
                         break
         return group if room >= demand.slots else []
 
-    def _worth_from_ms(self, group: Sequence[Victim], demand: Demand) -> float:
+    def _worth_from_ms(self, group: Sequence[Victim], demand: SlotDemand) -> float:
         """The wait from which on it is worth the work of these victims to save it; infinite: it never is."""
         costs: dict[str, float] = {}
         for victim in group:
@@ -228,7 +228,7 @@ class _Choosing:
         from_ms = sum(costs.values()) / (self._worth * demand.slots)
         return from_ms if from_ms < max(victim.remaining_ms for victim in group) else float("inf")
 
-    def _tasks_until(self, wait_ms: float, demand: Demand) -> int:
+    def _tasks_until(self, wait_ms: float, demand: SlotDemand) -> int:
         """How many tasks of the demand must wait until the next one would wait longer than that."""
         if wait_ms == float("inf"):
             return demand.tasks

@@ -20,7 +20,7 @@ from spark_sched.events import (
 )
 from spark_sched.policies import JobPlan, PolicySettings, create
 from spark_sched.policies.eviction.remaining import RemainingTimes
-from spark_sched.policies.eviction.tasks import Demand, Terms, Victim, choose
+from spark_sched.policies.eviction.tasks import SlotDemand, Terms, Victim, choose
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
@@ -178,7 +178,7 @@ def test_a_stage_that_cannot_start_whole_leaves_the_order_of_victims_as_it_was()
     # Others end after 3, 3 and 6 s. At a worth of 4 the first two victims are worth it for the whole stage,
     # which waits 6 s; the third is worth it only for the next job, which waits for a victim's end.
     ends_ms = [3_000.0, 3_000.0, 6_000.0, *(victim.remaining_ms for victim in victims)]
-    demands = [Demand("whole", 9, 3, 1, {}, together=True), Demand("next", 8, 1, 1, {})]
+    demands = [SlotDemand("whole", 9, 3, 1, {}, together=True), SlotDemand("next", 8, 1, 1, {})]
     choice = choose(demands, victims, ends_ms, Terms(4.0, {"low": 1e9}))
     assert [[victim.task for victim in each] for each in choice.victims] == [[], [1]]
     assert choice.waiting == [3, 0]
