@@ -1,6 +1,6 @@
 """Who used the executors' slot time and energy, and for what (``spark-sched usage``)."""
 
-from spark_sched.analysis.usage.account import KINDS, Caused, GroupBy, Row, Statement, account
+from spark_sched.analysis.usage.account import KINDS, Caused, GroupBy, GroupUsage, Statement, account
 from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEnergy, account_energy
 from spark_sched.analysis.usage.event_log import usage_of_event_log
 from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
@@ -14,13 +14,13 @@ __all__ = [
     "EnergyRow",
     "EnergyStatement",
     "GroupBy",
+    "GroupUsage",
     "Hold",
     "HostEnergy",
     "HostType",
     "Owner",
     "PowerProfile",
     "Presence",
-    "Row",
     "Statement",
     "Usage",
     "account",

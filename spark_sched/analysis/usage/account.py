@@ -10,7 +10,17 @@ from typing import Literal, NamedTuple, TypeAlias
 from spark_sched.analysis.usage.expected import held_at_most_ms
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Usage
 
-__all__ = ["KINDS", "Caused", "Charge", "GroupBy", "Row", "Statement", "account", "charges", "group_of"]
+__all__ = [
+    "KINDS",
+    "Caused",
+    "Charge",
+    "GroupBy",
+    "GroupUsage",
+    "Statement",
+    "account",
+    "charges",
+    "group_of",
+]
 
 GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
 
@@ -56,7 +66,7 @@ def group_of(usage: Usage, job: str, charge: Charge, by: Sequence[GroupBy]) -> t
 
 
 @dataclass(slots=True)
-class Row:
+class GroupUsage:
     """The slot time of one group of jobs, in slot-milliseconds by kind."""
 
     group: tuple[str, ...]
@@ -93,7 +103,7 @@ class Statement:
     """
 
     by: tuple[GroupBy, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[GroupUsage, ...]
     capacity_ms: int
     idle_ms: int
     excess_ms: int
@@ -111,14 +121,14 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
 
     What an attempt or a hold took outside its executor's presence is not charged.
     """
-    rows: dict[tuple[str, ...], Row] = {}
+    rows: dict[tuple[str, ...], GroupUsage] = {}
     capacity_ms = idle_ms = excess_ms = 0
     caused: dict[tuple[tuple[str, ...], tuple[str, ...]], int] = defaultdict(int)
     has_holds = has_causes = True
 
-    def row_of(usage: Usage, number: int, job: str, charge: Charge) -> Row:
+    def row_of(usage: Usage, number: int, job: str, charge: Charge) -> GroupUsage:
         group = group_of(usage, job, charge, by)
-        row = rows.setdefault(group, Row(group))
+        row = rows.setdefault(group, GroupUsage(group))
         row.jobs.add(f"{number}/{job}")
         return row
 
