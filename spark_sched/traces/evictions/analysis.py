@@ -17,7 +17,7 @@ from spark_sched.traces.evictions.tables import (
     SCHEDULE,
     SUBMIT,
     USAGE,
-    Row,
+    TraceEvent,
 )
 
 __all__ = ["FAILURE_TOLERANCES_S", "TOLERANCES_S", "EvictionAnalysis"]
@@ -29,7 +29,7 @@ FAILURE_TOLERANCES_S = (0, 15, 30, 45)
 
 
 @dataclass(slots=True)
-class _Task:
+class _ActiveTask:
     """A task that has not left yet. Times are in µs."""
 
     priority: int
@@ -47,7 +47,7 @@ class _Task:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _UnexplainedEviction:
     """An eviction whose evictor is not known yet."""
 
     time_us: int
@@ -77,8 +77,8 @@ class ClassTotals:
 
 
 class EvictionAnalysis:
-    """Consumes `Row`s. Memory: tasks that have not left, and evictions younger than the largest tolerance.
-    Its counts are flat: each is a figure of tables 5.1 and 5.2.
+    """Consumes `TraceEvent`s. Memory: tasks that have not left, and evictions younger than the largest
+    tolerance. Its counts are flat: each is a figure of tables 5.1 and 5.2.
 
     An eviction at t on machine m of a task of priority p may have several causes:
 
@@ -116,13 +116,13 @@ class EvictionAnalysis:
         self.first_us: int | None = None
         self.last_us = 0
         self._longest_us = self.tolerances_s[-1] * 1_000_000
-        self._tasks: dict[tuple[int, int], _Task] = {}
+        self._tasks: dict[tuple[int, int], _ActiveTask] = {}
         self._removed_us: dict[int, int] = {}
-        self._waiting: dict[int, deque[_Waiting]] = {}
+        self._waiting: dict[int, deque[_UnexplainedEviction]] = {}
         self._scheduled_now: dict[int, list[int]] = {}  # machine -> priorities scheduled at this instant
         self._now_us = -1
 
-    def feed(self, rows: Iterable[Row]) -> None:
+    def feed(self, rows: Iterable[TraceEvent]) -> None:
         """Process rows in time order."""
         for row in rows:
             if row.time_us != self._now_us:
@@ -149,13 +149,13 @@ class EvictionAnalysis:
 
     # ---- rows ----
 
-    def _task_event(self, row: Row) -> None:
+    def _task_event(self, row: TraceEvent) -> None:
         key = (row.job, row.task)
         task = self._tasks.get(key)
         if task is None:
             if row.kind not in (SUBMIT, SCHEDULE, EVICT):
                 return  # the end of a task whose beginning is not in the files
-            task = self._tasks[key] = _Task(row.priority, row.time_us)
+            task = self._tasks[key] = _ActiveTask(row.priority, row.time_us)
             self._arrived(row)
         if row.cpus is not None:
             task.cpus = row.cpus
@@ -176,7 +176,7 @@ class EvictionAnalysis:
             self._left(task, finished=row.kind == FINISH)
             del self._tasks[key]
 
-    def _used(self, row: Row) -> None:
+    def _used(self, row: TraceEvent) -> None:
         task = self._tasks.get((row.job, row.task))
         if task is None or task.start_us < 0 or row.end_us <= task.start_us:
             return
@@ -187,7 +187,7 @@ class EvictionAnalysis:
         task.memory_us += (row.mean_memory or 0.0) * span_us
         task.used_us += span_us
 
-    def _arrived(self, row: Row) -> None:
+    def _arrived(self, row: TraceEvent) -> None:
         totals = self.classes.setdefault(row.priority, ClassTotals())
         totals.tasks += 1
         if not row.time_us:
@@ -197,12 +197,12 @@ class EvictionAnalysis:
         totals.last_us = row.time_us
         totals.hourly[row.time_us // 3_600_000_000] += 1
 
-    def _scheduled(self, row: Row) -> None:
+    def _scheduled(self, row: TraceEvent) -> None:
         self._scheduled_now.setdefault(row.machine, []).append(row.priority)
         waiting = self._waiting.get(row.machine)
         if not waiting:
             return
-        still: deque[_Waiting] = deque()
+        still: deque[_UnexplainedEviction] = deque()
         for eviction in waiting:
             if row.time_us - eviction.time_us > self._longest_us:
                 continue
@@ -216,7 +216,7 @@ class EvictionAnalysis:
         else:
             del self._waiting[row.machine]
 
-    def _evicted(self, task: _Task, row: Row) -> None:
+    def _evicted(self, task: _ActiveTask, row: TraceEvent) -> None:
         self.evictions += 1
         task.evictions += 1
         self.classes.setdefault(row.priority, ClassTotals()).evictions += 1
@@ -238,7 +238,7 @@ class EvictionAnalysis:
             causes += 1
         elif row.machine >= 0:
             waiting = self._waiting.setdefault(row.machine, deque())
-            waiting.append(_Waiting(row.time_us, row.priority, causes))
+            waiting.append(_UnexplainedEviction(row.time_us, row.priority, causes))
         self._count_causes(0, causes)
 
     def _count_causes(self, before: int, causes: int) -> None:
@@ -251,7 +251,7 @@ class EvictionAnalysis:
             self.preempted[tolerance_s] += gap_us <= tolerance_s * 1_000_000
         self.pairs[(evictor, evicted)] += 1
 
-    def _finished(self, task: _Task, now_us: int) -> None:
+    def _finished(self, task: _ActiveTask, now_us: int) -> None:
         """§5.2.3: demands of tasks that arrived and departed in the window."""
         if task.start_us <= 0 or task.submit_us <= 0:
             return
@@ -271,7 +271,7 @@ class EvictionAnalysis:
         totals.cpu_s += cpus * span_s
         totals.memory_s += memory * span_s
 
-    def _left(self, task: _Task, *, finished: bool) -> None:
+    def _left(self, task: _ActiveTask, *, finished: bool) -> None:
         if task.evictions:
             totals = self.classes[task.priority]
             totals.evicted_tasks += 1

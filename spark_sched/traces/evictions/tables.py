@@ -1,4 +1,4 @@
-"""The rows that an eviction analysis needs, merged in time order: task events, machine removals, usage."""
+"""The events that an eviction analysis needs, merged in time order: task events, machine removals, usage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_sched.traces.readers.base import BadField, fields_of, not_negative, w
 from spark_sched.traces.readers.google2011 import parts_of
 from spark_sched.traces.report import ReadReport
 
-__all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "Row"]
+__all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "TraceEvent"]
 
 #: Event types of ``task_events`` (the trace's format document).
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST = range(7)
@@ -26,7 +26,7 @@ _TABLES = ("machine_events", "task_events", "task_usage")
 _AFTER_END_US = 2**63 - 1
 
 
-class Row(NamedTuple):
+class TraceEvent(NamedTuple):
     """One event. ``time_us`` 0 means "before the trace"; requests and usage are fractions of the largest
     machine, None where the row has none. For usage: CPU rate, maximum memory, mean disk, mean memory."""
 
@@ -77,7 +77,7 @@ class EvictionTables:
     def has(self, table: str) -> bool:
         return bool(self.parts[table])
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[TraceEvent]:
         """All rows in time order; of one instant machine events come first, then task events,
         then usage, since an attempt's first usage begins with it.
 
@@ -97,7 +97,7 @@ class EvictionTables:
             first = f" (first: {self.report.examples[0]})" if self.report.examples else ""
             raise BadInputError(f"{self.path} has no usable row of task_events{first}: check the files")
 
-    def _table(self, name: str, parse: Callable[[bytes], Row | None]) -> Iterator[Row]:
+    def _table(self, name: str, parse: Callable[[bytes], TraceEvent | None]) -> Iterator[TraceEvent]:
         before_us = 0
         for part in self.parts[name]:
             for number, line in lines(part, self.report, self._progress):
@@ -121,7 +121,7 @@ def _missing(parts: list[Path]) -> int:
     return max(numbers) - min(numbers) + 1 - len(set(numbers)) if numbers else 0
 
 
-def _task_event(line: bytes) -> Row | None:
+def _task_event(line: bytes) -> TraceEvent | None:
     cells = fields_of(line, b",", 13)
     kind = whole(cells[5], "event type")
     if kind in (7, 8):  # updates of a pending or running task's requests
@@ -133,7 +133,7 @@ def _task_event(line: bytes) -> Row | None:
         raise BadField(f"time is {time_us}")
     if time_us == _AFTER_END_US:
         return None
-    return Row(
+    return TraceEvent(
         time_us,
         kind,
         whole(cells[2], "job id"),
@@ -146,18 +146,20 @@ def _task_event(line: bytes) -> Row | None:
     )
 
 
-def _machine_event(line: bytes) -> Row | None:
+def _machine_event(line: bytes) -> TraceEvent | None:
     cells = fields_of(line, b",", 6)
     kind = whole(cells[2], "event type")
     if kind not in (0, 1):
         return None
     machine = whole(cells[1], "machine id")
-    return Row(whole(cells[0], "time"), MACHINE_REMOVED if kind == 1 else MACHINE_ADDED, machine=machine)
+    return TraceEvent(
+        whole(cells[0], "time"), MACHINE_REMOVED if kind == 1 else MACHINE_ADDED, machine=machine
+    )
 
 
-def _usage(line: bytes) -> Row | None:
+def _usage(line: bytes) -> TraceEvent | None:
     cells = fields_of(line, b",", 19, at_most=20)
-    return Row(
+    return TraceEvent(
         whole(cells[0], "start time"),
         USAGE,
         whole(cells[2], "job id"),
