@@ -15,7 +15,7 @@ from spark_sched.traces import TraceChunk
 
 __all__ = ["jobs_of_trace"]
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 
 def jobs_of_trace(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> list[JobSpec]:
@@ -62,7 +62,7 @@ def _chunk_jobs(chunk: TraceChunk, left_out: Counter[str]) -> Iterator[tuple[flo
         yield submit_s, _job(job, tuple(specs))
 
 
-def _stage(row: Row, tasks: list[Row], earlier: list[StageSpec]) -> StageSpec | None:
+def _stage(row: TableRow, tasks: list[TableRow], earlier: list[StageSpec]) -> StageSpec | None:
     durations = _durations_ms(tasks)
     if not durations and row["tasks"] and row["mean_task_s"] is not None:
         durations = [_ms(row["mean_task_s"])] * row["tasks"]
@@ -80,7 +80,7 @@ def _stage(row: Row, tasks: list[Row], earlier: list[StageSpec]) -> StageSpec | 
     )
 
 
-def _durations_ms(tasks: list[Row]) -> list[int]:
+def _durations_ms(tasks: list[TableRow]) -> list[int]:
     best: dict[int, tuple[bool, int]] = {}
     for row in tasks:
         duration_s = row["duration_s"]
@@ -91,14 +91,14 @@ def _durations_ms(tasks: list[Row]) -> list[int]:
     return [duration_ms for _, duration_ms in best.values()]
 
 
-def _whole_job(job: Row) -> list[StageSpec]:
+def _whole_job(job: TableRow) -> list[StageSpec]:
     runtime_s, slots = job["runtime_s"], job["slots"]
     if runtime_s is None or not math.isfinite(runtime_s) or runtime_s < 0.0 or not slots:
         return []
     return [StageSpec([_ms(runtime_s)] * slots, gang=job["demand"] == "gang")]
 
 
-def _job(job: Row, stages: tuple[StageSpec, ...]) -> JobSpec:
+def _job(job: TableRow, stages: tuple[StageSpec, ...]) -> JobSpec:
     gang = job["demand"] == "gang"
     if gang and len(stages) == 1 and not stages[0].gang:
         stages = (StageSpec(stages[0].durations_ms, name=stages[0].name, gang=True, memory=stages[0].memory),)

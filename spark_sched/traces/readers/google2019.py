@@ -48,7 +48,7 @@ _MEANING = {
     "LOST": (END, "lost"),
 }
 _AFTER_END_US = 2**63 - 1
-Row = dict[str, Any]
+JsonObject = dict[str, Any]
 
 
 class Google2019Reader(TraceReader):
@@ -91,7 +91,7 @@ class Google2019Reader(TraceReader):
         yield from assembler.assemble(in_time_order(streams))
 
     def _events(
-        self, files: list[Path], parse: Callable[[Row, str, int], ClusterEvent | None]
+        self, files: list[Path], parse: Callable[[JsonObject, str, int], ClusterEvent | None]
     ) -> Iterator[ClusterEvent]:
         for path in files:
             for number, row, line in self._raw(path):
@@ -103,7 +103,7 @@ class Google2019Reader(TraceReader):
                 if event is not None:
                     yield event
 
-    def _raw(self, path: Path) -> Iterator[tuple[int, Row, bytes]]:
+    def _raw(self, path: Path) -> Iterator[tuple[int, JsonObject, bytes]]:
         header: list[str] | None = None
         for number, line in self.rows(path):
             try:
@@ -124,7 +124,7 @@ class Google2019Reader(TraceReader):
                 continue
             yield number, dict(zip(header, cells, strict=True)), line
 
-    def _collection(self, row: Row, file: str, number: int) -> ClusterEvent | None:
+    def _collection(self, row: JsonObject, file: str, number: int) -> ClusterEvent | None:
         time_s, job, kind, outcome = _common(row)
         if str(_get(row, "collection_type") or "0") in ("1", "ALLOC_SET"):
             if job not in self._alloc_sets:
@@ -160,7 +160,7 @@ class Google2019Reader(TraceReader):
             number,
         )
 
-    def _instance(self, row: Row, file: str, number: int) -> ClusterEvent | None:
+    def _instance(self, row: JsonObject, file: str, number: int) -> ClusterEvent | None:
         time_s, job, kind, outcome = _common(row)
         if job in self._alloc_sets or str(_get(row, "collection_type") or "0") in ("1", "ALLOC_SET"):
             return None
@@ -193,7 +193,7 @@ def _place(path: Path, root: Path) -> str:
     return str(path.relative_to(root)) if path != root else path.name
 
 
-def _json(line: bytes) -> Row:
+def _json(line: bytes) -> JsonObject:
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):
@@ -203,22 +203,22 @@ def _json(line: bytes) -> Row:
     return row
 
 
-def _get(row: Row, name: str) -> Any:
+def _get(row: JsonObject, name: str) -> Any:
     value = row.get(name)
     return None if value == "" else value
 
 
-def _text(row: Row, name: str) -> str | None:
+def _text(row: JsonObject, name: str) -> str | None:
     value = _get(row, name)
     return None if value is None else str(value)
 
 
-def _whole(row: Row, name: str) -> int | None:
+def _whole(row: JsonObject, name: str) -> int | None:
     value = _get(row, name)
     return None if value is None else whole(str(value), name)
 
 
-def _common(row: Row) -> tuple[float | None, str, str, str]:
+def _common(row: JsonObject) -> tuple[float | None, str, str, str]:
     time_us = _whole(row, "time")
     job = _whole(row, "collection_id")
     if time_us is None or time_us < 0 or job is None:
