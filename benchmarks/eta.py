@@ -37,7 +37,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.events import Event
 from spark_sched.planner.admission import Asked, answer
 from spark_sched.planner.outlook import Outlook
-from spark_sched.policies import EndForecast, Plan, Policy, PolicySettings, create
+from spark_sched.policies import EndQuantiles, Plan, Policy, PolicySettings, create
 from spark_sched.predict import Forecast, RuntimeHistory
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.state import JobView, Snapshot, Summary
@@ -54,7 +54,7 @@ class Planner:
 
     history: RuntimeHistory = field(default_factory=RuntimeHistory)
     now_ms: float = 0.0
-    seen: dict[str, list[tuple[int, bool, EndForecast, EndForecast]]] = field(default_factory=dict)
+    seen: dict[str, list[tuple[int, bool, EndQuantiles, EndQuantiles]]] = field(default_factory=dict)
     admitted: dict[str, list[float | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

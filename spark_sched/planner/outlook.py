@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Mapping
 
-from spark_sched.policies import EndForecast, JobPlan, Plan
+from spark_sched.policies import EndQuantiles, JobPlan, Plan
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.predict.ends import EndCorrection, Situation
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
@@ -35,7 +35,7 @@ class Outlook:
         self._correction = EndCorrection() if correct else None
         self._begun_ms: dict[str, int] = {}
         self._made_at_ms = -float("inf")
-        self._last: Mapping[str, EndForecast] = {}
+        self._last: Mapping[str, EndQuantiles] = {}
 
     @property
     def begun(self) -> Collection[str]:
@@ -70,7 +70,7 @@ class Outlook:
 
     def ends(
         self, snapshot: Snapshot, known: Mapping[str, Forecast], plan: Plan, now_ms: int
-    ) -> Mapping[str, EndForecast]:
+    ) -> Mapping[str, EndQuantiles]:
         """Expected ends by job, of those first in rank; ``now_ms`` is the driver's clock."""
         if self._clock_ms() - self._made_at_ms >= _EVERY_MS:
             self._made_at_ms = self._clock_ms()
@@ -100,7 +100,7 @@ class Outlook:
 
     def _end(
         self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int, others: tuple[bool, float]
-    ) -> EndForecast | None:
+    ) -> EndQuantiles | None:
         runtime = forecast.runtime
         begun_ms = self._begun_ms.get(view.job)
         if runtime is None or (begun_ms is None and entry.deferred and entry.start_ms is None):
@@ -125,7 +125,7 @@ class Outlook:
         probability = None
         if view.deadline_ms is not None:
             probability = float(given.cdf((view.deadline_ms - origin_ms) / 1000.0))
-        return EndForecast(low, middle, high, probability)
+        return EndQuantiles(low, middle, high, probability)
 
 
 def _crowd(snapshot: Snapshot) -> float:

@@ -3,13 +3,13 @@
 from spark_sched.policies.base import Capabilities, ChangesWith, Policy, PolicyKind, PolicySettings
 from spark_sched.policies.checks import check_options, check_settings
 from spark_sched.policies.options import Option, Options
-from spark_sched.policies.plan import EndForecast, JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
+from spark_sched.policies.plan import EndQuantiles, JobPlan, PilotSet, Plan, PlanQuality, ReservationRule
 from spark_sched.policies.registry import available, create, kind_of
 
 __all__ = [
     "Capabilities",
     "ChangesWith",
-    "EndForecast",
+    "EndQuantiles",
     "JobPlan",
     "Option",
     "Options",

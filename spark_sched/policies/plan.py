@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = [
     "SCHEMA",
-    "EndForecast",
+    "EndQuantiles",
     "JobPlan",
     "PilotSet",
     "Plan",
@@ -201,7 +201,7 @@ class PlanQuality:
 
 
 @dataclass(frozen=True, slots=True)
-class EndForecast:
+class EndQuantiles:
     """When a job is expected to end, for people.
 
     Attributes:
@@ -253,7 +253,7 @@ class Plan:
     quality: PlanQuality | None = None
     queue_weights: tuple[float, ...] = ()
     solve_ms: float | None = None
-    forecasts: Mapping[str, EndForecast] | None = None
+    forecasts: Mapping[str, EndQuantiles] | None = None
 
     def numbered(self, number: int) -> Plan:
         return replace(self, number=number)

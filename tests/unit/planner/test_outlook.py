@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spark_sched.planner.outlook import Outlook
-from spark_sched.policies import EndForecast, JobPlan, Plan
+from spark_sched.policies import EndQuantiles, JobPlan, Plan
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import ClusterState, JobSummary, JobView, Snapshot
 
@@ -32,23 +32,25 @@ def plan(**entry: Any) -> Plan:
     return Plan(1, 0, 1, "p", True, (JobPlan("j", 0, 0, None, "why", **entry),))
 
 
-def end(seen: Snapshot, planned: Plan, now_ms: int, known: dict[str, Forecast] = KNOWN) -> EndForecast | None:
+def end(
+    seen: Snapshot, planned: Plan, now_ms: int, known: dict[str, Forecast] = KNOWN
+) -> EndQuantiles | None:
     outlook = Outlook(Clock())
     outlook.see(seen)
     return outlook.ends(seen, known, planned, now_ms).get("j")
 
 
 def test_a_job_that_waits_is_expected_to_run_from_its_start_on():
-    assert end(snapshot(), plan(), 50_000) == EndForecast(61_000, 65_000, 69_000, None)
+    assert end(snapshot(), plan(), 50_000) == EndQuantiles(61_000, 65_000, 69_000, None)
     assert end(snapshot(), plan(start_ms=60_000, deferred=True), 50_000).p50_ms == 75_000
     assert end(snapshot(), plan(deferred=True), 50_000) is None
 
 
 def test_a_job_that_runs_has_the_rest_of_its_runtime_before_it():
     begun = snapshot(running_slots=1)  # seen first at its start, 1 s
-    assert end(begun, plan(), 1_000) == EndForecast(12_000, 16_000, 20_000, None)
-    assert end(begun, plan(), 16_000) == EndForecast(16_500, 18_500, 20_500, None)
-    assert end(begun, plan(), 99_000) == EndForecast(99_000, 99_000, 99_000, None)
+    assert end(begun, plan(), 1_000) == EndQuantiles(12_000, 16_000, 20_000, None)
+    assert end(begun, plan(), 16_000) == EndQuantiles(16_500, 18_500, 20_500, None)
+    assert end(begun, plan(), 99_000) == EndQuantiles(99_000, 99_000, 99_000, None)
 
 
 def test_the_probability_to_meet_the_deadline_is_of_what_is_left():
