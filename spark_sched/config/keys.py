@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 from spark_sched.config import values
-from spark_sched.config.values import Value
+from spark_sched.config.values import ValueKind
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class ConfigKey(Generic[T]):
     """
 
     name: str
-    value: Value[T]
+    value: ValueKind[T]
     default: str
     doc: str
     since: str = "0.1.0"

@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Value(Generic[T]):
+class ValueKind(Generic[T]):
     """One kind of value.
 
     Attributes
@@ -41,7 +41,7 @@ class Value(Generic[T]):
     shown: Callable[[str], str] = repr
 
 
-def flag() -> Value[bool]:
+def flag() -> ValueKind[bool]:
     """``true`` or ``false``, in any case."""
     answers = {"true": True, "false": False}
 
@@ -50,10 +50,10 @@ def flag() -> Value[bool]:
             raise ValueError(text)
         return answers[text.lower()]
 
-    return Value("boolean", "true or false", parse, lambda text: did_you_mean(text, answers))
+    return ValueKind("boolean", "true or false", parse, lambda text: did_you_mean(text, answers))
 
 
-def number(low: float, high: float) -> Value[float]:
+def number(low: float, high: float) -> ValueKind[float]:
     """A finite number from ``low`` to ``high``, both included."""
 
     def parse(text: str) -> float:
@@ -62,10 +62,10 @@ def number(low: float, high: float) -> Value[float]:
             raise ValueError(text)
         return value
 
-    return Value("number", f"a number from {low:g} to {high:g}", parse)
+    return ValueKind("number", f"a number from {low:g} to {high:g}", parse)
 
 
-def whole(low: int, high: int, unit: str = "count") -> Value[int]:
+def whole(low: int, high: int, unit: str = "count") -> ValueKind[int]:
     """A whole number from ``low`` to ``high``, both included."""
 
     def parse(text: str) -> int:
@@ -73,10 +73,10 @@ def whole(low: int, high: int, unit: str = "count") -> Value[int]:
             raise ValueError(text)
         return int(text)
 
-    return Value(unit, f"a whole number from {low} to {high}", parse)
+    return ValueKind(unit, f"a whole number from {low} to {high}", parse)
 
 
-def time_ms(least_ms: int = 0) -> Value[int]:
+def time_ms(least_ms: int = 0) -> ValueKind[int]:
     """A length of time with its unit; the value is in milliseconds."""
 
     def parse(text: str) -> int:
@@ -86,10 +86,10 @@ def time_ms(least_ms: int = 0) -> Value[int]:
         return time_ms
 
     least = f", at least {format_time_ms(least_ms)}" if least_ms else ""
-    return Value("time", f"a time such as {TIME_EXAMPLES}{least}", parse)
+    return ValueKind("time", f"a time such as {TIME_EXAMPLES}{least}", parse)
 
 
-def by_name(low: float, high: float = 1e9) -> Value[Mapping[str, float]]:
+def by_name(low: float, high: float = 1e9) -> ValueKind[Mapping[str, float]]:
     """Numbers by name, ``ann=2,bob=1``, each from ``low`` to ``high``."""
     one = number(low, high)
 
@@ -102,10 +102,10 @@ def by_name(low: float, high: float = 1e9) -> Value[Mapping[str, float]]:
             found[name.strip()] = one.parse(value)
         return found
 
-    return Value("numbers by name", f"names with {one.wanted} each, such as ann=2,bob=1", parse)
+    return ValueKind("numbers by name", f"names with {one.wanted} each, such as ann=2,bob=1", parse)
 
 
-def choice(*options: str) -> Value[str]:
+def choice(*options: str) -> ValueKind[str]:
     """One of a few words."""
 
     def parse(text: str) -> str:
@@ -114,10 +114,10 @@ def choice(*options: str) -> Value[str]:
         return text
 
     listed = " or ".join(options)
-    return Value(listed, f"one of {', '.join(options)}", parse, lambda text: did_you_mean(text, options))
+    return ValueKind(listed, f"one of {', '.join(options)}", parse, lambda text: did_you_mean(text, options))
 
 
-def words(*options: str) -> Value[tuple[str, ...]]:
+def words(*options: str) -> ValueKind[tuple[str, ...]]:
     """Any of a few words, separated by commas."""
 
     def parse(text: str) -> tuple[str, ...]:
@@ -126,7 +126,7 @@ def words(*options: str) -> Value[tuple[str, ...]]:
             raise ValueError(text)
         return given
 
-    return Value("words", f"any of {', '.join(options)}, separated by commas", parse)
+    return ValueKind("words", f"any of {', '.join(options)}, separated by commas", parse)
 
 
 # A password in the user part of a URL, or as a parameter.
@@ -135,7 +135,7 @@ _PASSWORD = re.compile(
 )
 
 
-def database() -> Value[str]:
+def database() -> ValueKind[str]:
     """A path, or a database's URL without a password."""
 
     def parse(text: str) -> str:
@@ -147,10 +147,10 @@ def database() -> Value[str]:
         "a path or postgresql://user@host/database: Spark would show a password in it in its UI and event "
         "log, so set spark.sched.history.password"
     )
-    return Value("path", wanted, parse, shown=lambda _: "a URL with a password")
+    return ValueKind("path", wanted, parse, shown=lambda _: "a URL with a password")
 
 
-def text(unit: str = "text", *, required: bool = False) -> Value[str]:
+def text(unit: str = "text", *, required: bool = False) -> ValueKind[str]:
     """Any text; with ``required`` at least one character."""
 
     def parse(value: str) -> str:
@@ -158,4 +158,4 @@ def text(unit: str = "text", *, required: bool = False) -> Value[str]:
             raise ValueError(value)
         return value
 
-    return Value(unit, "not empty" if required else "text", parse)
+    return ValueKind(unit, "not empty" if required else "text", parse)

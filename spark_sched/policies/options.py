@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from spark_sched.config import POLICY_PREFIX, ConfigKey, parse
-from spark_sched.config.values import Value
+from spark_sched.config.values import ValueKind
 from spark_sched.errors import BadInputError, did_you_mean
 
 __all__ = ["Option", "OptionValues", "Options"]
@@ -20,7 +20,7 @@ class Option(Generic[T]):
     """One option: its name, kind of value (`spark_sched.config.values`), default as text, and doc."""
 
     name: str
-    value: Value[T]
+    value: ValueKind[T]
     default: str
     doc: str
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spark_sched.config.values import Value, number, whole
+from spark_sched.config.values import ValueKind, number, whole
 from spark_sched.errors import BadInputError
 from spark_sched.policies.base import Capabilities, ChangesWith, JobDecision, PolicySettings, make_plan
 from spark_sched.policies.options import Option, Options, OptionValues
@@ -23,8 +23,10 @@ from spark_sched.state import JobView, Snapshot
 __all__ = ["TunedReservationPolicy", "Tuning"]
 
 
-def _or_empty(value: Value[float]) -> Value[float | None]:
-    return Value(value.unit, f"{value.wanted}, or empty", lambda text: value.parse(text) if text else None)
+def _or_empty(value: ValueKind[float]) -> ValueKind[float | None]:
+    return ValueKind(
+        value.unit, f"{value.wanted}, or empty", lambda text: value.parse(text) if text else None
+    )
 
 
 _LOSS = Option(
