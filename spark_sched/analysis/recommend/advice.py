@@ -55,7 +55,7 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shape:
+class _ExecutorShape:
     """The executors that there were most of."""
 
     cores: int
@@ -94,14 +94,14 @@ def _task_cpus(properties: Mapping[str, str]) -> int:
     return max(1, int(text)) if text.isdecimal() else 1
 
 
-def _shape(applications: Sequence[LoggedApplication], properties: Mapping[str, str]) -> _Shape | None:
+def _shape(applications: Sequence[LoggedApplication], properties: Mapping[str, str]) -> _ExecutorShape | None:
     shapes: Counter[tuple[int, int]] = Counter()
     for application in applications:
         shapes.update(application.shapes)
     if not shapes:
         return None
     (cores, slots), _ = max(shapes.items(), key=lambda pair: (pair[1], pair[0]))
-    return _Shape(cores, slots, _task_cpus(properties))
+    return _ExecutorShape(cores, slots, _task_cpus(properties))
 
 
 def _demand_words(found: Statistics, chebyshev: float) -> str:
@@ -131,7 +131,7 @@ def _executor_slots(
     advice: Advice,
     found: Statistics,
     chebyshev: float,
-    shape: _Shape,
+    shape: _ExecutorShape,
     recorded: Mapping[str, str],
     master: str,
 ) -> int:
@@ -170,7 +170,7 @@ def _executor_slots(
     return slots
 
 
-def _no_cpu(found: Statistics, shape: _Shape) -> str:
+def _no_cpu(found: Statistics, shape: _ExecutorShape) -> str:
     """Why the slots of an executor cannot be derived from CPU use, or nothing."""
     if found.unseen > _MOST_UNSEEN * found.attempts:
         return (
@@ -212,7 +212,7 @@ def _executors(
     advice: Advice,
     found: Statistics,
     chebyshev: float,
-    shape: _Shape,
+    shape: _ExecutorShape,
     slots: int,
     recorded: Mapping[str, str],
     master: str,

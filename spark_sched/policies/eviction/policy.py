@@ -160,7 +160,7 @@ class PriorityEvictionsPolicy:
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
 
-    def _demand(self, waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> SlotDemand:
+    def _demand(self, waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
         powerful = waiting.job.priority >= self._powerful_priority
         return replace(_demand(waiting, snapshot, known), powerful=powerful)
 
@@ -182,7 +182,7 @@ class PriorityEvictionsPolicy:
         return sorted(by_start, key=lambda each: each.victim.priority)
 
     def _with_victims(
-        self, plan: Plan, snapshot: Snapshot, waiting: list[_Waiting], choice: Choice, now_ms: int
+        self, plan: Plan, snapshot: Snapshot, waiting: list[_WaitingStage], choice: Choice, now_ms: int
     ) -> Plan:
         """The plan with its victims and reasons; made again when one that waits might have had its slot."""
         takes: dict[str, list[Victim]] = {}
@@ -214,7 +214,7 @@ class PriorityEvictionsPolicy:
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), again_ms=again_ms)
 
 
-class _Waiting(NamedTuple):
+class _WaitingStage(NamedTuple):
     """A stage with tasks that wait."""
 
     job: JobView
@@ -230,7 +230,7 @@ class _Running(NamedTuple):
     victim: Victim
 
 
-def _waiting(snapshot: Snapshot) -> list[_Waiting]:
+def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
     """Stages with tasks that wait, in the order in which jobs get slots; a job on hold starts none."""
     found = []
     jobs = (job for job in snapshot.jobs.values() if not job.on_hold)
@@ -238,7 +238,7 @@ def _waiting(snapshot: Snapshot) -> list[_Waiting]:
         for stage in job.stages:
             tasks = stage.tasks - stage.finished - len({task.index for task in stage.running})
             if tasks > 0:
-                found.append(_Waiting(job, stage, tasks))
+                found.append(_WaitingStage(job, stage, tasks))
     return found
 
 
@@ -263,7 +263,7 @@ def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int)
                 yield _Running(stage, task, victim)
 
 
-def _demand(waiting: _Waiting, snapshot: Snapshot, known: _Memory) -> SlotDemand:
+def _demand(waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
     job, stage, tasks = waiting
     refused: dict[str, int] = {}
     for other in snapshot.jobs.values():
@@ -296,7 +296,7 @@ def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:
     return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), again_ms=sticky.again_ms)
 
 
-def _named(waiting: list[_Waiting], choice: Choice) -> Mapping[int, _Named]:
+def _named(waiting: list[_WaitingStage], choice: Choice) -> Mapping[int, _Named]:
     return MappingProxyType(
         {
             victim.task: _Named(victim.job, stage.job.job)

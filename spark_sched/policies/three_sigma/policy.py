@@ -80,7 +80,7 @@ class ThreeSigmaPolicy:
         memory: ThreeSigmaMemory | None,
     ) -> tuple[Plan, ThreeSigmaMemory]:
         past = (memory or ThreeSigmaMemory()).as_of(snapshot.version)
-        watch = _Watch(self._clock_s)
+        watch = _StopWatch(self._clock_s)
         # 1. Running and waiting jobs.
         present = look(snapshot, forecasts, self.options, past)
         capacity, running, waiting = present.capacity, present.runs, present.waits
@@ -303,7 +303,7 @@ def _deferred(key: str, reason: str, *, evict: bool = False) -> dict[str, Any]:
     return {"job": key, "reason": reason, "deferred": True, "evict": evict}
 
 
-class _Watch:
+class _StopWatch:
     """Laps of a clock, if there is one."""
 
     def __init__(self, clock_s: Callable[[], float] | None) -> None:

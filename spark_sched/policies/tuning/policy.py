@@ -81,7 +81,7 @@ _Key: TypeAlias = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _ActiveRun:
     """An active run. It keeps the level with which it started, so that it is evidence for that level.
 
     Attributes:
@@ -102,7 +102,7 @@ class Tuning:
     """Levels of recurring jobs by user and name, at most `JOBS_KEPT`, and active runs by the job's key."""
 
     jobs: Mapping[_Key, Tuned] = field(default_factory=lambda: MappingProxyType({}))
-    runs: Mapping[str, _Run] = field(default_factory=lambda: MappingProxyType({}))
+    runs: Mapping[str, _ActiveRun] = field(default_factory=lambda: MappingProxyType({}))
 
 
 class TunedReservationPolicy:
@@ -173,7 +173,7 @@ class TunedReservationPolicy:
                 mine = (job.user, job.name)
                 tuned = jobs.setdefault(mine, rule.start(self._settings.isolation))
                 measure = self._measure.at(job, snapshot.now_ms, slots)
-                runs[key] = _Run(mine, job.started_ms, tuned, measure)
+                runs[key] = _ActiveRun(mine, job.started_ms, tuned, measure)
         for oldest in list(jobs)[: max(0, len(jobs) - JOBS_KEPT)]:
             del jobs[oldest]
         return Tuning(MappingProxyType(jobs), MappingProxyType(runs))

@@ -52,7 +52,7 @@ class NoRuntimeStore:
 
 
 @dataclass(slots=True)
-class _Active:
+class _ActiveJob:
     """A job from its submission to its end."""
 
     job: JobAttributes
@@ -81,7 +81,7 @@ class RuntimeHistory:
         self._others = others
         self._store: RuntimeStore = NoRuntimeStore() if store is None else store
         self.predictor = self._store.load()
-        self._active: dict[str, _Active] = {}
+        self._active: dict[str, _ActiveJob] = {}
 
     def observe(self, event: Event) -> None:
         """Follow submissions, and first and last tasks."""
@@ -172,7 +172,7 @@ class RuntimeHistory:
             runtime_source=prediction.source,
         )
 
-    def _submitted(self, event: JobStarted) -> _Active:
+    def _submitted(self, event: JobStarted) -> _ActiveJob:
         job = JobAttributes(
             submit_s=event.time_ms / 1000.0,
             user=event.user,
@@ -185,7 +185,7 @@ class RuntimeHistory:
         prediction = self.predictor.predict(submission)
         # A planner that comes later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
-        return _Active(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)
+        return _ActiveJob(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)
 
 
 def _of_its_own(submission: Submission) -> Submission:

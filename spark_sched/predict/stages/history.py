@@ -49,7 +49,7 @@ class _Name:
 
 
 @dataclass(slots=True)
-class _Active:
+class _JobStages:
     """An active job as far as its own stages go, by index."""
 
     name: str
@@ -109,13 +109,13 @@ class StageHistory:
         self._prior_weight = prior_weight
         self._runs_kept = runs_kept
         self._names: OrderedDict[str, _Name] = OrderedDict()
-        self._active: dict[str, _Active] = {}
+        self._active: dict[str, _JobStages] = {}
 
     def observe(self, event: Event) -> None:
         """Follow the stages of active jobs."""
         if isinstance(event, JobStarted):
             if event.job not in self._active and event.name != event.job:
-                self._active[event.job] = _Active(event.name)
+                self._active[event.job] = _JobStages(event.name)
                 self._name(event.name)
         elif isinstance(event, StageStarted):
             active = self._active.get(event.job)
@@ -215,7 +215,7 @@ class StageHistory:
         return alpha, float(statistics.median(shortest)), count
 
 
-def _agrees(active: _Active, run: EarlierRun) -> bool:
+def _agrees(active: _JobStages, run: EarlierRun) -> bool:
     """Whether a run had this job's stages so far. After a reset only later indexes are known: they decide."""
     return all(
         index < len(run.stages) and run.stages[index].tasks == tasks
@@ -229,7 +229,7 @@ def _usual_gap_ms(runs: list[EarlierRun]) -> int | None:
     return statistics.median_high(known) if known else None
 
 
-def _stage_name(job: JobView, active: _Active, latest: EarlierRun | None) -> str | None:
+def _stage_name(job: JobView, active: _JobStages, latest: EarlierRun | None) -> str | None:
     """The name of the stage whose task times matter now: the newest active one, else the next."""
     if job.stages:
         return max(job.stages, key=lambda stage: stage.index).name

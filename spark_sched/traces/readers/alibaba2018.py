@@ -47,7 +47,7 @@ _ALIASES = {"cpu_requested": "plan_cpu", "mem_requested": "plan_mem"}
 _NEEDED = ("name", "instances", "job", "status", "start_time", "end_time")
 
 
-class _Task(NamedTuple):
+class _TaskRow(NamedTuple):
     name: str
     instances: int | None
     outcome: str
@@ -134,7 +134,7 @@ class Alibaba2018Reader(TraceReader):
             yield job, number, line
 
 
-def _parse(cells: list[bytes], columns: _Columns) -> _Task:
+def _parse(cells: list[bytes], columns: _Columns) -> _TaskRow:
     get = columns.get
     status = text_of(get(cells, "status"), "status")
     if status not in _OUTCOMES:
@@ -153,7 +153,7 @@ def _parse(cells: list[bytes], columns: _Columns) -> _Task:
     instances = get(cells, "instances")  # empty for tasks that never started
     cpus = get(cells, "plan_cpu")
     memory = get(cells, "plan_mem")
-    return _Task(
+    return _TaskRow(
         text_of(get(cells, "name"), "name"),
         positive(instances, "instances") if instances else None,
         outcome,
@@ -171,10 +171,10 @@ def _time(cell: bytes, what: str) -> float | None:
     return not_negative(cell, what) or None if cell else None
 
 
-def _job(job: str, tasks: list[_Task]) -> JobRecord:
-    numbered: dict[int, _Task] = {}
+def _job(job: str, tasks: list[_TaskRow]) -> JobRecord:
+    numbered: dict[int, _TaskRow] = {}
     parents: dict[int, tuple[int, ...]] = {}
-    loose: list[_Task] = []
+    loose: list[_TaskRow] = []
     for task in tasks:
         match = _DAG_NAME.match(task.name)
         if match is None:
@@ -210,7 +210,7 @@ def _job(job: str, tasks: list[_Task]) -> JobRecord:
     )
 
 
-def _stage(task: _Task, parents: tuple[int, ...]) -> StageRecord:
+def _stage(task: _TaskRow, parents: tuple[int, ...]) -> StageRecord:
     return StageRecord(
         tasks=task.instances,
         parents=parents,

@@ -45,7 +45,7 @@ class ClusterEvent(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Task:
+class _TaskState:
     attempts: int = 0
     pending: bool = False
     running: bool = False
@@ -72,7 +72,7 @@ class _UnfinishedJob:
     ended: bool = False
     outcome: str = "unknown"
     last_s: float = 0.0
-    tasks: dict[int, _Task] = field(default_factory=dict)
+    tasks: dict[int, _TaskState] = field(default_factory=dict)
     alive: int = 0
     rows: TaskRows = field(default_factory=TaskRows)
 
@@ -168,7 +168,7 @@ class JobAssembler:
     def _task_event(self, job: _UnfinishedJob, index: int, event: ClusterEvent) -> None:
         task = job.tasks.get(index)
         if task is None:
-            task = job.tasks[index] = _Task()
+            task = job.tasks[index] = _TaskState()
         if event.cpus is not None and task.cpus is None:
             task.cpus = event.cpus
         if event.memory is not None and task.memory is None:
@@ -194,7 +194,9 @@ class JobAssembler:
         job.alive += (task.pending or task.running) - was_alive
 
     @staticmethod
-    def _attempt(job: _UnfinishedJob, index: int, task: _Task, end_s: float | None, outcome: str) -> None:
+    def _attempt(
+        job: _UnfinishedJob, index: int, task: _TaskState, end_s: float | None, outcome: str
+    ) -> None:
         start_s = task.since_s if task.running else None
         known = start_s is not None and end_s is not None
         duration_s = end_s - start_s if known and end_s is not None and start_s is not None else None

@@ -90,7 +90,7 @@ def simulated_stages(
     """
     slots = len(stages[0])
     specs = tuple(StageSpec(times_ms, (i - 1,) if i else ()) for i, times_ms in enumerate(stages))
-    watch = _Watch()
+    watch = _ExpiredHolds()
     result = simulate(
         ClusterSpec(uniform_nodes(slots, 1)),
         [JobSpec("j", 0, specs, priority=10, isolation=isolation)],
@@ -108,7 +108,7 @@ def simulated_stages(
     }
 
 
-class _Watch:
+class _ExpiredHolds:
     """Numbers of the stages whose holds expired, from 1."""
 
     def __init__(self) -> None:

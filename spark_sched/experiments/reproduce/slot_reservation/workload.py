@@ -182,7 +182,7 @@ def _mllib(application: str, width: int, rng: np.random.Generator) -> list[Stage
 
 
 @dataclass(frozen=True)
-class _Shape:
+class _QueryShape:
     """A query's stages: widths, mean task times in seconds, parents."""
 
     widths: tuple[int, ...]
@@ -190,7 +190,7 @@ class _Shape:
     parents: tuple[tuple[int, ...], ...]
 
 
-def _query_shapes() -> list[_Shape]:
+def _query_shapes() -> list[_QueryShape]:
     """20 queries: a fact table joined with one to four dimension tables one after the other, then aggregated.
 
     A fact scan has 10 to 80 tasks and a dimension scan 2 to 10, of 2 to 4 s each. The shuffle before a join
@@ -223,11 +223,11 @@ def _query_shapes() -> list[_Shape]:
             stream = shuffle((stream, scan(2, 10)))
         stages.append((1, log_uniform(0.5, 2.0), (shuffle((stream,)),)))
         widths, means_s, parents = zip(*stages, strict=True)
-        shapes.append(_Shape(widths, means_s, parents))
+        shapes.append(_QueryShape(widths, means_s, parents))
     return shapes
 
 
-def _query(shape: _Shape, rng: np.random.Generator) -> list[StageSpec]:
+def _query(shape: _QueryShape, rng: np.random.Generator) -> list[StageSpec]:
     return [
         StageSpec(_tasks_ms(width, mean_s, rng), parents)
         for width, mean_s, parents in zip(shape.widths, shape.means_s, shape.parents, strict=True)
