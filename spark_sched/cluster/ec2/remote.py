@@ -8,7 +8,7 @@ from typing import Any
 
 from botocore.exceptions import ClientError, WaiterError
 
-from spark_sched.cluster.ec2.account import Account, aws_errors
+from spark_sched.cluster.ec2.clients import Account, aws_errors
 from spark_sched.cluster.local import ClusterError
 from spark_sched.files import write_whole
 

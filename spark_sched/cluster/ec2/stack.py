@@ -12,7 +12,7 @@ from typing import Any
 from botocore.exceptions import ClientError, WaiterError
 
 from spark_sched import __version__
-from spark_sched.cluster.ec2.account import Account, aws_errors
+from spark_sched.cluster.ec2.clients import Account, aws_errors
 from spark_sched.cluster.ec2.prices import HourlyPrices
 from spark_sched.cluster.ec2.remote import PREFIX, upload
 from spark_sched.cluster.local import ClusterError
