@@ -13,7 +13,7 @@ from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
-from spark_sched.policies.slearn.jobs import GsMemory, JobMemory
+from spark_sched.policies.slearn.job_memory import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import Sizing, others_ms
 from spark_sched.predict import UNKNOWN, Forecast

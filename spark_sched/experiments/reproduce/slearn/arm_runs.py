@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, Workloa
 from spark_sched.policies import Policy, PolicySettings, create
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.gs import THIN_LIMIT
-from spark_sched.policies.slearn.jobs import JobMemory
+from spark_sched.policies.slearn.job_memory import JobMemory
 from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
