@@ -16,7 +16,7 @@ from spark_sched.experiments.ab.background import background_jobs
 from spark_sched.experiments.ab.schedule import RunKey, run_seed
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
-from spark_sched.experiments.bench.jobs import simulated_stages
+from spark_sched.experiments.bench.matrix import simulated_stages
 from spark_sched.experiments.paired.arms import Arm
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.results import Result

@@ -10,7 +10,7 @@ import numpy as np
 
 from spark_sched.config import keys
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.bench.jobs import simulated_stages
+from spark_sched.experiments.bench.matrix import simulated_stages
 from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, plan_jobs
 from spark_sched.policies.simple.fair import POOL_BY
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.bench.jobs import WorkloadJob, read_workload
+from spark_sched.experiments.bench.matrix import WorkloadJob, read_workload
 from spark_sched.experiments.paired.arms import (
     LEAST_PRIORITY,
     MOST_PRIORITY,
