@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from spark_sched.experiments.reproduce.slot_reservation.contention import NO_COPIES
-from spark_sched.experiments.reproduce.slot_reservation.recorded import DRIVER_MS, background, recorded_job
+from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import (
+    DRIVER_MS,
+    background,
+    recorded_job,
+)
 from spark_sched.sim import ClusterSpec, JobSpec, Locality, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 

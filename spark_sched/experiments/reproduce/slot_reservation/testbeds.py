@@ -20,7 +20,7 @@ from spark_sched.experiments.reproduce.figures import (
 )
 from spark_sched.experiments.reproduce.means import samples_value
 from spark_sched.experiments.reproduce.slot_reservation import testbed
-from spark_sched.experiments.reproduce.slot_reservation.recorded import APPLICATIONS
+from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import APPLICATIONS
 
 __all__ = ["FIGURE_1", "FIGURE_4", "FIGURE_5", "FIGURE_12", "FIGURE_14", "pace_of", "sweet_spot"]
 
