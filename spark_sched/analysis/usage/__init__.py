@@ -3,8 +3,8 @@
 from spark_sched.analysis.usage.account import KINDS, Caused, GroupBy, GroupUsage, Statement, account
 from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEnergy, account_energy
 from spark_sched.analysis.usage.event_log import usage_of_event_log
+from spark_sched.analysis.usage.events_file import is_recorded, usage_of_recorded
 from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
-from spark_sched.analysis.usage.recorded import is_recorded, usage_of_recorded
 from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
 
 __all__ = [
