@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
+from spark_sched.policies.three_sigma.solvers.capacity_prices import Choices, Dual, descend
 from spark_sched.policies.three_sigma.solvers.packing import (
     Packing,
     Tables,
@@ -18,7 +19,6 @@ from spark_sched.policies.three_sigma.solvers.packing import (
     settle,
     tables,
 )
-from spark_sched.policies.three_sigma.solvers.prices import Choices, Dual, descend
 from spark_sched.policies.three_sigma.solvers.search import search
 
 __all__ = ["Lagrangian"]

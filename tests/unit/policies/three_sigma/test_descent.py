@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
-from spark_sched.policies.three_sigma.solvers.prices import Choices, Dual, Floats, descend
+from spark_sched.policies.three_sigma.solvers.capacity_prices import Choices, Dual, Floats, descend
 from spark_sched.policies.three_sigma.window import uniform
 
 STEPS, LOOKS = 40, (5, 10, 20)
