@@ -13,7 +13,7 @@ from spark_sched.terminal import progress_bar
 
 if TYPE_CHECKING:
     from spark_sched.traces import TraceReader
-    from spark_sched.traces.report import ReadReport
+    from spark_sched.traces.read_report import ReadReport
 
 _Read = TypeVar("_Read")
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from spark_sched.analysis.usage import GroupBy, Statement, Usage
-    from spark_sched.traces.report import ReadReport
+    from spark_sched.traces.read_report import ReadReport
 
 _OWNERS: tuple[GroupBy, ...] = ("user", "class", "name")
 _GROUPS: tuple[GroupBy, ...] = (*_OWNERS, "stage", "executor")
@@ -177,7 +177,7 @@ def _read(path: Path) -> list[tuple[Usage, ReadReport]]:
     """The applications of the logs under a path, each with the report of its unusable rows."""
     from spark_sched.analysis.usage import is_recorded, usage_of_event_log, usage_of_recorded
     from spark_sched.traces import open_trace
-    from spark_sched.traces.report import ReadReport
+    from spark_sched.traces.read_report import ReadReport
 
     def usage(log: Path, progress: Callable[[int], None]) -> tuple[Usage, ReadReport]:
         if log.is_file() and is_recorded(log):

@@ -4,8 +4,8 @@ Start with `read_trace` (whole trace) or `open_trace` (chunks of whole jobs, bou
 """
 
 from spark_sched.traces.parquet_io import write_trace
+from spark_sched.traces.read_report import BadRow, ReadReport
 from spark_sched.traces.readers import FORMATS, TraceReader, open_trace, read_trace
-from spark_sched.traces.report import BadRow, ReadReport
 from spark_sched.traces.tables import Machine, Trace, TraceChunk, TraceMeta
 
 __all__ = [

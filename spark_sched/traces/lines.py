@@ -11,7 +11,7 @@ from typing import BinaryIO
 import pyarrow as pa
 
 from spark_sched.errors import BadInputError
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.read_report import ReadReport
 
 #: ``progress(bytes)``: called with the number of further (compressed) input bytes that were read.
 Progress = Callable[[int], None]

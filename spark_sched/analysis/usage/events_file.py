@@ -12,7 +12,7 @@ from spark_sched import events
 from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Presence, Usage
 from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.read_report import ReadReport
 
 __all__ = ["is_recorded", "usage_of_recorded"]
 

@@ -13,8 +13,8 @@ from spark_sched.events import Event, JobChanged, decode_event
 from spark_sched.sim import MarkChange
 from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import lines
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_measured import EVENT
-from spark_sched.traces.report import ReadReport
 
 __all__ = ["RecordedChange", "mode_switched_to", "read_changes", "repeatable"]
 

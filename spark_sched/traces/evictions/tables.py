@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.lines import Progress, lines
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import BadField, fields_of, not_negative, whole
 from spark_sched.traces.readers.google2011 import parts_of
-from spark_sched.traces.report import ReadReport
 
 __all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "TraceEvent"]
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord, chunked
 from spark_sched.traces.lines import Progress, lines
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.tables import Trace, TraceChunk, TraceMeta
 
 #: Rows after which a file without one good row is refused: it is of another format, or damaged through and

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import BadField
-from spark_sched.traces.report import ReadReport
 
 SUBMIT, SCHEDULE, END, OTHER = "submit", "schedule", "end", "other"
 

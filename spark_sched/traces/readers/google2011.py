@@ -131,7 +131,7 @@ def _table_of(path: Path) -> str:
         if name in (path.parent.name, path.name.split(".")[0]) or path.name.startswith(name):
             return name
     from spark_sched.traces.lines import lines
-    from spark_sched.traces.report import ReadReport
+    from spark_sched.traces.read_report import ReadReport
 
     for _, line in lines(path, ReadReport()):
         return {8: "job_events", 13: "task_events"}.get(line.count(b",") + 1, "machine_events")

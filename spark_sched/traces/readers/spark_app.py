@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spark_sched.traces.jobs import Executed, JobRecord, widest
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
 from spark_sched.traces.readers.spark_marks import THRIFT_START, mark_of, user_of_group
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
-from spark_sched.traces.report import ReadReport
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_moment_ms
 

@@ -13,10 +13,10 @@ from typing import Any
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress, lines
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import TraceReader
 from spark_sched.traces.readers.spark_app import NOT_AN_EVENT, SparkApplication
 from spark_sched.traces.readers.spark_measured import Measured
-from spark_sched.traces.report import ReadReport
 
 _PART = re.compile(r"^events_(\d+)_(.+?)(\.(?:zstd|lz4|lzf|snappy|gz))?(\.compact)?$")
 _EVENT = re.compile(rb'^\s*\{\s*"Event"\s*:\s*"([\w.$]+)"')

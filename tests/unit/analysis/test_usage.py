@@ -33,7 +33,7 @@ from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_n
 from spark_sched.state import JobView
 from spark_sched.traces import read_trace
 from spark_sched.traces.lines import lines
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.read_report import ReadReport
 from tests.unit.sim.scripted import Scripted
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"

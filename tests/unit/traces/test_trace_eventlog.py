@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from spark_sched.analysis.usage import account, usage_of_event_log
 from spark_sched.cli.app import app
 from spark_sched.traces import open_trace
+from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_app import SparkApplication
-from spark_sched.traces.report import ReadReport
 from spark_sched.traces.transform import stage_means_s
 from tests.unit.traces.event_log import T0, Log, read, two_jobs
 

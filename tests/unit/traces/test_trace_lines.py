@@ -11,7 +11,7 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.traces import lines as lines_module
 from spark_sched.traces.lines import lines
-from spark_sched.traces.report import ReadReport
+from spark_sched.traces.read_report import ReadReport
 
 TEXT = b"".join(b"row %d\n" % i for i in range(5000))
 
