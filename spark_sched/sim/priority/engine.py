@@ -24,12 +24,12 @@ from spark_sched.policies.eviction import PreemptionRule, RunningIndex
 from spark_sched.policies.eviction.pricing import Pricer, slot_rank
 from spark_sched.policies.eviction.rules import PRODUCTION
 from spark_sched.sim.collector import seldom_collected
+from spark_sched.sim.priority.free_slots import FreeSlots
 from spark_sched.sim.priority.memory import Memory
 from spark_sched.sim.priority.next_ends import NextEnds
 from spark_sched.sim.priority.queue import CentralQueue
 from spark_sched.sim.priority.results import Observations, PriorityResult
 from spark_sched.sim.priority.servers import Server, ServerType
-from spark_sched.sim.priority.slots import FreeSlots
 from spark_sched.sim.priority.states import RunningCounts, TaskStates
 from spark_sched.sim.priority.task_table import TaskTable
 
