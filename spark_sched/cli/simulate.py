@@ -125,7 +125,7 @@ def _run(
     shown: int,
     place: str | None,
 ) -> dict[str, Any]:
-    from spark_sched.experiments.simulate.files import TableFile
+    from spark_sched.experiments.simulate.result_files import TableFile
     from spark_sched.experiments.simulate.summary import mean_over_runs, summarize
 
     source: Callable[..., Iterator[SeedRun]]
