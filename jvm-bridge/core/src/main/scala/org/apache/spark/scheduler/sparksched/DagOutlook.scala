@@ -14,12 +14,13 @@ import scala.collection.mutable
  * @param written the shuffle that such a stage writes, and its partitions: as many tasks read it at most
  * @param killMs how long a killed attempt of the stage itself may still take its slots
  * @param reads the shuffles that the stage itself reads
+ * @param onlyShuffles the stage itself reads nothing else
  * @param partial the Spark job asks for some partitions of a result; others may follow in Spark jobs of their own
  */
 private[sparksched] final case class DagOutlook(
     nextTasks: Option[Int], next: Seq[NextStage], finalOfSparkJob: Boolean, mapStageJob: Boolean,
     written: Option[DagOutlook.Shuffle] = None, partial: Boolean = false,
-    killMs: Long = 0L, reads: Set[Int] = Set.empty) {
+    killMs: Long = 0L, reads: Set[Int] = Set.empty, onlyShuffles: Boolean = false) {
   def nextSlots: Option[Int] = Option.when(next.nonEmpty)(next.map(_.slots).sum)
 }
 
@@ -36,7 +37,8 @@ private[sparksched] object DagOutlook {
   def of(dag: DAGScheduler, stageId: Int, sparkJobId: Int, shapeOf: Int => TaskShape): DagOutlook =
     dag.stageIdToStage.get(stageId).fold(unknown) { stage =>
       val reads = stage.parents.collect { case map: ShuffleMapStage => map.shuffleDep.shuffleId }.toSet
-      follows(dag, stageId, sparkJobId, shapeOf).copy(killMs = PythonTasks.killMs(stage.rdd), reads = reads)
+      follows(dag, stageId, sparkJobId, shapeOf).copy(
+        killMs = PythonTasks.killMs(stage.rdd), reads = reads, onlyShuffles = StageLineage.readsOnlyShuffles(stage.rdd))
     }
 
   private def follows(dag: DAGScheduler, stageId: Int, sparkJobId: Int, shapeOf: Int => TaskShape): DagOutlook =

@@ -1,8 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.NarrowDependency
 import org.apache.spark.rdd.RDD
-import scala.collection.mutable
 
 /**
  * Tasks that run Python, whose kills take long: a thread of the executor looks every two seconds whether its task was
@@ -15,19 +13,9 @@ private[sparksched] object PythonTasks {
   def killMs(rdd: RDD[_]): Long =
     if (compute(rdd)) PollMs + rdd.sparkContext.conf.getTimeAsMs("spark.python.task.killTimeout", "2s") else 0L
 
-  private def compute(rdd: RDD[_]): Boolean = {
-    val seen = mutable.HashSet.empty[Int]
-    val waiting = mutable.Queue[RDD[_]](rdd)
-    var found = false
-    while (!found && waiting.nonEmpty) {
-      val r = waiting.dequeue()
-      if (seen.add(r.id)) {
-        // SQL's operators are plain RDDs that bear the operator's name.
-        found = r.getClass.getName.contains("Python") || r.scope.exists(s => Operators.exists(s.name.contains(_)))
-        r.dependencies.foreach { case d: NarrowDependency[_] => waiting += d.rdd; case _ => }
-      }
-    }
-    found
+  // SQL's operators are plain RDDs that bear the operator's name.
+  private def compute(rdd: RDD[_]): Boolean = StageLineage.of(rdd).exists { r =>
+    r.getClass.getName.contains("Python") || r.scope.exists(s => Operators.exists(s.name.contains(_)))
   }
 
   private val Operators = Seq("Python", "Pandas", "Arrow")

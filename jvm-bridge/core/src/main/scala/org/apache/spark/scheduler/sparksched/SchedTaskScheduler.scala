@@ -162,7 +162,7 @@ private[spark] final class SchedTaskScheduler(
         val ends = mark.grouping == JobMark.BySqlExecution
         query.foreach(sqlOutlook.resultBegan(stage, _, SqlOutlook.broadcasts(property), ends, place.last))
       }
-      place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output)
+      place.copy(slotsPerTask = shape.slots, executorProfile = shape.profile, output = output, onlyShuffles = outlook.onlyShuffles)
     })
 
   /** The pool that a task set with these properties waits in, where pools share the slots fairly. */
@@ -289,11 +289,11 @@ private[spark] final class SchedTaskScheduler(
   /** What follows a stage of other jobs changes nothing for them. */
   private def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
 
-  def wantsCopies(stage: String): Boolean =
-    failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
+  def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
   def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index, nowMs)
+  def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0
   def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 
   // ---- executors ---------------------------------------------------------------------------------------------

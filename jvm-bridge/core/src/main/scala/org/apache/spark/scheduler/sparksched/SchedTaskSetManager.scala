@@ -29,6 +29,19 @@ private[sparksched] class SchedTaskSetManager(
 
   protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, slotsPerTask * pendingOn(executor))
 
+  /**
+   * Spark's delay scheduling keeps a task for `spark.locality.wait` from executors that have little of its input. Where the input
+   * is map outputs, most of which other executors have wherever the task runs, a slot held for it would idle for that time.
+   * Within a round Spark still offers slots near the input first.
+   */
+  override protected def offered[A](executor: String)(offer: => A): A =
+    if (!place.onlyShuffles || !failOpen("slot", false)(scheduler.holdsIdle(job, executor))) offer
+    else {
+      val waits = localityWaits
+      localityWaits = new Array[Long](waits.length)
+      try offer finally localityWaits = waits
+    }
+
   /** Barrier tasks of the same round are launched together at its end; until then only we know of them. */
   private def pendingOn(executor: String): Int =
     if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0

@@ -11,10 +11,12 @@ package org.apache.spark.scheduler.sparksched
  * @param output what its tasks write, where adaptive execution decides by that what follows
  * @param hasDeadline its job has one
  * @param last its job ends with it, as far as the DAG tells
+ * @param onlyShuffles its input comes from shuffles alone
  */
 private[sparksched] final case class StagePlace(
     job: String, index: Int, restartable: Boolean, runsOnce: Boolean, slotsPerTask: Int = 1, executorProfile: Int = 0,
-    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false)
+    output: Option[MapOutput] = Option.empty, hasDeadline: Boolean = false, last: Boolean = false,
+    onlyShuffles: Boolean = false)
 
 private[sparksched] object StagePlace {
   /** Of a task set that only Spark's own scheduling applies to. */

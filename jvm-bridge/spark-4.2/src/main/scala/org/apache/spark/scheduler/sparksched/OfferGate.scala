@@ -11,13 +11,16 @@ private[sparksched] abstract class OfferGate(
   /** Whether this task set may take a slot of the executor now. */
   protected def mayTake(executor: String): Boolean
 
+  /** Makes the offer of a slot that it may take. */
+  protected def offered[A](executor: String)(offer: => A): A
+
   override def resourceOffer(
       execId: String,
       host: String,
       maxLocality: TaskLocality.TaskLocality,
       taskCpus: Int,
       taskResourceAssignments: Map[String, Map[String, Long]]): (Option[TaskDescription], Boolean, Int) =
-    if (mayTake(execId)) super.resourceOffer(execId, host, maxLocality, taskCpus, taskResourceAssignments)
+    if (mayTake(execId)) offered(execId)(super.resourceOffer(execId, host, maxLocality, taskCpus, taskResourceAssignments))
     // Not a delay-scheduling reject: the slot is somebody else's.
     else (None, false, -1)
 }
