@@ -27,7 +27,7 @@ from _common import application, local_properties, publish, stderr, workspace
 from rich.console import Console
 
 from spark_sched import bridge
-from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo import design
 from spark_sched.experiments.demo.demo import DemoRuns
 from spark_sched.experiments.paired.application import Mark, StagesJob
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
@@ -55,7 +55,7 @@ Measure = Callable[[int, float | None], Outcome]
 
 def mark_at(workload: str, level: float) -> Mark:
     """One name per level: history learned from one level's runs must not help another level."""
-    return Mark(f"{workload} at {level}", plan.PRIORITY, level, "never")
+    return Mark(f"{workload} at {level}", design.PRIORITY, level, "never")
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def sleeping_stages(seed: int) -> Iterator[Measure]:
 @contextlib.contextmanager
 def demo_job(workload: str, runs: int, seed: int) -> Iterator[Measure]:
     """A foreground job of the demo, on its cluster and under its background."""
-    size = dataclasses.replace(plan.QUICK, runs=runs)
+    size = dataclasses.replace(design.QUICK, runs=runs)
     with DemoRuns(seed, size, Console(stderr=True), ("spark_sched",)) as started:
         arm = started.arms["spark_sched"]
         pairs = [pair for pair in started.pairs if pair.workload == workload]
@@ -113,7 +113,7 @@ def demo_job(workload: str, runs: int, seed: int) -> Iterator[Measure]:
 def main(runs: int, workload: str, seed: int, json_output: bool) -> None:
     """Slowdown and held-idle slot time over the isolation level."""
     rng = np.random.default_rng(seed)
-    slots = SLOTS if workload == "stages" else plan.WORKERS * plan.SLOTS_PER_WORKER
+    slots = SLOTS if workload == "stages" else design.WORKERS * design.SLOTS_PER_WORKER
     done: dict[float | None, list[Outcome]] = {level: [] for level in (None, *LEVELS)}
     stage = sleeping_stages(seed) if workload == "stages" else demo_job(workload, runs, seed)
     with stage as measure:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo import design
 from spark_sched.experiments.demo.demo import run_demo
 from spark_sched.terminal import EXIT_INTERRUPTED
 from tests.integration.processes import until
@@ -19,11 +19,11 @@ from tests.integration.processes import until
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SMALL = dataclasses.replace(
-    plan.QUICK,
+    design.QUICK,
     passes=3,
     min_read_s=0.4,
     max_read_s=0.6,
-    batch=dataclasses.replace(plan.QUICK.batch, work_s=5.0, max_task_s=5.0, backlog_s=3.0),
+    batch=dataclasses.replace(design.QUICK.batch, work_s=5.0, max_task_s=5.0, backlog_s=3.0),
 )
 
 INTERRUPTED = """
@@ -34,14 +34,14 @@ sys.exit(run_demo(quick=True, out=pathlib.Path(sys.argv[1])))
 
 
 def test_the_demo_measures_all_settings_and_writes_its_two_files(tmp_path, monkeypatch, capfd):
-    monkeypatch.setattr(plan, "QUICK", SMALL)
+    monkeypatch.setattr(design, "QUICK", SMALL)
     assert run_demo(quick=True, out=tmp_path / "out", seed=1, json_output=True) == 0
 
     document = json.loads(capfd.readouterr().out)  # the JSON document and nothing else
     assert document == json.loads((tmp_path / "out" / "results.json").read_text())
     assert document["results_equal"] is True
     rows = {(row["workload"], row["setting"]): row for row in document["results"]}
-    assert set(rows) == {(w, s) for w in ("kmeans", "svm", "pagerank") for s in plan.SETTINGS}
+    assert set(rows) == {(w, s) for w in ("kmeans", "svm", "pagerank") for s in design.SETTINGS}
     for (workload, setting), row in rows.items():
         assert len(row["jct_s"]) == document["runs"] == 1
         # Three reads of 0.6 s at least, whoever schedules them.

@@ -31,7 +31,7 @@ from rich.table import Table
 from spark_sched import bridge
 from spark_sched.cluster import ClusterError, LocalCluster
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo import design
 from spark_sched.experiments.demo.report import render_report, table_rows
 from spark_sched.experiments.demo.timeline import Timeline, read_timeline
 from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult
@@ -70,7 +70,7 @@ def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False
     """
     _check_inputs(out, seed)
     console = Console(stderr=True)
-    size = plan.QUICK if quick else plan.FULL
+    size = design.QUICK if quick else design.FULL
     try:
         with DemoRuns(seed, size, console) as started:
             runs = started.run_all()
@@ -107,15 +107,15 @@ class DemoRuns:
     def __init__(
         self,
         seed: int,
-        size: plan.DemoSize,
+        size: design.DemoSize,
         console: Console,
         schedulers: Sequence[str] = ("stock", "spark_sched"),
     ) -> None:
-        self.pairs = plan.pairs(size, seed, trace_fit())
+        self.pairs = design.pairs(size, seed, trace_fit())
         self.cluster = LocalCluster(
-            plan.WORKERS,
-            plan.SLOTS_PER_WORKER * plan.APPLICATIONS,
-            f"{(plan.EXECUTOR_MEMORY_GB + 1) * plan.APPLICATIONS}g",
+            design.WORKERS,
+            design.SLOTS_PER_WORKER * design.APPLICATIONS,
+            f"{(design.EXECUTOR_MEMORY_GB + 1) * design.APPLICATIONS}g",
             start_timeout_s=_START_LIMIT_S,
         )
         self._console = console
@@ -128,7 +128,7 @@ class DemoRuns:
         with self._stack as stack:
             self._directory = stack.enter_context(scratch_folder("spark-sched-demo-"))
             (self._directory / "event-logs").mkdir()
-            slots = plan.WORKERS * plan.SLOTS_PER_WORKER
+            slots = design.WORKERS * design.SLOTS_PER_WORKER
             (self._directory / "pools.xml").write_text(allocation_file(slots))
             with self._console.status("compiling the bridge, if that was not done before"):
                 bridge.build()
@@ -146,7 +146,7 @@ class DemoRuns:
         runs: Runs = defaultdict(list)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         with Progress(*columns, TimeElapsedColumn(), console=self._console) as progress:
-            total = progress.add_task("all runs", total=len(self.pairs) * len(plan.SETTINGS))
+            total = progress.add_task("all runs", total=len(self.pairs) * len(design.SETTINGS))
             for pair in self.pairs:
                 for setting in pair.order:
                     bar = progress.add_task(f"{pair.workload}, {setting}, run {pair.run + 1}", total=None)
@@ -184,7 +184,7 @@ class DemoRuns:
 
     def _start_arms(self, stack: contextlib.ExitStack) -> None:
         def properties_of(name: str) -> dict[str, str]:
-            return plan.application_properties(self.cluster.spark_conf(), name, self._directory)
+            return design.application_properties(self.cluster.spark_conf(), name, self._directory)
 
         events = {"spark.sched.events.path": str(self._events_path)}
         attached = bridge.conf(self.cluster.master_url, {**properties_of("spark_sched"), **events})
@@ -203,7 +203,7 @@ class DemoRuns:
                     arm.kill()
                 raise
 
-    def _run(self, pair: plan.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
+    def _run(self, pair: design.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
         def show(done: int, jobs: int, foreground: bool) -> None:
             what = "" if foreground else " (background to its end)"
             name = f"{pair.workload}, {setting}, run {pair.run + 1}{what}"
@@ -213,7 +213,7 @@ class DemoRuns:
         return self.arms["spark_sched" if ours else "stock"].run(
             pair.workload,
             pair.foreground,
-            mark=Mark(pair.workload, plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None,
+            mark=Mark(pair.workload, design.PRIORITY, design.ISOLATION, design.COPIES) if ours else None,
             pool=None if ours else POOL,
             background=None if setting == "alone" else pair.background,
             progress=show,
@@ -223,16 +223,16 @@ class DemoRuns:
 def _warm_up(arm: ArmApplication) -> None:
     arm.wait_ready()
     ours = arm.name == "spark_sched"
-    mark = Mark("warm-up", plan.PRIORITY, plan.ISOLATION, plan.COPIES) if ours else None
+    mark = Mark("warm-up", design.PRIORITY, design.ISOLATION, design.COPIES) if ours else None
     for workload in WORKLOADS:
-        arm.run(workload, plan.WARM_UP, mark=mark, pool=None if ours else POOL)
-    arm.run("pagerank", plan.WARM_UP, mark=mark, background=plan.WARM_UP_JOBS)
+        arm.run(workload, design.WARM_UP, mark=mark, pool=None if ours else POOL)
+    arm.run("pagerank", design.WARM_UP, mark=mark, background=design.WARM_UP_JOBS)
 
 
 def build_document(
     runs: Runs,
-    pairs: Sequence[plan.Pair],
-    size: plan.DemoSize,
+    pairs: Sequence[design.Pair],
+    size: design.DemoSize,
     seed: int,
     quick: bool,
     cluster: LocalCluster,
@@ -240,7 +240,7 @@ def build_document(
     """The demo's JSON document; ``results`` has one row per workload and setting."""
     rng = np.random.default_rng([seed, 95])
     results = [
-        _result(runs, workload, setting, pairs, rng) for workload in WORKLOADS for setting in plan.SETTINGS
+        _result(runs, workload, setting, pairs, rng) for workload in WORKLOADS for setting in design.SETTINGS
     ]
     equal = all(
         same_results(a.values, b.values)
@@ -255,27 +255,27 @@ def build_document(
         **basis(),
         "cluster": {
             "workers": [worker.host for worker in cluster.workers],
-            "slots_per_worker": plan.SLOTS_PER_WORKER,
+            "slots_per_worker": design.SLOTS_PER_WORKER,
             "note": cluster.note,
         },
         "settings": {
             "stock": {"scheduler_mode": "FAIR", "pool_weight": POOL_WEIGHT},
-            "spark_sched": {"priority": plan.PRIORITY, "isolation": plan.ISOLATION},
+            "spark_sched": {"priority": design.PRIORITY, "isolation": design.ISOLATION},
         },
         "foreground": {
-            "parallelism": plan.PARALLELISM,
+            "parallelism": design.PARALLELISM,
             "passes": size.passes,
             "read_s": [size.min_read_s, size.max_read_s],
         },
         "background": {"source": trace_fit()["source"], **asdict(size.batch)},
-        "method": plan.method(size, cluster.note),
+        "method": design.method(size, cluster.note),
         "results_equal": equal,
         "results": results,
     }
 
 
 def _result(
-    runs: Runs, workload: str, setting: str, pairs: Sequence[plan.Pair], rng: np.random.Generator
+    runs: Runs, workload: str, setting: str, pairs: Sequence[design.Pair], rng: np.random.Generator
 ) -> dict[str, Any]:
     own = [pair for pair in pairs if pair.workload == workload]
     done, alone, stock = (runs[workload, each] for each in (setting, "alone", "stock"))
@@ -310,7 +310,7 @@ def _print_table(document: dict[str, Any], console: Console) -> None:
     for number, name in enumerate(names):
         table.add_column(name, no_wrap=True, justify="left" if number < 2 else "right")
     for row in table_rows(document["results"]):
-        table.add_row(*row.values(), end_section=row["setting"] == plan.SETTINGS[-1])
+        table.add_row(*row.values(), end_section=row["setting"] == design.SETTINGS[-1])
     console.print(table)
     console.print(basis_line(document), style="dim", highlight=False)
 

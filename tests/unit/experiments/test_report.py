@@ -3,7 +3,7 @@ import pytest
 from spark_sched.cluster import LocalCluster
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.demo.demo import build_document, run_demo
-from spark_sched.experiments.demo.plan import FULL, QUICK, SETTINGS, pairs
+from spark_sched.experiments.demo.design import FULL, QUICK, SETTINGS, pairs
 from spark_sched.experiments.demo.report import headline, render_report, table_rows
 from spark_sched.experiments.demo.timeline import Span, Timeline
 from spark_sched.experiments.paired.application import RunResult

@@ -8,7 +8,7 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.live import _mark as live_mark
 from spark_sched.experiments.ab.suite import ALONE, parse_suite, read_suite
-from spark_sched.experiments.demo import plan
+from spark_sched.experiments.demo import design
 from spark_sched.policies import kind_of
 from spark_sched.workloads.foreground import WORKLOADS
 from spark_sched.workloads.programs import PROGRAMS
@@ -45,17 +45,17 @@ def test_the_deadline_suite_has_the_arms_of_figure_14_on_two_applications():
 
 def test_the_demos_suite_has_the_demos_sizes_and_marks():
     suite = read_suite(CONF / "ab" / "demo.toml")
-    assert (suite.cluster.workers, suite.cluster.slots) == (plan.WORKERS, plan.SLOTS_PER_WORKER)
+    assert (suite.cluster.workers, suite.cluster.slots) == (design.WORKERS, design.SLOTS_PER_WORKER)
     assert suite.background is not None
-    assert suite.background.batch == plan.FULL.batch
+    assert suite.background.batch == design.FULL.batch
     names = ("partitions", "min_read_s", "max_read_s", "maxiterations")
-    sizes = (plan.PARALLELISM, plan.FULL.min_read_s, plan.FULL.max_read_s, plan.FULL.passes)
+    sizes = (design.PARALLELISM, design.FULL.min_read_s, design.FULL.max_read_s, design.FULL.passes)
     for job in suite.workloads:
         assert tuple(job.parameters[name] for name in names) == sizes
     assert [job.program.name for job in suite.workloads] == list(WORKLOADS)
     assert suite.baseline == "stock"
     ours = suite.arm("spark_sched")
-    assert (ours.isolation, ours.copies, ours.priority) == (plan.ISOLATION, plan.COPIES, plan.PRIORITY)
+    assert (ours.isolation, ours.copies, ours.priority) == (design.ISOLATION, design.COPIES, design.PRIORITY)
     assert not ours.properties
 
 

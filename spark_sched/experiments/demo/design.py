@@ -1,4 +1,4 @@
-"""The plan of a demo: sizes, seeds, Spark properties; no effects."""
+"""The design of a demo: sizes, seeds, Spark properties; no effects."""
 
 from __future__ import annotations
 
