@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -197,6 +197,3 @@ class Trace:
 
     def chunks(self) -> Iterator[TraceChunk]:
         yield TraceChunk(self.jobs, self.stages, self.tasks)
-
-    def with_note(self, note: str) -> Trace:
-        return replace(self, meta=replace(self.meta, notes=(*self.meta.notes, note)))

@@ -36,7 +36,7 @@ class TpchProfilesReader(TraceReader):
         self._executors = executors
         self.meta = replace(
             self.meta,
-            notes=("no arrivals: give some with transform.with_arrivals",),
+            notes=("no arrivals: a simulator submits all jobs at its start",),
             parameters={"executors": executors},
         )
 

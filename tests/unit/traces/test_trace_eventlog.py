@@ -12,7 +12,6 @@ from spark_sched.cli.app import app
 from spark_sched.traces import open_trace
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_app import SparkApplication
-from spark_sched.traces.transform import stage_means_s
 from tests.unit.traces.event_log import T0, Log, read, two_jobs
 
 
@@ -184,7 +183,6 @@ def test_what_still_runs_has_a_row_without_a_duration_and_is_charged_until_the_l
         (0, 0.0, 1.0, "finished"),
         (1, 0.01, None, "unknown"), (2, 0.02, None, "unknown"), (3, 0.03, None, "unknown"),
     ]  # fmt: skip
-    assert stage_means_s(trace).tolist() == [1.0]
     used = account([usage_of_event_log(trace)])
     assert (used.total_ms("run"), used.capacity_ms, used.idle_ms) == (3_940, 4_000, 60)
 
