@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spark_sched.policies.base import PolicySettings
 from spark_sched.policies.slearn.gs import THIN_LIMIT, GenericScheduler
+from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 
@@ -34,7 +35,7 @@ class BayesPolicy(GenericScheduler):
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(
             settings,
-            BayesSizing(),
+            BayesSizing(Queues(first_ms=settings.options[FIRST_QUEUE])),
             name="slearn-bayes",
             thin_limit=THIN_LIMIT,
             thin_by_history=True,

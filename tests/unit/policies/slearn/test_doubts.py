@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from spark_sched.config import validate
+from spark_sched.policies import PolicySettings, create
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.sizing import SURE_QUEUE, BayesSizing
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
@@ -97,6 +99,22 @@ def test_the_policy_stops_believing_a_history_whose_job_changed_for_good():
         sized.append((len(chosen.tasks), next(e for e in told.jobs if e.job == key).queue))
     # 100 tasks of 500 s: the third queue, not the second as history has it.
     assert sized == [(1, 2), (3, 2), (3, 2)]
+
+
+@pytest.mark.parametrize(("first_queue", "pilots"), [("1000s", 0), ("5000s", 1)])
+def test_a_history_is_sure_of_a_queue_of_the_settings(first_queue: str, pilots: int):
+    """100 tasks of 45 to 55 s are in the second queue, or on either side of the first one's end."""
+    world = World("slearn-bayes")
+    named = validate({"spark.sched.policy.slearn-bayes.firstQueue": first_queue})
+    world.policy = create("slearn-bayes", PolicySettings.from_config(named))
+    for key in ("checked", "believed"):
+        world.job(key, 100)
+        entry = next(each for each in _plan(world).jobs if each.job == key)
+        chosen = () if entry.pilots is None else entry.pilots.tasks
+        for index in chosen:
+            world.run(key, index, 50_000)
+        _plan(world)
+    assert len(chosen) == pilots
 
 
 def _plan(world: World):
