@@ -131,11 +131,6 @@ class ClusterSpec:
         return sum(node.slots for node in self.nodes)
 
 
-def uniform_nodes(
-    count: int, slots: int, *, racks: int | None = None, partitions: int = 1
-) -> tuple[NodeSpec, ...]:
-    """``count`` equal nodes ``n0``, ``n1``, …, dealt out to racks and partitions in turn."""
-    return tuple(
-        NodeSpec(f"n{i}", slots, partition=i % partitions, rack=None if racks is None else i % racks)
-        for i in range(count)
-    )
+def uniform_nodes(count: int, slots: int, *, partitions: int = 1) -> tuple[NodeSpec, ...]:
+    """``count`` equal nodes ``n0``, ``n1``, …, dealt out to partitions in turn."""
+    return tuple(NodeSpec(f"n{i}", slots, partition=i % partitions) for i in range(count))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -222,16 +222,11 @@ class TraceStats:
         }
 
 
-def trace_stats(
-    chunks: Iterable[TraceChunk], each: Callable[[TraceChunk], None] | None = None
-) -> dict[str, Any]:
-    """`TraceStats` of chunks (``reader.chunks()`` or ``trace.chunks()``); ``each`` sees every chunk as
-    well."""
+def trace_stats(chunks: Iterable[TraceChunk]) -> dict[str, Any]:
+    """`TraceStats` of chunks (``reader.chunks()`` or ``trace.chunks()``)."""
     stats = TraceStats()
     for chunk in chunks:
         stats.add(chunk)
-        if each is not None:
-            each(chunk)
     return stats.result()
 
 

@@ -213,7 +213,6 @@ def score(
     rng: np.random.Generator,
     *,
     learns: bool,
-    features: Callable[[JobAttributes], JobAttributes] = paper_features,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, dict[str, list[float]]]:
     """Sizes of the wide jobs (three tasks or more in some stage) by each predictor, in slot-seconds.
@@ -224,7 +223,6 @@ def score(
     Args:
         history: learned before the first of ``jobs`` comes.
         learns: jobs are learned, too, when they end (where that is not known, at once).
-        features: what history is looked up by.
 
     Returns:
         By predictor: ``estimate_s`` and ``pilots`` in the order of ``true_s``; ``held``, whether the first
@@ -243,7 +241,7 @@ def score(
         while waiting and waiting[0][0] <= job.submit_s:
             known.learn_job(*heapq.heappop(waiting)[2:])
         stages = [
-            SubmittedStage(len(times), features(attributes))
+            SubmittedStage(len(times), paper_features(attributes))
             for times, attributes in zip(job.stages, job.attributes, strict=True)
         ]
         asked = [known.ask(stage) for stage in stages]

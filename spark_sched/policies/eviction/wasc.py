@@ -75,9 +75,7 @@ class SlotPlan:
         return sum(share.count * share.slots for share in self.shares)
 
 
-def slot_configuration(
-    classes: Mapping[int, ClassUsage], servers: Sequence[ServerKind], *, chebyshev: float = CHEBYSHEV
-) -> SlotPlan:
+def slot_configuration(classes: Mapping[int, ClassUsage], servers: Sequence[ServerKind]) -> SlotPlan:
     """WASC. Stage I: CPU occupancy and slots of the largest server for production and other classes; stage
     II: servers with the fastest cores get production's slots until they make up its occupancy.
 
@@ -94,7 +92,7 @@ def slot_configuration(
     sums = [sum(occupied[p] for p in group) for group in groups]
     occupancy = sums[0]
     estimates = [
-        sum(occupied[p] * _estimate(p, classes[p], chebyshev) for p in group) / total
+        sum(occupied[p] * _estimate(p, classes[p]) for p in group) / total
         for group, total in zip(groups, sums, strict=True)
     ]
     largest = max(kind.cpu for kind in servers)
@@ -141,9 +139,9 @@ def slots_of(cpu: float, estimate: float, multiple: int) -> int:
     return max(multiple, multiple * math.floor(cpu / estimate / multiple + 0.5))
 
 
-def _estimate(priority: int, row: ClassUsage, chebyshev: float) -> float:
+def _estimate(priority: int, row: ClassUsage) -> float:
     if priority in PRODUCTION:
         group = "production"
     else:
         group = "gratis" if priority <= 1 else "middle"
-    return upper_estimate(row.usage, row.deviation, chebyshev, SENSITIVITY[group])
+    return upper_estimate(row.usage, row.deviation, sensitivity=SENSITIVITY[group])

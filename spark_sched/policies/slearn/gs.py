@@ -11,7 +11,6 @@ from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings,
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
-from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.job_memory import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
@@ -52,8 +51,6 @@ class GenericScheduler:
         sizing: pilots, history or both.
         name: in plans and messages.
         thin_limit: jobs with fewer tasks are thin; 0: none is.
-        queues: thresholds and weights.
-        ratio: the sampling ratio's beginning: the paper's adaptive one.
         fixed_percent: a sampling ratio that never changes, instead.
         thin_by_history: thin jobs with a history are sized by it instead (§7).
         doubts: whether history holds is checked by pilots now and then (§7).
@@ -76,8 +73,6 @@ class GenericScheduler:
         *,
         name: str,
         thin_limit: int = 0,
-        queues: Queues | None = None,
-        ratio: AdaptiveRatio | None = None,
         fixed_percent: float | None = None,
         thin_by_history: bool = False,
         doubts: bool = False,
@@ -86,8 +81,7 @@ class GenericScheduler:
         self._settings = settings
         self._sizing = sizing
         self._thin_limit = thin_limit
-        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE]) if queues is None else queues
-        self._ratio = AdaptiveRatio() if ratio is None else ratio
+        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE])
         self._fixed_percent = fixed_percent
         self._thin_by_history = thin_by_history
         self._doubts = Doubts() if doubts else None
@@ -102,7 +96,7 @@ class GenericScheduler:
     ) -> tuple[Plan, GsMemory]:
         before = memory
         if before is None:
-            before = GsMemory(ratio=self._ratio, doubts=self._doubts)
+            before = GsMemory(doubts=self._doubts)
         # 1. Jobs that ended since: how their sampling ratio did.
         ratio = before.ratio
         for key, old in before.jobs.items():

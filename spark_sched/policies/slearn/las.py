@@ -30,9 +30,9 @@ class GsLasPolicy:
     capabilities = Capabilities(changes_with=ChangesWith.STAGES, task_times=True, marks=frozenset())
     options = Options((FIRST_QUEUE,))
 
-    def __init__(self, settings: PolicySettings, queues: Queues | None = None) -> None:
+    def __init__(self, settings: PolicySettings) -> None:
         self._settings = settings
-        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE]) if queues is None else queues
+        self._queues = Queues(first_ms=settings.options[FIRST_QUEUE])
 
     def decide(
         self,

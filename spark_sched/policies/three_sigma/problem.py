@@ -25,6 +25,8 @@ Bools: TypeAlias = NDArray[np.bool_]
 NO_OPTION = -1
 #: Expected slots by which a row may be passed: rounding of sums of a thousand terms, not of plans.
 SLACK_SLOTS = 1e-6
+#: Unions of masks that have a capacity row each, see `closed_under_union`.
+_MOST_UNIONS = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +189,6 @@ def build(
     jobs: int,
     candidates: Sequence[Candidate],
     running: Sequence[Running],
-    *,
-    most_unions: int = 128,
 ) -> Problem:
     """The problem of one cycle.
 
@@ -198,14 +198,13 @@ def build(
         jobs: P.
         candidates: of pending jobs; those without a start of positive utility are left out (§4.3.6).
         running: jobs that hold slots.
-        most_unions: see `closed_under_union`.
     """
     partitions = len(capacity)
     numbers = [n for n, candidate in enumerate(candidates) if candidate.utility.max(initial=0.0) > 0.0]
     numbers.sort(key=lambda n: (candidates[n].mask, candidates[n].job))
     useful = [candidates[n] for n in numbers]
     masks = tuple(sorted({candidate.mask for candidate in useful}))
-    unions = closed_under_union(masks, most_unions)
+    unions = closed_under_union(masks, _MOST_UNIONS)
     count, elapsed = len(useful), len(grid.elapsed_ms)
     job_of = np.fromiter((candidate.job for candidate in useful), np.int64, count)
     mask_of = np.searchsorted(masks, np.fromiter((candidate.mask for candidate in useful), np.int64, count))

@@ -90,10 +90,9 @@ class JobAssembler:
     event that shows that it existed.
     """
 
-    def __init__(self, report: ReadReport, *, known_jobs: bool, demand: str = "malleable") -> None:
+    def __init__(self, report: ReadReport, *, known_jobs: bool) -> None:
         self._report = report
         self._known_jobs = known_jobs
-        self._demand = demand
         self._live: dict[str, _UnfinishedJob] = {}
         self._closed: set[str] = set()
         self._quiet: deque[tuple[float, str]] = deque()
@@ -239,7 +238,7 @@ class JobAssembler:
         return JobRecord(
             job.source_id,
             outcome,
-            self._demand,
+            "malleable",
             stages,
             name=job.name,
             user=job.user,

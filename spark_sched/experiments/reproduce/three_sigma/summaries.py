@@ -62,14 +62,13 @@ def values_of(
     policy: str,
     found: Sequence[Mapping[str, Any]],
     papers: Mapping[str, float] | None = None,
-    suffix: str = "",
 ) -> list[Value]:
     """Every metric of a policy beside the paper's numbers (by field)."""
     made = []
     for field, _, unit in METRICS:
         values = _of(found, field)
         ours, interval = mean_ci(values) if values else (None, None)
-        name = f"{field}_{policy.replace('-', '_')}{suffix}"
+        name = f"{field}_{policy.replace('-', '_')}"
         made.append(Value(name, unit, (papers or {}).get(field), ours, interval, len(found)))
     return made
 
