@@ -184,7 +184,7 @@ class TaskTimes:
 
 
 class LedgerStage:
-    """One stage's tasks and what its task times say so far."""
+    """One stage's tasks and what its task times say so far, in the fields of ``schedcore.LedgerStage``."""
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",

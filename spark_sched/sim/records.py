@@ -275,7 +275,10 @@ class JobSums:
 
 
 class JobRun:
-    """One active job: its place in the order, what holds for it, its stages and its slots."""
+    """One active job: its place in the order, what holds for it, its stages and its slots.
+
+    It is flat, since every offer of a slot and every event of a task reads these fields.
+    """
 
     __slots__ = (
         "arrival", "held", "key", "on_hold", "priority", "progress", "queue", "rank", "rule", "running_slots",

@@ -90,7 +90,7 @@ class TaskRows:
 
 @dataclass(slots=True)
 class StageRecord:
-    """A stage; the fields are the columns of `model.STAGE_COLUMNS`, ``part`` and ``outside``.
+    """A stage; the fields are the columns of `tables.STAGE_COLUMNS`, ``part`` and ``outside``.
 
     It is flat, as a row of that table is. ``part`` is the source's own number of its submitter (Spark: the
     Spark job). ``outside``: its tasks use a processor outside the thread whose CPU time is recorded (a
@@ -119,7 +119,7 @@ class StageRecord:
 
 @dataclass(slots=True)
 class JobRecord:
-    """A job with its stages, parents before children; the fields are the columns of `model.JOB_COLUMNS`.
+    """A job with its stages, parents before children; the fields are the columns of `tables.JOB_COLUMNS`.
 
     It is flat, as a row of that table is.
     """

@@ -103,7 +103,8 @@ class ServerMemory:
 
 class Server:
     """One server. Each of its tasks has received the same CPU time since it came, so that one sum stands for
-    all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s."""
+    all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s. It is
+    flat, since every start and end of a task reads these fields."""
 
     __slots__ = (
         "asleep", "core_rate", "cores", "dirty", "energy_j", "generation", "heap", "last_s", "level",

@@ -61,6 +61,8 @@ class _About:
     id: str | None = None
     name: str | None = None
     user: str | None = None
+    version: str | None = None
+    prefix: str = ""  # of its jobs' ids, where several applications make one trace
     #: Users of job groups that a server runs for them.
     users_of_groups: dict[str, str] = field(default_factory=dict)
 
@@ -113,10 +115,8 @@ class SparkApplication:
         self.origin_ms = origin_ms
         #: When the last event was, as far as events that are read have a time.
         self.last_s = 0.0
-        self.version: str | None = None
         self._report = report
         self._taken = taken
-        self._prefix = ""
         self._about = _About()
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
@@ -177,6 +177,11 @@ class SparkApplication:
         for key in list(self._jobs):
             yield self._close(key)
 
+    @property
+    def version(self) -> str | None:
+        """Spark's version; None if the log does not say."""
+        return self._about.version
+
     def machines(self) -> list[Machine]:
         """Executors seen, each over its span of time."""
         return self._executors.machines()
@@ -219,7 +224,7 @@ class SparkApplication:
         return (at_ms - self.origin_ms) / 1000.0
 
     def _scheduling(self, event: Event) -> None:
-        self.measured.apply(event, self._prefix, self._about.user)
+        self.measured.apply(event, self._about.prefix, self._about.user)
 
     def _statement_start(self, event: Event) -> None:
         found = user_of_group(event)
@@ -227,18 +232,19 @@ class SparkApplication:
             self._about.users_of_groups[found[0]] = found[1]
 
     def _log_start(self, event: Event) -> None:
-        self.version = str(event["Spark Version"])
+        self._about.version = str(event["Spark Version"])
 
     def _app_start(self, event: Event) -> None:
-        self._about = _About(event.get("App ID"), event.get("App Name"), event.get("User"))
+        about = self._about
+        about.id, about.name, about.user = event.get("App ID"), event.get("App Name"), event.get("User")
         self._s(event["Timestamp"])
         if self._taken is not None:
             attempt = event.get("App Attempt ID")
-            label = f"{self._about.id}_{attempt}" if attempt else str(self._about.id)
+            label = f"{about.id}_{attempt}" if attempt else str(about.id)
             again = 1 + sum(1 for other in self._taken if other.split("#")[0] == label)
             label = label if again == 1 else f"{label}#{again}"
             self._taken.add(label)
-            self._prefix = f"{label}/"
+            about.prefix = f"{label}/"
 
     def _app_end(self, event: Event) -> None:
         self._s(event["Timestamp"])
@@ -250,7 +256,7 @@ class SparkApplication:
             self._executors.task_cpus = float(cpus)
 
     def _executor_added(self, event: Event) -> None:
-        self._executors.added(event, self._prefix)
+        self._executors.added(event, self._about.prefix)
 
     def _job_start(self, event: Event) -> None:
         number = int(event["Job ID"])
@@ -394,7 +400,7 @@ class SparkApplication:
             "copies": job.marks.get("copies"),
         }
         return JobRecord(
-            f"{self._prefix}{key}",
+            f"{self._about.prefix}{key}",
             "unknown" if not over else "failed" if last.failed else "finished",
             "malleable",
             stages,
