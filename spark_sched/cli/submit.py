@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from urllib.parse import unquote, urlparse
 
 import click
 
@@ -23,6 +24,8 @@ from spark_sched.errors import BadInputError
 # spark-submit's options that take no value; every other one that begins with -- takes one.
 _SWITCHES = {"--help", "-h", "--supervise", "--verbose", "-v", "--load-spark-defaults", "--usage-error"}
 _CONF = {"--conf", "-c"}
+_HELP = {"--help", "-h", "--usage-error"}
+_PROGRAMS = (".py", ".jar", ".r")
 _NO_APPLICATION = {"--version", "--kill", "--status"}
 
 
@@ -31,6 +34,7 @@ class SubmitArguments:
     """A spark-submit command line, with what concerns the attachment taken out of ``rest``."""
 
     rest: list[str] = field(default_factory=list)
+    application: str | None = None
     master: str | None = None
     properties_file: Path | None = None
     load_defaults: bool = False
@@ -49,6 +53,7 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
     while position < len(arguments):
         option, equals, value = arguments[position].partition("=")
         if not option.startswith("-"):
+            split.application = arguments[position]
             split.rest += arguments[position:]
             break
         position += 1
@@ -81,6 +86,20 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
         else:
             split.rest += [option, value]
     return split
+
+
+def check_application(application: str) -> None:
+    """Raise BadInputError for a program on this machine that is not there.
+
+    spark-submit would say so only after the bridge was compiled. Other words (``spark-internal``) and other
+    file systems are left to spark-submit.
+    """
+    path = urlparse(application)
+    if path.scheme not in ("", "file") or not path.path.lower().endswith(_PROGRAMS):
+        return
+    # A bare path may have characters that a URI would escape.
+    if not Path(unquote(path.path) if path.scheme else application).is_file():
+        raise BadInputError(f"the application is {application!r}, which is not a file: check the path")
 
 
 def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, str]:
@@ -172,7 +191,9 @@ def command(context: click.Context, arguments: tuple[str, ...]) -> None:
       spark-sched submit --properties-file team.conf --class org.example.Main app.jar
     """
     split = split_arguments(arguments)
-    if not split.rest:
+    if split.application is not None:
+        check_application(split.application)
+    elif not _HELP.intersection(split.rest):
         raise BadInputError("no application was given: name a Python file or a jar")
     spark = find_spark()
     context.exit(run_spark_submit(merged_properties(split, spark), split.rest, spark))

@@ -98,10 +98,19 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         ),
         pytest.param(["cnf"], "unknown command 'cnf' (did you mean 'conf'?)", id="a wrong command"),
         pytest.param(["submit"], "no application was given", id="nothing to submit"),
-        pytest.param(["submit", "--master", "yran", "a.py"], "did you mean 'yarn'?", id="submit: master"),
-        pytest.param(["submit", "--conf", "spark.sched.x=1", "a.py"], "unknown setting", id="submit: key"),
+        pytest.param(
+            ["submit", "--master", "yran", "spark-internal"], "did you mean 'yarn'?", id="submit: master"
+        ),
+        pytest.param(
+            ["submit", "--conf", "spark.sched.x=1", "spark-internal"], "unknown setting", id="submit: key"
+        ),
+        pytest.param(["submit", "none.py"], "'none.py', which is not a file", id="submit: no such program"),
+        pytest.param(["submit", "file:/none.jar"], "is not a file", id="submit: no such jar"),
+        pytest.param(["submit", "--name", "n"], "no application was given", id="submit: options only"),
         pytest.param(["submit", "--conf"], "--conf has no value", id="submit: no value"),
-        pytest.param(["submit", "--properties-file", "none", "a.py"], "cannot be read", id="submit: no file"),
+        pytest.param(
+            ["submit", "--properties-file", "none", "spark-internal"], "cannot be read", id="submit: no file"
+        ),
         pytest.param(["submit", "--deploy-mode", "cluster", "a.py"], "use client", id="submit: cluster mode"),
         pytest.param(["submit", "--kill", "driver-1"], "use spark-submit --kill", id="submit: no run"),
         pytest.param(["doctor", "--properties-file", "none"], "cannot be read", id="doctor: no file"),

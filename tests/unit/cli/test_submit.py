@@ -56,6 +56,21 @@ def test_the_applications_own_arguments_are_left_alone():
     assert split.master is None
 
 
+@pytest.mark.parametrize("name", ["with%20space.py", "with space.py", "of.R"])
+def test_a_program_that_is_there_is_taken_by_its_path_and_by_its_address(tmp_path, name):
+    program = tmp_path / name
+    program.write_text("")
+    submit.check_application(str(program))
+    submit.check_application(program.as_uri())
+
+
+@pytest.mark.parametrize(
+    "elsewhere", ["spark-internal", "hdfs://h/app.py", "local:/app.jar", "pyspark-shell"]
+)
+def test_what_is_not_a_file_of_this_machine_is_left_to_spark_submit(elsewhere):
+    submit.check_application(elsewhere)
+
+
 @pytest.mark.parametrize("written", [["--master", "local[2]"], ["--master=local[2]"]], ids=" ".join)
 def test_the_master_is_taken_and_wrapped(spark, written):
     assert _properties(spark, *written, "app.py")["spark.master"] == "spark-sched:local[2]"
