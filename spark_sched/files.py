@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
@@ -27,3 +28,19 @@ def write_whole(path: Path, text: str) -> None:
             temporary.unlink(missing_ok=True)
     except OSError as error:
         raise BadInputError(f"{str(path)!r} cannot be written ({error.strerror}): check the folder") from None
+
+
+def check_folder(option: str, folder: Path) -> None:
+    """Check before long work that files can be written into ``folder``, which is not made.
+
+    Raises BadInputError, which names the ``option``, if the folder or its nearest parent that exists is no
+    folder or cannot be written.
+    """
+    try:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        with tempfile.TemporaryFile(dir=there):
+            pass
+    except OSError as error:
+        raise BadInputError(
+            f"{option} is {str(folder)!r} but that folder cannot be written ({error.strerror}): name another"
+        ) from None

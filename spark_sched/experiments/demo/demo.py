@@ -15,7 +15,7 @@ import contextlib
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -38,7 +38,7 @@ from spark_sched.experiments.paired.application import ArmApplication, ArmError,
 from spark_sched.experiments.paired.properties import POOL, POOL_WEIGHT, allocation_file
 from spark_sched.experiments.paired.scratch import scratch_folder
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
-from spark_sched.files import write_whole
+from spark_sched.files import check_folder, write_whole
 from spark_sched.reports.machine import basis, basis_line
 from spark_sched.terminal import EXIT_INTERRUPTED
 from spark_sched.workloads.background import trace_fit
@@ -130,9 +130,9 @@ class DemoRuns:
             (self._directory / "event-logs").mkdir()
             slots = design.WORKERS * design.SLOTS_PER_WORKER
             (self._directory / "pools.xml").write_text(allocation_file(slots))
-            with self._console.status("compiling the bridge, if that was not done before"):
+            with _step(self._console, "compiling the bridge, if that was not done before"):
                 bridge.build()
-            with self._console.status("starting the cluster and its applications, warming up"):
+            with _step(self._console, "starting the cluster and its applications, warming up"):
                 stack.enter_context(self.cluster)
                 self._start_arms(stack)
             self._stack = stack.pop_all()
@@ -145,19 +145,26 @@ class DemoRuns:
         """All pairs; results by workload and setting, in the order of the runs."""
         runs: Runs = defaultdict(list)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, TimeElapsedColumn(), console=self._console) as progress:
-            total = progress.add_task("all runs", total=len(self.pairs) * len(design.SETTINGS))
+        count = len(self.pairs) * len(design.SETTINGS)
+        bars = self._console.is_terminal
+        with Progress(*columns, TimeElapsedColumn(), console=self._console, disable=not bars) as progress:
+            total = progress.add_task("all runs", total=count)
             for pair in self.pairs:
                 for setting in pair.order:
-                    bar = progress.add_task(f"{pair.workload}, {setting}, run {pair.run + 1}", total=None)
-                    runs[pair.workload, setting].append(self._run(pair, setting, progress, bar))
+                    name = f"{pair.workload}, {setting}, run {pair.run + 1}"
+                    bar = progress.add_task(name, total=None)
+                    done = self._run(pair, setting, progress, bar)
+                    runs[pair.workload, setting].append(done)
                     progress.remove_task(bar)
                     progress.advance(total)
+                    if not bars:
+                        number = sum(map(len, runs.values()))
+                        self._console.print(finished(number, count, name, done), soft_wrap=True)
         return dict(runs)
 
     def timelines(self, runs: Runs) -> dict[str, list[tuple[str, Timeline]]]:
         """Stop the applications and read each workload's first contended pair from their logs."""
-        with self._console.status("reading the event logs"):
+        with _step(self._console, "reading the event logs"):
             for arm in self.arms.values():
                 arm.stop()
             found: dict[str, list[tuple[str, Timeline]]] = {}
@@ -218,6 +225,24 @@ class DemoRuns:
             background=None if setting == "alone" else pair.background,
             progress=show,
         )
+
+
+def finished(number: int, count: int, name: str, run: RunResult) -> str:
+    """The line that says that a run ended, where standard error is no terminal and shows no bars."""
+    background = run.background_makespan_s
+    beside = "" if background is None else f", background {background:.1f} s"
+    return f"{number} of {count}: {name}: {run.jct_s:.1f} s{beside}"
+
+
+@contextlib.contextmanager
+def _step(console: Console, what: str) -> Iterator[None]:
+    """A spinner; where standard error is no terminal, a line."""
+    if not console.is_terminal:
+        console.print(what, soft_wrap=True)
+        yield
+        return
+    with console.status(what):
+        yield
 
 
 def _warm_up(arm: ArmApplication) -> None:
@@ -318,6 +343,7 @@ def _print_table(document: dict[str, Any], console: Console) -> None:
 def _check_inputs(out: Path, seed: int) -> None:
     if out.exists() and not out.is_dir():
         raise BadInputError(f"--out is {str(out)!r}, which is a file: name a directory")
+    check_folder("--out", out)
     if seed < 0:
         raise BadInputError(f"the seed is {seed}: give a whole number of at least 0")
     missing = [name for name in ("jinja2", "matplotlib", "scipy") if find_spec(name) is None]

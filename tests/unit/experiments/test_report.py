@@ -1,8 +1,12 @@
+import re
+from io import StringIO
+
 import pytest
+from rich.console import Console
 
 from spark_sched.cluster import LocalCluster
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.demo.demo import build_document, run_demo
+from spark_sched.experiments.demo.demo import DemoRuns, build_document, run_demo
 from spark_sched.experiments.demo.design import FULL, QUICK, SETTINGS, pairs
 from spark_sched.experiments.demo.report import headline, render_report, table_rows
 from spark_sched.experiments.demo.timeline import Span, Timeline
@@ -62,6 +66,8 @@ def test_the_page_needs_nothing_from_elsewhere():
     [
         pytest.param({"seed": -1}, "seed is -1", id="a negative seed"),
         pytest.param({"out": "file"}, "is a file", id="an output directory that is a file"),
+        pytest.param({"out": "file/out"}, "cannot be written", id="an output directory below a file"),
+        pytest.param({"out": "/proc/out"}, "cannot be written", id="an output directory that cannot be made"),
     ],
 )
 def test_a_wrong_input_is_refused_before_anything_starts(tmp_path, changed, named):
@@ -70,6 +76,15 @@ def test_a_wrong_input_is_refused_before_anything_starts(tmp_path, changed, name
     with pytest.raises(BadInputError, match=named):
         run_demo(**arguments)
     assert not (tmp_path / "out").exists()
+
+
+def test_each_run_is_a_line_where_there_is_no_terminal(monkeypatch):
+    monkeypatch.setattr(DemoRuns, "_run", lambda *_: result("stock"))
+    console = Console(file=StringIO(), force_terminal=False)
+    found = DemoRuns(1, QUICK, console).run_all()
+    said = console.file.getvalue().splitlines()
+    assert len(said) == sum(map(len, found.values())) == 9
+    assert re.fullmatch(r"9 of 9: pagerank, \w+, run 1: \d+\.\d s, background \d+\.\d s", said[-1])
 
 
 def test_every_workload_runs_in_every_setting_on_the_same_input_run_after_run():
