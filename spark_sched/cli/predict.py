@@ -149,6 +149,11 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
             if store.add_source(source, found):
                 row.update(learned=len(found), known=False)
         rows.append(row)
+    if not any(row["jobs"] for row in rows):
+        store.close()
+        raise BadInputError(
+            f"{', '.join(map(str, eventlogs))} has no job with an arrival time: there is nothing to learn"
+        )
     # Saves the state, so that planners need not read all jobs.
     predictor = store.load()
     store.close()

@@ -15,7 +15,10 @@ def print_stats(document: dict[str, Any]) -> None:
     console = Console()
     stats = document["stats"]
     console.print(_overview(document))
-    console.print(_quantiles(stats))
+    if stats["jobs"] or stats["task_attempts"]:
+        console.print(_quantiles(stats))
+    else:
+        console.print("There is no job.")
     groups = _variation(stats)
     if groups.row_count:
         console.print(groups)

@@ -258,7 +258,11 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
     if offered == 0:
         console.print("no executor offered any slot")
         return
-    wasted = document["total"]["total_slot_s"] - run - held
+    used = document["total"]["total_slot_s"]
+    if used == 0:
+        console.print(f"No task ran: {offered:,.0f} slot-seconds were idle.", highlight=False)
+        return
+    wasted = used - run - held
     console.print(
         f"{run / offered:.1%} of {offered:,.0f} slot-seconds ran tasks to their end"
         + (" or to the log's, " if document["unended_attempts"] else ", ")
