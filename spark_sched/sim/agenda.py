@@ -65,7 +65,7 @@ class Follower(NamedTuple):
 
 
 class MarksChanged(NamedTuple):
-    """An operator changes the marks of a job; it may have ended before."""
+    """An operator changes the marks of a job that is active."""
 
     job: JobRun
     change: MarkChange
@@ -149,6 +149,13 @@ class Agenda:
     def push(self, at_ms: int, item: Happening) -> None:
         self._pushes += 1
         heapq.heappush(self.heap, (at_ms, _ORDER[type(item)], self._pushes, item))
+
+    def forget_changes(self, job: JobRun) -> None:
+        """The job has ended: changes of its marks do not happen, and the clock does not go on to them."""
+        self.heap[:] = [
+            entry for entry in self.heap if not (isinstance(entry[3], MarksChanged) and entry[3].job is job)
+        ]
+        heapq.heapify(self.heap)
 
     def ends(self) -> list[Attempt]:
         """Running attempts whose end is known, in the order of their launch."""

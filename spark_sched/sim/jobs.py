@@ -167,8 +167,6 @@ class ActiveJobs:
         They are in force at once, as live: a plan from before the change does not undo it (the JVM's
         ``Orders.over``).
         """
-        if self.active.get(job.key) is not job:
-            return  # it has ended
         now_ms, newcomers = self._instant.now_ms, self.newcomers
         job.spec = replace(
             job.spec,
@@ -254,6 +252,8 @@ class ActiveJobs:
         self._instant.changed |= planning.JOBS
         self._emitted.job_ended(job, now_ms)
         self._recorder.job(job, now_ms)
+        if job.spec.changes:
+            self._agenda.forget_changes(job)
         for pause_ms, follower in job.spec.then:
             self._agenda.push(now_ms + pause_ms, Follower(follower))
 

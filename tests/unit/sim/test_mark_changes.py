@@ -89,3 +89,10 @@ def test_held_and_changed_jobs_start_nothing_on_hold_and_all_end(policy: str) ->
 def test_a_change_before_the_jobs_submission_is_refused() -> None:
     with pytest.raises(BadInputError, match="job 'a' is changed -1 ms after its submission but 0 ms is"):
         simulate(ClusterSpec(uniform_nodes(1, 1)), [job("a", 1, 1, changes=(MarkChange(-1, 0),))])
+
+
+def test_a_change_that_comes_after_the_end_of_its_job_does_not_happen():
+    late = job("a", 1, 100, changes=(MarkChange(50, priority=1), MarkChange(5_000, priority=2)))
+    result = simulate(ClusterSpec(uniform_nodes(1, 1)), [late, job("b", 1, 100, at=10)])
+    assert result.totals["end_ms"] == 200
+    assert result.jobs["priority"] == [1, 0]
