@@ -231,4 +231,4 @@ def _print(document: dict[str, Any]) -> None:
                     jobs.add_row(*("" if row[key] is None else str(row[key]) for key in _JOBS))
                 console.print(jobs)
     for reason, count in document["left_out"].items():
-        click.echo(f"left out: {count} jobs or rows, {reason}", err=True)
+        click.echo(f"left out: {reason}: {count}", err=True)

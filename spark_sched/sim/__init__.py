@@ -10,7 +10,7 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
-from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec, pareto_sampler
+from spark_sched.sim.workload import JobSpec, MarkChange, SchedulingChange, StageSpec, pareto_sampler
 
 __all__ = [
     "PREDICTORS",
@@ -22,6 +22,7 @@ __all__ = [
     "Planner",
     "Power",
     "Result",
+    "SchedulingChange",
     "Simulation",
     "StageSpec",
     "pareto_sampler",

@@ -11,6 +11,7 @@ from spark_sched.events import (
     JobChanged,
     JobEnded,
     JobStarted,
+    SchedulingChanged,
     StageEnded,
     StageStarted,
     TaskEnded,
@@ -91,6 +92,11 @@ class EmittedEvents:
             self.listener(
                 JobChanged(now_ms, s.key, s.priority, s.isolation, s.deadline_ms, job.on_hold, by="")
             )
+
+    def scheduling_changed(self, policy: str, paused: bool, now_ms: int) -> None:
+        self.version += 1
+        if self.listener is not None:
+            self.listener(SchedulingChanged(now_ms, policy, "on", paused, by=""))
 
     def job_ended(self, job: JobRun, now_ms: int) -> None:
         self.version += 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import deque
 from collections.abc import Callable, Iterable
 
 from spark_sched.config import Settings, keys
@@ -54,7 +55,7 @@ from spark_sched.sim.records import Attempt
 from spark_sched.sim.results import Recorder, Result
 from spark_sched.sim.servers import Servers
 from spark_sched.sim.waiting import WaitingStages
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, SchedulingChange
 
 __all__ = ["Simulation"]
 
@@ -77,6 +78,7 @@ class Simulation:
         until_ms: stop the clock here; None: when nothing more can happen.
         observer: gets every event a live planner would get.
         check: look for broken promises of the ledger at every instant (slow).
+        changes: of the policy and of reservations, by operators.
     """
 
     def __init__(
@@ -91,12 +93,14 @@ class Simulation:
         until_ms: int | None = None,
         observer: Callable[[Event], None] | None = None,
         check: bool = False,
+        changes: Iterable[SchedulingChange] = (),
     ) -> None:
         cluster.check()
         instant = self._instant = Instant()
         agenda = self._agenda = Agenda()
         self._until_ms = until_ms
         self._check = check
+        self._changes = deque(sorted(changes, key=lambda change: change.at_ms))
         rng = random.Random(seed)
         slots = self._slots = Slots(cluster, rng)
         emitted = EmittedEvents(planner.predictor, observer, cluster)
@@ -128,7 +132,7 @@ class Simulation:
             slots, waiting, gates, self._reservations, queues, starts,
             launch=attempts.launch,
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
-            replan=self._plans.make if planner.mask & planning.LAUNCHES and not planner.every_ms else None,
+            replan=self._plans.make if self._replans(planner.mask) else None,
         )  # fmt: skip
         self._nodes = Nodes(cluster.nodes, instant, slots, self._reservations, emitted, attempts, self._plans)
         self._armed_ms: int | None = None
@@ -146,7 +150,7 @@ class Simulation:
 
     def _run(self, progress: Callable[[int, int], None] | None) -> Result:
         heap, slots, instant, plans = self._agenda.heap, self._slots, self._instant, self._plans
-        changes, succeeded = plans.planner.mask, self._attempts.succeeded
+        mask, succeeded, changes = plans.planner.mask, self._attempts.succeeded, self._changes
         pop = heapq.heappop
         self._jobs.next_arrival()
         if plans.planner.every_ms and heap and heap[0][0] > 0:
@@ -155,6 +159,8 @@ class Simulation:
         instants = 0
         while heap:
             now = heap[0][0]
+            if changes and changes[0].at_ms < now:
+                now = max(changes[0].at_ms, instant.now_ms)
             if self._until_ms is not None and now > self._until_ms:
                 break
             instant.now_ms = now
@@ -166,16 +172,18 @@ class Simulation:
                         succeeded(item)
                 else:
                     self._happened(item, now)
+            while changes and changes[0].at_ms <= now:
+                mask = self._changed(changes.popleft())
             # 2. What expires now.
             if slots.holders and self._reservations.expire(now):
                 instant.changed |= planning.EXPIRED
             # 3. The plan.
-            if instant.changed & changes:
+            if instant.changed & mask:
                 plans.make()
             # 4. and 5. Slots for tasks, held ones for copies.
             if slots.free_total and self._launcher.wanted:
                 self._launcher.launch_all(now)
-                if changes & planning.ROUNDS and instant.changed:
+                if mask & planning.ROUNDS and instant.changed:
                     plans.make()
             # 6. The next wake-up.
             if slots.holders or self._starts.active:
@@ -186,6 +194,17 @@ class Simulation:
             if progress is not None and instants % _PROGRESS_EVERY == 0:
                 progress(self._recorder.ended, now)
         return self._finish()
+
+    def _changed(self, change: SchedulingChange) -> int:
+        """An operator's change for all jobs; what the policy's plans depend on from now on."""
+        self._plans.changed(change)
+        mask = self._plans.planner.mask
+        self._launcher.replan = self._plans.make if self._replans(mask) else None
+        return mask
+
+    def _replans(self, mask: int) -> bool:
+        """Whether there is a plan after each launch."""
+        return bool(mask & planning.LAUNCHES) and not self._plans.planner.every_ms
 
     def _happened(self, item: Happening, now_ms: int) -> None:
         match item:

@@ -71,11 +71,12 @@ class ActiveJobs:
         new: those of them that came since the last plan.
         ended: jobs that ended since the last plan.
         newcomers: what holds for a job until a plan knows it.
+        paused: no job may hold slots.
     """
 
     __slots__ = (
         "_agenda", "_cluster", "_emitted", "_gates", "_instant", "_numbers", "_recorder", "_reservations",
-        "_slots", "_source", "_waiting", "active", "ended", "new", "newcomers",
+        "_slots", "_source", "_waiting", "active", "ended", "new", "newcomers", "paused",
     )  # fmt: skip
 
     def __init__(
@@ -103,6 +104,7 @@ class ActiveJobs:
         self._source = iter(source)
         self._numbers = _Numbers()
         self.newcomers = newcomers
+        self.paused = False
         self.active: dict[str, JobRun] = {}
         self.new: dict[str, JobRun] = {}
         self.ended: dict[str, EndedJob] = {}
@@ -147,6 +149,8 @@ class ActiveJobs:
         job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
+        if self.paused:
+            job.rule = replace(job.rule, isolation=0.0)
         self.active[spec.key] = job
         self.new[spec.key] = job
         self._instant.changed |= planning.ARRIVALS
@@ -180,7 +184,7 @@ class ActiveJobs:
         job.terms.planned = None
         if newcomers.reserve or job.on_hold:
             job.priority = own.priority
-            isolation = 0.0 if job.on_hold else own.isolation
+            isolation = 0.0 if job.on_hold or self.paused else own.isolation
             job.rule = replace(job.rule, priority=own.priority, isolation=isolation)
             self._reservations.rule_set(job, now_ms)
         self._waiting.unsorted = True

@@ -53,7 +53,7 @@ class Launcher:
         self._enforcement = Enforcement(starts, queues)
         self._launch = launch
         self._wake = wake
-        self._replan = replan
+        self.replan = replan
 
     @property
     def wanted(self) -> bool:
@@ -181,12 +181,12 @@ class Launcher:
             if stage.spec.gang:
                 continue
             most -= 1
-            if self._replan is not None or most == 0:
+            if self.replan is not None or most == 0:
                 break
         if not pending:
             self._waiting.remove(stage)
-        if self._replan is None:
+        if self.replan is None:
             return False
-        self._replan()
+        self.replan()
         self._waiting.sort()
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
 from spark_sched.sim.attempts import Attempts
@@ -13,6 +15,7 @@ from spark_sched.sim.placement import Slots
 from spark_sched.sim.queues import QueueTurns
 from spark_sched.sim.records import UNRANKED
 from spark_sched.sim.waiting import WaitingStages
+from spark_sched.sim.workload import SchedulingChange
 
 __all__ = ["Plans"]
 
@@ -29,7 +32,7 @@ class Plans:
     """
 
     __slots__ = (
-        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs",
+        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs", "_paused",
         "_plan_at_ms", "_queues", "_slots", "_starts", "_waiting", "planner", "totals",
     )  # fmt: skip
 
@@ -63,6 +66,7 @@ class Plans:
         self._starts = starts
         self._emitted = emitted
         self._enabled = enabled
+        self._paused = False
         self._plan_at_ms = -1
         self._again_ms: int | None = None  # the plan in force wants another one then
 
@@ -74,6 +78,31 @@ class Plans:
         elif self._again_ms == now_ms:
             self._plan_at_ms = now_ms
             self._instant.changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
+
+    def changed(self, change: SchedulingChange) -> None:
+        """An operator changes the policy, or pauses reservations or ends that pause.
+
+        Held slots are released at once, as live; slots are held again from the next end of a job's task on.
+        """
+        now_ms, jobs = self._instant.now_ms, self._jobs
+        if change.policy is not None:
+            self.planner.take(change.policy)
+            self._again_ms = None
+            jobs.new.update(jobs.active)  # It knows none.
+        if change.reserves is self._paused:
+            self._paused = jobs.paused = not change.reserves
+            for job in jobs.active.values():
+                planned = job.terms.planned
+                if planned is not None:
+                    enabled = self._enabled and not self._paused and not job.on_hold
+                    job.rule = planning.planned_rule(job.terms.own_rule, *planned, enabled=enabled)
+                    jobs.reservations.rule_set(job, now_ms)
+                elif self._paused or jobs.newcomers.reserve:
+                    held = 0.0 if self._paused or job.on_hold else job.terms.own_rule.isolation
+                    job.rule = replace(job.terms.own_rule, isolation=held)
+                    jobs.reservations.rule_set(job, now_ms)
+        self._instant.changed |= planning.ARRIVALS
+        self._emitted.scheduling_changed(self.planner.policy.name, self._paused, now_ms)
 
     def make(self) -> None:
         """A plan for the present state; with a planner that has a pace of its own, at its next time."""
@@ -98,7 +127,11 @@ class Plans:
         if not one_by_one:
             self._starts.put(plan)
         for job in planning.put_in_force(
-            plan, jobs, ordered=plan.ordered, by_arrival=one_by_one, enabled=self._enabled
+            plan,
+            jobs,
+            ordered=plan.ordered,
+            by_arrival=one_by_one,
+            enabled=self._enabled and not self._paused,
         ):
             self._waiting.unsorted = True
             self._jobs.reservations.rule_set(job, now)

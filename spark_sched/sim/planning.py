@@ -66,18 +66,22 @@ class Planner:
     def __init__(
         self, policy: Policy, predictor: Predictor | None, rng: np.random.Generator, every_ms: int = 0
     ) -> None:
-        policy.capabilities.warm_up()
-        self.policy = policy
         self.predictor = predictor
         self.every_ms = every_ms
-        changes_with = policy.capabilities.changes(forecast=predictor is not None)
+        self.plans = 0
+        self._rng = rng
+        self.take(policy)
+
+    def take(self, policy: Policy) -> None:
+        """This policy decides from now on."""
+        policy.capabilities.warm_up()
+        self.policy = policy
+        changes_with = policy.capabilities.changes(forecast=self.predictor is not None)
         self.mask = _MASKS[changes_with]
         #: Jobs are decided on one by one, when they come.
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
-        self.plans = 0
         #: The policy's memory after its last plan.
         self.memory: Any = None
-        self._rng = rng
 
     def plan(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, SchedulingChange
 
 __all__ = ["PREDICTORS", "simulate"]
 
@@ -37,6 +37,7 @@ def simulate(
     observer: Callable[[Event], None] | None = None,
     check: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    changes: Sequence[SchedulingChange] = (),
 ) -> Result:
     """Run ``jobs`` on ``cluster`` under ``policy`` and return rows and sums.
 
@@ -53,6 +54,7 @@ def simulate(
         observer: called with every event of the run.
         check: whether the ledger's invariants are checked at every instant (slow).
         progress: ``progress(jobs ended, now_ms)``, now and then.
+        changes: of the policy and of reservations, by operators, while it runs.
 
     Raises:
         BadInputError: an unknown policy, predictor or setting, or a cluster or job that cannot be.
@@ -64,7 +66,8 @@ def simulate(
     knows = build(predictor, checked, oracle) if isinstance(predictor, str) else predictor
     if knows is oracle:
         jobs = oracle.watch(jobs)
-    if chosen.capabilities.task_times:
+    later = [change.policy for change in changes if change.policy is not None]
+    if any(each.capabilities.task_times for each in (chosen, *later)):
         knows = with_task_times(knows, learns=predictor == "3sigma")
     planner = Planner(chosen, knows, np.random.default_rng(seed), plan_every_ms)
     simulation = Simulation(
@@ -77,5 +80,6 @@ def simulate(
         until_ms=until_ms,
         observer=observer,
         check=check,
+        changes=changes,
     )
     return simulation.run(progress)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["JobSpec", "MarkChange", "StageSpec", "longest_path_ms", "pareto_sampler"]
+if TYPE_CHECKING:
+    from spark_sched.policies.base import Policy
+
+__all__ = ["JobSpec", "MarkChange", "SchedulingChange", "StageSpec", "longest_path_ms", "pareto_sampler"]
 
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
@@ -87,6 +91,20 @@ class MarkChange:
     deadline_ms: int | None = None
     isolation: float | None = None
     on_hold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingChange:
+    """A change for all jobs by an operator (live: ``SchedulingChanged``), from then on.
+
+    Attributes:
+        reserves: jobs may hold slots; false while reservations are paused.
+        policy: another one that decides; None: the same as before.
+    """
+
+    at_ms: int
+    reserves: bool = True
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from spark_sched.analysis.whatif.replayed import Model
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies import Policy, PolicySettings, available, create
-from spark_sched.sim import JobSpec
+from spark_sched.sim import JobSpec, SchedulingChange
 
 __all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
 
@@ -74,6 +74,7 @@ class ReplayArm:
     settings: Mapping[str, str]
     predictor: str
     plan_every_ms: int
+    changes: tuple[SchedulingChange, ...] = ()
 
 
 def as_it_ran(
@@ -90,19 +91,28 @@ def as_it_ran(
         notes.append(
             f"operators changed this while it ran, which every replay repeats: {_quoted(recorded.repeated)}"
         )
-    if recorded.changes:
+    pauses = [switch.what for switch in recorded.for_all if switch.policy is None]
+    policies = [switch.what for switch in recorded.for_all if switch.policy in available()]
+    unknown = [s.what for s in recorded.for_all if s.policy is not None and s.policy not in available()]
+    if pauses:
+        notes.append(f"operators changed this for all jobs, which every replay repeats: {_quoted(pauses)}")
+    if policies:
         notes.append(
-            "operators changed this while it ran, which the replay does not repeat: "
-            f"{_quoted(recorded.changes)}"
+            "operators switched the policy, which the replay as it ran repeats; the others have one policy: "
+            f"{_quoted(policies)}"
+        )
+    if left := [*recorded.changes, *unknown]:
+        notes.append(
+            f"operators changed this while it ran, which the replay does not repeat: {_quoted(left)}"
         )
     if recorded.enforced:
         name = validate(recorded.settings)[keys.PLANNER_POLICY]
         if name not in available():
             notes.append(f"the log names the policy {name!r}, which is unknown here: replayed as reservation")
-            return _ours(recorded.settings, "reservation", _LIVE), notes
+            return _ours(recorded.settings, "reservation", _LIVE, _switches(recorded)), notes
         if recorded.mode == "FAIR":
             notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
-        return _ours(recorded.settings, name, _LIVE), notes
+        return _ours(recorded.settings, name, _LIVE, _switches(recorded)), notes
     if recorded.attached and not recorded.switches:
         notes.append(f"spark.sched.mode was {recorded.began_in}, so that Spark's own scheduling is replayed")
     if recorded.mode == "FAIR" and pools is None:
@@ -135,7 +145,7 @@ def arms_of(question: Question, recorded: Recorded, model: Model) -> list[Replay
         if name in STOCK:
             arms.append(_stock(name, recorded, model, question.pools))
         else:
-            arms.append(_ours(settings, name, question.predictor))
+            arms.append(_ours(settings, name, question.predictor, _pauses(recorded)))
     return arms
 
 
@@ -166,7 +176,27 @@ def matches(job: JobSpec, pattern: str) -> bool:
     return any(fnmatchcase(text, pattern) for text in (job.name, key, key.partition("-")[2]))
 
 
-def _ours(settings: Mapping[str, str], policy: str, predictor: str) -> ReplayArm:
+def _switches(recorded: Recorded) -> tuple[SchedulingChange, ...]:
+    """The changes for all jobs as they were, but for policies that are unknown here."""
+    settings = PolicySettings.from_config(validate(recorded.settings))
+    return tuple(
+        SchedulingChange(
+            switch.at_ms,
+            switch.reserves,
+            create(switch.policy, settings) if switch.policy in available() else None,
+        )
+        for switch in recorded.for_all
+    )
+
+
+def _pauses(recorded: Recorded) -> tuple[SchedulingChange, ...]:
+    """Pauses of reservations and their ends."""
+    return tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.for_all)
+
+
+def _ours(
+    settings: Mapping[str, str], policy: str, predictor: str, changes: tuple[SchedulingChange, ...]
+) -> ReplayArm:
     checked = validate(settings)
     return ReplayArm(
         policy,
@@ -174,6 +204,7 @@ def _ours(settings: Mapping[str, str], policy: str, predictor: str) -> ReplayArm
         settings,
         predictor,
         checked[keys.PLANNER_INTERVAL],
+        changes,
     )
 
 

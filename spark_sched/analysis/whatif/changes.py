@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
-from spark_sched.events import Event, JobChanged, decode_event
+from spark_sched.events import Event, JobChanged, SchedulingChanged, decode_event
 from spark_sched.sim import MarkChange
-from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_measured import EVENT
 
-__all__ = ["RecordedChange", "mode_switched_to", "read_changes", "repeatable"]
+__all__ = ["RecordedChange", "Switch", "mode_switched_to", "read_changes", "repeatable", "switches_of"]
 
 _CHANGE = b'"change"'
 _SWITCHED = re.compile(r"the mode is (on|shadow|off)")
@@ -34,6 +33,23 @@ class RecordedChange:
 
     what: str
     event: Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A change for all jobs.
+
+    Attributes:
+        what: the change in a sentence.
+        at_ms: on the application's own clock.
+        policy: the name of the one that decides from now on; None: it is the same as before.
+        reserves: jobs may hold slots.
+    """
+
+    what: str
+    at_ms: int
+    policy: str | None
+    reserves: bool
 
 
 def read_changes(files: Iterable[Path]) -> Iterator[RecordedChange]:
@@ -70,14 +86,14 @@ def mode_switched_to(change: RecordedChange) -> str | None:
 
 
 def repeatable(
-    changes: Sequence[RecordedChange], jobs: Iterable[JobRecord], origin_ms: int
+    changes: Sequence[RecordedChange], submitted_ms: Mapping[str, int], origin_ms: int
 ) -> tuple[dict[str, tuple[MarkChange, ...]], list[RecordedChange], list[RecordedChange]]:
     """Changes of jobs' marks by job, the same as recorded, and all others, which a replay does not repeat.
 
     A hold that nobody ended is not repeated: the replayed job would never end, although the log has only the
-    tasks that ran. Times are moved to the application's own clock, which starts at ``origin_ms``.
+    tasks that ran. Times are moved to the application's own clock, which starts at ``origin_ms``;
+    ``submitted_ms`` has the jobs' submissions by that clock.
     """
-    known = {job.source_id: round((job.submit_s or 0.0) * 1000) for job in jobs}
     resumed_ms = {
         change.event.job: change.event.time_ms  # the last time
         for change in changes
@@ -87,7 +103,7 @@ def repeatable(
     repeated, others = [], []
     for change in changes:
         event = change.event
-        if not isinstance(event, JobChanged) or event.job not in known:
+        if not isinstance(event, JobChanged) or event.job not in submitted_ms:
             others.append(change)
             continue
         if event.on_hold and resumed_ms.get(event.job, event.time_ms) <= event.time_ms:
@@ -97,7 +113,7 @@ def repeatable(
         marks[event.job] = (
             *marks.get(event.job, ()),
             MarkChange(
-                after_ms=max(0, event.time_ms - origin_ms - known[event.job]),
+                after_ms=max(0, event.time_ms - origin_ms - submitted_ms[event.job]),
                 priority=event.priority,
                 deadline_ms=None if event.deadline_ms is None else event.deadline_ms - origin_ms,
                 isolation=event.isolation,
@@ -105,3 +121,28 @@ def repeatable(
             ),
         )
     return marks, repeated, others
+
+
+def switches_of(
+    changes: Sequence[RecordedChange], policy: str, origin_ms: int
+) -> tuple[list[Switch], list[RecordedChange]]:
+    """Switches of the policy, pauses of reservations and their ends, and all other changes.
+
+    ``policy`` is the name of the one that the application began with. A switch of the mode is not repeated,
+    since a replay has one mode; nor is any other switch then.
+    """
+    switches, others = [], []
+    paused = False
+    if any(mode_switched_to(change) is not None for change in changes):
+        return [], list(changes)
+    for change in changes:
+        event = change.event
+        if not isinstance(event, SchedulingChanged):
+            others.append(change)
+            continue
+        if (event.policy, event.reservations_paused) != (policy, paused):
+            switched = None if event.policy == policy else event.policy
+            at_ms = max(0, event.time_ms - origin_ms)
+            switches.append(Switch(change.what, at_ms, switched, not event.reservations_paused))
+        policy, paused = event.policy, event.reservations_paused
+    return switches, others

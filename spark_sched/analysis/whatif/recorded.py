@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-from spark_sched.analysis.whatif.changes import mode_switched_to, read_changes, repeatable
+from spark_sched.analysis.whatif.changes import (
+    Switch,
+    mode_switched_to,
+    read_changes,
+    repeatable,
+    switches_of,
+)
 from spark_sched.analysis.whatif.policies import DEFAULT_POOL, Pool
 from spark_sched.config import BY_NAME, PREFIX, keys, validate
 from spark_sched.errors import BadInputError
@@ -77,6 +83,8 @@ class Recorded:
         switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
         mark_changes: what operators changed of jobs' marks, by job; a replay repeats it.
         repeated: the same, each change in a sentence.
+        for_all: switches of the policy and pauses of reservations; empty where nothing was enforced, or not
+            all the time.
         changes: what else operators changed, each in a sentence.
     """
 
@@ -95,6 +103,7 @@ class Recorded:
     switches: tuple[str, ...] = ()
     mark_changes: Mapping[str, tuple[MarkChange, ...]] = field(default_factory=dict)
     repeated: tuple[str, ...] = ()
+    for_all: tuple[Switch, ...] = ()
     changes: tuple[str, ...] = ()
 
     @property
@@ -167,7 +176,14 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     features = jobs[0].features or {}
     attached = _attached(properties)
     changes = tuple(read_changes(reader.files())) if attached and reader.measured.events else ()
-    marks, repeated, others = repeatable(changes, jobs, reader.meta.origin_epoch_ms or 0)
+    submitted_ms = {job.source_id: round((job.submit_s or 0.0) * 1000) for job in jobs}
+    origin_ms = reader.meta.origin_epoch_ms or 0
+    marks, repeated, others = repeatable(changes, submitted_ms, origin_ms)
+    settings = _settings(properties)
+    checked = validate(settings)
+    for_all: list[Switch] = []
+    if attached and checked[keys.MODE] == "on":
+        for_all, others = switches_of(others, checked[keys.PLANNER_POLICY], origin_ms)
     return Recorded(
         log=path,
         app=features.get("app", ""),
@@ -177,13 +193,14 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         attached=attached,
         mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
         locality_wait_ms=_locality_wait_ms(properties),
-        settings=_settings(properties),
+        settings=settings,
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
         switches=tuple(mode for mode in map(mode_switched_to, changes) if mode is not None),
         mark_changes=marks,
         repeated=tuple(change.what for change in repeated),
+        for_all=tuple(for_all),
         changes=tuple(change.what for change in others if mode_switched_to(change) is None),
     )
 

@@ -104,6 +104,7 @@ def _run(
         seed=seed,
         keep_tasks=False,
         progress=tick,
+        changes=arm.changes,
     )
 
 

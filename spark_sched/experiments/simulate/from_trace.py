@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from spark_sched.sim.workload import JobSpec, StageSpec
+from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec
 from spark_sched.traces import TraceChunk
 
-__all__ = ["jobs_of_trace"]
+__all__ = ["jobs_of_trace", "with_deadlines_moved"]
 
 TableRow = dict[str, Any]
+#: Changes of marks by job, for the jobs' submissions in ms.
+Changes = Callable[[Mapping[str, int]], Mapping[str, tuple[MarkChange, ...]]]
 
 
-def jobs_of_trace(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> list[JobSpec]:
+def jobs_of_trace(
+    chunks: Iterable[TraceChunk], left_out: Counter[str], changes: Changes | None = None
+) -> list[JobSpec]:
     """The jobs of a trace in the order of their submission, the first one at 0.
 
     A task takes the time of its finished attempt, or of its longest one if none finished. Tasks that were
@@ -29,10 +33,14 @@ def jobs_of_trace(chunks: Iterable[TraceChunk], left_out: Counter[str]) -> list[
     Args:
         chunks: of the trace (`Trace.chunks`, `TraceReader.chunks`).
         left_out: gets the number of jobs that cannot be simulated, by reason.
+        changes: of jobs' marks, asked for once all chunks are read; times on the trace's clock.
     """
     found = [spec for chunk in chunks for spec in _chunk_jobs(chunk, left_out)]
     found.sort(key=lambda pair: (pair[0], pair[1].key))
     begin_s = found[0][0] if found else 0.0
+    if changes is not None:
+        changed = changes({spec.key: round(submit_s * 1000.0) for submit_s, spec in found})
+        found = [(submit_s, replace(spec, changes=changed.get(spec.key, ()))) for submit_s, spec in found]
     return [_shifted(spec, submit_s - begin_s, begin_s) for submit_s, spec in found]
 
 
@@ -119,8 +127,17 @@ def _job(job: TableRow, stages: tuple[StageSpec, ...]) -> JobSpec:
 
 
 def _shifted(spec: JobSpec, submit_s: float, begin_s: float) -> JobSpec:
-    deadline_ms = None if spec.deadline_ms is None else spec.deadline_ms - round(begin_s * 1000.0)
-    return replace(spec, submit_ms=round(submit_s * 1000.0), deadline_ms=deadline_ms)
+    return with_deadlines_moved(replace(spec, submit_ms=round(submit_s * 1000.0)), -round(begin_s * 1000.0))
+
+
+def with_deadlines_moved(spec: JobSpec, by_ms: int) -> JobSpec:
+    """The job with its deadline, and those that operators gave it, later by ``by_ms``."""
+
+    def moved(deadline_ms: int | None) -> int | None:
+        return None if deadline_ms is None else deadline_ms + by_ms
+
+    changes = tuple(replace(change, deadline_ms=moved(change.deadline_ms)) for change in spec.changes)
+    return replace(spec, deadline_ms=moved(spec.deadline_ms), changes=changes)
 
 
 def _ms(seconds: float) -> int:

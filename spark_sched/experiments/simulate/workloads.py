@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spark_sched.analysis.whatif.changes import read_changes, repeatable
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
-from spark_sched.experiments.simulate.from_trace import jobs_of_trace
-from spark_sched.sim.workload import JobSpec, StageSpec, longest_path_ms, pareto_sampler
+from spark_sched.experiments.simulate.from_trace import jobs_of_trace, with_deadlines_moved
+from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec, longest_path_ms, pareto_sampler
 from spark_sched.traces import open_trace
 from spark_sched.traces.generators import GENERATORS
+from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
 
 __all__ = ["Part", "read_part"]
 
@@ -37,14 +40,17 @@ class Part:
     def jobs(self, seed: tuple[int, int], left_out: Counter[str]) -> list[JobSpec]:
         """Its jobs for a seed; keys begin with the part's name, so that parts never share one."""
         made: list[JobSpec] = []
+        laid_over = {mark: value for mark, value in self.marks.items() if mark in ("priority", "isolation")}
         for job in self.make(np.random.default_rng(seed), left_out):
             if self.limit is not None and len(made) >= self.limit:
                 break
+            moved = with_deadlines_moved(job, self.offset_ms)
             moved = replace(
-                job,
+                moved,
                 key=f"{self.name}-{job.key}",
                 submit_ms=job.submit_ms + self.offset_ms,
-                deadline_ms=None if job.deadline_ms is None else job.deadline_ms + self.offset_ms,
+                # The experiment's marks, whatever operators gave the job.
+                changes=tuple(replace(change, **laid_over) for change in moved.changes),
             )
             made.append(replace(moved, **self.marks))
         return made
@@ -95,12 +101,28 @@ def _trace(fields: Fields, folder: Path) -> Maker:
 
     def make(rng: np.random.Generator, left_out: Counter[str]) -> list[JobSpec]:
         reader = open_trace(path, format)
-        jobs = jobs_of_trace(reader.chunks(), left_out)
+        changes = None
+        if isinstance(reader, SparkEventLogReader):
+            changes = partial(_operators_changes, reader, left_out)
+        jobs = jobs_of_trace(reader.chunks(), left_out, changes)
         if reader.report.bad_rows:
             left_out["bad rows of the trace"] += reader.report.bad_rows
         return jobs
 
     return make
+
+
+def _operators_changes(
+    reader: SparkEventLogReader, left_out: Counter[str], submitted_ms: Mapping[str, int]
+) -> Mapping[str, tuple[MarkChange, ...]]:
+    """What operators changed of jobs' marks while the log was written, as `whatif` repeats it."""
+    if not reader.measured.events:
+        return {}
+    changes = tuple(read_changes(reader.files()))
+    marks, _, others = repeatable(changes, submitted_ms, reader.meta.origin_epoch_ms or 0)
+    if others:
+        left_out["changes by operators, which are not repeated"] += len(others)
+    return marks
 
 
 def _generator(fields: Fields, folder: Path) -> Maker:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.cli.app import app
+from spark_sched.experiments.simulate.experiment import read_experiment
 from spark_sched.sim import MarkChange
 from spark_sched.traces.readers.spark_measured import EVENT
 from spark_sched.traces.tables import Machine
@@ -217,6 +220,63 @@ def test_changes_of_a_jobs_marks_are_repeated_by_every_replay(tmp_path: Path) ->
     # A question about priorities is asked instead of what operators did.
     asked = answer(recorded, Question(policies=("priority",), priorities=(("stage 1", -1),)))
     assert asked["arms"][1]["jobs"][1]["jct_s"] == pytest.approx(4.92, abs=0.03)
+
+
+def test_pauses_are_repeated_by_every_replay_and_policies_by_that_of_the_run(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}), spark_sched_job_priority="5")
+    for at, what, policy, paused in (
+        (50, "the policy is fifo", "fifo", False),
+        (60, "reservations are paused", "fifo", True),
+        (70, "the policy is of-tomorrow", "of-tomorrow", True),
+    ):
+        event = {
+            "type": "scheduling_changed",
+            "time_ms": T0 + at,
+            "policy": policy,
+            "mode": "on",
+            "by": "ada",
+        }
+        logged_change(log, at, {"by": "ada", "what": what, "event": {**event, "reservations_paused": paused}})
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert [(s.at_ms, s.policy, s.reserves) for s in recorded.for_all] == [
+        (50, "fifo", True),
+        (60, None, False),
+        (70, "of-tomorrow", False),
+    ]
+    document = answer(recorded, Question(policies=("reservation",)))
+    ran, ours = document["arms"]
+    assert [arm["jobs"][1]["jct_s"] for arm in (ran, ours)] == [
+        pytest.approx(4.92, abs=0.03),  # Nobody looks at priorities from 50 ms on.
+        pytest.approx(2.92, abs=0.03),
+    ]
+    assert document["notes"][:3] == [
+        "operators changed this for all jobs, which every replay repeats: reservations are paused",
+        (
+            "operators switched the policy, which the replay as it ran repeats; the others have one policy: "
+            "the policy is fifo"
+        ),
+        "operators changed this while it ran, which the replay does not repeat: the policy is of-tomorrow",
+    ]
+
+
+def test_simulations_of_an_event_log_repeat_the_same_changes(tmp_path: Path) -> None:
+    log = contended(Log(**{"spark.sched.planner.python": "python3"}))
+    raised = {**MARKS, "priority": 5, "deadline_ms": T0 + 9_000, "isolation": 0.5}
+    changed(log, 1_000, "job stage 1: priority 0 -> 5", job="spark-1", **raised)
+    logged_change(log, 2_000, {"by": "ada", "what": "the policy is fair"})
+    log.write(tmp_path / "log")
+    experiment = tmp_path / "x.toml"
+    part = '[[workload]]\nname = "{}"\ntrace = "log"\noffset = "10s"\n'
+    text = part.format("as-it-was") + part.format("marked") + "priority = 2\n"
+    experiment.write_text(f'[cluster]\nnodes = 2\n{text}[[arm]]\npolicy = "fifo"\n')
+    left_out: Counter[str] = Counter()
+    jobs = {job.key: job for job in read_experiment(experiment).jobs(0, left_out)}
+    # The first job comes at 0 and not after 0.1 s, as in the log.
+    change = MarkChange(800, priority=5, deadline_ms=18_900, isolation=0.5)
+    assert jobs["as-it-was-spark-1"].changes == (change,)
+    assert jobs["marked-spark-1"].changes == (replace(change, priority=2),)
+    assert jobs["as-it-was-spark-0"].changes == ()
+    assert left_out == {"changes by operators, which are not repeated": 2}
 
 
 def test_a_hold_is_repeated_if_somebody_ended_it(tmp_path: Path) -> None:
