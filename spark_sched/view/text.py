@@ -65,6 +65,11 @@ def application_line(status: Status) -> str:
     )
 
 
+def _label(counter: str) -> str:
+    """Equation 4 only bounds what will be held idle (docs/explanation/architecture.md)."""
+    return f"{counter} (at most)" if counter == "predicted_idle_slot_ms" else counter
+
+
 def mode_line(status: Status) -> str | None:
     """What would have been done, where nothing is enforced or was for a time; None: all was."""
     would = {
@@ -72,7 +77,7 @@ def mode_line(status: Status) -> str | None:
         for name, count in status.counters.items()
         if name.startswith(_WOULD_HAVE) and count
     }
-    counts = ", ".join(f"{name} {count}" for name, count in sorted(would.items())) or "nothing yet"
+    counts = ", ".join(f"{_label(name)} {count}" for name, count in sorted(would.items())) or "nothing yet"
     if status.mode == "off":
         return "mode: off, Spark's own scheduling applies"
     if status.mode == "shadow":

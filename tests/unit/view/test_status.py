@@ -12,7 +12,7 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.view import HeldFor, Status
 from spark_sched.view.names import unknown_job
-from spark_sched.view.text import clock, of_job, seconds
+from spark_sched.view.text import clock, of_job, of_status, seconds
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
 
@@ -46,6 +46,14 @@ def test_fields_that_a_newer_driver_adds_are_ignored():
     document = example() | {"more": 1}
     document["jobs"][0] = document["jobs"][0] | {"more": 1}
     assert Status.from_json(document) == Status.from_json(example())
+
+
+def test_what_equation_4_expects_is_called_a_bound():
+    document = example() | {"mode": "shadow"}
+    document["counters"] = {"would_have_predicted_idle_slot_ms": 7, "would_have_holds_total": 3}
+    assert "would have: holds_total 3, predicted_idle_slot_ms (at most) 7" in of_status(
+        Status.from_json(document)
+    )
 
 
 def test_slot_time_that_would_have_been_held_in_shadow_mode_is_apart():

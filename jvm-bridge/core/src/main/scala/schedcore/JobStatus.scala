@@ -3,6 +3,8 @@ package schedcore
 import java.time.Instant
 import java.time.temporal.ChronoUnit.SECONDS
 
+import com.fasterxml.jackson.databind.JsonNode
+
 /**
  * One active stage of a job, as Spark and enforcement see it.
  *
@@ -50,6 +52,13 @@ final case class SlotTimes(
 
 object SlotTimes {
   val Zero: SlotTimes = SlotTimes(0L, 0L, 0L, 0L)
+
+  /** From what a document has as `slot_ms`, which may be an older version's: [[SlotTimes.byName]]. */
+  def ofNode(node: JsonNode): SlotTimes = {
+    def ms(kind: String) = node.path(kind).asLong
+    SlotTimes(
+      ms("run"), ms("held_idle"), ms("evicted"), ms("copied"), ms(s"${ShadowBook.Prefix}held_idle"), ms("held_idle_at_most"))
+  }
 }
 
 /**

@@ -20,4 +20,10 @@ object LedgerCounts {
       "copies_won" -> c.copiesWon,
       "copies_wasted_ms" -> c.copiesWastedMs)
   }
+
+  /**
+   * A counter's name as people are shown it. What is expected is an upper bound: equation 4 assumes that each slot is held until
+   * its deadline, which is `spark.sched.reservation.maxHold` at P = 1.
+   */
+  def label(counter: String): String = if (counter.endsWith("predicted_idle_slot_ms")) s"$counter (at most)" else counter
 }

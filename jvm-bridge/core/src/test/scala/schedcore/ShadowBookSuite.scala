@@ -9,5 +9,6 @@ final class ShadowBookSuite extends AnyFunSuite {
     assert(ShadowBook.report(counters).contains(
       "would have copies_launched 1, holds_total 3; spark-sched whatif simulates the jobs' completion times from the event log"))
     assert(ShadowBook.report(Map("holds_total" -> 9L)).isEmpty)
+    assert(ShadowBook.report(Map("would_have_predicted_idle_slot_ms" -> 7L)).exists(_.contains("predicted_idle_slot_ms (at most) 7;")))
   }
 }

@@ -9,7 +9,7 @@ import scala.xml.Node
 import com.fasterxml.jackson.databind.JsonNode
 import jakarta.servlet.http.HttpServletRequest
 import org.apache.spark.ui.{SparkUI, SparkUITab, UIUtils, WebUIPage}
-import schedcore.{JobFacts, StatusRows}
+import schedcore.{JobFacts, LedgerCounts, SlotTimes, StatusRows}
 
 /** The tab "Scheduling" of an application that is over, from its event log. */
 private[sparksched] final class HistoryTab(ui: SparkUI, history: HistoryEntries) extends SparkUITab(ui, StatusTab.Prefix) {
@@ -33,7 +33,7 @@ private final class PastJobsPage(tab: HistoryTab, history: HistoryEntries) exten
       table("Planner and plans", PlanColumns, plans.takeRight(MostRows).reverse, plans.size)(plan) ++
       (if (changes.isEmpty) Nil else table("Changes by operators", ChangeColumns, changes.takeRight(MostRows).reverse, changes.size)(change)) ++
       last.fold(Seq.empty[Node])(e => section("Counters", StatusCells.CounterColumns, e.body.path("counters").properties().asScala.toSeq) { c =>
-        <tr><td>{c.getKey}</td><td>{c.getValue.asLong}</td></tr>
+        <tr><td>{LedgerCounts.label(c.getKey)}</td><td>{c.getValue.asLong}</td></tr>
       })
     UIUtils.headerSparkPage(request, "Scheduling", content, tab)
   }
@@ -105,8 +105,9 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
   }
 
   private def story(one: JsonNode): Seq[Node] = {
-    val times = TimeKinds.map(kind => s"${StatusCells.length(one.path("slot_ms").path(kind).asLong)} ${kind.replace('_', ' ')}")
-    facts(Seq("Outcome" -> outcome(one), "Deadline" -> deadline(one), "Slot time" -> times.mkString(", "))) ++
+    facts(Seq(
+      "Outcome" -> outcome(one), "Deadline" -> deadline(one),
+      "Slot time" -> SlotTimes.ofNode(one.path("slot_ms")).inWords(StatusCells.length))) ++
       wide(UIUtils.listingTable[JsonNode](
         Seq("Time", "What happened"),
         entry => <tr><td>{UIUtils.formatDate(entry.path("at_ms").asLong)}</td><td>{text(entry, "text")}</td></tr>,

@@ -94,7 +94,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       <td>{e.held.map(h => s"${h.name} (${h.slots})").mkString(", ")}</td>
     </tr>
 
-  private def counter(c: (String, Long)): Seq[Node] = <tr><td>{c._1}</td><td>{c._2}</td></tr>
+  private def counter(c: (String, Long)): Seq[Node] = <tr><td>{LedgerCounts.label(c._1)}</td><td>{c._2}</td></tr>
 }
 
 /** What happened to the jobs of a name. */

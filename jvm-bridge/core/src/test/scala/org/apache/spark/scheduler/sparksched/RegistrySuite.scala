@@ -1,8 +1,11 @@
 package org.apache.spark.scheduler.sparksched
 
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore._
-import scala.collection.mutable
 
 /** What becomes of jobs whose end comes early, late, or never. */
 final class RegistrySuite extends AnyFunSuite {
@@ -264,6 +267,8 @@ final class RegistrySuite extends AnyFunSuite {
     val half = timesAt("0.5")
     assert(half.heldAtMostMs > 0 && half.byName.toMap.apply("held_idle_at_most") === half.heldAtMostMs)
     assert(half.inWords(_.toString).contains(s"held idle (by equation 4 at most ${half.heldAtMostMs})"))
+    val logged = new ObjectMapper().valueToTree[JsonNode](half.byName.toMap.asJava)
+    assert(SlotTimes.ofNode(logged) === half, "the history server reads the event log")
     val whole = timesAt("1.0")
     assert(whole.heldIdleMs > 0 && !whole.byName.toMap.contains("held_idle_at_most"))
     assert((half + whole).heldAtMostMs === 0, "a sum has jobs without a bound")
