@@ -130,10 +130,22 @@ FIGURES = {
 }  # fmt: skip
 
 
+#: Counters that are not among the metrics' counters, since the planner's figures and the total have them.
+ELSEWHERE = {
+    "slots_held_now", "planner_pid", "planner_restarts", "planner_stalls", "plans_accepted", "plans_rejected",
+    "plan_fallbacks",
+}  # fmt: skip
+
+
+def counted(document: Any) -> list[str]:
+    """The counters that metrics have: those that have ever counted something."""
+    return [name for name, count in document["counters"].items() if count and name not in ELSEWHERE]
+
+
 def scraped(url: str, counted: Iterable[str]) -> str:
     """What Prometheus reads, once it tells of all that: figures are a second old, and can be of two looks."""
     figures = [f'_sched_{name}_Value{{type="gauges"}} {value:.1f}' for name, value in FIGURES.items()]
-    figures += [f"_sched_counters_{name}_Value{{" for name in counted]
+    figures += [f"_sched_counters_{name}_Count{{" for name in counted]
     answers: list[str] = []
 
     def told() -> bool:
@@ -200,7 +212,7 @@ def seen(sc: SparkContext, spark: SparkSession, name: str, document: Any) -> Res
         "usage": command("usage", "--json", "--by", "class", url),
         "explain": command("explain", url, name),
         "story": raw(sc, name),
-        "metrics": scraped(f"{url}/metrics/prometheus/", document["counters"]),
+        "metrics": scraped(f"{url}/metrics/prometheus/", counted(document)),
     }
 
 

@@ -18,7 +18,7 @@ from spark_sched.traces.read_report import ReadReport
 from spark_sched.view import Status
 from tests.integration.harness import Driver
 from tests.integration.history import history_server
-from tests.integration.status_scenarios import command
+from tests.integration.status_scenarios import command, counted
 
 pytestmark = pytest.mark.integration
 
@@ -197,26 +197,44 @@ def test_prometheus_scrapes_the_figures_of_the_document(shown):
     def figure(name: str) -> float:
         return found[f"metrics_spark_driver_spark_sched_{name}_Value"]
 
+    def total(name: str) -> float:
+        return found[f"metrics_spark_driver_spark_sched_{name}_Count"]
+
     document = shown["driver"]
     assert figure("application_slots") == document["application"]["slots"]
     assert figure("total_slots_held") == figure("class_etl_slots_held") == 3
     assert figure("class_none_waiting_jobs") == figure("total_waiting_jobs") == 2
     assert figure("policy_reservation_in_force") == figure("plan_in_force") == figure("planner_alive") == 1
-    assert figure("policy_reservation_in_force_ms") > 0
-    assert figure("total_slot_ms_held_idle") > 0
-    assert {
-        f"metrics_spark_driver_spark_sched_counters_{name}_Value" for name in document["counters"]
-    } <= set(found)
+    assert total("policy_reservation_in_force_ms") > 0
+    assert total("total_slot_ms_held_idle") > 0
+    assert total("planner_plans_accepted") > 0
     assert not any("holder" in name or "waiter" in name for name in found)
 
 
+def test_a_scrape_has_a_line_of_each_sum_and_none_of_what_never_happened(shown):
+    """Each line costs time in every scrape."""
+    ours = {name for name in metrics(shown) if name.startswith("metrics_spark_driver_spark_sched_")}
+    counters = {name for name in ours if "_counters_" in name}
+    assert counters >= {
+        f"metrics_spark_driver_spark_sched_counters_{each}_Count" for each in counted(shown["driver"])
+    }
+    assert not any(name.endswith(("_Number", "_Value")) for name in counters)
+    assert shown["driver"]["counters"]["evictions"] == 0
+    assert not any("evictions" in name for name in counters)
+    assert not any("_application_held_slots_" in name for name in ours)
+
+
 def test_the_dashboard_and_the_alerts_name_metrics_that_there_are(shown):
-    found = metrics(shown)
+    found = set(metrics(shown))
+    # A counter becomes a metric when it first counts something.
+    found |= {
+        f"metrics_spark_driver_spark_sched_counters_{name}_Count" for name in shown["driver"]["counters"]
+    }
     texts = [path.read_text(encoding="utf-8") for path in (CONF / "dashboard.json", CONF / "alerts.yaml")]
     for text in texts:
-        named = set(re.findall(r"metrics_spark_driver_\w+_Value\b", text))
+        named = set(re.findall(r"metrics_spark_driver_\w+_(?:Value|Count)\b", text))
         assert named
-        assert named <= set(found)
+        assert named <= found
     dashboard = json.loads(texts[0])
     for panel in dashboard["panels"]:
         for target in panel.get("targets", ()):

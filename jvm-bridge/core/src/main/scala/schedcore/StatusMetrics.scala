@@ -9,8 +9,9 @@ import com.fasterxml.jackson.databind.JsonNode
  * The status document as numbers by dotted name, for metrics systems: application, planner, plan, counters, classes and their
  * total, and what happened under each policy. No metric is per job or executor, so that the names are bounded.
  *
- * False and true are 0 and 1; what is unknown is not a number. Sums of slot time never fall, although the slot time of an
- * evicted attempt moves from one sum to another: metrics systems take a fall for a restart.
+ * False and true are 0 and 1; what is unknown is not a number. Sums never fall, although the slot time of an evicted attempt
+ * moves from one sum to another: metrics systems take a fall for a restart. A number that the document has in two places is one
+ * figure.
  */
 final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
   import StatusMetrics._
@@ -36,9 +37,8 @@ final class StatusMetrics(mostPolicies: Int = StatusMetrics.MostPolicies) {
       numbers(if (name == Total) "total" else s"class.${part(name)}", row, found)
     }
     addPolicies(document, total.times, found)
-    found.foreach { case (name, value) =>
-      if (name.contains("slot_ms")) highest(name) = math.max(value, highest.getOrElse(name, 0.0))
-    }
+    found --= LeftOut
+    found.foreach { case (name, value) => if (isSum(name)) highest(name) = math.max(value, highest.getOrElse(name, 0.0)) }
     (found ++ highest).toMap
   }
 
@@ -62,6 +62,23 @@ object StatusMetrics {
   /** The row of a policy's name where the configured rules apply. */
   val NoPlan = "configured_rules"
   private val Total = "" // no class is called so
+
+  /** Names of things rather than figures, and what is a figure of `total` or `planner`, too. */
+  private val LeftOut = Set("planner.pid", "plan.number", "application.running_slots", "application.held_slots", "counters.slots_held_now") ++
+    Seq("planner_pid", "planner_restarts", "planner_stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("counters." + _)
+  private val PlannerSums = Seq("restarts", "stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("planner." + _).toSet
+  private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms")
+  private val Groups = Seq("counters.", "class.", "policy.")
+
+  /** Whether the figure only grows. The others go up and down. */
+  def isSum(name: String): Boolean =
+    name.startsWith("counters.") || name.contains(".slot_ms.") || PlannerSums(name) || SumEnds.exists(name.endsWith)
+
+  /**
+   * Whether a metrics system is to have a figure from now on: it costs time at each scrape. There are many counters, classes
+   * and policies, and most of their figures stay zero in most applications.
+   */
+  def matters(name: String, value: Double): Boolean = !value.isNaN && (value != 0.0 || !Groups.exists(name.startsWith))
 
   private final case class PolicyFigures(inForceMs: Long = 0, times: SlotTimes = SlotTimes.Zero) {
     def and(ms: Long, before: SlotTimes, now: SlotTimes): PolicyFigures =

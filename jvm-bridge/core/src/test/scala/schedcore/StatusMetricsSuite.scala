@@ -51,6 +51,22 @@ final class StatusMetricsSuite extends AnyFunSuite {
     assert(figures.keys.forall(_.matches("[a-z0-9_.]+")))
   }
 
+  test("sums that only grow are told from what goes up and down, and a number is one figure only") {
+    val found = new StatusMetrics().sample(document(1000, Some("fair"), Map("etl" -> ClassFigures(jobs = 2))).copy(
+      counters = Map("holds_total" -> 9L, "slots_held_now" -> 1L, "plans_accepted" -> 5L)))
+    val sums = found.keySet.filter(StatusMetrics.isSum)
+    assert(Set("counters.holds_total", "planner.plans_accepted", "class.etl.slot_ms.run", "total.jct_ms", "policy.fair.in_force_ms").subsetOf(sums))
+    assert((sums & Set("application.slots", "total.jobs", "class.etl.slots.held", "planner.silent_ms", "plan.age_ms", "policy.fair.in_force")) === Set())
+    assert((found.keySet & Set("planner.pid", "application.held_slots", "counters.slots_held_now", "counters.plans_accepted")) === Set())
+  }
+
+  test("what never happened to a class, a policy or a counter does not matter, nor what is unknown") {
+    assert(StatusMetrics.matters("total.jobs", 0) && StatusMetrics.matters("planner.alive", 0))
+    assert(!StatusMetrics.matters("counters.evictions", 0) && StatusMetrics.matters("counters.evictions", 1))
+    assert(!StatusMetrics.matters("class.etl.slots.pilot", 0) && !StatusMetrics.matters("policy.fair.slot_ms.copied", 0))
+    assert(!StatusMetrics.matters("plan.gap", Double.NaN) && StatusMetrics.matters("plan.gap", 0))
+  }
+
   test("time and slot time count for the policy in force, and sums of slot time never fall") {
     val metrics = new StatusMetrics(mostPolicies = 2)
     def at(nowMs: Long, policy: Option[String], runMs: Long) =

@@ -4,15 +4,16 @@ import java.util.concurrent.TimeUnit
 
 import scala.util.control.NonFatal
 
-import com.codahale.metrics.{Gauge, MetricRegistry}
+import com.codahale.metrics.{Counter, Gauge, MetricRegistry}
 import org.apache.spark.metrics.source.Source
 import schedcore.{StatusDocument, StatusMetrics}
 
 /**
  * The status document in Spark's metrics system, under whatever sinks its configuration names: JMX, Graphite, Prometheus.
  *
- * Reading a gauge reads what the latest look at all jobs found, so scrapes cost the scheduler nothing. Gauges are added
- * when their class or policy is first seen.
+ * Reading a metric reads what the latest look at all jobs found, so scrapes cost the scheduler nothing. What a scrape costs is
+ * Spark's formatting of each line. So a sum is a counter, of which Spark's Prometheus servlet writes one line instead of two,
+ * and metrics are added when they first matter.
  *
  * @param now the document, where nobody has looked for long: after a failure nobody does
  */
@@ -25,15 +26,22 @@ private[sparksched] final class SchedMetrics(now: () => StatusDocument) extends 
   @volatile private var latestNs = 0L
 
   def looked(document: StatusDocument): Unit = synchronized {
-    val before = latest
     latest = figures.sample(document)
     latestNs = System.nanoTime()
-    (latest.keySet -- before.keySet).foreach { name =>
-      if (!metricRegistry.getMetrics.containsKey(name)) metricRegistry.register(name, gauge(name))
+    val there = metricRegistry.getMetrics.keySet
+    latest.foreach { case (name, value) =>
+      if (!there.contains(name) && StatusMetrics.matters(name, value))
+        metricRegistry.register(name, if (StatusMetrics.isSum(name)) sum(name) else gauge(name))
     }
   }
 
-  private def gauge(name: String): Gauge[Double] = () => {
+  private def gauge(name: String): Gauge[Double] = () => read(name)
+
+  private def sum(name: String): Counter = new Counter {
+    override def getCount: Long = read(name).toLong
+  }
+
+  private def read(name: String): Double = {
     if (System.nanoTime() - latestNs > SchedMetrics.StaleNs)
       try looked(now())
       catch { case NonFatal(_) => } // What was found last stands.
