@@ -284,7 +284,8 @@ def _leftovers(spark: SparkSession) -> tuple[list[str], list[str]]:
     jvm: Any = sc._jvm
     gateway: Any = sc._gateway
     urls = gateway.new_array(jvm.java.net.URL, 1)
-    urls[0] = jvm.java.net.URL(program.jar().as_uri())
+    _, compiled = program.jars()
+    urls[0] = jvm.java.net.URL(compiled.as_uri())
     thread = jvm.java.lang.Thread.currentThread()
     thread.setContextClassLoader(jvm.java.net.URLClassLoader(urls, thread.getContextClassLoader()))
     found: Any = jvm.org.apache.spark.scheduler.sparksched.lifecycles.Leftovers

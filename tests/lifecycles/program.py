@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from spark_sched.bridge import cache_dir, find_spark
-from spark_sched.bridge.compiler import compile_bridge, plan_build
+from filelock import FileLock
+
+from spark_sched.bridge import build, cache_dir, find_java, find_spark
 from spark_sched.policies import kind_of
 
 _SOURCES = Path(__file__).parent
+_SERVICES = "META-INF/services/org.apache.spark.scheduler.ExternalClusterManager"
 _MAIN = "org.apache.spark.scheduler.sparksched.lifecycles.Program"
 _ROUND = "ROUND "
 _SMALL = {"firstStep": "20ms", "window": "10s"}
@@ -23,23 +27,33 @@ _SMALL = {"firstStep": "20ms", "window": "10s"}
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def jar() -> Path:
-    """A jar with the bridge and the lifecycles in it, compiled once per state of the sources."""
-    bridge = plan_build()
-    scala, services = tuple(sorted(_SOURCES.glob("*.scala"))), _SOURCES / "services"
-    digest = hashlib.sha256(bridge.source_hash.encode())
+def jars() -> tuple[Path, Path]:
+    """The bridge's jar, and one of the lifecycles, compiled against it once per state of both."""
+    bridge = build()
+    scala, services = sorted(_SOURCES.glob("*.scala")), _SOURCES / "services"
+    digest = hashlib.sha256()
     for path in (*scala, services):
         digest.update(path.read_bytes())
-    resources = tuple(
-        (services if name.startswith("META-INF/services/") else path, name) for path, name in bridge.resources
-    )
-    build = dataclasses.replace(
-        bridge, scala=bridge.scala + scala, resources=resources, source_hash=digest.hexdigest()[:16]
-    )
-    target = cache_dir() / f"lifecycles-{build.jar_name}"
-    if not target.is_file():
-        compile_bridge(build, target)
-    return target
+    target = cache_dir() / f"lifecycles-{digest.hexdigest()[:16]}-{bridge.name}"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Another process of the tests may want it at the same time.
+    with FileLock(f"{target}.lock"):
+        if not target.is_file():
+            _compile(scala, bridge, services, target)
+    return bridge, target
+
+
+def _compile(scala: Sequence[Path], bridge: Path, services: Path, target: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        made = Path(folder) / target.name
+        command = [str(find_java()), "-Xss8m", *_JAVA_OPTIONS.split(), "-cp", f"{find_spark().jars}{os.sep}*"]
+        command += ["scala.tools.nsc.Main", "-usejavacp", "-classpath", str(bridge), "-nobootcp"]
+        command += ["-encoding", "UTF-8", "-d", str(made), *map(str, scala)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        with zipfile.ZipFile(made, "a") as archive:
+            archive.write(services, _SERVICES)
+        os.replace(made, target)
 
 
 def _options(policies: Sequence[str]) -> Iterator[str]:
@@ -53,11 +67,12 @@ def _options(policies: Sequence[str]) -> Iterator[str]:
 def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
     """What became of ``count`` lifecycles under each policy: two rounds of half of them each."""
     timeout_s = 1800.0 + count * len(policies)
-    compiled = str(jar())
+    bridge, compiled = map(str, jars())
     command = [str(find_spark().home / "bin" / "spark-submit"), "--class", _MAIN]
     command += ["--driver-java-options", _JAVA_OPTIONS]
     # The scheduler's packages must have one class loader.
-    command += ["--driver-class-path", compiled, "--driver-memory", "1g", *_options(policies), compiled]
+    command += ["--driver-class-path", f"{bridge}{os.pathsep}{compiled}", "--driver-memory", "1g"]
+    command += [*_options(policies), compiled]
     command += [str(seed), str(count), sys.executable, ",".join(policies)]
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
