@@ -222,8 +222,10 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
   def heldUpBy(job: String, slots: Int): Set[String] = {
     val asker = jobs.get(job)
-    val free = executors.valuesIterator.map(e => math.max(e.free, 0)).sum
-    val refused = executors.valuesIterator.map(_.refusedTo(asker)).sum
+    // Spark offers nothing of an executor that is about to go.
+    val offered = executors.valuesIterator.filterNot(_.draining).toSeq
+    val free = offered.map(e => math.max(e.free, 0)).sum
+    val refused = offered.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty
     else jobs.valuesIterator.filter(j => j.held > 0 && asker.forall(j.refuses(_, 1, 0) > 0)).map(_.key).toSet
   }
@@ -243,7 +245,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       val slots = at.fold(p.slotsPerTask)(e => math.max(1, math.min(p.slotsPerTask, e.free)))
       val a = new LedgerAttempt(task, p, index, executor, copy, nowMs, slots)
       books.launched(a)
-      if (copy) { p.copied += index; counters.copiesLaunched += 1 }
+      if (copy) counters.copiesLaunched += 1
       else {
         p.launched(nowMs)
         j.demand.peakSlots = math.max(j.demand.peakSlots, j.running)
@@ -354,13 +356,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
         if (j.held > 0) {
           wake = math.min(wake, j.deadlineMs)
           if (j.rule.copies) j.stages.valuesIterator.foreach { p =>
-            if (p.restartable && p.paceKnown) {
-              val ageMs = p.copyAgeMs
-              p.attempts.valuesIterator.foreach { a =>
-                val oldEnough = a.launchMs + ageMs
-                if (!a.copy && !p.copied(a.index) && oldEnough > nowMs) wake = math.min(wake, oldEnough)
-              }
-            }
+            if (p.restartable && p.paceKnown) p.nextOldEnoughMs(nowMs).foreach(at => wake = math.min(wake, at))
           }
         }
       }

@@ -133,10 +133,24 @@ private[schedcore] final class LedgerStage(
   var finished = 0 // = done.size, which a BitSet has to count
   val copied = mutable.BitSet.empty
   val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
+  private val uncopied = new LaunchTimes // of attempts whose tasks have no copy
   private var lastLaunchMs: Long = startMs
   private val barrier = job.barriers.newStage(tasks)
   private val times = new TaskTimes(killMs)
   var preReserved = 0
+
+  def add(a: LedgerAttempt): Unit = {
+    attempts(a.task) = a
+    if (!a.copy) { if (!copied(a.index)) uncopied.add(a.launchMs) }
+    else if (copied.add(a.index)) originals(a.index).foreach(o => uncopied.remove(o.launchMs))
+  }
+
+  def remove(a: LedgerAttempt): Unit = {
+    attempts -= a.task
+    if (!a.copy && !copied(a.index)) uncopied.remove(a.launchMs)
+  }
+
+  private def originals(index: Int) = attempts.valuesIterator.filter(a => !a.copy && a.index == index)
 
   /** An attempt that is no copy; it is among the stage's attempts. */
   def launched(nowMs: Long): Unit = {
@@ -200,17 +214,19 @@ private[schedcore] final class LedgerStage(
 
   /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
   def stragglers(nowMs: Long): Seq[LedgerAttempt] =
-    if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown) Nil
+    if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown || !uncopied.anyUntil(nowMs - copyAgeMs)) Nil
+    // Of tasks that all run at least this many have no copy.
+    else if ((tasks - finished - copied.size) * slotsPerTask > job.held) Nil
     else {
       val running = runningTasks
       // Tasks still waiting for a slot come before copies.
       if (running == 0 || finished + running < tasks) Nil
       else {
-        val uncopied = attempts.valuesIterator.filter(a => !a.copy && !done(a.index) && !copied(a.index)).toSeq
-        if (uncopied.size * slotsPerTask > job.held) Nil
+        val lone = attempts.valuesIterator.filter(a => !a.copy && !done(a.index) && !copied(a.index)).toSeq
+        if (lone.size * slotsPerTask > job.held) Nil
         else {
           val ageMs = copyAgeMs
-          uncopied.filter(_.launchMs + ageMs <= nowMs)
+          lone.filter(_.launchMs + ageMs <= nowMs)
         }
       }
     }
@@ -224,6 +240,12 @@ private[schedcore] final class LedgerStage(
   def copyAgeMs: Long =
     if (job.rule.copyMinSlowdown == 0.0) job.rule.copyMinTaskMs
     else math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * times.typicalMs) + times.killMs)
+
+  /** When the next running task is old enough for a copy. */
+  def nextOldEnoughMs(nowMs: Long): Option[Long] = {
+    val ageMs = copyAgeMs
+    uncopied.firstAfter(nowMs - ageMs).map(_ + ageMs)
+  }
 
   /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
   def paceKnown: Boolean = times.count > 0 || job.rule.copyMinSlowdown == 0.0

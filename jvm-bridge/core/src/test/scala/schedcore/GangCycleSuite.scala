@@ -49,6 +49,13 @@ final class GangCycleSuite extends AnyFunSuite {
     assert(ledger.heldUpBy("a", 5) === Set.empty)
   }
 
+  test("free slots of an executor that is about to go are nothing to wait for") {
+    val ledger = twoHolders()
+    ledger.executorAdded("leaving", 4)
+    ledger.executorDraining("leaving", 150)
+    assert(gangsOf(ledger).map(_.heldUpBy) === Seq(Set("b"), Set("a")))
+  }
+
   test("a circle of three is found beside a gang that waits outside it") {
     val gangs = Seq(
       WaitingGang("a", 1, Set("b")), WaitingGang("b", 2, Set("c")), WaitingGang("c", 3, Set("a")),
