@@ -33,6 +33,10 @@ private[sparksched] final class FailOpen(injected: Option[String], onFailure: ()
         case thrown: Throwable if FailOpen.survivable(thrown) =>
           open(seam, thrown)
           spark
+        case thrown: OutOfMemoryError =>
+          // Spark's to deal with, and the books may be half-written.
+          open(seam, thrown)
+          throw thrown
       }
 
   private def open(seam: String, thrown: Throwable): Unit = {

@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.util.concurrent.{ConcurrentHashMap, RejectedExecutionException}
+import java.util.concurrent.{ConcurrentHashMap, LinkedBlockingQueue, RejectedExecutionException, ThreadPoolExecutor, TimeUnit}
 
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
@@ -30,9 +30,13 @@ private[sparksched] final class SqlOutlook(
   private val writers = mutable.LinkedHashMap.empty[Int, String]
   // Stages that give what is broadcast, by the tags of their Spark jobs.
   private val results = mutable.LinkedHashMap.empty[String, String]
-  private val reading = ThreadUtils.newDaemonSingleThreadExecutor("spark-sched-sql")
+  private val reading = new ThreadPoolExecutor(
+    1, 1, 0L, TimeUnit.SECONDS, new LinkedBlockingQueue[Runnable](SqlOutlook.MostWaiting), ThreadUtils.namedThreadFactory("spark-sched-sql"))
 
   def stop(): Unit = reading.shutdownNow()
+
+  /** How much there is to read. */
+  def waiting: Int = reading.getQueue.size
 
   /** A stage began that writes this. */
   def began(output: MapOutput): Unit = {
@@ -60,11 +64,12 @@ private[sparksched] final class SqlOutlook(
   def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, unlessTold: Boolean): Unit = {
     // Until the plan is read: a slot that is held in vain is soon released, one that is released is gone.
     if (ends && unlessTold) last(stage, false)
-    inBackground {
+    val read = inBackground {
       if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(unlessTold))
       broadcasts.foreach(remember(results, _, stage))
       outputs.values.asScala.filter(_.execution == execution).foreach(lookAhead)
     }
+    if (!read && ends && unlessTold) last(stage, true)
   }
 
   private def lookAhead(output: MapOutput): Unit =
@@ -78,14 +83,17 @@ private[sparksched] final class SqlOutlook(
     if (stages.size > SqlOutlook.MostStages) stages -= stages.head._1
   }
 
-  private def inBackground(read: => Unit): Unit =
-    try reading.execute(() =>
-      try read
-      catch {
-        // Without an answer a stage is treated as one of which nothing is known.
-        case thrown @ (NonFatal(_) | _: LinkageError) => logDebug("spark_sched cannot read a query's plan", thrown)
-      })
-    catch { case _: RejectedExecutionException => } // after `stop`
+  /** Whether it will be read: not after `stop`, nor where too much waits already for a plan that is waited for. */
+  private def inBackground(read: => Unit): Boolean =
+    try {
+      reading.execute(() =>
+        try read
+        catch {
+          // Without an answer a stage is treated as one of which nothing is known.
+          case thrown @ (NonFatal(_) | _: LinkageError) => logDebug("spark_sched cannot read a query's plan", thrown)
+        })
+      true
+    } catch { case _: RejectedExecutionException => false }
 }
 
 private[sparksched] object SqlOutlook {
@@ -97,4 +105,7 @@ private[sparksched] object SqlOutlook {
 
   /** Far more than the shuffles, and the broadcasts, of queries that run at once. */
   private val MostStages = 10000
+
+  /** What a plan that is waited for keeps from being read: far more than task ends within a few seconds. */
+  private[sparksched] val MostWaiting = 10000
 }
