@@ -1,5 +1,7 @@
 package schedcore
 
+import java.util.concurrent.TimeUnit
+
 import scala.collection.mutable
 
 /**
@@ -7,8 +9,8 @@ import scala.collection.mutable
  *
  * `offer` never blocks: it is called under the scheduler's lock. When the planner is away or too slow the queue
  * overflows, its content is dropped and counted, and the next poll starts from the whole state instead. Until the first
- * poll the queue has all that happened since the application began, jobs that are over included: that tells the first
- * planner more than the present state would.
+ * poll of a planner the queue has all that happened since the one before died, or the application began, jobs that are over by
+ * now included: the planner learns from these, which the state at its poll would not have.
  *
  * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
  *                  that no event slips in between
@@ -19,7 +21,8 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private val events = mutable.Queue.empty[Event]
   private var version = 0L
   private var resetDue = false
-  private var whole = true // nothing was taken or dropped yet: the events are the state
+  private var whole = true // no planner has taken or missed any of the events: they begin with nothing or a whole state
+  private var stateSize = 0 // of the events, the first ones that are that state
   private var stopping = false
   private var dropped = 0L
   private var sent = 0L
@@ -42,14 +45,24 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
   }
 
-  /** A new planner knows nothing. Polls that wait are the old one's: they end with nothing. */
-  def restart(): Unit = lock.synchronized {
-    planner += 1
-    if (!whole) {
-      events.clear()
-      resetDue = true
+  /** A new planner knows nothing: it gets the state of now, and what follows. Polls that wait are the old one's and end with nothing. */
+  def restart(): Unit = {
+    val taken = lock.synchronized {
+      planner += 1
+      lock.notifyAll()
+      !whole
     }
-    lock.notifyAll()
+    if (taken) withState { state =>
+      lock.synchronized {
+        events.clear()
+        resetDue = state.size >= capacity / 2 // There must be room for what follows.
+        whole = !resetDue
+        stateSize = if (whole) state.size else 0
+        if (whole) events ++= state
+        lock.notifyAll()
+        nothing
+      }
+    }
   }
 
   /** Lets a waiting poll return at once: somebody asks something. */
@@ -64,16 +77,17 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     lock.notifyAll()
   }
 
-  /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them. */
+  /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them, or a whole state. */
   def poll(maxEvents: Int, timeoutMs: Long): Batch = {
-    val deadline = nowMs() + timeoutMs
+    // Not by `nowMs`: a clock that is set back would make this wait for as long.
+    val startNs = System.nanoTime()
     val (asker, reset) = lock.synchronized {
       val asker = planner
       var left = timeoutMs
       def due = resetDue || whole || nudged || stopping
       while (events.isEmpty && !due && left > 0) {
         lock.wait(left)
-        left = deadline - nowMs()
+        left = timeoutMs - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startNs)
       }
       // One batch of many events costs the planner far less than many of one.
       if (!due && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
@@ -90,7 +104,9 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     } else {
       val batch = lock.synchronized(if (asker != planner) nothing else {
         val taken = mutable.ArrayBuffer.empty[Event]
-        while (taken.size < maxEvents && events.nonEmpty) taken += events.dequeue()
+        // A part of a state would look like a whole one.
+        val most = if (whole) math.max(maxEvents, stateSize) else maxEvents
+        while (taken.size < most && events.nonEmpty) taken += events.dequeue()
         sent += taken.size
         val first = whole
         whole = false

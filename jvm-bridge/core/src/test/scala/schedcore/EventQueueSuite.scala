@@ -105,12 +105,12 @@ final class EventQueueSuite extends AnyFunSuite {
   test("the whole state that the last planner asked for is not the next one's") {
     val restarted = new AtomicLong
     var queue: EventQueue = null
-    queue = new EventQueue(16, () => 0L, body => {
+    queue = new EventQueue(2, () => 0L, body => {
       if (restarted.getAndIncrement() == 0) queue.restart() // while the first one's state is put together
       body(Nil)
     })
-    queue.poll(100, 0) // the first planner needs no state
-    queue.restart()
+    queue.poll(100, 0) // the first planner needs no state, until its queue overflows
+    (1 to 3).foreach(n => queue.offer(event(n)))
     assert(!queue.poll(100, 0).reset)
     assert(queue.poll(100, 0).reset)
   }
@@ -123,6 +123,44 @@ final class EventQueueSuite extends AnyFunSuite {
     assert(f.poll().reset)
     assert(f.queue.droppedCount === 0)
     assert(f.poll().events === Nil)
+  }
+
+  test("a new planner learns of what ends between the death of the one before and its own first poll") {
+    val f = new Fixture
+    f.poll()
+    f.queue.offer(event(1)) // The one before has not polled it, and the state has what came of it.
+    f.queue.restart()
+    (2 to 4).foreach(n => f.queue.offer(event(n)))
+    f.queue.restart() // it introduces itself
+    val batch = f.poll(max = 3)
+    assert(batch.reset && f.resets.get === 1)
+    assert(batch.events.map(_.timeMs) === Seq(1, 2, 3) && batch.version === 3)
+    assert(f.poll().events === Seq(event(4)))
+  }
+
+  test("a whole state is one batch however large it is, and what overflows behind it is the state of then") {
+    val state = (1 to 7).map(event)
+    val queue = new EventQueue(16, () => 0L, body => body(state))
+    queue.poll(100, 0)
+    queue.restart()
+    val batch = queue.poll(3, 0)
+    assert(batch.reset && batch.events === state)
+    queue.restart()
+    (1 to 20).foreach(n => queue.offer(event(n)))
+    val late = queue.poll(3, 0)
+    assert(late.reset && late.events === state && late.version === 20 && late.dropped > 0)
+  }
+
+  test("a poll waits as long as it was asked to though the clock is set back") {
+    val clock = new AtomicLong(1L << 40)
+    val queue = new EventQueue(16, () => clock.addAndGet(-3600000), body => body(Nil))
+    queue.poll(100, 0)
+    @volatile var got: Option[Batch] = None
+    val waiting = new Thread(() => got = Some(queue.poll(100, 20)))
+    waiting.start()
+    waiting.join(60000)
+    queue.nudge()
+    assert(got.map(_.events) === Some(Nil))
   }
 
   test("a waiting poll is answered by an event") {

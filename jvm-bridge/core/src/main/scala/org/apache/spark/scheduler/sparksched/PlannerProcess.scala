@@ -1,11 +1,13 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.io.{BufferedReader, File, InputStreamReader}
+import java.io.{BufferedReader, File, InputStreamReader, UncheckedIOException}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
 import java.util.HexFormat
 import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
+
+import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.internal.Logging
@@ -116,8 +118,7 @@ private[sparksched] final class PlannerProcess(
     var backoffMs = settings.restartBackoffMs
     var hopeless = false
     while (!stopping && !hopeless) {
-      val planner = launch()
-      val worked = planner.exists(watch)
+      val (planner, worked) = attempt()
       hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings) && !entry.settingsRefused()
       refused.complete(if (hopeless) Some(lastError) else None)
       if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
@@ -129,6 +130,20 @@ private[sparksched] final class PlannerProcess(
       }
     }
   } catch { case _: InterruptedException => }
+
+  /** A planner that ran until now, and whether it had been heard of. Whatever fails here fails once: the next one is tried. */
+  private def attempt(): (Option[Process], Boolean) = try {
+    val planner = launch()
+    val worked = planner.exists(watch)
+    // What ends from now on the next one learns.
+    if (!stopping) onStart()
+    (planner, worked)
+  } catch {
+    case thrown @ (NonFatal(_) | _: OutOfMemoryError) =>
+      logWarning(s"The planner could not be started with ${settings.python}, or not be watched; the configured rules apply", thrown)
+      process.foreach(end(_, patient = false))
+      (None, false)
+  }
 
   private def launch(): Option[Process] = try {
     val builder = new ProcessBuilder((python +: PlannerProcess.arguments(settings.packageFolder)): _*)
@@ -181,7 +196,7 @@ private[sparksched] final class PlannerProcess(
     entry.heartbeat.silentMs.isDefined
   }
 
-  private def relayLog(planner: Process): Unit = {
+  private def relayLog(planner: Process): Unit = try {
     val lines = new BufferedReader(new InputStreamReader(planner.getErrorStream, UTF_8))
     Utils.tryWithResource(lines)(_.lines().forEach { line =>
       if (line.startsWith(PlannerProcess.ErrorLine)) lastError = line.stripPrefix(PlannerProcess.ErrorLine)
@@ -189,7 +204,7 @@ private[sparksched] final class PlannerProcess(
       // Its lines begin with their level; a traceback has none.
       if (line.startsWith("INFO")) logInfo(said) else logWarning(said)
     })
-  }
+  } catch { case _: UncheckedIOException => } // Its process was ended, and nothing more comes.
 
   private def end(planner: Process, patient: Boolean): Unit = Utils.tryLogNonFatalError {
     Utils.tryLogNonFatalError(planner.getOutputStream.close())

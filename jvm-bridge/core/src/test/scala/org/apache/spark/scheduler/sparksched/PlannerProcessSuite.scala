@@ -1,0 +1,42 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.util.concurrent.TimeUnit
+import java.util.concurrent.atomic.AtomicInteger
+
+import org.scalatest.funsuite.AnyFunSuite
+import schedcore.Settings
+
+/** With a program that ends at once in Python's place. */
+final class PlannerProcessSuite extends AnyFunSuite {
+
+  private def running(backoff: String, onStart: () => Unit)(test: PlannerProcess => Unit): Unit = {
+    val settings = Settings.from(Map(
+      "spark.sched.planner.python" -> "/bin/true", "spark.sched.planner.restartBackoff" -> backoff,
+      "spark.sched.planner.restartBackoffMax" -> backoff))
+    val planner = new PlannerProcess(settings.planner, new PlannerEntry(null), "a test", onStart)
+    try {
+      planner.start()
+      test(planner)
+    } finally planner.stop(patient = false)
+  }
+
+  private def until(state: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(2)
+    while (!state && System.nanoTime() < end) Thread.sleep(5)
+    assert(state)
+  }
+
+  for (thrown <- Seq(new IllegalStateException("a test"), new OutOfMemoryError("unable to create native thread")))
+    test(s"the next planner is started though one could not be for ${thrown.getClass.getSimpleName}") {
+      val tried = new AtomicInteger
+      running("1ms", () => if (tried.incrementAndGet() == 1) throw thrown)(planner => until(planner.counters("planner_starts") >= 2))
+    }
+
+  test("from the death of a planner on, and not from the start of the next one, what happens is kept for that") {
+    val told = new AtomicInteger
+    running("10min", () => told.incrementAndGet()) { planner =>
+      until(told.get == 2)
+      assert(planner.counters("planner_starts") === 1)
+    }
+  }
+}
