@@ -15,7 +15,12 @@ final class SlotNews(events: EventQueue) extends LedgerListener {
   override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
     unreported += Event.SlotHeld(nowMs, job, stage, executor, deadlineMs)
 
+  /** How many slots so far are no longer held and may be anybody's: neither their job's own task nor another took them. */
+  def freed: Long = released
+  private var released = 0L
+
   override def slotFreed(job: String, executor: String, reason: String, nowMs: Long): Unit = {
+    if (reason != "used" && reason != "overridden") released += 1
     val last = unreported.lastIndexWhere(held => held.job == job && held.executor == executor)
     if (last >= 0) unreported.remove(last) else events.offer(Event.SlotFreed(nowMs, job, executor, reason))
   }

@@ -48,6 +48,9 @@ private[sparksched] final class PlanBook(patienceMs: Long) extends PlanInForce(p
     over
   }
 
+  /** When the plan in force ends, if it keeps anybody waiting: nothing else triggers an offer then. */
+  def endMs: Option[Long] = inForce.filter(_ => starts.active).map(_.expiresMs)
+
   /** Expected ends of jobs under the plan in force. */
   def forecasts: Map[String, EndForecast] = inForce.fold(Map.empty[String, EndForecast])(_.about.forecasts)
 

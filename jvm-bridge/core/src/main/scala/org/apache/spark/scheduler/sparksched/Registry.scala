@@ -298,12 +298,14 @@ private[sparksched] final class Registry(
   /**
    * @param evictedFor the job whose task takes its slots
    * @param evicted it was killed for others
+   * @return how long it ran; 0 where it is unknown
    */
   def taskEnded(
-      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit =
-    running.get(task).foreach { t =>
+      task: Long, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Long =
+    running.get(task).fold(0L) { t =>
       attemptEnded(t, outcome, nowMs, evictedFor, evicted)
       ledger.taskEnded(task, outcome == "success", nowMs)
+      nowMs - t.timeMs
     }
 
   private def attemptEnded(
@@ -441,10 +443,8 @@ private[sparksched] object Registry {
 
   /** Job groups of servers whose statements may still start Spark jobs. */
   private val MostGroups = 10000
-
   /** Warnings that are not repeated. */
   private val MostWarned = 1000
-
   /** Users and job names whose idle-held slot time is counted separately. */
   private val MostOwners = 1000
 }

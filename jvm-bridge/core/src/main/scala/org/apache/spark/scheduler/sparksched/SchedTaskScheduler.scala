@@ -1,12 +1,11 @@
 package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
-import java.util.concurrent.{RejectedExecutionException, TimeUnit}
 
 import org.apache.spark.{SparkContext, SparkException, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
-import org.apache.spark.util.{SystemClock, ThreadUtils, Utils}
+import org.apache.spark.util.{SystemClock, Utils}
 import schedcore._
 
 /**
@@ -21,7 +20,9 @@ private[spark] final class SchedTaskScheduler(
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
 
   private val systemClock = new SystemClock
-  private def nowMs: Long = systemClock.getTimeMillis()
+  private val steadyClock = new SteadyClock
+  /** Holds, plans and attempts are timed by this. Spark's own times are the machine's clock's. */
+  private[sparksched] def nowMs: Long = steadyClock.nowMs
 
   /** Every call of Spark's into this scheduler's own code goes through this. */
   private[sparksched] val failOpen = new FailOpen(
@@ -62,14 +63,14 @@ private[spark] final class SchedTaskScheduler(
     (stage, name, slots, ready, inputs) => afterChange(ledger.nextLearned(stage, name, slots, ready, nowMs, inputs)),
     (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
+  private val revival = new Revival(() => backend)
   private var offering = false // whether a round of offers is under way
   private val evictions = new Evictions(
     registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
 
   // ---- life --------------------------------------------------------------------------------------------------
 
-  private val timer = ThreadUtils.newDaemonSingleThreadScheduledExecutor("spark-sched-timer")
-  private var armedMs = Long.MaxValue // when the earliest pending wake-up comes
+  private[sparksched] val timer = new WakeTimer(at => failOpen("timer", ())(wake(at)))
   @volatile private var started = false
 
   override def start(): Unit = {
@@ -80,16 +81,16 @@ private[spark] final class SchedTaskScheduler(
     views.attach()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
-      timer.scheduleWithFixedDelay(() => failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() }, 1, 1, TimeUnit.SECONDS)
+      timer.everySecond(failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() })
     }
   }
 
   override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
 
   override def stop(exitCode: Int): Unit = {
-    Utils.tryLogNonFatalError(timer.shutdownNow())
-    // A look under way would write into the event log after its end.
-    Utils.tryLogNonFatalError(timer.awaitTermination(5, TimeUnit.SECONDS))
+    revival.stop()
+    timer.stop()
+    timer.join() // A look under way would write into the event log after its end.
     Utils.tryLogNonFatalError(sqlOutlook.stop())
     Utils.tryLogNonFatalError(stopPlanner())
     views.detach()
@@ -100,16 +101,16 @@ private[spark] final class SchedTaskScheduler(
 
   /** What is held and planned no longer counts: everybody may take every slot again. */
   private def putAside(): Unit = {
-    Utils.tryLogNonFatalError(timer.shutdownNow())
+    timer.stop()
     Utils.tryLogNonFatalError(sqlOutlook.stop())
     val ending = new Thread(() => Utils.tryLogNonFatalError(try askForExecutors() finally planner.stop(patient = false)), "spark-sched-end")
     ending.setDaemon(true)
     ending.start()
+    revival.look()
     reviveOffers()
   }
 
-  /** There is no backend before `initialize`. */
-  private def reviveOffers(): Unit = if (backend != null && enforcing) backend.reviveOffers()
+  private def reviveOffers(): Unit = if (enforcing) revival.ask()
 
   /** Settings that it refuses stop the application before any executor starts. Others it need not have looked at yet. */
   private def startPlanner(): Unit = {
@@ -177,18 +178,12 @@ private[spark] final class SchedTaskScheduler(
 
   override def taskSetFinished(manager: TaskSetManager): Unit = synchronized {
     super.taskSetFinished(manager)
-    manager match {
-      case ours: SchedTaskSetManager => failOpen("task set finished", ()) {
-        round.remove(ours)
-        tally.shadow.stageEnded(ours.stage)
-        ours.place.output.foreach(sqlOutlook.ended)
-        val before = ledger.heldSlots
-        registry.stageEnded(ours.job, ours.stage, ours.tasksSuccessful == ours.numTasks, nowMs)
-        if (ledger.heldSlots < before) reviveOffers()
-        rearm()
-      }
-      case _ =>
-    }
+    failOpen("task set finished", ())(ours(manager).foreach { m =>
+      round.remove(m)
+      tally.shadow.stageEnded(m.stage)
+      m.place.output.foreach(sqlOutlook.ended)
+      offeringFreed(registry.stageEnded(m.job, m.stage, m.tasksSuccessful == m.numTasks, nowMs))
+    })
   }
 
   // ---- offers ------------------------------------------------------------------------------------------------
@@ -197,6 +192,8 @@ private[spark] final class SchedTaskScheduler(
     synchronized {
       val now = nowMs
       failOpen("offers", ()) {
+        revival.offered(isAllFreeResources)
+        endDue(now)
         offers.foreach { o =>
           registry.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
           if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
@@ -204,6 +201,7 @@ private[spark] final class SchedTaskScheduler(
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
       offering = true
+      val freed = slotNews.freed
       val tasks =
         try round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
         finally offering = false
@@ -211,7 +209,7 @@ private[spark] final class SchedTaskScheduler(
         val gaveWay = enforcing && round.breakGangCycles()
         slotNews.tell()
         if (checkInvariants) check(offers, tasks)
-        if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty))) reviveOffers()
+        if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty)) || slotNews.freed > freed) reviveOffers()
         rearm()
       }
       tasks
@@ -255,7 +253,7 @@ private[spark] final class SchedTaskScheduler(
     round.launched(manager)
     registry.taskLaunched(
       manager.job, manager.stage, info.taskId, info.index, info.executorId, info.speculative, manager.slotsPerTask,
-      info.launchTime, manager.evictionsOf(info.index))
+      nowMs, manager.evictionsOf(info.index))
     plans.starts.launched(manager.job, events.currentVersion, manager.slotsPerTask)
   }
 
@@ -267,16 +265,14 @@ private[spark] final class SchedTaskScheduler(
       val evicted = evictions.ended(tid, killed = state == TaskState.KILLED)
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
-      registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
-      manager match {
-        case ours: SchedTaskSetManager => ours.taskInfos.get(tid).foreach { info =>
-          ours.attemptOver(info.index)
-          if (evicted.isDefined) evictions.lost(ours.slotsPerTask * (now - info.launchTime))
-        }
-        case _ =>
+      val freed = slotNews.freed
+      val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
+      ours(manager).foreach { m =>
+        m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
+        if (evicted.isDefined) evictions.lost(m.slotsPerTask * ranMs)
       }
-      // The backend offers this executor next; held slots elsewhere hear of due copies only if offers are revived.
-      if (enforcing && ledger.anyCopiesDue(now)) reviveOffers()
+      // The backend offers this executor next; slots elsewhere that are no longer held, or are to run copies, it does not.
+      if (slotNews.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
       tally.shadow.look(now)
       rearm()
     }
@@ -346,7 +342,7 @@ private[spark] final class SchedTaskScheduler(
   /** An operator changes something of the books: whoever waits may start. */
   def steered[A](failed: => A)(change: Long => A): A = failOpen("jobs", failed)(synchronized {
     val done = change(nowMs)
-    if (backend != null) backend.reviveOffers()
+    revival.ask()
     rearm()
     done
   })
@@ -357,46 +353,50 @@ private[spark] final class SchedTaskScheduler(
   /** Whether an operator lets nothing of the job start. */
   def isOnHold(job: String): Boolean = registry.isOnHold(job)
 
-  private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized {
-    val before = ledger.heldSlots
+  private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized(offeringFreed(change)))
+
+  /** Slots that the change stops holding are offered again: nothing else does that. */
+  private def offeringFreed(change: => Unit): Unit = {
+    val before = slotNews.freed
     change
-    if (ledger.heldSlots < before) reviveOffers()
+    if (slotNews.freed > before) reviveOffers()
     rearm()
-  })
+  }
 
   // ---- time --------------------------------------------------------------------------------------------------
 
-  /** Deadlines mostly move later: a timer that fires too early costs less than moving it each time. */
   private def rearm(): Unit = if (ledger.heldSlots > 0 || plans.starts.active) {
     val now = nowMs
-    (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now)).minOption.filter(_ < armedMs).foreach { at =>
-      // After `stop` the timer takes nothing, and nothing needs to wake up.
-      try {
-        timer.schedule((() => failOpen("timer", ())(wake(at))): Runnable, math.max(0L, at - now), TimeUnit.MILLISECONDS)
-        armedMs = at
-      } catch { case _: RejectedExecutionException => }
-    }
+    (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now) ++ plans.endMs).minOption.foreach(timer.arm(_, now))
   }
 
-  /** Forgets jobs whose owner never said that they ended, and falls back when the plan's time is over. */
+  /** Ends what is over by now: looked at wherever it counts, so that no timer that comes late keeps anybody waiting. */
+  private def endDue(nowMs: Long): Unit = {
+    val planOver = plans.expire(nowMs)
+    if (planOver) registry.applyPlan(plans, nowMs)
+    // Whom the plan let wait, or a slot was held against, may start.
+    if ((ledger.heldSlots > 0 && ledger.expire(nowMs)) || planOver) reviveOffers()
+  }
+
+  /** Forgets jobs whose owner never said that they ended. */
   private def everySecond(): Unit = afterChange {
     val now = nowMs
+    timer.look(now)
+    revival.look()
+    endDue(now)
     slotNews.tell()
     tally.shadow.look(now)
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
-    if (plans.expire(now)) {
-      registry.applyPlan(plans, now)
-      reviveOffers() // Whom the plan let wait may start.
-    }
   }
 
   /** Nothing else triggers an offer when a hold expires, a task becomes old enough for a copy, or a planned start comes. */
   private def wake(atMs: Long): Unit = synchronized {
-    if (armedMs == atMs) armedMs = Long.MaxValue
+    timer.fired(atMs)
     val now = nowMs
-    if (ledger.expire(now) || ledger.anyCopiesDue(now) || plans.starts.active) reviveOffers()
+    endDue(now)
+    if (ledger.anyCopiesDue(now) || plans.starts.active) reviveOffers()
     rearm()
   }
 
@@ -428,8 +428,8 @@ private[spark] final class SchedTaskScheduler(
   })
 
   /** The task set of an attempt that has not ended. */
-  private def managerOf(tid: Long): Option[SchedTaskSetManager] =
-    Option(taskIdToTaskSetManager.get(tid)).collect { case ours: SchedTaskSetManager => ours }
+  private def managerOf(tid: Long): Option[SchedTaskSetManager] = ours(taskIdToTaskSetManager.get(tid))
+  private def ours(manager: TaskSetManager): Option[SchedTaskSetManager] = Option(manager).collect { case m: SchedTaskSetManager => m }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
     (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>

@@ -59,7 +59,7 @@ private[sparksched] final class StatusSource(
   /** Compares every job with what the last look found, if it is time to. Called about once a second, by one thread at a time. */
   def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
     val startNs = System.nanoTime()
-    val sampled = context.ui.isDefined && timeline.due(System.currentTimeMillis())
+    val sampled = context.ui.isDefined && timeline.due(scheduler.nowMs)
     val document = made(withStories = false, withExecutors = sampled)(_.jobs)
     if (sampled) timeline.sample(document.executors, document.nowMs)
     registry.stories.forgetOld(document.nowMs)
@@ -77,7 +77,7 @@ private[sparksched] final class StatusSource(
 
   private def made(withStories: Boolean, withExecutors: Boolean = true)(chosen: Copied => Seq[JobFacts]): StatusDocument = {
     val (facts, list, stories) =
-      if (scheduler.failOpen.isOpen) (Copied.Nothing, Nil, Map.empty[String, Seq[StoryEntry]])
+      if (scheduler.failOpen.isOpen) (Copied.nothing(scheduler.nowMs), Nil, Map.empty[String, Seq[StoryEntry]])
       else scheduler.synchronized {
         val facts = copy(withStories, withExecutors)
         val list = chosen(facts)
@@ -94,7 +94,7 @@ private[sparksched] final class StatusSource(
   }
 
   private def copy(ended: Boolean, onExecutors: Boolean): Copied = {
-    val now = System.currentTimeMillis()
+    val now = scheduler.nowMs
     val (executors, slots) = registry.capacity
     val living = jobs(now)
     Copied(
@@ -150,7 +150,7 @@ private object StatusSource {
       onExecutors: ExecutorBooks, classes: Map[String, ClassFigures])
 
   object Copied {
-    def Nothing: Copied =
-      Copied(System.currentTimeMillis(), 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorBooks.Empty, Map.empty)
+    def nothing(nowMs: Long): Copied =
+      Copied(nowMs, 0, 0, PlanFacts("", None, None, 0L, 0L, 0L), Nil, Nil, ExecutorBooks.Empty, Map.empty)
   }
 }

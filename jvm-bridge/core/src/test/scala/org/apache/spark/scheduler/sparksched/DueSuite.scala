@@ -1,0 +1,159 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.util.Properties
+import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
+
+import org.apache.spark.{SparkConf, SparkContext, TaskState}
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.scheduler._
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+import schedcore.Settings
+
+/** Slots that become free for somebody are offered, whatever became of timers and of rounds that were asked for. */
+final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
+  import PlannedStandaloneBackendSuite.{CountingBackend, LocalTask}
+
+  private lazy val context = new SparkContext(
+    new SparkConf().setMaster("local[1]").setAppName("due").set("spark.ui.enabled", "false"))
+
+  override def afterAll(): Unit = context.stop()
+
+  /** One that was never started: it has no ticks. */
+  private final class Fixture(more: (String, String)*) {
+    val ours = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false") ++ more))
+    val backend = new CountingBackend
+    new DAGScheduler(context, ours)
+    ours.initialize(backend)
+
+    def submit(stage: Int, job: String, priority: Int, host: Option[String] = None): SchedTaskSetManager = {
+      val properties = new Properties
+      properties.setProperty("spark.sched.job.name", job)
+      properties.setProperty("spark.sched.job.priority", priority.toString)
+      ours.submitTasks(new TaskSet(
+        Array[Task[_]](new LocalTask(stage, 0, 1, properties, host)), stage, 0, stage, properties,
+        ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
+      ours.taskSetManagerForAttempt(stage, 0).get.asInstanceOf[SchedTaskSetManager]
+    }
+
+    /** The free slot of an executor with a host of the same number. */
+    def offer(numbers: Int*): Seq[TaskDescription] =
+      ours.resourceOffers(numbers.map(n => WorkerOffer(s"e$n", s"h$n", 1)).toIndexedSeq, isAllFreeResources = numbers.size > 1).flatten
+
+    def finish(task: TaskDescription): Unit = {
+      val manager = ours.taskIdToTaskSetManager.get(task.taskId)
+      ours.statusUpdate(task.taskId, TaskState.FINISHED, SeededRun.result)
+      until(ours.synchronized(manager.isZombie)) // Spark reads results in threads of its own.
+    }
+
+    def plan(validMs: Long, jobs: String): Unit = assert(ours.planOffered(
+      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.events.currentVersion}, "made_at_ms": ${ours.nowMs}, "valid_for_ms": $validMs,
+         |"policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin) === "accepted")
+
+    /** A job that waits for two seconds, by the plan. */
+    def late(): Unit = {
+      val job = submit(0, "late", priority = 0).job
+      plan(2000, s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null, "deferred": true, "start_ms": ${Long.MaxValue}}""")
+      ours.resourceOffers(IndexedSeq.empty, isAllFreeResources = true)
+    }
+
+    /** A job of high priority holds the only slot of e1 for what it does next. */
+    def holding(): Unit = {
+      submit(0, "first", priority = 9)
+      val task = offer(1)
+      assert(task.size === 1)
+      finish(task.head)
+      assert(ours.counters("holds_total") === 1)
+    }
+  }
+
+  test("a hold whose time is over refuses nobody though no timer came") {
+    val f = new Fixture("spark.sched.reservation.firstGap" -> "1s", "spark.sched.reservation.gap" -> "1s")
+    f.ours.timer.stop()
+    f.holding()
+    f.submit(1, "second", priority = 0)
+    until(f.offer(1).nonEmpty)
+  }
+
+  test("a plan whose time is over keeps nobody waiting though no timer came, and all slots are offered") {
+    val f = new Fixture
+    f.ours.timer.stop()
+    f.late()
+    val before = f.backend.revived
+    until(f.offer(1).nonEmpty)
+    assert(f.backend.revived > before)
+    assert(f.ours.counters("plan_fallbacks") === 1)
+  }
+
+  test("when a plan ends that keeps a job waiting, all slots are offered though nothing else happens") {
+    val f = new Fixture
+    f.late()
+    val before = f.backend.revived
+    until(f.backend.revived > before)
+    assert(f.offer(1).size === 1)
+  }
+
+  test("a slot that a launch elsewhere frees is offered again") {
+    val f = new Fixture("spark.sched.reservation.firstGap" -> "10min", "spark.sched.reservation.gap" -> "10min")
+    f.holding()
+    assert(f.offer(1, 2) === Nil && f.ours.counters("slots_held_now") === 1)
+    f.submit(1, "first", priority = 9, host = Some("h2"))
+    f.submit(2, "second", priority = 0)
+    f.ours.resourceOffers(IndexedSeq.empty, isAllFreeResources = true)
+    val before = f.backend.revived
+    assert(f.offer(2).map(_.name).size === 1)
+    assert(f.ours.counters("slots_held_now") === 0)
+    assert(f.backend.revived === before + 1)
+  }
+
+  test("a round of all executors is asked for once until it comes, or did not come for a while") {
+    val backend = new CountingBackend
+    var known: SchedulerBackend = null
+    val revival = new Revival(() => known)
+    revival.ask()
+    known = backend
+    def asked(times: Int): Unit = {
+      revival.ask()
+      revival.ask()
+      assert(backend.revived === times)
+    }
+    asked(1)
+    revival.offered(all = false)
+    asked(1)
+    revival.offered(all = true)
+    asked(2)
+    revival.look()
+    asked(3)
+    revival.stop()
+    revival.offered(all = true)
+    asked(3)
+  }
+
+  test("the earliest wake-up comes, and one that was lost keeps no later one away") {
+    val woken = new LinkedBlockingQueue[Long]
+    val timer = new WakeTimer(woken.put(_))
+    def next: Long = woken.poll(600, TimeUnit.SECONDS)
+    try {
+      timer.arm(atMs = 5000000, nowMs = 1000)
+      timer.arm(atMs = 1005, nowMs = 1000)
+      assert(next === 1005)
+      timer.arm(atMs = 1100, nowMs = 1099) // The last one was never taken for fired.
+      timer.look(nowMs = 1099)
+      timer.arm(atMs = 1101, nowMs = 1099)
+      assert(next === 1101)
+      timer.fired(1101)
+      timer.arm(atMs = 1102, nowMs = 1101)
+      assert(next === 1102)
+    } finally timer.stop()
+  }
+
+  private def until(state: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5)
+    var seen = state
+    while (!seen && System.nanoTime() < end) {
+      Thread.sleep(20)
+      seen = state
+    }
+    assert(seen)
+  }
+}
