@@ -46,6 +46,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def observeFree(executor: String, free: Int, nowMs: Long): Unit = {
     val e = executors.getOrElseUpdate(executor, books.newExecutor(executor, free))
     e.free = free
+    e.excluded = false
     if (free > e.slots) {
       pauses.capacity.add(free - e.slots)
       e.slots = free
@@ -60,9 +61,12 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.releaseAllOn(e, "executor_lost", nowMs)
     }
 
-  /** What is held there goes, though the executor may come back: it is excluded for a while. */
+  /** What is held there goes, though the executor may come back: it is excluded for a while, until it is observed again. */
   def executorExcluded(executor: String, nowMs: Long): Unit =
-    executors.get(executor).foreach(books.releaseAllOn(_, "executor_lost", nowMs))
+    executors.get(executor).foreach { e =>
+      e.excluded = true
+      books.releaseAllOn(e, "executor_lost", nowMs)
+    }
 
   /** The executor is gone with all that ran and was held there. */
   def executorRemoved(executor: String, nowMs: Long): Unit =
@@ -222,8 +226,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
   def heldUpBy(job: String, slots: Int): Set[String] = {
     val asker = jobs.get(job)
-    // Spark offers nothing of an executor that is about to go.
-    val offered = executors.valuesIterator.filterNot(_.draining).toSeq
+    // Spark offers nothing of an executor that is about to go, or where too many tasks failed.
+    val offered = executors.valuesIterator.filterNot(e => e.draining || e.excluded).toSeq
     val free = offered.map(e => math.max(e.free, 0)).sum
     val refused = offered.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty

@@ -23,6 +23,7 @@ final class LedgerCounters {
 /** Free and held slots of one executor; held ones are free too. */
 private[schedcore] final class LedgerExecutor(val id: String, var free: Int, val profile: Int = 0) {
   var draining = false
+  var excluded = false // as of its last offer
   var held = 0
   val heldBy = mutable.LinkedHashMap.empty[LedgerJob, Int]
   var slots: Int = free // all that it ever had free at once

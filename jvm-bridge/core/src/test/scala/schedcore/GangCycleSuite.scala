@@ -56,6 +56,15 @@ final class GangCycleSuite extends AnyFunSuite {
     assert(gangsOf(ledger).map(_.heldUpBy) === Seq(Set("b"), Set("a")))
   }
 
+  test("nor are those of an excluded one, until it is offered again") {
+    val ledger = twoHolders()
+    ledger.executorAdded("excluded", 4)
+    ledger.executorExcluded("excluded", 150)
+    assert(gangsOf(ledger).map(_.heldUpBy) === Seq(Set("b"), Set("a")))
+    ledger.observeFree("excluded", 4, 200)
+    assert(gangsOf(ledger).map(_.heldUpBy) === Seq(Set.empty, Set.empty))
+  }
+
   test("a circle of three is found beside a gang that waits outside it") {
     val gangs = Seq(
       WaitingGang("a", 1, Set("b")), WaitingGang("b", 2, Set("c")), WaitingGang("c", 3, Set("a")),

@@ -196,7 +196,7 @@ private[spark] final class SchedTaskScheduler(
         endDue(now)
         offers.foreach { o =>
           registry.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
-          if (ledger.heldOn(o.executorId) > 0 && isExcluded(o)) ledger.executorExcluded(o.executorId, now)
+          if (isExcluded(o)) ledger.executorExcluded(o.executorId, now)
         }
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
