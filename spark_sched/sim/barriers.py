@@ -19,6 +19,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 __all__ = ["Barriers", "JobBarriers", "StageBarrier"]
 
@@ -36,8 +37,20 @@ _FEW = 4.0
 # Bounds and steps of the search for a surprisal, as logarithms; also what is kept of one that is out of all
 # proportion.
 _LOWEST, _HIGHEST, _STEPS = -20.0, 5.0, 30
+#: Above the errors of exponentials and logarithms.
+_NOISE_MS = 1e-3
 # 2^64 by the golden ratio and by the square root of 2, without whole parts.
 _GOLDEN, _ROOT_OF_2, _MASK = 0x9E3779B97F4A7C15, 0x6A09E667F3BCC908, (1 << 64) - 1
+
+
+class _End(NamedTuple):
+    """When a deadline falls: at a ratio, so that a barrier at that ratio comes too late, or just after it."""
+
+    log_ratio: float
+    after: bool
+
+
+_NEVER, _AT_CENTRE = _End(math.inf, False), _End(0.0, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +59,55 @@ class _Ranks:
 
     The k-th longest of M earlier ratios is longer than each of n new ones with the probability
     prod (M - i) / (M + n - i), i = 0 .. k - 1, whatever their distribution is: ranks of exchangeable draws.
-    ``draw`` splits the probability of the rank between that.
+    ``draw`` splits the probability of the rank between that. Equal ratios are common where tasks take a few
+    milliseconds, or nearly the same time: ``tie`` is where a new one ranks among them.
     """
 
     longest: Sequence[float]  # longest first; empty without earlier stages, when the draw is all
     draw: float
+    tie: float
 
     def surprisal(self, log_ratio: float, new: float) -> float:
         """-ln P(barrier <= ``log_ratio``) for a stage that waits for ``new`` ratios."""
-        rank = bisect_left(self.longest, -log_ratio, key=lambda ratio: -ratio)
+        rank = self._not_longer(log_ratio)
+        if rank < len(self.longest) and self.longest[rank] == log_ratio:
+            rank += self._above(rank, new)
         total = 0.0
         for i in range(rank):
             total += self._step(i, new)
         return total + self._within(self._step(rank, new))
 
-    def log_ratio(self, surprisal: float, new: float) -> float:
-        """The inverse: an end of the rank that has this surprisal; infinite beyond the longest."""
+    def end(self, surprisal: float, new: float) -> _End:
+        """The inverse: an end of the rank that has this surprisal."""
         left, rank = surprisal, 0
         while (step := self._step(rank, new)) <= left:
             left -= step
             rank += 1
         if self._within(step) >= left:
-            return self.longest[rank - 1] if rank else math.inf
-        return self.longest[rank] if rank < len(self.longest) else 0.0
+            return self._at(rank - 1, new) if rank else _NEVER
+        return self._at(rank, new) if rank < len(self.longest) else _AT_CENTRE
+
+    def _at(self, rank: int, new: float) -> _End:
+        ratio = self.longest[rank]
+        first = self._not_longer(ratio)
+        return _End(ratio, rank - first < self._above(first, new))
+
+    def _not_longer(self, log_ratio: float) -> int:
+        """The rank of the first ratio that is not longer."""
+        return bisect_left(self.longest, -log_ratio, key=lambda ratio: -ratio)
+
+    def _above(self, first: int, new: float) -> int:
+        """How many of the ratios that equal the one of rank ``first`` rank above a barrier at the same: as
+        many of the new ones are expected there as are of the earlier ones, in proportion."""
+        ratio, earlier = self.longest[first], 0
+        while first + earlier < len(self.longest) and self.longest[first + earlier] == ratio:
+            earlier += 1
+        equal = earlier * new / len(self.longest)
+        above, probability = 0, earlier / (earlier + equal)
+        while above < earlier and probability > self.tie:
+            above += 1
+            probability *= (earlier - above) / (earlier - above + equal)
+        return above
 
     def _step(self, rank: int, new: float) -> float:
         """Surprisal of the next rank less that of this one."""
@@ -106,10 +145,7 @@ class Barriers:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        z = (seed + _GOLDEN) & _MASK  # the finalizer of SplitMix64: neighbouring seeds begin anywhere
-        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
-        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
-        self._next_job = z ^ (z >> 31)
+        self._next_job = _mixed(seed)  # neighbouring seeds begin anywhere
         self.ratios = _Ratios()
         # By whose stages the prediction is made from: each kind errs in its own way.
         self.from_own: deque[float] = deque(maxlen=_SCORES_KEPT)
@@ -145,7 +181,7 @@ class StageBarrier:
     expected: _Expected | None = None
     # The last answer: the same is asked for at every event.
     asked: tuple[float, int] | None = None
-    log_ratio: float = 0.0
+    end: _End = _NEVER
 
     def task_ended(self, time_ms: float) -> None:
         insort(self.times_ms, time_ms)
@@ -183,7 +219,7 @@ class JobBarriers:
         return StageBarrier(tasks, self._stages)
 
     def deadline_ms(self, stage: StageBarrier, isolation: float) -> float:
-        """D, from the stage's last launch; infinite until half of its tasks ended.
+        """D, from the stage's last launch, in whole ms; infinite until half of its tasks ended.
 
         Args:
             stage: its task times so far.
@@ -195,9 +231,14 @@ class JobBarriers:
         if stage.asked != asked:
             expected = self._expect(stage)
             surprisal = _calibrated(isolation, expected.own, expected.shared)
-            stage.log_ratio = expected.ranks.log_ratio(surprisal, stage.open_ratios)
+            stage.end = expected.ranks.end(surprisal, stage.open_ratios)
             stage.asked = asked
-        return stage.centre_ms * math.exp(min(stage.log_ratio, 700.0))
+        log_ratio, after = stage.end
+        if math.isinf(log_ratio):
+            return math.inf
+        # Clocks tick in milliseconds: a barrier must fall before the deadline.
+        end_ms = stage.centre_ms * math.exp(log_ratio)
+        return float(math.floor(end_ms + _NOISE_MS) + 1 if after else math.ceil(end_ms - _NOISE_MS))
 
     def ended(self, stage: StageBarrier, barrier_ms: float) -> None:
         """The stage's barrier fell, ``barrier_ms`` after its last launch."""
@@ -219,21 +260,34 @@ class JobBarriers:
 
     def _expect(self, stage: StageBarrier) -> _Expected:
         if stage.expected is None:
-            draw = self._draw(stage.number)
+            draw, tie = self._draws(stage.number)
             if self._ratios.longest:
-                ranks = _Ranks(self._ratios.longest, draw)
+                ranks = _Ranks(self._ratios.longest, draw, tie)
                 stage.expected = _Expected(ranks, self._scores, self._all.from_own)
             else:
-                ranks = _Ranks(self._all.ratios.longest, draw)
+                ranks = _Ranks(self._all.ratios.longest, draw, tie)
                 stage.expected = _Expected(ranks, self._all.from_shared, None)
         return stage.expected
 
-    def _draw(self, number: int) -> float:
-        """A number between 0 and 1, both excluded. Each stage of the job is the golden ratio further round
-        the circle than the one before, so that any few in a row are spread evenly."""
+    def _draws(self, number: int) -> tuple[float, float]:
+        """Two numbers between 0 and 1, both excluded. By the first, each stage of the job is the golden ratio
+        further round the circle than the one before, so that any few in a row are spread evenly."""
         if self._start is None:
             self._start = self._all.start_of_draws()
-        return (((self._start + number * _GOLDEN & _MASK) >> 12) + 0.5) * 2.0**-52
+        z = self._start + number * _GOLDEN & _MASK
+        return _fraction(z), _fraction(_mixed(z))
+
+
+def _mixed(z: int) -> int:
+    """SplitMix64: any 64 bits for each number."""
+    z = (z + _GOLDEN) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)
+
+
+def _fraction(z: int) -> float:
+    return ((z >> 12) + 0.5) * 2.0**-52
 
 
 def _calibrated(isolation: float, own: Sequence[float], shared: Sequence[float] | None) -> float:

@@ -15,12 +15,7 @@ import scala.collection.mutable
 final class Barriers(seed: Long = 0) {
   import Barriers._
 
-  private var nextJob = {
-    var z = seed + Golden
-    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L
-    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL
-    z ^ (z >>> 31)
-  }
+  private var nextJob = mixed(seed)
   private val ratios = new Ratios
   // By whose stages the prediction is made from: each kind errs in its own way.
   private val fromOwn = new Scores
@@ -47,6 +42,7 @@ object Barriers {
   // 2^64 by the golden ratio and by the square root of 2, without whole parts.
   private val Golden = 0x9E3779B97F4A7C15L
   private val RootOf2 = 0x6A09E667F3BCC908L
+  private val NoiseMs = 1e-3
 
   /** Deadlines for the stages of one job, and what became of them. */
   final class OfJob(all: Barriers) {
@@ -62,7 +58,7 @@ object Barriers {
     }
 
     /**
-     * D from the stage's last launch; infinite until half of its tasks ended.
+     * D from the stage's last launch, in whole ms; infinite until half of its tasks ended.
      *
      * @param isolation P, between 0 and 1, both excluded
      */
@@ -71,11 +67,12 @@ object Barriers {
       else {
         if (stage.askedIsolation != isolation || stage.askedOpen != stage.openTasks) {
           val e = expect(stage)
-          stage.logRatio = e.ranks.logRatio(calibrated(isolation, e.own, e.shared), stage.openRatios)
+          stage.end = e.ranks.end(calibrated(isolation, e.own, e.shared), stage.openRatios)
           stage.askedIsolation = isolation
           stage.askedOpen = stage.openTasks
         }
-        stage.centreMs * math.exp(math.min(stage.logRatio, 700.0))
+        val endMs = stage.centreMs * math.exp(stage.end.logRatio)
+        if (stage.end.after) math.floor(endMs + NoiseMs) + 1.0 else math.ceil(endMs - NoiseMs)
       }
 
     /** The stage's barrier fell, `barrierMs` after its last launch. */
@@ -97,17 +94,27 @@ object Barriers {
       }
 
     private def expect(stage: OfStage): Expected = stage.expected.getOrElse {
-      val draw = drawOf(stage.number)
+      val at = start + stage.number * Golden
       val e =
-        if (ratios.longest.nonEmpty) Expected(new Ranks(ratios.longest, draw), scores, Some(all.fromOwn))
-        else Expected(new Ranks(all.ratios.longest, draw), all.fromShared, None)
+        if (ratios.longest.nonEmpty) Expected(ranksOf(ratios, at), scores, Some(all.fromOwn))
+        else Expected(ranksOf(all.ratios, at), all.fromShared, None)
       stage.expected = Some(e)
       e
     }
 
-    /** A number between 0 and 1, both excluded: see the twin. */
-    private def drawOf(number: Int): Double = (((start + number * Golden) >>> 12) + 0.5) * 2.220446049250313e-16 // 2^-52
+    private def ranksOf(ratios: Ratios, at: Long) = new Ranks(ratios.longest, fraction(at), fraction(mixed(at)))
   }
+
+  /** SplitMix64: any 64 bits for each number. */
+  private def mixed(number: Long): Long = {
+    var z = number + Golden
+    z = (z ^ (z >>> 30)) * 0xBF58476D1CE4E5B9L
+    z = (z ^ (z >>> 27)) * 0x94D049BB133111EBL
+    z ^ (z >>> 31)
+  }
+
+  /** A number between 0 and 1, both excluded. */
+  private def fraction(z: Long): Double = ((z >>> 12) + 0.5) * 2.220446049250313e-16 // 2^-52
 
   /**
    * Task times of one stage, and what is expected of its barrier.
@@ -120,7 +127,7 @@ object Barriers {
     private[Barriers] var expected: Option[Expected] = None
     private[Barriers] var askedIsolation = Double.NaN
     private[Barriers] var askedOpen = 0
-    private[Barriers] var logRatio = 0.0
+    private[Barriers] var end = Never
     private[Barriers] val half: Int = (tasks + 1) / 2
 
     private[Barriers] def centreMs: Double = times(half - 1)
@@ -148,35 +155,66 @@ object Barriers {
     def iterator: Iterator[Double] = kept.iterator
   }
 
+  /** When a deadline falls: at a ratio, so that a barrier at that ratio comes too late, or just after it. */
+  private[Barriers] final case class End(logRatio: Double, after: Boolean)
+
+  private val Never = End(Double.PositiveInfinity, after = false)
+  private val AtCentre = End(0.0, after = false)
+
   /** Among which ratios of earlier stages, the longest first, the longest one of a stage falls: see the twin. */
-  private[Barriers] final class Ranks(val longest: Array[Double], draw: Double) {
+  private[Barriers] final class Ranks(val longest: Array[Double], draw: Double, tie: Double) {
 
     def surprisal(logRatio: Double, open: Double): Double = {
-      var low = 0 // the first that is no longer
-      var high = longest.length
-      while (low < high) {
-        val middle = (low + high) / 2
-        if (longest(middle) > logRatio) low = middle + 1 else high = middle
-      }
+      var rank = notLonger(logRatio)
+      if (rank < longest.length && longest(rank) == logRatio) rank += above(rank, open)
       var total = 0.0
       var i = 0
-      while (i < low) {
+      while (i < rank) {
         total += step(i, open)
         i += 1
       }
-      total + within(step(low, open))
+      total + within(step(rank, open))
     }
 
-    def logRatio(surprisal: Double, open: Double): Double = {
+    def end(surprisal: Double, open: Double): End = {
       var left = surprisal
       var rank = 0
       while (step(rank, open) <= left) {
         left -= step(rank, open)
         rank += 1
       }
-      if (within(step(rank, open)) >= left) { if (rank > 0) longest(rank - 1) else Double.PositiveInfinity }
-      else if (rank < longest.length) longest(rank)
-      else 0.0
+      if (within(step(rank, open)) >= left) { if (rank > 0) at(rank - 1, open) else Never }
+      else if (rank < longest.length) at(rank, open)
+      else AtCentre
+    }
+
+    private def at(rank: Int, open: Double): End = {
+      val first = notLonger(longest(rank))
+      End(longest(rank), rank - first < above(first, open))
+    }
+
+    private def notLonger(logRatio: Double): Int = {
+      var low = 0
+      var high = longest.length
+      while (low < high) {
+        val middle = (low + high) / 2
+        if (longest(middle) > logRatio) low = middle + 1 else high = middle
+      }
+      low
+    }
+
+    /** How many of the ratios that equal the one of rank `first` rank above a barrier at the same. */
+    private def above(first: Int, open: Double): Int = {
+      var earlier = 0
+      while (first + earlier < longest.length && longest(first + earlier) == longest(first)) earlier += 1
+      val equal = earlier * open / longest.length
+      var n = 0
+      var probability = earlier / (earlier + equal)
+      while (n < earlier && probability > tie) {
+        n += 1
+        probability *= (earlier - n) / (earlier - n + equal)
+      }
+      n
     }
 
     /** Surprisal of the next rank less that of this one. */
