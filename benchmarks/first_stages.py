@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Would task times of earlier applications help the first stage of a job in a new one?
 
-    python benchmarks/first_stages.py [--jobs N] [--runs N] [--json]
+    python benchmarks/first_stages.py [--jobs N] [--runs N] [--tasks N] [--json]
 
 Task times of stages are drawn as in the theory tests. The calibrated deadline of a job's first stage is made
 twice, without any earlier stage and from the stages of earlier runs: the share of stages that it attains
@@ -21,22 +21,22 @@ from _common import publish
 
 from spark_sched.sim.barriers import Barriers, JobBarriers
 
-TASKS, MAX_HOLD_MS = 20, 600_000.0
+MAX_HOLD_MS = 600_000.0
 LEVELS = (0.4, 0.9)
 
 Times = npt.NDArray[np.float64]
 
 
-def _bimodal(rng: np.random.Generator) -> Times:
-    slow = rng.random(TASKS) < 0.1
-    return np.where(slow, 10_000.0, 1_000.0) * (1.0 + 0.1 * rng.random(TASKS))
+def _bimodal(rng: np.random.Generator, tasks: int) -> Times:
+    slow = rng.random(tasks) < 0.1
+    return np.where(slow, 10_000.0, 1_000.0) * (1.0 + 0.1 * rng.random(tasks))
 
 
-DRAWS: dict[str, Callable[[np.random.Generator], Times]] = {
-    "Pareto 1.6": lambda rng: 1_000.0 * (1.0 - rng.random(TASKS)) ** (-1.0 / 1.6),
-    "Pareto 3": lambda rng: 1_000.0 * (1.0 - rng.random(TASKS)) ** (-1.0 / 3.0),
-    "log-normal 0.3": lambda rng: 1_000.0 * np.exp(0.3 * rng.standard_normal(TASKS)),
-    "log-normal 1": lambda rng: 1_000.0 * np.exp(rng.standard_normal(TASKS)),
+DRAWS: dict[str, Callable[[np.random.Generator, int], Times]] = {
+    "Pareto 1.6": lambda rng, tasks: 1_000.0 * (1.0 - rng.random(tasks)) ** (-1.0 / 1.6),
+    "Pareto 3": lambda rng, tasks: 1_000.0 * (1.0 - rng.random(tasks)) ** (-1.0 / 3.0),
+    "log-normal 0.3": lambda rng, tasks: 1_000.0 * np.exp(0.3 * rng.standard_normal(tasks)),
+    "log-normal 1": lambda rng, tasks: 1_000.0 * np.exp(rng.standard_normal(tasks)),
     "bimodal": _bimodal,
 }
 
@@ -57,14 +57,15 @@ def stage(job: JobBarriers, times_ms: Times, level: float) -> tuple[bool, float,
     return bool(ordered[-1] < deadline_ms), held_ms, float(ordered[-1]) * ordered.size
 
 
-def first_stages(name: str, level: float, jobs: int, runs: int) -> dict[str, float]:
+def first_stages(name: str, level: float, jobs: int, runs: int, tasks: int) -> dict[str, float]:
     """Over the first stages of ``jobs`` jobs, each in an application that had ``runs`` such stages before."""
     found = []
     for seed in range(jobs):
         rng, barriers = np.random.default_rng(seed), Barriers(seed)
         for _ in range(runs):
-            stage(JobBarriers(barriers), DRAWS[name](rng), level)
-        found.append(stage(JobBarriers(barriers), DRAWS[name](np.random.default_rng((seed, 1))), level))
+            stage(JobBarriers(barriers), DRAWS[name](rng, tasks), level)
+        times_ms = DRAWS[name](np.random.default_rng((seed, 1)), tasks)
+        found.append(stage(JobBarriers(barriers), times_ms, level))
     attained, held_ms, all_ms = np.array(found).T
     return {"attained": float(attained.mean()), "held_idle": float(held_ms.sum() / all_ms.sum())}
 
@@ -74,13 +75,20 @@ def first_stages(name: str, level: float, jobs: int, runs: int) -> dict[str, flo
 @click.option(
     "--runs", default=5, show_default=True, type=click.IntRange(1), help="Earlier runs, of one stage each."
 )
+@click.option("--tasks", default=20, show_default=True, type=click.IntRange(2), help="Tasks of a stage.")
 @click.option("--json", "json_output", is_flag=True, help="Print one JSON document.")
-def main(jobs: int, runs: int, json_output: bool) -> None:
+def main(jobs: int, runs: int, tasks: int, json_output: bool) -> None:
     lines: list[str] = []
-    document: dict[str, Any] = {"benchmark": "first_stages", "runs": jobs, "earlier_runs": runs, "rows": []}
+    document: dict[str, Any] = {
+        "benchmark": "first_stages",
+        "runs": jobs,
+        "earlier_runs": runs,
+        "tasks": tasks,
+        "rows": [],
+    }
     for name in DRAWS:
         for level in LEVELS:
-            new, known = (first_stages(name, level, jobs, earlier) for earlier in (0, runs))
+            new, known = (first_stages(name, level, jobs, earlier, tasks) for earlier in (0, runs))
             document["rows"].append({"times": name, "level": level, "new": new, "known": known})
             lines.append(
                 f"{name}, P = {level:g}: attained {new['attained']:.2f}, with {runs} earlier runs "
