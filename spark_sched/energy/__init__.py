@@ -9,7 +9,7 @@ from __future__ import annotations
 from spark_sched.energy.demands import FLOW_SIZES, FlowSizes, Tasks, google_like
 from spark_sched.energy.gems import VARIANTS, Estimate, Variant, simulate_gems
 from spark_sched.energy.heuristics import HEURISTICS, Demand, Scheduler
-from spark_sched.energy.meter import Totals
+from spark_sched.energy.meter import EnergyTotals, ServerTotals, SwitchTotals, TaskTotals, Totals
 from spark_sched.energy.power import SERVER_TYPES, ServerType, SwitchType
 from spark_sched.energy.slots import simulate_slots
 from spark_sched.energy.topology import CHAPTER_4, LARGE, SMALL, Topology, types_by_ratio
@@ -23,11 +23,15 @@ __all__ = [
     "SMALL",
     "VARIANTS",
     "Demand",
+    "EnergyTotals",
     "Estimate",
     "FlowSizes",
     "Scheduler",
+    "ServerTotals",
     "ServerType",
+    "SwitchTotals",
     "SwitchType",
+    "TaskTotals",
     "Tasks",
     "Topology",
     "Totals",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spark_sched.energy.centre import DataCentre
 
-__all__ = ["Meter", "Totals"]
+__all__ = ["EnergyTotals", "Meter", "ServerTotals", "SwitchTotals", "TaskTotals", "Totals"]
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
@@ -18,50 +18,82 @@ Ints: TypeAlias = NDArray[np.int64]
 _KWH_J = 3.6e6
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Totals:
-    """The totals of a run: the rows of tables 4.2 and 4.3. Flat like these: each figure is a row of its own.
+@dataclass(frozen=True, slots=True)
+class EnergyTotals:
+    """Energy in kWh.
 
     Attributes:
         server_kwh, network_kwh: energy of all servers and all switches, sleeping ones included.
-        span_s: the time that was measured.
-        tasks: how many ended in it.
-        wait_s: mean over the tasks that got a place, from arrival to the start of processing.
-        response_s: mean over the tasks that ended, from arrival to the end.
-        held_load: CPU that tasks held as a share of all servers' CPU, mean over time.
-        cpu_use, memory_use: shares asked for by tasks of the servers that are on, mean over servers and time.
-        on_servers, most_on_servers: mean over time and maximum; a server that wakes up is not on yet.
-        on_switches, most_on_switches: the same of switches.
         always_on_kwh: energy of the same run if no node had ever slept, with idle power instead.
-        wakes: how many times a server was woken up.
-        queued: tasks that never found a place.
-        unconnected: tasks without room for the bandwidth to their master task.
-        at_s, on_at: the number of servers that are on from each second of ``at_s`` on; shape (E,).
     """
 
     server_kwh: float
     network_kwh: float
-    span_s: int
-    tasks: int
-    wait_s: float
-    response_s: float
-    held_load: float
-    cpu_use: float
-    memory_use: float
-    on_servers: float
-    most_on_servers: int
-    on_switches: float
-    most_on_switches: int
     always_on_kwh: float
-    wakes: int
-    queued: int
-    unconnected: int
-    at_s: Ints
-    on_at: Ints
 
     @property
     def total_kwh(self) -> float:
         return self.server_kwh + self.network_kwh
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTotals:
+    """What became of the tasks.
+
+    Attributes:
+        ended: how many ended in the time that was measured.
+        wait_s: mean over the tasks that got a place, from arrival to the start of processing.
+        response_s: mean over the tasks that ended, from arrival to the end.
+        queued: tasks that never found a place.
+        unconnected: tasks without room for the bandwidth to their master task.
+    """
+
+    ended: int
+    wait_s: float
+    response_s: float
+    queued: int
+    unconnected: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ServerTotals:
+    """Servers that are on, and their use. A server that wakes up is not on yet.
+
+    Attributes:
+        on, most_on: mean over time, and maximum.
+        wakes: how many times a server was woken up.
+        cpu_use, memory_use: shares asked for by tasks of the servers that are on, mean over servers and time.
+        held_load: CPU that tasks held as a share of all servers' CPU, mean over time.
+        at_s, on_at: the number of servers that are on from each second of ``at_s`` on; shape (E,).
+    """
+
+    on: float
+    most_on: int
+    wakes: int
+    cpu_use: float
+    memory_use: float
+    held_load: float
+    at_s: Ints
+    on_at: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchTotals:
+    """Switches with a flow: mean over time, and maximum."""
+
+    on: float
+    most_on: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Totals:
+    """The totals of a run, by subject: the rows of tables 4.2 and 4.3. ``span_s`` is the time measured."""
+
+    span_s: int
+    energy: EnergyTotals
+    tasks: TaskTotals
+    servers: ServerTotals
+    switches: SwitchTotals
 
 
 class _Powers:
@@ -188,23 +220,28 @@ class Meter:
         series = np.array(use.series, dtype=np.int64).reshape(-1, 2)
         on_s, tasks, over = max(use.on_s, 1e-9), max(self._tasks, 1), max(span, 1)
         return Totals(
-            server_kwh=self._server_j / _KWH_J,
-            network_kwh=self._network_j / _KWH_J,
             span_s=span,
-            tasks=self._tasks,
-            wait_s=self._waits / max(self._placed, 1),
-            response_s=self._responses / tasks,
-            held_load=use.held_s / over,
-            cpu_use=use.cpu_s / on_s,
-            memory_use=use.memory_s / on_s,
-            on_servers=use.on_s / over,
-            most_on_servers=use.most_on,
-            on_switches=use.switches_s / over,
-            most_on_switches=use.most_switches,
-            always_on_kwh=self._always_j / _KWH_J,
-            wakes=self._wakes,
-            queued=queue,
-            unconnected=unconnected,
-            at_s=series[:, 0],
-            on_at=series[:, 1],
+            energy=EnergyTotals(
+                server_kwh=self._server_j / _KWH_J,
+                network_kwh=self._network_j / _KWH_J,
+                always_on_kwh=self._always_j / _KWH_J,
+            ),
+            tasks=TaskTotals(
+                ended=self._tasks,
+                wait_s=self._waits / max(self._placed, 1),
+                response_s=self._responses / tasks,
+                queued=queue,
+                unconnected=unconnected,
+            ),
+            servers=ServerTotals(
+                on=use.on_s / over,
+                most_on=use.most_on,
+                wakes=self._wakes,
+                cpu_use=use.cpu_s / on_s,
+                memory_use=use.memory_s / on_s,
+                held_load=use.held_s / over,
+                at_s=series[:, 0],
+                on_at=series[:, 1],
+            ),
+            switches=SwitchTotals(on=use.switches_s / over, most_on=use.most_switches),
         )

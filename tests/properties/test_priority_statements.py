@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark_sched.policies.eviction import PreemptionRule, RunningIndex, named_rule
 from spark_sched.policies.eviction.rules import PRODUCTION
-from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities
+from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities
 
 VICTIMS = ("MRS", "RND", "LRS")
 
@@ -28,7 +28,7 @@ def bursts(seed, count=1_500, slots=60):
     return TaskTable(arrival, priority.astype(float), 150 * rng.exponential(1.0, count), np.zeros(count))
 
 
-SERVERS = (ServerType("s", 4, 8.0, 0.0, 15),)
+SERVERS = (ServerGroup("s", 4, 8.0, 0.0, 15),)
 
 
 def run(seed, victims, *, resume=False, observer=None):
@@ -65,7 +65,7 @@ def test_7_1_evicted_tasks_are_scheduled_before_others_of_their_class(seed, vict
                 mine = workload.priority[task]
                 assert not any(workload.priority[other] == mine for other in waiting_evicted)
 
-    few = (ServerType("s", 2, 1.0, 0.0, 5, cores=5),)
+    few = (ServerGroup("s", 2, 1.0, 0.0, 5, cores=5),)
     rule = PreemptionRule(victims=victims, resume=resume)
     simulate_priorities(workload, few, rule, seed=seed, observer=observe)
     assume(evicted)
@@ -186,7 +186,7 @@ def test_no_task_is_lost_and_no_slot_is_used_twice(seed, name, resume):
             running.remove(task)
             ended[task] += what in ("end", "drop")
 
-    servers = (ServerType("s", 2, 1.0, 1.0, 4, cores=2),)
+    servers = (ServerGroup("s", 2, 1.0, 1.0, 4, cores=2),)
     result = simulate_priorities(workload, servers, rule, seed=seed, observer=observe)
     assert not running
     assert set(ended.values()) == {1}

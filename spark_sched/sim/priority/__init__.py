@@ -7,13 +7,13 @@ evicted, how often and from which slots.
 
 from spark_sched.sim.priority.engine import simulate_priorities
 from spark_sched.sim.priority.results import PriorityResult
-from spark_sched.sim.priority.servers import SLOT_CONFIGURATIONS, ServerType, thesis_servers
+from spark_sched.sim.priority.servers import SLOT_CONFIGURATIONS, ServerGroup, thesis_servers
 from spark_sched.sim.priority.task_table import TaskTable, table_of_trace
 
 __all__ = [
     "SLOT_CONFIGURATIONS",
     "PriorityResult",
-    "ServerType",
+    "ServerGroup",
     "TaskTable",
     "simulate_priorities",
     "table_of_trace",

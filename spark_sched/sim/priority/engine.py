@@ -29,7 +29,7 @@ from spark_sched.sim.priority.memory import Memory
 from spark_sched.sim.priority.next_ends import NextEnds
 from spark_sched.sim.priority.queue import CentralQueue
 from spark_sched.sim.priority.results import Observations, PriorityResult
-from spark_sched.sim.priority.servers import Server, ServerType
+from spark_sched.sim.priority.servers import Server, ServerGroup
 from spark_sched.sim.priority.states import RunningCounts, TaskStates
 from spark_sched.sim.priority.task_table import TaskTable
 
@@ -45,7 +45,7 @@ _WAKE_S = 30  # §6.2.4.2
 
 def simulate_priorities(
     tasks: TaskTable,
-    servers: Sequence[ServerType],
+    servers: Sequence[ServerGroup],
     rule: PreemptionRule,
     *,
     memory_eviction: str = "LSF",
@@ -77,7 +77,7 @@ def simulate_priorities(
         return _Run(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
 
 
-def _check_memory(tasks: TaskTable, servers: Sequence[ServerType]) -> None:
+def _check_memory(tasks: TaskTable, servers: Sequence[ServerGroup]) -> None:
     """A task that fits nowhere would be evicted again and again."""
     sizes, need = [kind.memory for kind in servers], float(tasks.memory.max())
     if sizes and min(sizes) > 0.0 and need > max(sizes):
@@ -91,7 +91,7 @@ class _Run:
     def __init__(
         self,
         table: TaskTable,
-        types: Sequence[ServerType],
+        types: Sequence[ServerGroup],
         rule: PreemptionRule,
         memory_eviction: str,
         seed: int,

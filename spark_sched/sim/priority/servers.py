@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.sim.cluster import Power
 
-__all__ = ["SLOT_CONFIGURATIONS", "Server", "ServerType", "thesis_servers"]
+__all__ = ["SLOT_CONFIGURATIONS", "Server", "ServerGroup", "thesis_servers"]
 
 #: CPU seconds missing by less than this are rounding.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class ServerType:
+class ServerGroup:
     """Equal servers. CPU and memory as fractions of the largest server; ``memory`` 0: not modelled.
 
     ``level``: how powerful its slots are among the cluster's, 0 the most (§8.1: CPU per slot).
@@ -54,7 +54,7 @@ SLOT_CONFIGURATIONS: Mapping[str, Sequence[tuple[str, int, int]]] = {
 }
 
 
-def thesis_servers(configuration: str = "SC2", *, memory: bool = True) -> tuple[ServerType, ...]:
+def thesis_servers(configuration: str = "SC2", *, memory: bool = True) -> tuple[ServerGroup, ...]:
     """The 125 servers of tables 3.1 and 8.1. Table 7.1 has 69, 38, 10 and 8 of the types, table 8.1 one
     more B and one fewer A; the latter is used throughout. ``memory`` False: it is unlimited and
     draws no power.
@@ -72,11 +72,11 @@ def thesis_servers(configuration: str = "SC2", *, memory: bool = True) -> tuple[
         cpu, size, power = _TYPES[name]
         if not memory:
             size, power = 0.0, replace(power, memory_w=0.0)
-        found.append(ServerType(name, count, cpu, size, slots, power=power))
+        found.append(ServerGroup(name, count, cpu, size, slots, power=power))
     return with_levels(found)
 
 
-def with_levels(types: Sequence[ServerType]) -> tuple[ServerType, ...]:
+def with_levels(types: Sequence[ServerGroup]) -> tuple[ServerGroup, ...]:
     """The types with ``level`` set by CPU per slot."""
     shares = sorted({kind.cpu / kind.slots for kind in types}, reverse=True)
     return tuple(replace(kind, level=shares.index(kind.cpu / kind.slots)) for kind in types)
@@ -111,7 +111,7 @@ class Server:
         "memory", "number", "power", "running", "served", "slots", "wake_s",
     )  # fmt: skip
 
-    def __init__(self, number: int, kind: ServerType, asleep: bool) -> None:
+    def __init__(self, number: int, kind: ServerGroup, asleep: bool) -> None:
         self.number = number
         self.level = kind.level
         self.slots = kind.slots

@@ -26,19 +26,19 @@ ONE_LARGE = Topology(1, 1, 1, (3,))
 def test_a_task_alone_runs_as_much_faster_as_the_server_is_larger() -> None:
     # §4.2.5: a task of 0.5 on a server of 1 takes half its time, after 30 s of waking up.
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1)))
-    assert (found.response_s, found.wait_s, found.span_s) == (80.0, 30.0, 80)
-    assert simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1)), "noSleep").response_s == 50.0
+    assert (found.tasks.response_s, found.tasks.wait_s, found.span_s) == (80.0, 30.0, 80)
+    assert simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1)), "noSleep").tasks.response_s == 50.0
 
 
 def test_waking_up_takes_whole_slots_rounded_up() -> None:
     found = simulate_gems(Topology(1, 1, 1, (3,), server_wake_s=0.5), tasks_of((0, 100, 0.5, 0.1)))
-    assert (found.response_s, found.wait_s, found.wakes) == (51.0, 1.0, 1)
-    assert found.server_kwh * 3.6e6 == pytest.approx(301 + 50 * (162 + 103 * 0.5 + 36 * 0.1))
+    assert (found.tasks.response_s, found.tasks.wait_s, found.servers.wakes) == (51.0, 1.0, 1)
+    assert found.energy.server_kwh * 3.6e6 == pytest.approx(301 + 50 * (162 + 103 * 0.5 + 36 * 0.1))
 
 
 def test_two_tasks_that_fill_a_server_take_their_time() -> None:
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.1), (0, 100, 0.5, 0.1)), "noSleep")
-    assert found.response_s == 100.0
+    assert found.tasks.response_s == 100.0
 
 
 def test_no_task_takes_longer_than_in_the_trace() -> None:
@@ -50,21 +50,21 @@ def test_what_is_left_over_is_shared_equally() -> None:
     # 0.2 and 0.4 leave 0.4: they run at 0.4 and 0.6, so that the first is done after 50 s with 20 s of work.
     # The second has done 30 of its 40 by then and runs at 1.
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.2, 0.1), (0, 100, 0.4, 0.1)), "noSleep")
-    assert (found.span_s, found.response_s) == (60, 55.0)
+    assert (found.span_s, found.tasks.response_s) == (60, 55.0)
 
 
 def test_energy_of_one_task() -> None:
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.5, 0.25)))
     server = 30 * 301 + 50 * (162 + 103 * 0.5 + 36 * 0.25)
-    assert found.server_kwh * 3.6e6 == pytest.approx(server)
+    assert found.energy.server_kwh * 3.6e6 == pytest.approx(server)
     # The path is there from the task's arrival, while its server wakes up.
-    assert found.network_kwh * 3.6e6 == pytest.approx(80 * (25 + 51 + 75))
-    assert found.wakes == 1
+    assert found.energy.network_kwh * 3.6e6 == pytest.approx(80 * (25 + 51 + 75))
+    assert found.servers.wakes == 1
 
 
 def test_a_task_without_room_waits_until_there_is() -> None:
     found = simulate_gems(ONE_LARGE, tasks_of((0, 100, 0.6, 0.1), (0, 100, 0.6, 0.1)), "noSleep")
-    assert (found.span_s, found.wait_s, found.queued) == (120, 30.0, 0)
+    assert (found.span_s, found.tasks.wait_s, found.tasks.queued) == (120, 30.0, 0)
 
 
 def test_a_large_flow_takes_a_link_and_the_next_goes_around() -> None:
@@ -75,16 +75,16 @@ def test_a_large_flow_takes_a_link_and_the_next_goes_around() -> None:
     found = simulate_gems(
         topology, Tasks(two.arrival_s, two.job, two.duration_s, two.cpu, two.memory, flow, flow), "noSleep"
     )
-    assert found.most_on_switches == 4
-    assert found.queued == 0
+    assert found.switches.most_on == 4
+    assert found.tasks.queued == 0
 
 
 def test_a_task_talks_to_its_master_over_one_access_switch() -> None:
     # Too large for one server: the second task's way to the first adds no switch.
     topology = Topology(1, 1, 3, (0, 0))
     found = simulate_gems(topology, tasks_of((0, 50, 0.5, 0.1), (0, 50, 0.5, 0.1), job=[0, 0]))
-    assert found.most_on_switches == 3
-    assert found.unconnected == 0
+    assert found.switches.most_on == 3
+    assert found.tasks.unconnected == 0
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -94,16 +94,16 @@ def test_runs_repeat_and_every_task_ends(variant: str) -> None:
         simulate_gems(CHAPTER_4, tasks, variant, rng=np.random.default_rng(1))  # type: ignore[arg-type]
         for _ in range(2)
     )
-    assert first.total_kwh == second.total_kwh
-    assert first.tasks == len(tasks)
-    assert first.queued == 0
+    assert first.energy.total_kwh == second.energy.total_kwh
+    assert first.tasks.ended == len(tasks)
+    assert first.tasks.queued == 0
 
 
 def test_a_random_path_uses_more_switches() -> None:
     tasks = google_like(np.random.default_rng(5), CHAPTER_4, horizon_s=120.0)
     gems, random = (simulate_gems(CHAPTER_4, tasks, variant) for variant in ("gems", "noNetwork"))  # type: ignore[arg-type]
-    assert random.on_switches > 5 * gems.on_switches
-    assert random.network_kwh > gems.network_kwh
+    assert random.switches.on > 5 * gems.switches.on
+    assert random.energy.network_kwh > gems.energy.network_kwh
 
 
 def test_the_load_is_what_was_asked_for() -> None:

@@ -22,8 +22,8 @@ def test_waits_are_a_mean_over_the_tasks_that_got_a_place() -> None:
     found = simulate_slots(
         Topology(1, 1, 1, (0,)), tasks, HEURISTICS["BEPS-memory"](), slot_s=60, horizon_s=120
     )
-    assert (found.tasks, found.queued) == (1, 1)
-    assert (found.wait_s, found.response_s) == (30.0, 60.0)
+    assert (found.tasks.ended, found.tasks.queued) == (1, 1)
+    assert (found.tasks.wait_s, found.tasks.response_s) == (30.0, 60.0)
 
 
 def test_a_task_that_no_server_could_hold_is_refused() -> None:
@@ -39,11 +39,12 @@ def test_what_happens_in_the_warm_up_does_not_count() -> None:
     topology, make = Topology(1, 1, 1, (0, 0)), HEURISTICS["BEPS-memory"]
     cold = simulate_slots(topology, once, make(), slot_s=60, horizon_s=3720, warm_up_s=3600)
     warm = simulate_slots(topology, twice, make(), slot_s=60, horizon_s=3720, warm_up_s=3600)
-    for name in ("total_kwh", "always_on_kwh", "tasks", "wait_s", "wakes", "on_servers", "held_load"):
-        assert getattr(warm, name) == getattr(cold, name), name
+    assert (warm.energy, warm.tasks, warm.switches) == (cold.energy, cold.tasks, cold.switches)
+    for name in ("on", "most_on", "wakes", "cpu_use", "memory_use", "held_load"):
+        assert getattr(warm.servers, name) == getattr(cold.servers, name), name
     # 0.25 of a CPU of 1.0 in all for one minute of two; the server sleeps in the other.
-    assert (warm.span_s, warm.tasks, warm.wakes, warm.held_load) == (120, 1, 1, 0.125)
-    assert warm.server_kwh * 3.6e6 == pytest.approx(
+    assert (warm.span_s, warm.tasks.ended, warm.servers.wakes, warm.servers.held_load) == (120, 1, 1, 0.125)
+    assert warm.energy.server_kwh * 3.6e6 == pytest.approx(
         30 * 231.25 + 60 * (162 + 51.5 * 0.5 + 18 * 0.4) + 60 * 46.25 + 120 * 46.25
     )
 
@@ -53,8 +54,8 @@ def test_a_task_from_the_warm_up_counts_from_its_end() -> None:
     found = simulate_slots(
         Topology(1, 1, 1, (0,)), tasks, HEURISTICS["RRS"](), slot_s=60, horizon_s=180, warm_up_s=90
     )
-    assert (found.span_s, found.tasks, found.response_s, found.wakes) == (90, 1, 120.0, 0)
-    assert found.held_load == pytest.approx(0.5 * 30 / 90)
+    assert (found.span_s, found.tasks.ended, found.tasks.response_s, found.servers.wakes) == (90, 1, 120.0, 0)
+    assert found.servers.held_load == pytest.approx(0.5 * 30 / 90)
 
 
 @pytest.mark.parametrize("warm_up_s", [-1, 61])

@@ -11,7 +11,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import PreemptionRule, named_rule
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.cluster import Power
-from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities, thesis_servers
+from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities, thesis_servers
 from spark_sched.sim.priority.google import TABLE_5_2, finished_tasks, sampled_window
 from spark_sched.sim.priority.servers import with_levels
 from spark_sched.sim.priority.workloads import WORKLOADS, workload
@@ -28,7 +28,7 @@ def tasks(*rows):
 
 
 def server(slots=1, cores=1, cpu=1.0, memory=0.0, count=1, name="s"):
-    return ServerType(name, count, cpu, memory, slots, cores, POWER)
+    return ServerGroup(name, count, cpu, memory, slots, cores, POWER)
 
 
 def run(workload, *kinds, rule="mrs", **options):

@@ -25,12 +25,28 @@ _SMALL_WIDTH = 0.02
 
 
 def _document(totals: Totals) -> dict[str, Any]:
-    names = (
-        "server_kwh", "network_kwh", "total_kwh", "always_on_kwh", "span_s", "tasks", "wait_s", "response_s",
-        "held_load", "cpu_use", "memory_use", "on_servers", "most_on_servers", "on_switches",
-        "most_on_switches", "wakes", "queued", "unconnected",
-    )  # fmt: skip
-    return {name: float(getattr(totals, name)) for name in names}
+    energy, tasks, servers, switches = totals.energy, totals.tasks, totals.servers, totals.switches
+    found = {
+        "server_kwh": energy.server_kwh,
+        "network_kwh": energy.network_kwh,
+        "total_kwh": energy.total_kwh,
+        "always_on_kwh": energy.always_on_kwh,
+        "span_s": totals.span_s,
+        "tasks": tasks.ended,
+        "wait_s": tasks.wait_s,
+        "response_s": tasks.response_s,
+        "held_load": servers.held_load,
+        "cpu_use": servers.cpu_use,
+        "memory_use": servers.memory_use,
+        "on_servers": servers.on,
+        "most_on_servers": servers.most_on,
+        "on_switches": switches.on,
+        "most_on_switches": switches.most_on,
+        "wakes": servers.wakes,
+        "queued": tasks.queued,
+        "unconnected": tasks.unconnected,
+    }
+    return {name: float(value) for name, value in found.items()}
 
 
 def small(
@@ -100,8 +116,9 @@ def chapter_4(
     found = _document(totals)
     if snapshot_s:
         counts = np.bincount(tasks.arrival_s[tasks.arrival_s >= min(snapshot_s, int(tasks.arrival_s[-1]))])
-        begin = max(int(totals.at_s[0]), int(counts.argmax()) - 120)
+        servers = totals.servers
+        begin = max(int(servers.at_s[0]), int(counts.argmax()) - 120)
         at = np.arange(begin, begin + 600, 5)
-        on = totals.on_at[np.clip(np.searchsorted(totals.at_s, at, side="right") - 1, 0, None)]
+        on = servers.on_at[np.clip(np.searchsorted(servers.at_s, at, side="right") - 1, 0, None)]
         found["series"] = [[int(t - begin), int(n)] for t, n in zip(at, on, strict=True)]
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.policies.eviction import named_rule
-from spark_sched.sim.priority import ServerType, TaskTable, simulate_priorities
+from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities
 from spark_sched.sim.priority.results import WEIGHT_OFFSET
 
 __all__ = ["FIGURE", "best_response", "small_instance", "small_instances"]
@@ -66,7 +66,7 @@ def best_response(tasks: TaskTable, slots: int) -> float:
 def small_instances(seed: int, instances: int) -> dict[str, list[float]]:
     """V of each rule over the optimum's, by instance."""
     rng = np.random.default_rng([seed, 14])
-    server = ServerType("equal", 1, float(_SLOTS), 0.0, _SLOTS, cores=_SLOTS)
+    server = ServerGroup("equal", 1, float(_SLOTS), 0.0, _SLOTS, cores=_SLOTS)
     ratios: dict[str, list[float]] = {rule: [] for rule in _RULES}
     for _ in range(instances):
         tasks = small_instance(rng)
