@@ -13,17 +13,26 @@ __all__ = ["mean_value", "samples_value"]
 
 
 def mean_value(
-    name: str, unit: str, paper: float | None, values: Sequence[float | None], *, digits: int = 3
+    name: str,
+    unit: str,
+    paper: float | None,
+    values: Sequence[float | None],
+    *,
+    digits: int = 3,
+    text: str = "",
 ) -> Value:
-    """The mean over seeds with its 95 % interval, rounded; seeds that gave nothing are left out."""
+    """The mean over seeds with its 95 % interval, rounded; seeds that gave nothing are left out.
+
+    ``text`` is the paper's, as in `Value`.
+    """
     known = [value for value in values if value is not None]
     if not known:
-        return Value(name, unit, paper, None, None, 0)
+        return Value(name, unit, paper, None, None, 0, text)
     found = spread(known, np.random.default_rng(0))
     ci95 = None
     if found.low is not None and found.high is not None:
         ci95 = round(found.low, digits), round(found.high, digits)
-    return Value(name, unit, paper, round(found.mean, digits), ci95, found.runs)
+    return Value(name, unit, paper, round(found.mean, digits), ci95, found.runs, text)
 
 
 def samples_value(

@@ -41,7 +41,12 @@ def test_a_figure_sets_its_values_beside_the_thesis(identity: str, quick: bool) 
     assert len(names) == len(set(names))
     assert all(value.ours is not None for value in figure.values)
     ours = {value.name: value.ours for value in figure.values}
+    texts = {str(row["value"]): row["thesis"] for row in figure.rows if "thesis" in row}
+    if identity in ("fig3.5", "fig3.6"):
+        base = "mtec" if identity == "fig3.5" else "rrs"
+        assert texts[f"beps_memory_batch_over_{base}"] == "our variant, not in the thesis"
     if identity == "fig3.5":
+        assert texts["beps_memory_over_mtec"] == "very close to 1"
         assert ours["beps_memory_over_mtec_in_the_same_slots"] == pytest.approx(1.02)
     if identity == "fig3.6":
         assert ours["beps_memory_over_rrs"] == pytest.approx(0.6)

@@ -37,6 +37,11 @@ _WORKLOAD = (
 )
 
 
+#: What the thesis says of figures 3.5 and 3.6 without numbers, and which arms it does not have.
+_OURS = {"BEPS-memory-batch": "our variant, not in the thesis"}
+_TEXTS_35 = {"BEPS-memory": "very close to 1", "RRS": "far above 1", **_OURS}
+
+
 def _small_run(scale: Scale, seed: int, arm: str) -> RunSpec:
     horizon_s, limit_s = (900, 1.0) if scale.quick else (7200, 5.0)
     weight = 60.0 if arm in ("MTEC", "MSEC") else 1.0
@@ -56,7 +61,7 @@ def _build_35(scale: Scale, results: Results) -> Figure:
     for arm in _SMALL_ARMS[1:]:
         ratios = [energy / least for energy, least in zip(of(arm, "total_kwh"), base, strict=True)]
         name = arm.lower().replace("-", "_")
-        values.append(mean_value(f"{name}_over_mtec", "", None, ratios))
+        values.append(mean_value(f"{name}_over_mtec", "", None, ratios, text=_TEXTS_35.get(arm, "")))
     for arm in ("MTEC", "MSEC"):
         values.append(mean_value(f"{arm.lower()}_gap_of_slots", "%", None, [100 * v for v in of(arm, "gap")]))
         share = [100 * p / n for p, n in zip(of(arm, "proven"), of(arm, "slots"), strict=True)]
@@ -73,7 +78,8 @@ def _build_35(scale: Scale, results: Results) -> Figure:
         "bars",
     )
     notes = (
-        "The thesis prints no numbers: BEPS is very close to MTEC, RRS far above (its base case). "
+        "The thesis prints no numbers: BEPS is very close to MTEC, RRS far above (its base case). The aim of "
+        "this project is 1.10 for BEPS by memory. "
         "MTEC and MSEC are optimal for each slot's new tasks beside what runs, not over the two "
         "hours; a heuristic may therefore do better over time. The gap says how far the energy of the"
         " planned slots may be above that of their optimum: the solver's bound where the time limit "
@@ -108,6 +114,7 @@ def _runs_36(scale: Scale) -> list[RunSpec]:
 
 #: The text's "less than 70 %" is a bound, its "nearly" and "half" are taken at their word.
 _OVER_RRS = {"BEPS-memory": 0.70}
+_TEXTS_36 = {"BEPS-memory": "less than 0.7", **_OURS}
 
 
 def _build_36(scale: Scale, results: Results) -> Figure:
@@ -119,7 +126,8 @@ def _build_36(scale: Scale, results: Results) -> Figure:
         if arm != "RRS":
             ratios = [a / b for a, b in zip(of(arm, "total_kwh"), of("RRS", "total_kwh"), strict=True)]
             name = arm.lower().replace("-", "_")
-            values.append(mean_value(f"{name}_over_rrs", "", _OVER_RRS.get(arm), ratios))
+            text = _TEXTS_36.get(arm, "")
+            values.append(mean_value(f"{name}_over_rrs", "", _OVER_RRS.get(arm), ratios, text=text))
     best = "BEPS-memory"
     saved = [100 * (1 - a / b) for a, b in zip(of(best, "total_kwh"), of(best, "always_on_kwh"), strict=True)]
     values.append(mean_value("saving_over_always_on", "%", 40.0, saved))

@@ -20,7 +20,7 @@ def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:
     return [
         {
             "value": f"{value.name}{f' [{value.unit}]' if value.unit else ''}",
-            "thesis": "-" if value.paper is None else f"{value.paper:g}",
+            "thesis": value.text or ("-" if value.paper is None else f"{value.paper:g}"),
             "ours": "-" if value.ours is None else f"{value.ours:g}",
         }
         for value in values
