@@ -172,9 +172,10 @@ PLACEMENT_HEADROOM = ConfigKey(
     "spark.sched.placement.headroom",
     values.number(0, 0.9),
     "0.25",
-    "With `spark.sched.placement=pack`, the share of an executor's slots, rounded down, that tasks take only "
-    "when all executors are that full, or when a task ends there while others wait. With more headroom fewer "
-    "executors are released, and fewer bursts wait for new ones.",
+    "With `spark.sched.placement=pack`, the share of one executor's slots, rounded down, that stays free for "
+    "bursts on all executors in use together. An executor without tasks gets one only when the others are "
+    "full but for these slots. When all executors are in use, tasks take these slots, too. With more "
+    "headroom fewer executors are released, and fewer bursts wait for new ones.",
 )
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",

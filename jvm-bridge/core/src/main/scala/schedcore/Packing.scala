@@ -1,5 +1,7 @@
 package schedcore
 
+import scala.collection.mutable
+
 /**
  * Placement that fills few executors, so that dynamic allocation can release the others.
  *
@@ -7,12 +9,13 @@ package schedcore
  * offers is. Offered one by one, an executor is full before the next one gets a task. Each task set still gets its turn
  * at every executor, in the scheduler's order.
  *
- * Full means: but for a headroom, which is given away only when all executors are that full. So the executors that stay
- * have room for a burst, and one that bursts need again and again is never idle for long.
+ * A headroom is kept for bursts, once for all executors in use and not on each of them: an executor that runs nothing
+ * gets a task only when all others are full but for the headroom of one. With n executors of s slots in use and a headroom
+ * of h slots, up to n · s - h tasks run before the next executor is used.
  */
 object Packing {
 
-  /** Of an executor's slots, how many a first round leaves free. */
+  /** Of an executor's slots, how many the last executor in use leaves free. */
   def headroom(slots: Int, share: Double): Int = (slots * share + 1e-9).toInt
 
   /** The confidence of admission, too (planner/admission.py). */
@@ -32,8 +35,12 @@ object Packing {
     }
 
   /**
-   * Offers executors one by one while tasks wait, first without their headroom, and what is left in one offer.
+   * Offers executors one by one while tasks wait, and what is left in one offer.
    *
+   * The last executor in use, and each one after it, is offered without its headroom first. It is offered whole when the
+   * next one is in use, too, or when there is no next one.
+   *
+   * @param inUse whether something runs on an executor or is about to; `inOrder` has these first
    * @param below the executor without its headroom; None where nothing else is free
    * @param left executors without what was placed on them
    * @param hasFree whether an executor has a free slot
@@ -41,25 +48,30 @@ object Packing {
    * @param offer one round of Spark's; its result is returned whatever follows
    */
   def oneByOne[O, R](
-      inOrder: IndexedSeq[O], below: O => Option[O], left: Seq[R] => IndexedSeq[O], hasFree: O => Boolean,
+      inOrder: IndexedSeq[O], inUse: O => Boolean, below: O => Option[O], left: Seq[R] => IndexedSeq[O], hasFree: O => Boolean,
       tasksWait: () => Boolean)(offer: IndexedSeq[O] => Seq[R]): Seq[R] = {
-    val full = inOrder.filterNot(hasFree)
-    val (first, _) = whileTasksWait(inOrder.flatMap(below(_)), tasksWait)(offer)
-    val free = (if (first.isEmpty) inOrder else left(first)).filter(hasFree)
-    val (second, offered) = whileTasksWait(free, tasksWait)(offer)
-    val rest = free.drop(offered) ++ full
-    first ++ second ++ (if (rest.isEmpty) Nil else offer(rest))
-  }
-
-  private def whileTasksWait[O, R](inOrder: IndexedSeq[O], tasksWait: () => Boolean)(
-      offer: IndexedSeq[O] => Seq[R]): (Seq[R], Int) = {
+    val full = inOrder.indices.filterNot(n => hasFree(inOrder(n))).toSet
+    val last = inOrder.lastIndexWhere(inUse)
+    val wholes = mutable.BitSet.empty
     var placed = Seq.empty[R]
+    def now: IndexedSeq[O] = if (placed.isEmpty) inOrder else left(placed)
+    def whole(n: Int): Unit = now.lift(n).filter(hasFree).foreach { executor =>
+      wholes += n
+      placed = placed ++ offer(IndexedSeq(executor))
+    }
     var next = 0
     while (next < inOrder.size && tasksWait()) {
-      placed = placed ++ offer(inOrder.slice(next, next + 1))
+      if (next < last) whole(next)
+      else {
+        below(inOrder(next)).foreach(executor => placed = placed ++ offer(IndexedSeq(executor)))
+        if (next > 0 && next > last && tasksWait()) whole(next - 1)
+      }
       next += 1
     }
-    placed -> next
+    if (next == inOrder.size && tasksWait()) whole(next - 1)
+    // Spark learns of new executors from offers, so that full ones are among the rest, but not those filled here.
+    val rest = now.zipWithIndex.collect { case (executor, n) if full(n) || (!wholes(n) && hasFree(executor)) => executor }
+    if (rest.isEmpty) placed else placed ++ offer(rest)
   }
 }
 

@@ -35,8 +35,9 @@ final class PackingSuite extends AnyFunSuite {
 
     def pack(holding: Set[String] = Set.empty, headroom: Int = 0): Seq[String] = {
       val inOrder = Packing.order(free.keys.toIndexedSeq)(identity, holding, running)
+      val inUse = inOrder.filter(e => holding(e) || running(e) > 0).toSet
       Packing.oneByOne[(String, Boolean), String](
-        inOrder.map(_ -> false), { case (e, _) => Option.when(free(e) > headroom)(e -> true) },
+        inOrder.map(_ -> false), { case (e, _) => inUse(e) }, { case (e, _) => Option.when(free(e) > headroom)(e -> true) },
         _ => inOrder.map(_ -> false), { case (e, _) => free(e) > 0 }, () => waiting > 0)(offerLimited(headroom))
     }
   }
@@ -73,11 +74,33 @@ final class PackingSuite extends AnyFunSuite {
     assert(cluster.rounds.map(_.sorted) === Seq(Seq("1", "2")))
   }
 
-  test("executors keep a headroom until all are that full") {
+  test("a headroom stays free on one executor, not on each, until all are that full") {
     val cluster = new Cluster(slots = 4, executors = 3, waiting = 7)
-    assert(cluster.pack(headroom = 1) === Seq.fill(3)("1") ++ Seq.fill(3)("2") :+ "3")
+    assert(cluster.pack(headroom = 1) === Seq.fill(3)("1") ++ Seq.fill(3)("2") :+ "1", "7 tasks on two executors of 4 slots")
+    cluster.waiting = 1
+    assert(cluster.pack(headroom = 1) === Seq("3"), "the headroom of 2 is kept while 3 is idle")
     cluster.waiting = 4
-    assert(cluster.pack(headroom = 1) === Seq("3", "3") ++ Seq("1", "2"))
+    assert(cluster.pack(headroom = 1) === Seq("2") ++ Seq("3", "3") :+ "3", "that of the last one is taken at the end")
+  }
+
+  test("tasks one after the other open as many executors as all at once do") {
+    def opened(tasks: Int, atOnce: Boolean): Int = {
+      val cluster = new Cluster(slots = 8, executors = 4, waiting = if (atOnce) tasks else 0)
+      if (atOnce) cluster.pack(headroom = 2)
+      else (1 to tasks).foreach { _ => cluster.waiting = 1; cluster.pack(headroom = 2) }
+      cluster.free.count(_._2 < 8)
+    }
+    val tasks = Seq(1, 6, 7, 14, 15, 20, 22, 23, 32)
+    assert(tasks.map(opened(_, atOnce = true)) === Seq(1, 1, 2, 2, 3, 3, 3, 4, 4))
+    assert(tasks.map(opened(_, atOnce = false)) === tasks.map(opened(_, atOnce = true)))
+  }
+
+  test("executors that are in use are filled before an idle one, whichever of them has room") {
+    val cluster = new Cluster(slots = 8, executors = 4, waiting = 6)
+    cluster.free("1") = 1
+    cluster.free("3") = 2
+    cluster.free("4") = 5
+    assert(cluster.pack(headroom = 2) === Seq("1", "3", "3", "4", "4", "4"))
   }
 
   test("the headroom is a share of the slots, rounded down") {

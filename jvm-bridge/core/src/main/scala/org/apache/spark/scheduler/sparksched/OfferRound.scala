@@ -79,12 +79,15 @@ private[sparksched] final class OfferRound(
 
   /** Few executors are filled, unless a deadline, a barrier stage or a recent backlog needs all of them. */
   private def packed(spread: Place): Place = (offers, isAllFreeResources) => {
-    val inOrder = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer]) {
+    val (inOrder, inUse) = scheduler.failOpen("packing", (IndexedSeq.empty[WorkerOffer], Set.empty[String])) {
       val waiting = ours.filter(_.waitingTasks > 0)
-      if (offers.sizeIs < 2 || waiting.isEmpty || backlog.isRecent(nowMs) || waiting.exists(needsAll)) IndexedSeq.empty
+      if (offers.sizeIs < 2 || waiting.isEmpty || backlog.isRecent(nowMs) || waiting.exists(needsAll)) (IndexedSeq.empty, Set.empty)
       else {
         val running = scheduler.runningTasksByExecutors
-        Packing.order(offers)(_.executorId, ledger.heldOn(_) > 0, running.getOrElse(_, 0))
+        def holds(executor: String) = ledger.heldOn(executor) > 0
+        def runs(executor: String) = running.getOrElse(executor, 0)
+        val executors = offers.iterator.map(_.executorId).filter(e => holds(e) || runs(e) > 0).toSet
+        (Packing.order(offers)(_.executorId, holds, runs), executors)
       }
     }
     if (inOrder.isEmpty) spread(offers, isAllFreeResources)
@@ -93,7 +96,7 @@ private[sparksched] final class OfferRound(
       def tasksWait() = scheduler.failOpen("packing", false)(ours.exists(_.waitingTasks > 0))
       def left(placed: Placed) = scheduler.failOpen("packing", IndexedSeq.empty[WorkerOffer])(leftOf(inOrder, placed))
       // None of these offers is of all free resources.
-      Packing.oneByOne(inOrder, belowHeadroom, left, hasFree, () => tasksWait())(spread(_, false))
+      Packing.oneByOne(inOrder, (o: WorkerOffer) => inUse(o.executorId), belowHeadroom, left, hasFree, () => tasksWait())(spread(_, false))
     }
   }
 
