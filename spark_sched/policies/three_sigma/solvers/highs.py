@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,6 +39,7 @@ class Highs:
             ) from None
         self._highspy: Any = highspy
         self._splits = splits
+        _to_stderr(highspy.Highs)
 
     def solve(self, problem: Problem, ask: Ask) -> Solution:
         began_s = ask.clock_s() if ask.clock_s else 0.0
@@ -97,3 +101,23 @@ class Highs:
         kinds = h.HighsVarType
         model.integrality_ = [kinds.kInteger if whole else kinds.kContinuous for whole in milp.whole.tolist()]
         return model
+
+
+def _to_stderr(first: Callable[[], object]) -> None:
+    """Call it with the process's standard output going to standard error.
+
+    HiGHS 1.16 prints its name when a process makes its first solver, before any option can silence it. On
+    standard output that line would stand before a command's JSON.
+    """
+    try:
+        kept = os.dup(1)
+    except OSError:  # closed: nothing can be printed there
+        first()
+        return
+    try:
+        with contextlib.suppress(OSError):  # no standard error
+            os.dup2(2, 1)
+        first()
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)

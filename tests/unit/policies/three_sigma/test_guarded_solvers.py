@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -92,3 +94,13 @@ def test_a_process_ends_with_its_guard(problem):
 
 def test_ours_needs_no_guard():
     assert create_guarded("prices").name == "prices"
+
+
+def test_the_first_solver_of_a_process_leaves_standard_output_alone() -> None:
+    # HiGHS 1.16 prints its name when the first one is made, and nothing for the next ones.
+    program = (
+        "from spark_sched.policies.three_sigma.solvers.highs import Highs; Highs()\n"
+        "import highspy; highspy.Highs(); print('{}')"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "{}\n"
