@@ -145,7 +145,7 @@ class _Run:
                 self._arrives(next_task)
                 next_task += 1
                 if next_task == count:
-                    self._count_energy()
+                    self.seen.energy_j = self._energy_j()
             # 4. and 5.
             if self.queue.count:
                 if self.running.sticky < self.rule.sticky_slots:
@@ -341,10 +341,10 @@ class _Run:
                 memory += server.memory.used
         self.seen.samples.append((at_s, self.running.all, self.queue.count, int(on), cpu, memory))
 
-    def _count_energy(self) -> None:
+    def _energy_j(self) -> float:
         for server in self.servers:
             server.advance(self.now_s)
-        self.seen.energy_j = sum(server.energy_j for server in self.servers)
+        return sum(server.energy_j for server in self.servers)
 
     def _result(self) -> PriorityResult:
         tasks, seen = self.tasks, self.seen
@@ -355,6 +355,7 @@ class _Run:
             np.array(tasks.memory_evictions),
             np.array(tasks.wasted),
             seen.energy_j,
+            self._energy_j(),
             float(self.now_s),
             seen.samples,
             seen.states,

@@ -10,16 +10,17 @@ from typing import NamedTuple
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.sim.priority.censoring import completed_durations
 from spark_sched.sim.priority.task_table import TaskTable
-from spark_sched.traces.evictions.tables import FINISH, LOST, SCHEDULE, SUBMIT, EvictionTables
+from spark_sched.traces.evictions.tables import EVICT, LOST, SCHEDULE, SUBMIT, EvictionTables
 from spark_sched.traces.generators.arrivals import bursty
 from spark_sched.traces.lines import Progress
 
 __all__ = [
     "TABLE_5_2",
+    "ArrivedTasks",
     "ClassStatistics",
-    "FinishedTasks",
-    "finished_tasks",
+    "arrived_tasks",
     "sampled_window",
     "short_bursts",
     "tasks_of_table_5_2",
@@ -79,21 +80,27 @@ def tasks_of_table_5_2(rng: np.random.Generator, arrival_s: np.ndarray) -> TaskT
 
 
 @dataclass(frozen=True)
-class FinishedTasks:
-    """Tasks that came and finished in the tables, in the order of arrival: arrival and duration of the last
-    attempt in s, priority, CPU and memory request (largest machine = 1)."""
+class ArrivedTasks:
+    """Tasks that arrived and ran in the tables, in the order of arrival: arrival in s, duration of the last
+    attempt in s and whether it ended then, priority, CPU and memory request (largest machine = 1).
+
+    An attempt that was evicted, or still ran at the end of the tables, would have run longer. Leaving out
+    such tasks would leave out the long ones: services of priority 9 run for days, the tables for hours.
+    """
 
     arrival_s: np.ndarray
     duration_s: np.ndarray
+    ended: np.ndarray
     priority: np.ndarray
     cpus: np.ndarray
     memory: np.ndarray
 
-    def by_request(self) -> TaskTable:
-        """CPU demand = CPU request × duration, memory = memory request."""
-        return self._table(self.cpus, self.memory)
+    def by_request(self, rng: np.random.Generator) -> TaskTable:
+        """CPU demand = CPU request × duration, memory = memory request. Durations that the tables cut off are
+        drawn (`completed_durations`)."""
+        return self._table(rng, self.cpus, self.memory)
 
-    def by_usage(self) -> TaskTable:
+    def by_usage(self, rng: np.random.Generator) -> TaskTable:
         """As `by_request`, with the requests of each class scaled such that their mean over its tasks is the
         mean usage of table 5.2. Users request more than they use, and there is no usage table."""
         cpus, memory = self.cpus.copy(), self.memory.copy()
@@ -103,40 +110,68 @@ class FinishedTasks:
                 row = TABLE_5_2[int(priority)]
                 cpus[mine] *= row.cpu_usage / max(1e-9, float(cpus[mine].mean()))
                 memory[mine] *= row.memory_usage / max(1e-9, float(memory[mine].mean()))
-        return self._table(cpus, memory)
+        return self._table(rng, cpus, memory)
 
-    def _table(self, cpus: np.ndarray, memory: np.ndarray) -> TaskTable:
-        demand = np.maximum(1e-3, cpus * self.duration_s)
+    def _table(self, rng: np.random.Generator, cpus: np.ndarray, memory: np.ndarray) -> TaskTable:
+        duration_s = completed_durations(rng, self.duration_s, self.ended, self.priority)
+        demand = np.maximum(1e-3, cpus * duration_s)
         return TaskTable(self.arrival_s - self.arrival_s[0], self.priority, demand, memory)
 
 
-def finished_tasks(path: Path, progress: Progress | None = None) -> FinishedTasks:
-    """The finished tasks of a folder with ``task_events`` (Google 2011), up to the first part that is
-    missing: beyond it the window is not contiguous.
+@dataclass(slots=True)
+class _Arrived:
+    """A task that arrived: its running attempt's start, or -1, and what is known of its last one."""
+
+    arrival_s: float
+    start_s: float = -1.0
+    duration_s: float = 0.0
+    ended: bool = False
+    priority: int = 0
+    cpus: float = 0.0
+    memory: float | None = None
+
+    def stopped(self, at_s: float, ended: bool) -> None:
+        if self.start_s >= 0.0:
+            self.duration_s, self.ended, self.start_s = at_s - self.start_s, ended, -1.0
+
+
+def arrived_tasks(path: Path, progress: Progress | None = None) -> ArrivedTasks:
+    """The tasks that arrive in a folder with ``task_events`` (Google 2011), up to the first part that is
+    missing: beyond it the window is not contiguous. As in the thesis (§5.2.3), tasks that were there before
+    the tables begin are left out: how long they had run is unknown.
 
     Raises:
-        BadInputError: there are no such tables, or no task came and finished.
+        BadInputError: there are no such tables, or no task came and ran to an end.
     """
     tables = EvictionTables(path, progress)
     tables.keep_contiguous()
-    came: dict[tuple[int, int], list[float]] = {}  # arrival, start of the attempt
-    found = []
+    tasks: dict[tuple[int, int], _Arrived | None] = {}  # None: before the tables
+    at_s = 0.0
     for row in tables.rows():
-        if row.kind > LOST or not row.time_us:
+        if row.kind > LOST:
             continue
         key, at_s = (row.job, row.task), row.time_us / 1e6
-        if row.kind == SUBMIT:
-            came.setdefault(key, [at_s, -1.0])
-        elif row.kind == SCHEDULE and key in came:
-            came[key][1] = at_s
-        elif row.kind == FINISH and key in came:
-            arrival_s, start_s = came.pop(key)
-            if start_s >= 0 and at_s > start_s and row.cpus and row.memory is not None:
-                found.append((arrival_s, at_s - start_s, row.priority, row.cpus, row.memory))
-    if not found:
-        raise BadInputError(f"{path} has no task that came and finished: give more parts")
+        if key not in tasks:
+            tasks[key] = _Arrived(at_s) if row.kind == SUBMIT and row.time_us else None
+        task = tasks[key]
+        if task is None or row.kind == SUBMIT:
+            continue
+        if row.kind == SCHEDULE:
+            task.start_s, task.priority = at_s, row.priority
+            task.cpus, task.memory = row.cpus or 0.0, row.memory
+        else:
+            task.stopped(at_s, row.kind != EVICT)
+    found = []
+    for task in tasks.values():
+        if task is None:
+            continue
+        task.stopped(at_s, ended=False)
+        if task.duration_s > 0.0 and task.cpus and task.memory is not None:
+            found.append((task.arrival_s, task.duration_s, task.ended, task.priority, task.cpus, task.memory))
+    if not any(task[2] for task in found):
+        raise BadInputError(f"{path} has no task that came and ran to an end: give more parts")
     found.sort()
-    return FinishedTasks(*(np.array(column) for column in zip(*found, strict=True)))
+    return ArrivedTasks(*(np.array(column) for column in zip(*found, strict=True)))
 
 
 def sampled_window(

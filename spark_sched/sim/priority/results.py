@@ -34,7 +34,8 @@ class PriorityResult:
         end_s: when the task finished; NaN: it was dropped.
         priority_evictions, memory_evictions: how often it was evicted.
         wasted: CPU time that its evictions lost, in cpu·s.
-        energy_j: of all servers, until the last task arrived.
+        energy_j: of all servers, until the last task arrived: the same time under every rule.
+        energy_all_j: of all servers, until the last task left.
         samples: ``(time in s, used slots, queue length, servers on, CPU in use, memory in use)`` once a
             minute.
         states: at each priority eviction ``(running tasks of the lowest class that were evicted before, that
@@ -48,6 +49,7 @@ class PriorityResult:
     memory_evictions: np.ndarray
     wasted: np.ndarray
     energy_j: float
+    energy_all_j: float
     span_s: float
     samples: list[tuple[int, int, int, int, float, float]]
     states: list[tuple[int, int, bool]]
@@ -99,6 +101,7 @@ class PriorityResult:
             "V": self.weighted_response(),
             "WE": float(self.wasted.sum()),
             "E_kwh": self.energy_j / 3.6e6,
+            "E_all_kwh": self.energy_all_j / 3.6e6,
             "R": mean(done),
             "R_lowest": mean(lowest),
             "R_lowest_evicted": mean(lowest & hit),

@@ -9,7 +9,7 @@ import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.sim.priority.google import (
-    FinishedTasks,
+    ArrivedTasks,
     sampled_window,
     short_bursts,
     tasks_of_table_5_2,
@@ -35,7 +35,7 @@ def workload(
     name: str,
     seed: int,
     *,
-    source: FinishedTasks | None = None,
+    source: ArrivedTasks | None = None,
     low: bool = False,
     hours: float = 15.0,
 ) -> TaskTable:
@@ -63,7 +63,7 @@ def workload(
     if name in ("W-A-request", "W-A-usage"):
         if source is None:
             raise BadInputError(f"{name} is sampled from Google's trace: name its folder")
-        table = source.by_request() if name == "W-A-request" else source.by_usage()
+        table = source.by_request(rng) if name == "W-A-request" else source.by_usage(rng)
         sampled = sampled_window(table, rng, hours=hours, tasks=round(tasks * (_LOW if low else 1.0)))
         return _without_highest(sampled)
     within = 0.03 if hours >= 15.0 else 0.1
@@ -78,7 +78,7 @@ def workload(
         return _without_highest(table_of_trace(thesis_workload(rng, workload=name, low=low, hours=hours)))
     if name == "W-A-generated":
         return _without_highest(tasks_of_table_5_2(rng, arrival_s))
-    table = source.by_usage() if source is not None else tasks_of_table_5_2(rng, arrival_s)
+    table = source.by_usage(rng) if source is not None else tasks_of_table_5_2(rng, arrival_s)
     rows = rng.integers(0, len(table), len(arrival_s))
     sampled = TaskTable(arrival_s, table.priority[rows], table.demand[rows], table.memory[rows])
     return _without_highest(sampled)

@@ -12,7 +12,7 @@ from spark_sched.policies.eviction import PreemptionRule, named_rule
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.cluster import Power
 from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities, thesis_servers
-from spark_sched.sim.priority.google import TABLE_5_2, finished_tasks, sampled_window
+from spark_sched.sim.priority.google import TABLE_5_2, sampled_window
 from spark_sched.sim.priority.servers import with_levels
 from spark_sched.sim.priority.workloads import WORKLOADS, workload
 
@@ -149,10 +149,12 @@ def test_memory_policies_have_names():
         run(tasks((0, 0, 1)), server(), memory_eviction="FIFO")
 
 
-def test_energy_until_the_last_arrival():
+def test_energy_until_the_last_arrival_and_until_the_last_end():
     result, _ = run(tasks((100, 0, 10), (200, 0, 1)), server())
     # Asleep, awake, ten seconds of work, asleep; the last arrival ends it.
-    assert result.energy_j == pytest.approx(100 * 10 + 30 * 200 + 10 * 160 + 60 * 10)
+    until_arrival_j = 100 * 10 + 30 * 200 + 10 * 160 + 60 * 10
+    assert result.energy_j == pytest.approx(until_arrival_j)
+    assert result.energy_all_j == pytest.approx(until_arrival_j + 30 * 200 + 1 * 160)
 
 
 def test_v_weighs_class_means():
@@ -174,22 +176,6 @@ def test_a_sampled_window_keeps_what_its_tasks_are():
     assert 850 < len(window) < 1_150
     assert window.arrival_s[-1] < 3600.0
     assert set(window.demand) <= set(source.demand)
-
-
-def test_finished_tasks_of_the_tables_as_requested_and_as_used(tmp_path):
-    (tmp_path / "task_events").mkdir()
-    rows = []
-    for job, (begin_s, length_s, cpus) in enumerate([(1000, 100, 0.1), (1010, 300, 0.3)]):
-        for at_s, kind in ((begin_s, 0), (begin_s + 5, 1), (begin_s + 5 + length_s, 4)):
-            rows.append((at_s, f"{at_s}000000,,{job},0,7,{kind},u,0,0,{cpus},0.2,0,0"))
-    text = "".join(f"{row}\n" for _, row in sorted(rows))
-    (tmp_path / "task_events" / "part-00000-of-00500.csv").write_text(text)
-    (tmp_path / "task_events" / "part-00002-of-00500.csv").write_text("not contiguous\n")
-    found = finished_tasks(tmp_path)
-    assert found.by_request().demand == pytest.approx([10.0, 90.0])
-    scale = TABLE_5_2[0].cpu_usage / 0.2  # the mean over tasks, not over time
-    assert found.by_usage().demand == pytest.approx([10.0 * scale, 90.0 * scale])
-    assert found.by_usage().arrival_s.tolist() == [0.0, 10.0]
 
 
 @pytest.mark.parametrize("name", ["W-A-generated", "W-B", "W-C", "W-D", "W-E"])

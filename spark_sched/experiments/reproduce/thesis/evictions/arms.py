@@ -231,9 +231,13 @@ def comparison(
     return FigureSpec(identity, title, needed, build)
 
 
-_ENERGY = " Energy (E) counts until the last task arrives."
+_ENERGY = (
+    " E is the energy of all servers until the last task arrives, at 15 h: the thesis simulates 15 h. Work "
+    "that is left then is not in it; E_all counts until the last task has left."
+)
 _SOURCES = (
     " W-A-request: tasks sampled from the real trace's contiguous window, CPU demand = request × duration; "
+    "durations that the window cuts off are drawn from Kaplan and Meier's estimate for the class; "
     "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-generated: drawn from "
     f"table 5.2. The sampled ones need the tables' folder in {priority_runs.SOURCE}. WE is in cpu·s; the "
     "thesis' 219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as millionths."

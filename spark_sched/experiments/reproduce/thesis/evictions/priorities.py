@@ -193,7 +193,7 @@ FIGURES = (
         "fig7.3",
         "Limits on eviction",
         _LIMITS,
-        ("NE", "WE", "E_kwh", "dropped", "V", "max_evictions"),
+        ("NE", "WE", "E_kwh", "E_all_kwh", "dropped", "V", "max_evictions"),
         [
             Comparison("WE_MRS5_below_MRS", "%", 50, lower("WE", "MRS5", "MRS")),
             Comparison("WE_RND5_below_RND", "%", 50, lower("WE", "RND5", "RND")),

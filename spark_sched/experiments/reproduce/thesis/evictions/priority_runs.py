@@ -13,7 +13,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import TaskTable, simulate_priorities, thesis_servers
-from spark_sched.sim.priority.google import FinishedTasks, finished_tasks
+from spark_sched.sim.priority.google import ArrivedTasks, arrived_tasks
 from spark_sched.sim.priority.workloads import workload
 from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
 
@@ -41,8 +41,8 @@ def source_folder() -> str | None:
 
 
 @cache
-def _source(folder: str | None) -> FinishedTasks | None:
-    return None if folder is None else finished_tasks(Path(folder))
+def _source(folder: str | None) -> ArrivedTasks | None:
+    return None if folder is None else arrived_tasks(Path(folder))
 
 
 @cache
