@@ -200,10 +200,16 @@ FIGURES = (
             Comparison("WE_LRS5_below_LRS", "%", 50, lower("WE", "LRS5", "LRS")),
             _dropped("MRS5"),
             _dropped("LRS5"),
-            Comparison("E_MRS_below_LRS", "%", 12, lower("E_kwh", "MRS", "LRS")),
-            Comparison("E_MRS5_below_MRS", "%", 4, lower("E_kwh", "MRS5", "MRS")),
-            Comparison("E_RND5_below_RND", "%", 15, lower("E_kwh", "RND5", "RND")),
-            Comparison("E_LRS5_below_LRS", "%", 16, lower("E_kwh", "LRS5", "LRS")),
+            *[
+                Comparison(f"{energy}_{rule}_below_{base}", "%", paper, lower(f"{energy}_kwh", rule, base))
+                for energy in ("E", "E_all")
+                for rule, base, paper in (
+                    ("MRS", "LRS", 12),
+                    ("MRS5", "MRS", 4),
+                    ("RND5", "RND", 15),
+                    ("LRS5", "LRS", 16),
+                )
+            ],
         ],
         "The fifth eviction drops a task; 'kept': it is evicted no more instead. 'priced': an eviction must "
         "be worth it. A limit of 5 saves what is lost after the fifth eviction of a task, so that it matters "
