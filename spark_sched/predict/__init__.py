@@ -1,4 +1,4 @@
-"""Predictors: what to expect of active jobs, behind one protocol."""
+"""Predictors: forecasts of active jobs behind one protocol."""
 
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor, forecasts
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore

@@ -1,4 +1,4 @@
-"""Predictors by name, put together from the application's settings; live and in the simulator alike."""
+"""Builds predictors by name from the application's settings, live and in the simulator."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
 __all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
 
-#: The knowledge that a policy gets about jobs: none; earlier runs of the same names; these and runtimes from
-#: the history of all features (3Sigma); or the truth, in a simulator only.
+#: What a policy gets to know about jobs: nothing; earlier runs of the same name; these and runtimes from the
+#: history of all features (3Sigma); or the true values, in the simulator only.
 PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
@@ -36,8 +36,9 @@ def build_live(
 
     Args:
         settings: of the application.
-        task_times: the policy wants them.
-        runs, past: what earlier applications learned of stages and of runtimes; None: nothing is kept.
+        task_times: whether the policy needs task times.
+        runs, past: stores of what earlier applications learned about stages and runtimes; None: nothing is
+            stored.
     """
     runtimes = RuntimeHistory(_stages(settings, runs), past)
     return LivePredictor(with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes)
@@ -59,7 +60,7 @@ def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
 
 
 def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimePredictor:
-    """Task times beside what ``others`` forecast, with a history of them if it ``learns``."""
+    """Adds task times to the forecasts of ``others``; if it ``learns``, it also keeps their history."""
     if isinstance(others, TaskTimePredictor):
         return others
     return TaskTimePredictor(others, TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT)) if learns else None)

@@ -2,9 +2,10 @@
 
 A forecast of a runtime is calibrated when the job is submitted. The end derived from it may not be: a job
 waits longer than planned, shares its slots, or has outlived half of its forecast. So the end of each job is
-scored by its quantile in the forecasts that were made for it, per situation in which the job was then. Later
-forecasts in the same situation are transformed until these quantiles are uniform (conformal prediction by
-categories: Vovk, Gammerman and Shafer, "Algorithmic learning in a random world", 2005, §4.5).
+scored by its quantile in the forecasts that were made for it, separately for each situation that the job was
+in at the time of the forecast. Later forecasts in the same situation are transformed until these quantiles
+are uniform (conformal prediction by categories: Vovk, Gammerman and Shafer, "Algorithmic learning in a random
+world", 2005, §4.5).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["EndCorrection", "Situation"]
 _PRIOR = np.linspace(0.0, 1.0, 6)
 #: Ends that a category needs for its own correction; with fewer, the next wider category is used.
 _ENOUGH = 20
-#: Ends of a category that count: the load changes.
+#: The latest ends of a category that count; older ones belong to another load.
 _MEMORY_JOBS = 100
 #: Upper ends of categories.
 _CROWDS = (0.0, 0.5, 2.0)
 _AGES = (0.1, 0.6, 1.0, 2.0, 4.0)
 
-#: A given time of 0 cannot be left by a factor.
+#: Replaces a forecast time of 0, since errors are ratios.
 _LEAST_S = 1e-3
 #: Equidistributed in [0, 1): stands in for a random number where an end hit a jump of the CDF.
 _GOLDEN = 0.6180339887498949
@@ -41,7 +42,7 @@ Category: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The properties of a job, beside its runtime, on which the accuracy of its forecast end depends.
+    """The properties of a job, other than its runtime, on which the accuracy of its forecast end depends.
 
     Attributes:
         begun: its first task was launched.
@@ -66,10 +67,10 @@ class Situation:
 
 
 class _Ends:
-    """Scores of the ends of one category, and the bend that follows.
+    """Scores of the ends of one category, and the correction (bend) that follows from them.
 
-    The score of a time is the CDF given for it, in [0, 1], inside the range that was given. Outside, it goes
-    on with the logarithm of the ratio to the range's end.
+    The score of a time inside the forecast range is the forecast's CDF there, in [0, 1]. Outside the range
+    the score continues with the logarithm of the ratio of the time to the nearer end of the range.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class _Ends:
         return float(below + (self.seen * _GOLDEN) % 1.0 * (top - below))
 
     def bend(self, reached: list[float]) -> _Bend:
-        """``reached``: the scores of now of those whose end is still to come.
+        """``reached``: current scores of the jobs that have not ended yet.
 
         Kaplan and Meier's estimate ("Nonparametric estimation from incomplete observations", 1958), with one
         more at risk throughout: without ``reached``, the next score is equally likely between any two of
@@ -107,7 +108,7 @@ class _Ends:
 
 
 class _Bend:
-    """How likely an end is by each score: ``levels``, ascending to 1."""
+    """The probability that a job has ended by each score: ``levels``, ascending to 1."""
 
     def __init__(self, scores: Floats, levels: Floats) -> None:
         self._scores, self._levels = scores, levels
@@ -158,7 +159,7 @@ class EndCorrection:
         return self._bends[chosen].of(given)
 
     def ended(self, job: str, ended_ms: int) -> None:
-        """Learn from a job that ended whole."""
+        """Learn from a job that completed."""
         self._bent_at_ms = None
         for category, jobs in self._given.items():
             if (noted := jobs.pop(job, None)) is not None:

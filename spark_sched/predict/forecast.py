@@ -25,7 +25,7 @@ class Forecast:
         runs: earlier runs of the job's name that agree with this one so far.
         samples: task times behind ``alpha`` and ``t_m_ms``.
         runtime: how long the job runs from its first task on, in the places that it prefers; None: unknown.
-        runtime_point_s: the one number to expect of it, for those who plan with one.
+        runtime_point_s: a point estimate of it, for policies that plan with one number.
         runtime_source: for people: which feature, expert and how many runs it comes from.
         gap_ms: its usual pause between two actions; 0: earlier runs had none.
     """

@@ -1,4 +1,4 @@
-"""3SigmaPredict as a predictor of active jobs: it follows events, and adds runtimes to what is forecast of
+"""3SigmaPredict as a predictor of active jobs: it follows events and adds runtimes to the forecasts of
 stages."""
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from spark_sched.state import JobSummary, JobView, Summary
 __all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
 
 
-#: How the labels of features of a user's jobs of one name begin.
+#: Prefix of the labels of features that combine a user with a job name.
 _OWN = "user × name"
 
 
 class RuntimeStore(Protocol):
-    """Keeps what `ThreeSigmaPredict` learns beyond this process. Must not raise: a lost history costs
-    quality, never progress."""
+    """Stores what `ThreeSigmaPredict` learns, so that it outlives this process. Must not raise: a lost
+    history costs quality, never progress."""
 
     def load(self) -> ThreeSigmaPredict:
         """All that was kept."""
@@ -41,7 +41,7 @@ class RuntimeStore(Protocol):
 
 
 class NoRuntimeStore:
-    """Keeps nothing."""
+    """Stores nothing."""
 
     def load(self) -> ThreeSigmaPredict:
         return ThreeSigmaPredict(LIVE_VALUES_KEPT)
@@ -66,10 +66,10 @@ class _ActiveJob:
 
 
 class RuntimeHistory:
-    """Forecasts runtimes from history, and all else as another predictor does.
+    """Forecasts runtimes from history, and leaves everything else to another predictor.
 
     A runtime lasts from the job's first task to the end of its last one. Tasks that were evicted before any
-    had succeeded do not count: the job starts over. Nothing is learned from jobs that were cut short. A job's
+    had succeeded do not count: the job starts over. Jobs that did not complete teach nothing. A job's
     forecast is fixed when its first stage starts, because its slots are known then.
 
     Args:
@@ -100,7 +100,7 @@ class RuntimeHistory:
                 active.last_end_ms = event.time_ms
                 active.succeeded = active.succeeded or event.outcome == "success"
                 if not active.running and not active.succeeded:
-                    # All that it had was taken from it.
+                    # All its tasks were evicted before one succeeded: it starts over.
                     active.first_launch_ms = None
         elif isinstance(event, ShortTasks):
             active = self._active.get(event.job)
@@ -122,7 +122,7 @@ class RuntimeHistory:
                 active.prediction = self.predictor.predict(active.submission)
 
     def learn(self, summary: Summary) -> None:
-        """Learn the runtime of a job that ended whole."""
+        """Learn the runtime of a job that completed."""
         if self._others is not None:
             self._others.learn(summary)
         if not isinstance(summary, JobSummary):
@@ -140,7 +140,7 @@ class RuntimeHistory:
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
-        """What to expect of an active job, its runtime with where it comes from."""
+        """The forecast of an active job, with the source of its runtime."""
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         active = self._active.get(job.job)
         prediction = None if active is None else active.prediction
@@ -155,12 +155,12 @@ class RuntimeHistory:
         )
 
     def foresee(self, job: JobAttributes) -> Forecast:
-        """What to expect of a job that has not been submitted; changes nothing.
+        """The runtime forecast of a job that has not been submitted; changes nothing.
 
-        Where this user's jobs of this name have a history, only that one answers. Other users' jobs, however
-        regular, say less about a single job than the job's own runs do.
+        If this user's jobs of this name have a history, only that history is used: other users' jobs, however
+        regular, say less about a job than its own earlier runs.
         """
-        # The time since the name's last submission is left out: a question is not a submission.
+        # The time since the last submission of this name is not a feature here: a query is not a submission.
         submission = self.predictor.submit(job, Submission(job, (), (), None))
         prediction = self.predictor.predict(_of_its_own(submission))
         if prediction is None:
@@ -189,7 +189,7 @@ class RuntimeHistory:
 
 
 def _of_its_own(submission: Submission) -> Submission:
-    """Without the features of other jobs, if any of the user's own jobs of the name have ended."""
+    """Drops the features shared with other jobs if a job of this user and name has ended before."""
     own = [
         (feature, guesses_s)
         for feature, guesses_s in zip(submission.features, submission.guesses_s, strict=True)

@@ -24,14 +24,15 @@ __all__ = ["Calibration", "RangePosition", "place_of"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Inside the range of history: equal classes of the CDF.
+#: Inside the range of history: classes of equal width in the CDF.
 _INSIDE = 20
 _GRID = np.linspace(0.0, 1.0, _INSIDE + 1)
 _INNER_GRID = _GRID[1:-1]
-#: Outside: classes by how far, as a share of the runtime at the end of the range.
+#: Outside the range: classes by distance, as a share of the runtime at the nearer end of the range.
 _EXCESS = np.concatenate(([0.0], np.logspace(-3.0, 2.0, 11)))
 _OUTSIDE = _EXCESS.size - 1
-#: Jobs like this one: by runs behind the answer (upper ends), and by the expert's error so far.
+#: Similar jobs are grouped by the number of runs behind the answer (upper ends) and by the expert's error so
+#: far.
 _RUNS = (1, 2, 4, 8, 16, 32)
 _ERRORS = (0.1, 0.3, 0.6)
 _LEAST_RUNS = (1, *(most + 1 for most in _RUNS))
@@ -40,7 +41,7 @@ _LOW = 1.0 / (1.0 + _EXCESS[::-1])
 _HIGH = 1.0 + _EXCESS
 #: Weight of the prior, in jobs.
 _PRIOR_JOBS = 5.0
-#: Probability that is cut off at either end.
+#: Probability that is cut off at each end.
 _TAIL = 0.005
 #: Jobs that a class remembers.
 _MEMORY_JOBS = 2_000.0
@@ -74,7 +75,7 @@ def place_of(given: RuntimeDistribution, runtime_s: float) -> RangePosition:
 
 
 class Calibration:
-    """Learns places and bends distributions. Deterministic; constant memory."""
+    """Learns where runtimes fall and corrects distributions accordingly. Deterministic; constant memory."""
 
     def __init__(self) -> None:
         shape = (len(_RUNS) + 1, len(_ERRORS) + 1)
@@ -82,13 +83,13 @@ class Calibration:
         self._sides = np.zeros((*shape, 3))
         self._inside = np.zeros((*shape, _INSIDE))
         self._outside = np.zeros((*shape, 2, _OUTSIDE))
-        # Per feature: how wrong the first guess on a value of it was in sum, and how many there were.
+        # Per feature: the sum of errors of the first guesses on its values, and their number.
         self._first: dict[str, tuple[float, int]] = {}
         self._bends: dict[tuple[int, int], tuple[Floats, Floats, Floats]] = {}
         self.jobs = 0
 
     def learn_first(self, feature: str, guess_s: float, runtime_s: float) -> None:
-        """Take in how good the very first guess on some value of a feature was."""
+        """Learn the error of the first guess for a value of a feature."""
         error, count = self._first.get(feature, (0.0, 0))
         greater = max(guess_s, runtime_s)
         self._first[feature] = (
@@ -97,14 +98,14 @@ class Calibration:
         )
 
     def doubt(self, feature: str) -> float:
-        """The error to expect of a guess from one run with the same value of the feature, as a share of the
-        greater of guess and runtime; 1 before any was checked."""
+        """The expected error of a guess from a single run with the same value of the feature, as a share of
+        the larger of guess and runtime; 1 until a first guess has been checked."""
         error, count = self._first.get(feature, (0.0, 0))
         return (error + 1.0) / (count + 1.0)
 
     def learn(self, place: RangePosition, runs: int, nmae: float) -> None:
-        """Take in where the runtime of a job fell whose distribution came from ``runs`` runs of an expert
-        with that error."""
+        """Learn where a job's runtime fell in its predicted distribution, which came from ``runs`` runs of an
+        expert with that error."""
         kind = _kind(runs, nmae)
         self.jobs += 1
         keep = 1.0 - 1.0 / _MEMORY_JOBS
@@ -125,7 +126,8 @@ class Calibration:
         self._bends[kind] = self._bend(kind)
 
     def calibrated(self, given: RuntimeDistribution, runs: int, nmae: float) -> RuntimeDistribution:
-        """The distribution as experience corrects it: wider where history's range was often left."""
+        """The corrected distribution: wider if earlier runtimes often fell outside the range of their
+        history."""
         kind = _kind(runs, nmae)
         bend = self._bends.get(kind)
         if bend is None:

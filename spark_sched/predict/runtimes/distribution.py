@@ -1,4 +1,4 @@
-"""The distribution of a job's runtime: what a predictor answers and a plan is made from."""
+"""The distribution of a job's runtime: predictors return it, and policies plan with it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _NORMAL_SDS = 4.0
 class RuntimeDistribution:
     """Runtimes in seconds as a piecewise linear CDF that may jump; immutable.
 
-    One form for all: a histogram is a polygon, a point a jump, a uniform distribution a line. Between two
-    knots the CDF is the line through them, two knots at one time are a jump, and so is a first knot above 0;
-    at a jump the CDF has its upper value. Below the first knot it is 0, from the last on it is 1.
+    One form represents all of them: a histogram is a polygon, a point estimate a jump, a uniform distribution
+    a straight line. Between two knots the CDF is the line through them, two knots at one time are a jump, and
+    so is a first knot above 0; at a jump the CDF has its upper value. Below the first knot it is 0, from the
+    last on it is 1.
 
     Methods take a number or an array of any shape and give NumPy values of that shape.
 
@@ -44,7 +45,7 @@ class RuntimeDistribution:
 
     @classmethod
     def from_knots(cls, t_s: ArrayLike, p: ArrayLike) -> RuntimeDistribution:
-        """A distribution from the knots of its CDF. Raises BadInputError if they are none."""
+        """A distribution from the knots of its CDF. Raises BadInputError if they do not form one."""
         times = np.array(t_s, dtype=np.float64)
         levels = np.array(p, dtype=np.float64)
         if times.ndim != 1 or times.shape != levels.shape or not times.size:
@@ -131,7 +132,7 @@ class RuntimeDistribution:
     def trusted_histogram(
         cls, centers_s: Floats, counts: Floats, min_s: float, max_s: float, exact: NDArray[np.bool_]
     ) -> RuntimeDistribution:
-        """`from_histogram` for a caller that vouches for the bins: nothing is checked."""
+        """`from_histogram` without checks, for callers whose bins are valid by construction."""
         jump = np.maximum(counts - 1.0, 0.0) * exact
         after = counts.cumsum()
         total = after[-1]
@@ -159,7 +160,8 @@ class RuntimeDistribution:
 
     @classmethod
     def trusted(cls, t_s: Floats, p: Floats) -> RuntimeDistribution:
-        """From arrays that the caller vouches for and gives away: they are frozen, not checked."""
+        """From arrays that are valid by construction and that the caller gives up: they are made read-only
+        and not checked."""
         t_s.flags.writeable = False
         p.flags.writeable = False
         return cls(t_s, p)
@@ -208,7 +210,7 @@ class RuntimeDistribution:
         return np.asarray(np.minimum(t, self.t_s[upper]))
 
     def later(self, by_s: float) -> RuntimeDistribution:
-        """The time from now to the end of a run that starts ``by_s`` from now."""
+        """The time from now until the end of a run that starts ``by_s`` seconds from now."""
         return self.trusted(self.t_s + by_s, self.p.copy())
 
     def conditional(self, elapsed_s: float) -> RuntimeDistribution:
@@ -230,7 +232,7 @@ class RuntimeDistribution:
         return RuntimeDistribution.trusted(times, levels)
 
     def scaled(self, factor: float) -> RuntimeDistribution:
-        """Every runtime times ``factor``, above 0: a slower place."""
+        """Every runtime multiplied by ``factor`` > 0, as on a slower executor."""
         if not (math.isfinite(factor) and factor > 0.0):
             raise BadInputError(f"a runtime is to be scaled by {factor!r} but the factor must be above 0")
         return RuntimeDistribution.trusted(self.t_s * factor, self.p)

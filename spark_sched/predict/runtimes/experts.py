@@ -14,14 +14,15 @@ __all__ = ["EXPERTS", "FeatureHistory"]
 EXPERTS = ("average", "median", "decay", "recent")
 #: The paper's weight of the newest runtime in the rolling estimate.
 DECAY_ALPHA = 0.6
-#: Recent runtimes whose median stands for the median of all; an odd number, so that one of them is it.
+#: Number of recent runtimes whose median is used for the median of all; odd, so that the median is one of
+#: them.
 MEDIAN_OF = 19
 #: The X of "average of X recent runtimes".
 RECENT = 5
 #: Runs that a histogram remembers. Long enough for a 95 % interval, short enough to follow a change.
 MEMORY_RUNS = 30.0
-#: An expert's record starts with this number of prior guesses, each as bad as first guesses on this feature
-#: usually are: one lucky guess does not beat a long record.
+#: An expert's record starts with this number of prior guesses with the usual error of first guesses on this
+#: feature, so that one lucky guess does not beat a long record.
 _DOUBT_GUESSES = 2.0
 #: Share of an expert's record that each new guess replaces in the long run: 1/200.
 _RECORD_KEEPS = 1.0 - 1.0 / 200.0
@@ -34,7 +35,7 @@ class FeatureHistory:
 
     Attributes:
         runs: runtimes taken in.
-        histogram: of the runtimes, the latest weighing most.
+        histogram: of the runtimes; the latest have the largest weight.
         guesses_s: what each expert expects of the next run, in the order of `EXPERTS`; empty without runs.
         best: number of the best expert in `EXPERTS`.
         nmae: its normalised mean absolute error: the sum of its errors over the sum of runtimes. Infinite
@@ -70,14 +71,14 @@ class FeatureHistory:
 
     @classmethod
     def of_one(cls, runtime_s: float) -> FeatureHistory:
-        """The history of a single run, which no expert had guessed."""
+        """The history of a single run, for which no expert had a guess."""
         made = cls()
         made.add(runtime_s)
         return made
 
     @property
     def is_one(self) -> bool:
-        """Whether `of_one` would give the same."""
+        """Whether this history is equal to one made by `of_one`."""
         return self.runs == 1 and not self._actual_s[1]
 
     def last_runs_s(self, count: int) -> tuple[float, ...]:
@@ -88,8 +89,8 @@ class FeatureHistory:
         """Take in a runtime.
 
         Args:
-            guesses_s: `guesses_s` at the job's submission: experts are judged by their guesses at that time,
-                not by what they learned while the job ran. Empty: there were no runs then.
+            guesses_s: `guesses_s` at the job's submission: experts are scored by their guesses at that time,
+                not by what they learned while the job ran. Empty: there were no runs at that time.
             doubt: the NMAE to expect of a history about which nothing is known yet.
         """
         if guesses_s:

@@ -1,4 +1,4 @@
-"""What is known of a job when it is submitted, as the features that 3Sigma looks its history up by (§4.1)."""
+"""What is known about a job at its submission: the features by which 3Sigma looks up its history (§4.1)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["COMBINATIONS", "EVERY_JOB", "JobAttributes", "feature_values"]
 #: The feature that all jobs share: the fallback when no other attribute is known.
 EVERY_JOB = "every job"
 
-#: The features: attributes of a job, alone and combined. Features of more attributes come first: of two that
-#: did equally well, the earlier one answers.
+#: The features: attributes of a job, alone and combined. Features that combine more attributes come first: of
+#: two with equal error the earlier one is used.
 COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("user", "name", "estimate", "slots"),
     ("user", "name", "since_last", "last_run"),
@@ -76,7 +76,7 @@ class JobAttributes:
 
     @property
     def recurs(self) -> tuple[str | None, str | None]:
-        """What later runs of the same program have in common with this one."""
+        """The key that later runs of the same program share with this one."""
         return self.user, self.name
 
 

@@ -1,5 +1,5 @@
-"""A histogram of runtimes that never grows: Ben-Haim and Tom-Tov, "A streaming parallel decision tree
-algorithm" (JMLR 11, 2010), as 3Sigma uses it (§4.1)."""
+"""A histogram of runtimes with a bounded number of bins: Ben-Haim and Tom-Tov, "A streaming parallel decision
+tree algorithm" (JMLR 11, 2010), as 3Sigma uses it (§4.1)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["MAX_BINS", "StreamingHistogram"]
 
 #: The paper's number.
 MAX_BINS = 80
-#: Runtimes below this are one: clocks tick in milliseconds.
+#: Shorter runtimes count as this one: clocks have a resolution of a millisecond.
 LEAST_S = 1e-3
-#: Weights grow instead of old counts shrinking; beyond this all are brought back.
+#: Weights of new values grow, instead of old counts being reduced; beyond this value all are rescaled.
 _REBASE = 64.0
 #: A bin is dropped when its weight is at most this share of a new value's.
 _FADED = 1.0 / 32.0
@@ -31,8 +31,8 @@ class StreamingHistogram:
     days: by difference all short runtimes would share a few bins while each long one kept its own.) Mass and
     mean are kept exactly.
 
-    Old values fade once there are ``memory`` of them: each further value takes 1/``memory`` off every count,
-    so that a runtime that changed for good fills the histogram in the end.
+    Old values fade once there are ``memory`` of them: each further value reduces every count by 1/``memory``.
+    So after a permanent change of runtimes the histogram contains mostly new values in the end.
 
     Args:
         max_bins: at least 2.
@@ -74,7 +74,7 @@ class StreamingHistogram:
             self._shrink()
 
     def merge(self, other: StreamingHistogram) -> None:
-        """Take in all of another histogram."""
+        """Add all values of another histogram."""
         scale = self._unit / other._unit
         for center, count, exact in zip(other._centers, other._counts, other._exact, strict=True):
             self._insert(center, count * scale, exact)
@@ -117,7 +117,8 @@ class StreamingHistogram:
         self._exact[at] = 0
 
     def _rebase(self) -> None:
-        """Counts in values again; bins that have faded to nothing go, and with them the range they held."""
+        """Rescale counts to values; bins that have faded to nothing are removed, together with the range that
+        they covered."""
         kept = [
             (center, count / self._unit, exact)
             for center, count, exact in zip(self._centers, self._counts, self._exact, strict=True)

@@ -30,29 +30,29 @@ __all__ = [
 #: Candidates for the point estimate, equally spaced over the distribution's orders of magnitude.
 _CANDIDATES = 48
 _STEPS = np.linspace(0.0, 1.0, _CANDIDATES)
-#: Point estimates whose chance is this near to the best one's are as good.
+#: Point estimates with a probability this close to the best one's count as equally good.
 _AS_GOOD = 0.005
-#: Guesses so near, as the deviation of a normal kernel in octaves, support each other.
+#: Standard deviation of the normal kernel, in octaves, within which guesses support each other.
 _NEAR_OCTAVES = 0.8
 _OWN_WEIGHT = 3.0
-#: An expert without a fault so far counts as one with this NMAE.
+#: Least NMAE of an expert, also of one without errors so far.
 _LEAST_NMAE = 0.02
-#: Feature values remembered; beyond, those unused for longest go, a tenth at a time.
+#: Feature values remembered; beyond this number the least recently used tenth is dropped.
 VALUES_KEPT = 1_000_000
 #: The same for a planner, which shares its machine with a driver: at most some 70 MB.
 LIVE_VALUES_KEPT = 50_000
-#: About how many feature values a job has that no other job has.
+#: Approximate number of feature values that only one job has.
 _VALUES_PER_JOB = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A job as it was submitted, with what was known of its kind then: what `ThreeSigmaPredict.predict`
-    answers and what `ThreeSigmaPredict.learn` files its runtime under.
+    """A job as it was submitted, with what was known about its features at that time.
+    `ThreeSigmaPredict.predict` takes it, and `ThreeSigmaPredict.learn` stores the job's runtime under it.
 
     Attributes:
         features: (feature, value) pairs.
-        guesses_s: what the experts of each of them expected then; empty where there was no history.
+        guesses_s: what the experts of each feature expected at that time; empty without history.
         since_last_s: since the same user submitted the same name before.
     """
 
@@ -71,7 +71,7 @@ class Prediction:
         history: the same before calibration.
         estimate_s: what the best expert itself expects.
         feature, value: whose history it is.
-        expert: which of `EXPERTS` did best on it so far.
+        expert: the one of `EXPERTS` with the least error on it so far.
         samples: runtimes in that history.
         nmae: the expert's normalised mean absolute error so far, plus the usual error of a first guess.
         guesses: of every history that could have answered: its NMAE, and what its experts expect in seconds.
@@ -89,7 +89,7 @@ class Prediction:
 
     @cached_property
     def point_s(self) -> float:
-        """The runtime on which the distribution's own best point and all guesses agree most."""
+        """The runtime that the distribution's best point and all guesses support most."""
         return most_agreed(likeliest_within(self.runtime, 2.0, self.estimate_s), self.guesses)
 
     @property
@@ -187,7 +187,9 @@ class ThreeSigmaPredict:
         return job.submit_s - last_s if last_s is not None and job.submit_s >= last_s else None
 
     def predict(self, submission: Submission) -> Prediction | None:
-        """What to expect of a job; None while no job at all has ended. Changes nothing.
+        """The prediction for a job; None until a first job has ended. Changes nothing. The candidates are the
+        histories of the job's feature values; the prediction is that of the expert with the least error so
+        far.
 
         The candidates are the histories of the job's feature values, the answer is that of the expert with
         the least error so far. A history without a checked guess is taken to be as good as first guesses on
@@ -226,9 +228,9 @@ class ThreeSigmaPredict:
         self.take(lesson(submission, runtime_s, prediction))
 
     def take(self, lesson: Lesson) -> Sequence[tuple[str, str]]:
-        """Take in what an ended job teaches. The same lessons in the same order give the same state.
+        """Learn the lesson of an ended job. The same lessons in the same order give the same state.
 
-        Returns the feature values that were forgotten for it.
+        Returns the feature values that were dropped to make room.
         """
         if not (math.isfinite(lesson.runtime_s) and lesson.runtime_s >= 0.0):
             return ()
@@ -290,8 +292,8 @@ class ThreeSigmaPredict:
 
 
 def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> float:
-    """The point c with the greatest P(c / factor <= T <= c * factor): it is off by more than the factor
-    least often. Of points that do as well, the one nearest to ``prefer_s`` by ratio."""
+    """The point c with the greatest P(c / factor <= T <= c * factor): an estimate that is wrong by more than
+    the factor least often. Of points that do as well, the one nearest to ``prefer_s`` by ratio."""
     first, last = np.searchsorted(d.p, (0.01, 0.99))
     low, high = max(LEAST_S, float(d.t_s[max(first - 1, 0)])), float(d.t_s[min(last, d.t_s.size - 1)])
     if high <= low:
@@ -307,7 +309,7 @@ def likeliest_within(d: RuntimeDistribution, factor: float, prefer_s: float) -> 
 
 
 def most_agreed(own_s: float, guesses: Sequence[tuple[float, tuple[float, ...]]]) -> float:
-    """The one of all guesses that has most weight near it: the mode of a kernel density over octaves.
+    """The guess with the most weight around it: the mode of a kernel density over octaves.
 
     Each history is one estimate of the job, and their errors have different causes: the value that most
     estimates support is right more often than the best single estimate.

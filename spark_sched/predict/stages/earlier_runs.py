@@ -25,7 +25,7 @@ class EarlierStage:
 
 @dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """One whole run of a job name.
+    """One completed run of a job name.
 
     Attributes:
         ended_ms: ms since 1970.
@@ -39,7 +39,7 @@ class EarlierRun:
 
 
 class EarlierRunStore(Protocol):
-    """Keeps runs beyond the life of the planner. Must not raise: a lost history costs quality, never
+    """Stores runs, so that they outlive the planner. Must not raise: a lost history costs quality, never
     progress."""
 
     def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
@@ -52,7 +52,7 @@ class EarlierRunStore(Protocol):
 
 
 class NoStore:
-    """Keeps nothing."""
+    """Stores nothing."""
 
     def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         return ()

@@ -29,7 +29,7 @@ __all__ = ["StageHistory"]
 RUNS_KEPT = 5
 #: Pauses between two actions kept of one run: the latest.
 GAPS_KEPT = 200
-#: Job names remembered at once; the one unused for longest goes first.
+#: Job names remembered at once; the least recently used one is dropped first.
 NAMES_KEPT = 10_000
 
 
@@ -50,19 +50,21 @@ class _Name:
 
 @dataclass(slots=True)
 class _JobStages:
-    """An active job as far as its own stages go, by index."""
+    """The stages of an active job so far, by index."""
 
     name: str
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
     # None: its last attempt did not complete.
     ended: dict[int, EarlierStage | None] = field(default_factory=dict)
-    running: dict[str, bool] = field(default_factory=dict)  # by key: does Spark itself start what follows?
+    running: dict[str, bool] = field(
+        default_factory=dict
+    )  # by key: whether Spark itself starts the stage that follows
     paused_ms: int | None = None
     gaps_ms: deque[int] = field(default_factory=lambda: deque(maxlen=GAPS_KEPT))
 
     def begin(self, event: StageStarted) -> None:
         if not self.running and self.paused_ms is not None:
-            # 0 stands for no pause at all.
+            # 0 means that there was no pause.
             self.gaps_ms.append(max(1, event.time_ms - self.paused_ms))
         self.paused_ms = None
         self.running[event.stage] = event.next_tasks is not None or event.next_at_most is not None
@@ -76,7 +78,7 @@ class _JobStages:
             self.paused_ms = event.time_ms
 
     def usual_gap_ms(self) -> int:
-        """The length that nine of ten pauses do not exceed; 0 without any."""
+        """The 90 % quantile of the pauses; 0 without any."""
         ordered = sorted(self.gaps_ms)
         return ordered[math.ceil(0.9 * len(ordered)) - 1] if ordered else 0
 
@@ -86,11 +88,11 @@ class StageHistory:
 
     Two runs agree while their stages have the same numbers of tasks. Task times are pooled by stage name
     over the latest instances, within the present run too, so a loop's second round profits from its first. A
-    name the driver made up for unmarked work (it equals the job's key) means nothing to a later run and is
-    not kept.
+    name that the driver generated for unmarked work (it equals the job's key) does not recur and is not
+    stored.
 
     Args:
-        store: keeps runs beyond this process.
+        store: keeps runs after this process has ended.
         prior_alpha: Pareto shape expected before any task ended, > 1.
         prior_weight: how many finished tasks that is worth, >= 0.
         runs_kept: runs remembered per job name.
@@ -127,7 +129,7 @@ class StageHistory:
                 active.end(event)
 
     def learn(self, summary: Summary) -> None:
-        """Remember the task times of a stage that ended, and the run of a job that ended whole."""
+        """Remember the task times of a stage that ended, and the run of a job that completed."""
         if isinstance(summary, StageSummary):
             self._learn_stage(summary)
         else:
@@ -138,7 +140,7 @@ class StageHistory:
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
-        """What to expect of an active job; all unknown for a name not seen before."""
+        """The forecast of an active job; everything is unknown for a name that has not been seen before."""
         active = self._active.get(job.job)
         known = self._names.get(active.name) if active is not None else None
         if active is None or known is None:
@@ -178,7 +180,7 @@ class StageHistory:
         if active is None or summary.cut_short or not active.ended:
             return
         stages = [active.ended.get(index) for index in range(max(active.started, default=-1) + 1)]
-        # A run with a failed stage, or without its beginning, would predict too few stages.
+        # A run with a failed stage, or one whose beginning is missing, would predict too few stages.
         whole = [stage for stage in stages if stage is not None]
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
@@ -216,7 +218,8 @@ class StageHistory:
 
 
 def _agrees(active: _JobStages, run: EarlierRun) -> bool:
-    """Whether a run had this job's stages so far. After a reset only later indexes are known: they decide."""
+    """Whether a run had the same stages as this job so far. After a reset only later indexes are known, so
+    only these are compared."""
     return all(
         index < len(run.stages) and run.stages[index].tasks == tasks
         for index, tasks in active.started.items()

@@ -25,10 +25,10 @@ USUAL_DOUBT = 0.02
 _POINTS = 160
 #: Log of the factor by which a run without history may be faster or slower than any before.
 _FAR = math.log(1e3)
-#: Tasks of one stage differ by that much at least (standard deviation of logarithms).
+#: Least spread of task times within a stage (standard deviation of logarithms).
 _LEAST_SPREAD = 0.01
 _P95 = NormalDist().inv_cdf(0.95)
-#: Where the integral over spreads is taken, in standard deviations, and what each place weighs.
+#: Nodes of the integral over spreads, in standard deviations, and their weights.
 _AT, _WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
 
 
@@ -49,7 +49,7 @@ class Posterior:
 
     @property
     def harmonic_s(self) -> float:
-        """The harmonic mean E[1/x]^-1, in seconds, as far as the belief is log-normal.
+        """The harmonic mean E[1/x]^-1, in seconds, for a log-normal posterior.
 
         The gain of running a job first is one over its size. So where sizes only order jobs, an uncertain
         size should come earlier than its median says; the harmonic mean does this.
@@ -58,14 +58,14 @@ class Posterior:
 
 
 def prior_log_sd(prior: RuntimeDistribution) -> float:
-    """How unsure a prior is: standard deviation of the logarithm, from its 5 % and 95 % quantiles."""
+    """The uncertainty of a prior: standard deviation of the logarithm, from its 5 % and 95 % quantiles."""
     low, high = np.maximum(prior.quantile([0.05, 0.95]), LEAST_S).tolist()
     return math.log(high / low) / (2.0 * _P95)
 
 
 def pilots_needed(prior: RuntimeDistribution, spread: float, target: float, most: int) -> int:
-    """The fewest pilots after which the logarithm of the mean has a standard deviation of ``target`` or less,
-    0 where the prior has, ``most`` at most.
+    """The least number of pilots after which the logarithm of the mean has a standard deviation of at most
+    ``target``: 0 if the prior has it already, and never more than ``most``.
 
     1/σ² = 1/σ₀² + m/σ₁² in logarithms (§4.1's posterior variance).
     """

@@ -21,13 +21,14 @@ __all__ = ["Asked", "Spreads", "SubmittedStage", "TaskHistory", "log_spread"]
 
 #: Weight, in stages, of all jobs' spread against one job's own: an unknown job has the spread of all jobs.
 _SPREAD_DOUBT = 2.0
-#: Spread to expect while no stage has ended: a factor of 1.3 either way.
+#: Expected spread until a stage has ended: a factor of 1.3 in either direction.
 _FIRST_SPREAD = math.log(1.3)
-#: How far spreads are from what is expected while no stage has ended: a factor of two either way.
+#: How far actual spreads are from the expected one until a stage has ended: a factor of two in either
+#: direction.
 _FIRST_LOG_SD = math.log(2.0)
-#: Spreads below this count as this.
+#: Smaller spreads count as this one.
 _LEAST_SPREAD = 0.001
-#: Stages of a live job that are learned, from its first one on: those of a stream never end.
+#: At most this number of stages of a live job is learned, from its first one on: a stream has no last stage.
 STAGES_LEARNED = 200
 
 #: A stage's submission and prediction at the submission of its job.
@@ -49,20 +50,21 @@ class SubmittedStage:
 
 class Spreads:
     """The standard deviation of the logarithm of task times within a stage, by recurring name: its geometric
-    mean over stages, as a few stages with a straggler say nothing of most."""
+    mean over stages, since a few stages with a straggler say nothing about most stages."""
 
     def __init__(self) -> None:
         self._logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
         self._squares = FadingSums((_FIRST_LOG_SD**2, 1.0))
 
     def add(self, job: JobAttributes, spread: float) -> None:
-        """Take in one stage's spread, >= 0."""
+        """Learn one stage's spread, >= 0."""
         value = math.log(max(spread, _LEAST_SPREAD))
         self._squares.add(job, (value - _mean(self._logs, job)) ** 2)
         self._logs.add(job, value)
 
     def expect(self, job: JobAttributes) -> float:
-        """The spread to expect of a stage of this job: its own past's, everyone's where it has little."""
+        """The expected spread of a stage of this job: that of its own past, and that of all jobs where its
+        past is short."""
         return math.exp(_mean(self._logs, job))
 
     def log_sd(self, job: JobAttributes) -> float:
@@ -103,7 +105,7 @@ class TaskHistory:
     """Expects mean task times by `ThreeSigmaPredict`, each stage by its own attributes. A `TaskPrior`.
 
     Args:
-        predictor: what it learned so far, and goes on to learn if ``learns``.
+        predictor: has learned so far, and continues if ``learns``.
         stages_of: by job key, where stages are known when the job is submitted (a trace's); None: stages
             are known when they start, by their job's user and name and by their index, and later ones
             by how many tasks the forecast expects of them.
@@ -134,7 +136,7 @@ class TaskHistory:
         tasks_s: Sequence[float],
         asked: Asked | None = None,
     ) -> None:
-        """Take in a stage that ended, by all its task times in seconds.
+        """Learn a stage that ended, from all its task times in seconds.
 
         Args:
             asked: what was submitted and predicted when its job came; None: now.
@@ -171,7 +173,7 @@ class TaskHistory:
             self.likeness.add(attributes, errors[0][1], error)
 
     def ask(self, stage: SubmittedStage, earlier: Submission | None = None) -> Asked:
-        """What is submitted and predicted for a stage now; ``earlier``: what was submitted for it before."""
+        """The submission and the prediction for a stage now; ``earlier``: its submission made before."""
         submission = self.predictor.submit(stage.attributes, earlier)
         return submission, self.predictor.predict(submission)
 

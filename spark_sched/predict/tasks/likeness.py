@@ -16,8 +16,8 @@ class Likeness:
     """The slope of history's log-error on a later stage over that on the job's first one, by recurring name.
 
     SLearn-DAG scales every later stage by how far off history was on the sampled one (§6: d_s / d_h), which
-    is a slope of 1; a slope of 0 means that one error does not predict the other. Learned by least squares
-    through the origin, old jobs fading; between 0 and 1.
+    is a slope of 1; a slope of 0 means that one error does not predict the other. It is learned by least
+    squares through the origin, with less weight for old jobs, and lies between 0 and 1.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Likeness:
         self._sums.add(later, first_error * later_error, first_error * first_error)
 
     def expect(self, later: JobAttributes) -> float:
-        """The slope to expect of such a stage: everyone's where it has little of its own."""
+        """The expected slope for such a stage: that of all jobs where its own history is short."""
         return _slope(self._sums.of(later), _slope(self._sums.everyone, 1.0))
 
 

@@ -1,4 +1,4 @@
-"""Task times of active jobs, one by one: what a job is sized from by running a few of its tasks (SLearn)."""
+"""The single task times of active jobs, from which SLearn estimates a job's size after a few of its tasks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["StageExpectation", "StageTimes", "TaskForecast", "TaskPrior", "TaskT
 
 @dataclass(frozen=True, slots=True)
 class StageExpectation:
-    """What history says of one stage of a job before any of its tasks ended.
+    """What history predicts for one stage of a job before any of its tasks has ended.
 
     Attributes:
         tasks: how many it has or is expected to have.
@@ -36,10 +36,10 @@ class StageExpectation:
         spread: standard deviation of the logarithm of task times within one run; None: nothing is known.
         spread_log_sd: how far such stages differ in ``spread``: standard deviation of its logarithm.
         source: for people.
-        calibrated: ``task_s`` bent by how well such answers held so far: how far history is to be believed.
-        doubt: chance that this run is like none before: new code, other data.
-        alike: by what power of the factor that history is off by on the job's sampled stage it is off on this
-            one: 1 as in SLearn-DAG, 0 where the one says nothing about the other.
+        calibrated: ``task_s`` corrected by the accuracy of earlier predictions of this kind.
+        doubt: probability that this run is unlike all earlier ones: new code, other data.
+        alike: exponent that relates history's error factor on the job's sampled stage to its error factor on
+            this stage: 1 as in SLearn-DAG, 0 if one error does not predict the other.
     """
 
     tasks: int
@@ -67,7 +67,7 @@ class StageTimes:
     spoiled: frozenset[int]
 
 
-#: Stages of one job whose task times are kept: a stream is one job whose stages never end to come.
+#: Stages of one job whose task times are kept, since a job may be a stream without a last stage.
 STAGES_KEPT = 200
 _NO_TIMES: Mapping[int, StageTimes] = MappingProxyType({})
 _NO_SLOWNESS: Mapping[str, float] = MappingProxyType({})
@@ -78,7 +78,7 @@ class TaskForecast(Forecast):
     """A forecast with task times.
 
     Attributes:
-        others: what the predictor behind it says.
+        others: the forecast of the predictor that this one extends.
         times: of the stages seen so far, by index.
         attained_ms: slot-milliseconds of the job's attempts that are over.
         expected: what history says of each of the job's stages, by index; empty: nothing.
@@ -92,12 +92,12 @@ class TaskForecast(Forecast):
     slowness: Mapping[str, float] = field(default_factory=lambda: _NO_SLOWNESS)
 
     def doubted(self, doubt: float) -> TaskForecast:
-        """The same with that chance that history does not hold for this run."""
+        """The same forecast with this probability that history does not hold for the run."""
         return replace(self, expected=tuple(replace(each, doubt=doubt) for each in self.expected))
 
 
 class TaskPrior(Protocol):
-    """What knows of task times before a job runs: history. It follows active jobs by their events."""
+    """A source of task times before a job runs, such as history. It follows active jobs by their events."""
 
     def job_started(self, event: JobStarted) -> None: ...
 
@@ -140,7 +140,7 @@ class TaskTimePredictor:
     active jobs, of each for its latest `STAGES_KEPT` stages.
 
     Args:
-        others: asked for everything else; None: nothing else is known.
+        others: forecasts everything else; None: nothing else is known.
         prior: predicts task times from earlier runs; None: they are unknown.
     """
 
@@ -193,7 +193,7 @@ class TaskTimePredictor:
             self.speeds.forget(event.executor)
 
     def learn(self, summary: Summary) -> None:
-        """Pass it on, and forget a job that ended."""
+        """Pass the summary on, and forget a job that ended."""
         if self._others is not None:
             self._others.learn(summary)
         if isinstance(summary, JobSummary):
@@ -210,7 +210,7 @@ class TaskTimePredictor:
             self._prior.reset()
 
     def forecast(self, job: JobView) -> TaskForecast:
-        """What the other predictor says, with the job's task times so far."""
+        """The other predictor's forecast, with the job's task times so far."""
         other = UNKNOWN if self._others is None else self._others.forecast(job)
         expected = () if self._prior is None else self._prior.expected(job.job, other)
         known = self._jobs.get(job.job)

@@ -1,4 +1,4 @@
-"""How fast each executor is beside the others, from the tasks that it ran (SLearn §7)."""
+"""The speed of each executor relative to the others, from the tasks that it ran (SLearn §7)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAST_TASKS = 10
 _SURE = 4.0
 #: Share of an executor's record that a new task replaces in the long run.
 _KEEPS = 0.999
-#: Executors remembered: a stage that ends may tell of some that are gone.
+#: Executors remembered: a stage that ends may report some that have been removed.
 EXECUTORS_KEPT = 10_000
 
 
@@ -29,7 +29,8 @@ class _Record:
 
 class ExecutorSpeeds:
     """Learns from stages that ended: the ratio of a task's time to the average of its stage's tasks
-    (geometric mean). Tasks of one stage do alike work, so that in the long run what is left is the executor.
+    (geometric mean). Tasks of one stage do similar work, so in the long run the ratio depends on the executor
+    only.
     """
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class ExecutorSpeeds:
         self._changed = False  # since then
 
     def learn(self, tasks_ms: Mapping[int, int], ran_on: Mapping[int, str]) -> None:
-        """Take in a stage that ended: durations and executors by task index."""
+        """Learn a stage that ended: durations and executors by task index."""
         known = [(ran_on[i], math.log(max(1, ms))) for i, ms in tasks_ms.items() if i in ran_on]
         if len({executor for executor, _ in known}) < 2:
             return
@@ -76,11 +77,12 @@ class ExecutorSpeeds:
         return self._differing
 
     def as_shown(self, executor: str) -> float:
-        """Its slowness as `differing` returned it last, also of one that is gone: its tasks keep it."""
+        """The slowness that `differing` returned last, also of a removed executor, since its tasks keep
+        it."""
         return self._differing.get(executor, self._gone.get(executor, 1.0))
 
     def forget(self, executor: str) -> None:
-        """It is gone."""
+        """Forget a removed executor."""
         if self._records.pop(executor, None) is not None:
             self._changed = True
         if executor in self._differing:
