@@ -118,8 +118,8 @@ def build_document(
 ) -> dict[str, Any]:
     """The report as a JSON object.
 
-    ``blocks``: where the test ended or would look now; None: all whole ones. Without a whole block there are
-    no comparisons, and the verdict says so.
+    ``blocks``: the number of blocks to report; None: all whole ones. Without a whole block there are no
+    comparisons, and the verdict states this.
     """
     blocks = whole_blocks(suite, records) if blocks is None else blocks
     compare = Estimates(suite, records, blocks)
@@ -188,7 +188,7 @@ def _background_jct(run: Record) -> float | None:
 
 
 def _verdict(compare: Estimates) -> dict[str, Any]:
-    """Interference, a winner, or what is missing for one."""
+    """The verdict: interference, a winner, or the reason why there is none."""
     suite = compare.suite
     others = [arm.name for arm in suite.arms if arm.name != suite.baseline]
     null = compare.jct(suite.null, level=adjusted(NULL_LEVEL, compare.looks))
@@ -272,7 +272,7 @@ def _levels(compare: Estimates) -> list[tuple[float, str]]:
 
 
 def _recommended(compare: Estimates) -> dict[str, Any] | None:
-    """Among levels that are certainly almost as fast as the fastest, the one that keeps fewest slots idle.
+    """The level with the fewest idle slots among those that are almost as fast as the fastest level.
 
     Almost as fast: the ratio of JCTs to the fastest level's, with its interval, is at most 1 + precision, so
     that without evidence the fastest level stays. None without levels to compare, or under interference.

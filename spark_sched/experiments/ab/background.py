@@ -9,7 +9,8 @@ from spark_sched.workloads.background import draw_batch, trace_fit
 
 __all__ = ["background_jobs"]
 
-#: The longest of sleeping background tasks, in means: a single long one would set a run's length.
+#: The longest sleeping background task, in multiples of the mean, so that no single task determines the
+#: length of a run.
 _LONGEST_IN_MEANS = 4.0
 
 

@@ -21,7 +21,7 @@ from spark_sched.terminal import counting_bar
 
 __all__ = ["STANDALONE", "report", "run_test", "tell_if_too_short"]
 
-#: Where runs took place on a cluster that ran already.
+#: The basis of runs on a cluster that was already running.
 STANDALONE = "a standalone cluster"
 
 
@@ -37,7 +37,7 @@ def run_test(
     real = "a cluster on this machine" if master_url is None else STANDALONE
     where = {"on": "the simulator" if simulate else real, **basis()}
     if master_url is not None:
-        StandaloneCluster(master_url)  # refuses a wrong address before the folder is made
+        StandaloneCluster(master_url)  # rejects a wrong address before the folder is created
     tell_if_too_short(suite, note)
     with contextlib.ExitStack() as stack:
         store = stack.enter_context(open_store(out, suite, where))
@@ -53,7 +53,7 @@ def run_test(
             return stack.enter_context(live_runner(suite, note, master_url))
 
         if simulate:
-            start()  # refuses what it cannot run, also where nothing is left to run
+            start()  # rejects suites that it cannot run, even if no run is missing
 
         if store.records:
             note(f"{len(store.records)} runs are there already")
@@ -62,7 +62,7 @@ def run_test(
 
 
 def tell_if_too_short(suite: Suite, note: Callable[[str], None]) -> None:
-    """A notice for a suite that can name no winner; its report still compares results."""
+    """A notice for a suite with too few blocks to name a winner; its report still compares results."""
     least = blocks_for_a_winner(suite)
     if suite.runs.blocks < least:
         note(

@@ -18,7 +18,7 @@ _FILE = "cost.json"
 
 
 def add_command(out: Path, dollars_per_hour: float, seconds: float, nodes: Mapping[str, Any]) -> None:
-    """Note that a command used the cluster for so long, also if it failed."""
+    """Record how long a command used the cluster, even if it failed."""
     row = {"seconds": round(seconds, 1), "dollars_per_hour": dollars_per_hour, "nodes": dict(nodes)}
     write_whole(out / _FILE, json.dumps([*_commands(out), row], indent=1) + "\n")
 
@@ -69,6 +69,6 @@ def _commands(out: Path) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         raise BadInputError(
-            f"{str(path)!r} is no JSON document: remove it; it has the costs so far"
+            f"{str(path)!r}, which has the costs so far, is not a JSON document: repair or remove it"
         ) from None
     return rows

@@ -61,7 +61,8 @@ def run_on_ec2(
 
 
 def _share(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> None:
-    """Give the bucket the finished runs that it lacks, as of another stack: the master goes on from there."""
+    """Upload the finished runs that the bucket lacks (for example those of another stack), so that the master
+    continues from there."""
     with tempfile.TemporaryDirectory() as folder:
         fetch(account, bucket, place, (RUNS_FILE,), Path(folder))
         there = store.add_missing(Path(folder) / RUNS_FILE)
@@ -71,7 +72,8 @@ def _share(account: Account, bucket: str, place: str, out: Path, store: RunStore
 
 
 def _take(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> list[str]:
-    """Add the bucket's runs to those here; returns the names of the files that it has.
+    """Download the bucket's runs into this folder; returns the names of the bucket's files. A recreated
+    master may have fewer runs than this folder, so local files are kept.
 
     A recreated master may have fewer runs than this folder: the local files stay.
     """
@@ -87,7 +89,8 @@ def _take(account: Account, bucket: str, place: str, out: Path, store: RunStore)
 def master_script(master_url: str, place: str, region: str) -> str:
     """The bash script of the master, run as root: results so far from S3, `ab run`, results to S3.
 
-    Results are stored twice a minute, since a master can be lost. One that has runs of its own keeps them.
+    Results are uploaded twice a minute, since a master can be lost. A master that already has runs keeps
+    them.
     """
     folder = f"{_HOME}/runs/{place.rpartition('/')[2]}"
     return f"""#!/bin/bash

@@ -1,8 +1,8 @@
 """When to look at the results of an A/B test, and at which levels its intervals are made.
 
 A run may stop early when its intervals are narrow. Each of at most K looks uses the level 1 − α/K, so that by
-the union bound the chance that any of the K intervals misses the truth is at most α, whatever decides between
-stopping and going on (docs/adr/0023-intervals-of-paired-runs.md).
+the union bound the chance that any of the K intervals misses the truth is at most α, whatever rule decides
+when to stop (docs/adr/0023-intervals-of-paired-runs.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def look_blocks(first: int, last: int, looks: int) -> tuple[int, ...]:
 
 
 def width(estimate: Estimate) -> float | None:
-    """How far a ratio's interval reaches from its mean, as a fraction: 0.1 for ±10 %. None without one."""
+    """Half the width of a ratio's interval relative to its mean: 0.1 for ±10 %. None without an interval."""
     if estimate.low is None or estimate.high is None:
         return None
     return math.sqrt(estimate.high / estimate.low) - 1.0

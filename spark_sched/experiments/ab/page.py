@@ -27,7 +27,7 @@ _MONOTONE = (
     "The curve over P is monotone within its intervals: no higher P is shown to be slower, or to keep fewer "
     "slots idle."
 )
-#: What is wrong with a side of the curve that is not monotone.
+#: Descriptions of a side of the curve that is not monotone.
 _TURNS = {"monotone_jct": "to be slower than a lower one", "monotone_idle": "to keep fewer slots idle"}
 
 Document = Mapping[str, Any]
@@ -68,7 +68,7 @@ def _interval(found: Mapping[str, Any] | None, form: str) -> str:
 
 
 def render_report(document: Document) -> str:
-    """The HTML page. Raises nothing for a test without a whole block: it says so."""
+    """The HTML page. A test without a whole block gives a page that states this."""
     workloads = list(dict.fromkeys(row["workload"] for row in document["rows"] if row["workload"]))
     figures = []
     for name in (None, *workloads) if len(workloads) > 1 else (None,) if workloads else ():
@@ -165,7 +165,7 @@ def forest_svg(document: Document, workload: str | None, title: str) -> str:
 def tradeoff_svg(document: Document, workload: str | None, title: str) -> str:
     """Slowdown (or the ratio of JCTs) and idle slots over P, as in the paper's figure 14.
 
-    Empty unless two or more arms differ in P. Arms of one P but other settings stand beside each other.
+    Empty unless two or more arms differ in P. Arms with the same P and other settings are drawn side by side.
     """
     levels = {arm["arm"]: arm["isolation"] for arm in document["arms"] if "isolation" in arm}
     rows = [row for row in document["rows"] if row["workload"] == workload and row["arm"] in levels]

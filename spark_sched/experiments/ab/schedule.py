@@ -1,4 +1,4 @@
-"""Which runs an A/B test has, in which order: a function of the suite, so that a restart finds it again."""
+"""The runs of an A/B test and their order: a function of the suite, so that a restart computes the same."""
 
 from __future__ import annotations
 

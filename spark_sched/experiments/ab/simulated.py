@@ -61,7 +61,8 @@ class SimulatedRunner:
             jobs,
             _STOCK[arm.scheduler] if arm.stock else arm.policy,
             settings=_settings(arm),
-            # The baseline's second run differs in what chance decides: which slot, which task first.
+            # The baseline's second run differs in random choices only: the slot of each task, and the order
+            # of equal tasks.
             seed=seed + (key.setting == self._suite.null),
             keep_tasks=False,
             until_ms=_UNTIL_MS,

@@ -32,7 +32,7 @@ BASIS_FILE = "basis.json"
 
 @dataclass(frozen=True)
 class Record:
-    """What one run gave. Times are in seconds, slot time in slot-seconds.
+    """The result of one run. Times are in seconds, slot time in slot-seconds.
 
     ``held_idle_slot_s`` is what reservations kept idle, out of ``slots × jct_s``; ``background_jct_s`` is the
     mean over the background's jobs, None without a background. ``values`` are the workload's results.
@@ -117,7 +117,7 @@ def open_store(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> Itera
 
 def _unusable(path: Path, error: OSError) -> BadInputError:
     return BadInputError(
-        f"{str(path)!r} cannot be written ({error.strerror}): name another --out, or remove what is there"
+        f"{str(path)!r} cannot be written ({error.strerror}): name another --out, or remove this file"
     )
 
 

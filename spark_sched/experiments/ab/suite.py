@@ -29,8 +29,8 @@ class Runs:
     Attributes:
         blocks: greatest number of blocks.
         first_look: least number of blocks before a stop.
-        looks: how often to look whether intervals are narrow enough; 1 disables early stopping.
-        precision: what is narrow enough, as a fraction of the ratio of JCTs.
+        looks: number of checks whether intervals are narrow enough; 1 disables early stopping.
+        precision: half width of an interval that is narrow enough, as a fraction of the ratio of JCTs.
         warm_up: unmeasured runs of each workload on each application.
     """
 
@@ -73,7 +73,8 @@ class Suite:
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """All that run in each block and workload: the arms, the null arm, and alone if it differs."""
+        """The settings that run in each block and workload: the arms, the null arm, and ``alone`` if it
+        differs."""
         names = (*(arm.name for arm in self.arms), self.null)
         return names if self.background is None else (ALONE, *names)
 
@@ -99,7 +100,7 @@ def parse_suite(text: str, file: str, stem: str = "suite") -> Suite:
     arms = read_arms(top.tables("arm"), read_settings(top.table("settings")))
     if not workloads:
         raise BadInputError(
-            f"{file}: workload is missing but must be one or more tables: begin one by [[workload]]"
+            f"{file}: workload is missing but must be one or more tables: start each with [[workload]]"
         )
     if len(arms) < 2:
         raise BadInputError(
@@ -125,12 +126,12 @@ def parse_suite(text: str, file: str, stem: str = "suite") -> Suite:
         )
     for taken in (ALONE, suite.null):
         if taken in names:
-            raise BadInputError(f"{file}: an arm has the name {taken!r}, which is the runs' own: rename it")
+            raise BadInputError(f"{file}: an arm has the name {taken!r}, which is reserved: rename it")
     labels = [job.label for job in workloads]
     for label in labels:
         if labels.count(label) > 1:
             raise BadInputError(
-                f"{file}: two workloads have the label {label!r}: give one a label of its own"
+                f"{file}: two workloads have the label {label!r}: give one of them another label"
             )
     return suite
 

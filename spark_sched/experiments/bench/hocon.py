@@ -1,4 +1,5 @@
-"""SparkBench's own configuration files (HOCON): what is known here runs, and the rest is named.
+"""SparkBench's own configuration files (HOCON): supported workloads run, everything else is reported as left
+out.
 
 A file has applications, each with suites of workloads. Their suites run one after the other on this cluster;
 masters, arguments and properties of applications, outputs of results and unknown workloads are left out.
@@ -24,7 +25,7 @@ _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 
 
 def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
-    """The suites of a file, and a clause for everything that is left out.
+    """The suites of a file, and a description of each part that is left out.
 
     Raises BadInputError if it cannot be read, is no SparkBench file, has no workload that this command
     can run, or has a wrong value. Raises ModuleNotFoundError without pyhocon.
@@ -63,7 +64,7 @@ def _list(value: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Reader:
-    """Reads one file; ``left_out`` receives what has no counterpart here."""
+    """Reads one file; ``left_out`` receives the parts that are not supported here."""
 
     file: str
     left_out: list[str]
@@ -122,8 +123,8 @@ class _Reader:
             for key, value in row.items():
                 if key.casefold() in table and key != "name":
                     raise BadInputError(
-                        f"{self.file}: workload {name!r} of {suite!r} sets {key.casefold()} twice, in other "
-                        "case: keep one"
+                        f"{self.file}: workload {name!r} of {suite!r} sets {key.casefold()} twice, in "
+                        "different case: keep one"
                     )
                 if key.casefold() in known:
                     table[key.casefold()] = value

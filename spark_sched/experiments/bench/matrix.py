@@ -14,7 +14,7 @@ from spark_sched.workloads.programs import PROGRAMS, Parameter, Program
 
 __all__ = ["WorkloadJob", "read_workload", "simulated_stages"]
 
-#: From one action of a program to the next: what Spark's driver needs.
+#: The time that Spark's driver needs between two actions of a program.
 _BETWEEN_ACTIONS_MS = 100
 
 _KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
@@ -28,7 +28,7 @@ class WorkloadJob:
         label: the workload's name, with the parameters that distinguish it from others of its table.
         program: its entry among `PROGRAMS`.
         parameters: every parameter of the program, by name; None if it is absent.
-        marks: what the table says about the job besides (user, priority, …).
+        marks: the other keys of the table about the job (user, priority, …).
     """
 
     label: str
@@ -45,7 +45,9 @@ def read_workload(fields: Fields, marks: tuple[Parameter, ...] = ()) -> list[Wor
     """
     raw = {key if key in ("name", "label") else key.casefold(): v for key, v in fields.rest().items()}
     if len(raw) < len(fields.rest()):
-        raise BadInputError(f"{fields.file}: {fields.where} sets a parameter twice, in other case: keep one")
+        raise BadInputError(
+            f"{fields.file}: {fields.where} sets a parameter twice, in different case: keep one"
+        )
     table = Fields(fields.file, fields.where, raw)
     program = _program(table)
     label = table.text("label", raw["name"])

@@ -19,7 +19,7 @@ from spark_sched.sim.workload import JobSpec
 
 __all__ = ["bench_document", "run_live", "run_simulated"]
 
-#: Called with how many jobs of the suite have ended, and of how many, with the suite's description.
+#: Called with the number of ended jobs of the suite, the number of all its jobs, and the suite's description.
 Progress = Callable[[str, int, int], None]
 Rows = list[dict[str, Any]]
 

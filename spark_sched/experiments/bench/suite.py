@@ -29,7 +29,7 @@ from spark_sched.workloads.programs import Parameter
 
 __all__ = ["BenchFile", "BenchSuite", "PlannedJob", "bench_of", "parse_bench", "plan_jobs", "read_bench"]
 
-#: What a table says about its jobs besides their parameters.
+#: Keys of a table about its jobs, other than their parameters.
 _MARKS = (
     Parameter("user", str, "", "owner of the job"),
     Parameter("priority", int, None, "instead of the scheduler's", least=LEAST_PRIORITY, most=MOST_PRIORITY),
@@ -113,7 +113,7 @@ def bench_of(top: Fields, stem: str) -> BenchFile:
     top.done()
     if not found.suites:
         raise BadInputError(
-            f"{file}: suite is missing but must be one or more tables: begin one by [[suite]]"
+            f"{file}: suite is missing but must be one or more tables: start each with [[suite]]"
         )
     for suite in found.suites:
         _check_marks(file, arm, suite)
@@ -135,7 +135,9 @@ def _suite(fields: Fields) -> BenchSuite:
     )
     fields.done()
     if not suite.jobs:
-        raise BadInputError(f"{fields.file}: {fields.where} has no workload: begin one by [[suite.workload]]")
+        raise BadInputError(
+            f"{fields.file}: {fields.where} has no workload: start each with [[suite.workload]]"
+        )
     for name, default in _PARALLEL_ONLY.items():
         label = next((job.label for job in suite.jobs if job.marks[name] != default), None)
         if label is not None and mode != "parallel":
@@ -183,7 +185,7 @@ def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:
 def mark_of(arm: Arm, job: WorkloadJob, repetition: int) -> Mapping[str, Any] | None:
     """Arguments of `spark_sched.job`, None under Spark's own scheduler.
 
-    Jobs of one label share a name, so that what one teaches helps the next.
+    Jobs with the same label share a name, so that history learned from one serves the next.
     """
     if arm.stock:
         return None

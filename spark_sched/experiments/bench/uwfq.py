@@ -1,9 +1,10 @@
-"""Workloads of the UWFQ benchmark tool (JSON): what is known here runs, and the rest is named.
+"""Workloads of the UWFQ benchmark tool (JSON): supported workloads run, everything else is reported as left
+out.
 
 The tool (github.com/kazemaksOG/spark-benchmark-tool) measured the schedulers of arXiv 2510.15485. A file has
 users, each with workloads: a class, a data set, a start, and iterations that arrive as a Poisson process.
 Users become users of one suite, and every iteration one job. With the frequency ``SEQ`` iterations follow one
-another. Classes are translated so:
+another. Classes are translated as follows:
 
 * ``LoopCustom`` burns ``job_runtime_s`` of processor time: sleeping tasks, equal parts of it on all slots;
 * ``SuperShortOperation``, ``ShortOperation``, ``LongOperation``: the same queries as SQL, on the file's data.
@@ -52,7 +53,7 @@ _WORKLOAD_KEYS = (
 
 
 def read_uwfq(path: Path) -> tuple[BenchFile, list[str]]:
-    """The suite of a file, and a clause for everything that is left out.
+    """The suite of a file, and a description of each part that is left out.
 
     Raises BadInputError if it cannot be read, is no such file, has no workload that this command can run, or
     has a wrong value.
@@ -99,7 +100,7 @@ def _user(fields: Fields, slots: int, left_out: list[str]) -> Iterator[dict[str,
 
 
 def _table(workload: Fields, slots: int) -> dict[str, Any] | str:
-    """The workload here that does the same, or why there is none."""
+    """The equivalent workload of this project, or the reason why there is none."""
     kind = workload.need("className", str, "text in quotes").rpartition(".")[2]
     in_turn = workload.choice("frequency", ("PARA", "SEQ"), "PARA") == "SEQ"
     if in_turn and workload.number("poissonRateInMinutes", 0.0) and _iterations(workload) > 1:

@@ -16,14 +16,14 @@ from spark_sched.workloads.storage import SlowStorage
 SETTINGS = ("alone", "stock", "spark_sched")
 PRIORITY = 10
 ISOLATION = 1.0
-# The foreground's tasks are light-tailed, and a Python task that is killed, as a losing copy is, keeps its
-# slot for 2 to 4 s more. The scheduler counts that, so few copies or none are expected.
+# The foreground's tasks are light-tailed, and a Python task that is killed, such as a losing copy, keeps its
+# slot for 2 to 4 s more. The scheduler accounts for this, so few copies or none are expected.
 COPIES: Literal["auto", "never"] = "auto"
 WORKERS = 2
 SLOTS_PER_WORKER = 8
 PARALLELISM = 8
 # Both applications live on the same workers, each with slots and memory of its own; one is idle while the
-# other runs, so they never share more than the machine.
+# other runs, so they share nothing but the machine.
 APPLICATIONS = 2
 EXECUTOR_MEMORY_GB = 1
 
@@ -32,7 +32,7 @@ EXECUTOR_MEMORY_GB = 1
 class DemoSize:
     """Sizes of a demo: reads in seconds, ``passes`` over the input, the batch, and runs per setting.
 
-    The stage barrier is what is studied, so a foreground job has many stages of a second or two; a background
+    The demo studies stage barriers, so a foreground job has many stages of a second or two; a background
     batch has work for somewhat longer than the contended foreground lives.
     """
 

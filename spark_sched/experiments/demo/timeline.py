@@ -1,4 +1,5 @@
-"""What ran on every slot, when, and which slots were held: from Spark's event log and the recorded events.
+"""The tasks that ran on each slot over time, and the held slots, from Spark's event log and the recorded
+events.
 
 Spark's log says on which executor a task ran, not on which of its slots; slots of an executor are alike, so
 tasks are laid out on lanes: each takes the lane that has been free for the shortest time, which puts a held
@@ -17,7 +18,7 @@ from typing import Any
 from spark_sched.errors import BadInputError
 from spark_sched.workloads.submit import BACKGROUND_GROUP
 
-# A task's end and the next one's start on its slot are read off different clocks.
+# The end of a task and the start of the next one on its slot come from different clocks.
 _OVERLAP_MS = 60
 
 
@@ -91,9 +92,9 @@ def read_timeline(
 def lay_out(spans: Iterable[Span], slots: int) -> list[Span]:
     """Give every span of one executor a lane below ``slots``.
 
-    A span takes the lane that was freed last before its start, since a slot that is held, or used again, is
-    the one that was just left. If the logs' clocks make all lanes look taken, the one that is freed first is
-    used.
+    A span takes the lane that was freed last before its start, since a held or reused slot is the one that
+    became free last. If all lanes appear occupied because of clock differences, the lane that becomes free
+    first is used.
     """
     free_at_ms = [-1] * slots
     placed = []

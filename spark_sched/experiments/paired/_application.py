@@ -92,8 +92,8 @@ class _Application:
         counters_before = _counters(spark)
         started_s = time.time()
         foreground.start()
-        # 1. The foreground's first stage is running before the background arrives: what is measured is
-        #    whether a job keeps its slots at barriers, not how long it waits to be let in.
+        # 1. The foreground's first stage is running before the background arrives: the experiment
+        #    measures whether a job keeps its slots at barriers, not how long it waits for its first slots.
         _await_tasks(spark, foreground)
         if background is not None:
             background.start()
@@ -144,7 +144,7 @@ class _Application:
             job = jobs[number]
             time.sleep(job["delay_s"])
             spark.sparkContext.setLocalProperty("spark.scheduler.pool", job["pool"])
-            # Named as background from the second on: that is what timelines tell apart.
+            # From the second job on, jobs are named as background; timelines distinguish jobs by this name.
             spark.sparkContext.setJobGroup(FOREGROUND_GROUP if number == 0 else f"background-{number}", "")
             try:
                 with _mark(spark, job):
@@ -247,8 +247,8 @@ def _background(spark: SparkSession, command: dict[str, Any]) -> BackgroundRun |
 def _wake_workers(spark: SparkSession) -> None:
     """Have a warm Python worker for every slot: Spark ends them after a minute of idleness.
 
-    Which setting's turn comes after a long pause is chance; the seconds that starting workers takes are not
-    to be part of its JCT.
+    Which setting runs after a long pause is random; the seconds that workers take to start must not count in
+    its JCT.
     """
     sc = spark.sparkContext
     slots = sc.defaultParallelism
@@ -299,7 +299,7 @@ def _main() -> None:
             with ready:
                 lines.append(line)
                 ready.notify()
-        os._exit(1)  # the experiment is gone; the driver JVM sees our end of file in turn
+        os._exit(1)  # the experiment has ended; the driver JVM then sees the end of its own input
 
     threading.Thread(target=listen, daemon=True).start()
     while True:

@@ -1,4 +1,5 @@
-"""The experiment's side of an application process (`_arm`): start it, run jobs on it, stop it for sure."""
+"""The experiment's side of an application process (`_arm`): starts it, runs jobs on it, and makes sure that
+it ends."""
 
 from __future__ import annotations
 
@@ -204,7 +205,7 @@ class ArmApplication:
         """Run a suite's jobs, in sequence or each at its time of arrival. Raises ArmError.
 
         Returns for each job ``began_s`` (from the suite's start), ``jct_s``, its ``values``, and as ``error``
-        the first line of what it failed with, else an empty text.
+        the first line of its error, or an empty text.
         """
         self._send({"command": "suite", "in_sequence": in_sequence, "jobs": jobs})
         found: list[dict[str, Any]] = self._receive("result", progress)["jobs"]
@@ -213,7 +214,7 @@ class ArmApplication:
     def empty_tasks(self, tasks: int, mark: Mark | None = None, pilots: int = 0) -> EmptyTasksResult:
         """One Spark job of ``tasks`` empty JVM tasks. Raises ArmError.
 
-        Of a marked job ``pilots`` tasks at random run before the others, by a plan that is there before the
+        Of a marked job ``pilots`` tasks at random run before the others, by a plan that is sent before the
         job; the application must have no planner.
         """
         marked = asdict(mark) if mark else None

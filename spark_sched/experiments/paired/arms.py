@@ -1,7 +1,8 @@
 """Arms: one way to schedule each, from a table of a suite file.
 
 An arm marks the foreground job (isolation, copies, priority, deadline) and sets its application's properties.
-Arms with the same properties share one application, so that levels of P differ in nothing but the mark.
+Arms with the same properties share one application, so that arms with different levels of P differ only in
+the mark.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _RESERVED = (
     "spark.scheduler.mode",
     "spark.scheduler.allocation.file",
 )
-#: Keys of an arm and the settings that say the same.
+#: Keys of an arm and the settings with the same meaning.
 _SAME = {
     "isolation": (keys.RESERVATION_ISOLATION.name, keys.JOB_ISOLATION.name),
     "copies": (keys.COPIES_ENABLED.name, keys.JOB_COPIES.name),
@@ -105,7 +106,7 @@ class Arm:
 
     @property
     def effect(self) -> tuple[object, ...]:
-        """Equal for arms that schedule the same: a setting equal to its default has no effect."""
+        """Equal for arms with the same scheduling: a setting with its default value has no effect."""
         settings = {
             name: value
             for name, text in self.properties
@@ -141,7 +142,7 @@ def read_cluster(fields: Fields) -> ClusterSize:
 def read_arms(tables: list[Fields], shared: Mapping[str, str]) -> tuple[Arm, ...]:
     """The arms of a suite; ``shared`` settings hold for those under spark_sched that set nothing else.
 
-    Raises BadInputError for arms of one name, arms that are the same, and everything wrong in one of them.
+    Raises BadInputError for two arms with the same name or the same effect, and for any wrong key or value.
     """
     arms: list[Arm] = []
     for fields in tables:
@@ -151,8 +152,8 @@ def read_arms(tables: list[Fields], shared: Mapping[str, str]) -> tuple[Arm, ...
                 raise BadInputError(f"{fields.file}: two arms have the name {arm.name!r}: rename one")
             if other.effect == arm.effect:
                 raise BadInputError(
-                    f"{fields.file}: the arms {other.name!r} and {arm.name!r} set the same: remove one (the "
-                    "baseline's second run is added by itself)"
+                    f"{fields.file}: the arms {other.name!r} and {arm.name!r} have the same "
+                    "settings: remove one (the baseline's second run is added by itself)"
                 )
         arms.append(arm)
     return tuple(arms)
@@ -213,7 +214,7 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
     if priority > MOST_PRIORITY:
         raise table.wrong("priority", priority, wanted)
     try:
-        # Each setting was checked alone; some contradict each other.
+        # Each setting is valid by itself, but some contradict each other.
         check_settings(validate(settings))
     except BadInputError as error:
         raise BadInputError(f"{table.file}: {table.where} ({name}): {error}") from None
@@ -243,7 +244,7 @@ def read_settings(table: Fields) -> dict[str, str]:
                 f"{where}: {name} marks a job, and no policy reads it here: use the arm's keys"
             )
         if name in _RESERVED:
-            raise BadInputError(f"{where}: {name} is set by the runs themselves: remove it")
+            raise BadInputError(f"{where}: {name} is set by the experiment itself: remove it")
         if not name.startswith("spark."):
             raise BadInputError(f"{where}: unknown setting {name}: names begin with {PREFIX} or spark.")
         try:

@@ -13,7 +13,7 @@ _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 def quiet_application(cluster: Mapping[str, str], name: str, workers: int, slots: int) -> dict[str, str]:
-    """An executor of ``slots`` slots on each of the cluster's workers, and little else that costs time."""
+    """An executor of ``slots`` slots on each of the cluster's workers, without features that cost time."""
     return {
         **cluster,
         "spark.app.name": name,
@@ -28,7 +28,8 @@ def quiet_application(cluster: Mapping[str, str], name: str, workers: int, slots
 
 
 def allocation_file(slots: int) -> str:
-    """FAIR pools for Spark's own scheduler: the strongest that Spark can say for the foreground."""
+    """FAIR pools for Spark's own scheduler, with the strongest preference for the foreground that Spark
+    supports."""
     return (
         '<?xml version="1.0"?>\n<allocations>\n'
         f'  <pool name="{POOL}">\n    <schedulingMode>FIFO</schedulingMode>\n'

@@ -1,7 +1,7 @@
 """Temporary folders of experiments: removed with their block, or by a later experiment after `kill -9`.
 
-An experiment holds an exclusive ``flock`` on a file inside its folder. The kernel releases the lock however
-the process ends, so a folder whose lock is free has no owner.
+An experiment holds an exclusive ``flock`` on a file inside its folder. The kernel releases the lock when the
+process ends in any way, so a folder whose lock is free has no owner.
 """
 
 from __future__ import annotations

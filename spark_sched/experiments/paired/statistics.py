@@ -1,7 +1,7 @@
-"""Statistics of paired runs: intervals and effect sizes. All comparisons of runs make theirs here.
+"""Statistics of paired runs: intervals and effect sizes. All comparisons of runs use this module.
 
 Every comparison is made inside a block first: runs of one block share the input, the background and the state
-of the machine. What remains are differences, one per block, and ratios are differences of logs.
+of the machine. So there is one difference per block; for ratios it is a difference of logarithms.
 
 **Intervals.** A studentised wild bootstrap: centred differences keep their sizes and get random signs, and
 the quantile of the resulting t statistics replaces that of Student's distribution. If both runs of a pair
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 LEVEL = 0.95
-#: Of fewer pairs there is no interval: with four there are only eight different sign patterns.
+#: There is no interval for fewer pairs: four pairs have only eight different sign patterns.
 MIN_PAIRS = 5
 _ALL_PATTERNS_UP_TO = 11
 _RESAMPLES = 1_999
@@ -183,7 +183,7 @@ class Spread:
     """A mean over runs with its spread.
 
     ``low`` and ``high`` bound the mean with 95 % confidence; both are None for fewer than `MIN_PAIRS` runs,
-    of which no interval can be made honestly. ``sd`` is the sample standard deviation, None for one run.
+    which are too few for an interval. ``sd`` is the sample standard deviation, None for one run.
     """
 
     mean: float

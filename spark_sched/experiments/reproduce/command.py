@@ -96,7 +96,7 @@ def _progress() -> Progress:
     from rich.text import Text
 
     class Left(ProgressColumn):
-        """The remaining time, from the first finished run on: runs are few and long."""
+        """The remaining time, estimated from the first finished run on, since runs are few and long."""
 
         def render(self, task: Task) -> Text:
             if task.finished or not task.completed or not task.elapsed or not task.total:

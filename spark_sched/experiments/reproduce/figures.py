@@ -22,7 +22,7 @@ __all__ = [
     "run_of",
 ]
 
-#: JSON values by the run that gave them.
+#: JSON results by the run that returned them.
 Results = Mapping["RunSpec", Any]
 
 
@@ -75,8 +75,8 @@ class Value:
         ours: this project's; None if nothing could be measured.
         ci95: its 95 % confidence interval; None if it has no spread or too few runs.
         runs: independent runs (seeds) behind it; for a formula's value 1.
-        text: what the paper says where that is not a plain number, such as ``over 50 %``: tables print it in
-            place of ``paper``, which is then its bound.
+        text: the paper's statement if it is not a plain number, such as ``over 50 %``. Tables print it
+            instead of ``paper``, which is then the number in it.
     """
 
     name: str

@@ -21,7 +21,7 @@ _NEAR = 0.2
 
 
 def number(value: object) -> str:
-    """A cell: numbers with four significant digits, nothing for nothing."""
+    """A cell: numbers with four significant digits, an empty text for None."""
     if value is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -41,12 +41,13 @@ def _interval(value: Value) -> str:
 
 
 def words(name: str) -> str:
-    """A value's name as people read it: ``reduction_n_20_alpha_1_6`` is reduction n 20 alpha 1.6."""
+    """A readable form of a value's name: ``reduction_n_20_alpha_1_6`` becomes reduction n 20 alpha 1.6."""
     return re.sub(r"(?<=\d)_(?=\d)", ".", name).replace("_", " ")
 
 
 def headline(figures: Sequence[Figure]) -> str:
-    """How many of the numbers that the paper states came out near; empty where it states none."""
+    """The number of the paper's values that were reproduced, as a sentence; empty if the paper states
+    none."""
     stated = [
         (value.paper, value.ours)
         for figure in figures

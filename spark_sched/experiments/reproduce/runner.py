@@ -74,7 +74,7 @@ def code_digest() -> str:
 def execute(
     runs: Iterable[RunSpec], *, workers: int = 1, store: Store | None = None, done: Done | None = None
 ) -> Results:
-    """The results of ``runs``, each done once however often it is listed.
+    """The results of ``runs``; a run that is listed several times is executed once.
 
     With one worker they run in this process, otherwise in that many processes. Ctrl-C ends these; finished
     runs are in the store.
@@ -89,7 +89,7 @@ def execute(
         results[run] = kept
         if done is not None:
             done(run, True)
-    # The longest first, so that none is left alone at the end.
+    # The longest runs start first, so that the processes end at about the same time.
     todo.sort(key=lambda run: -run.weight)
     for run, result in _in_turn(todo) if workers == 1 or len(todo) < 2 else _at_once(todo, workers):
         results[run] = result
@@ -114,7 +114,7 @@ def _at_once(runs: list[RunSpec], workers: int) -> Iterator[tuple[RunSpec, Any]]
         for future in as_completed(waiting):
             yield waiting[future], future.result()
     except BaseException:
-        # Those that run would go on for their minute; their state is not worth waiting for.
+        # Running calls would continue for up to a minute; their results are not needed.
         pool.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
             process.terminate()

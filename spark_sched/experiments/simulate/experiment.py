@@ -85,7 +85,7 @@ class Experiment:
         )
 
 
-#: For those who give the log or the trace itself.
+#: Hint for users who name an event log or a trace instead of an experiment.
 _NOT_A_TRACE = (
     "`spark-sched whatif` replays a log, `spark-sched trace stats` reads a trace, and an experiment's "
     "workload may name either"
@@ -124,16 +124,16 @@ def read_experiment(path: Path) -> Experiment:
     top.done()
     if not parts:
         raise BadInputError(
-            f"{path}: workload is missing but must be one or more tables: begin one by [[workload]]"
+            f"{path}: workload is missing but must be one or more tables: start each with [[workload]]"
         )
     if not arms:
-        raise BadInputError(f"{path}: arm is missing but must be one or more tables: begin one by [[arm]]")
+        raise BadInputError(f"{path}: arm is missing but must be one or more tables: start each with [[arm]]")
     if len({arm.name for arm in arms}) < len(arms):
-        raise BadInputError(f"{path}: two arms have one name: give each [[arm]] a name of its own")
+        raise BadInputError(f"{path}: two arms have the same name: give each [[arm]] its own name")
     return experiment
 
 
-#: Each is an object in memory: a typing error must not fill it.
+#: Each node is an object in memory, which a typing error must not exhaust.
 _MOST_NODES = 1_000_000
 
 

@@ -111,7 +111,7 @@ class Fields:
         return self.get(key, bool, default, "true or false")
 
     def choice(self, key: str, options: Iterable[str], default: str) -> str:
-        """One of ``options``; a typing error gets a hint."""
+        """One of ``options``; the error for a misspelt value has a hint."""
         options = tuple(options)
         value = self.text(key, default)
         if value not in options:
@@ -141,9 +141,9 @@ class Fields:
 
     def tables(self, key: str) -> list[Fields]:
         """An array of tables."""
-        rows = self.get(key, list, [], f"tables, each begun by [[{self.name(key)}]]")
+        rows = self.get(key, list, [], f"tables, each starting with [[{self.name(key)}]]")
         if not all(isinstance(row, dict) for row in rows):
-            raise self.wrong(key, rows, f"tables, each begun by [[{self.name(key)}]]")
+            raise self.wrong(key, rows, f"tables, each starting with [[{self.name(key)}]]")
         return [Fields(self.file, f"{self.name(key)}[{i}]", row) for i, row in enumerate(rows)]
 
     def rest(self) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from spark_sched.reports.plots import curves_svg
 
 __all__ = ["busy_slots", "completion_curve", "write_report"]
 
-#: Points of a curve: enough for the eye.
+#: Points of a curve.
 _POINTS = 200
-#: Plots of classes: those with most jobs.
+#: Number of classes that are plotted: those with the most jobs.
 _CLASSES = 6
 
 Curve = list[tuple[float, float]]
@@ -102,7 +102,7 @@ def busy_slots(
     """Attempts that run, averaged between neighbouring ``edges_ms``."""
 
     def begun(times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        # The integral over time of how many of these instants have passed.
+        # The integral over time of the number of these instants that have passed.
         ordered = np.sort(times_ms).astype(float)
         sums = np.concatenate(([0.0], np.cumsum(ordered)))
         passed = np.searchsorted(ordered, edges_ms)

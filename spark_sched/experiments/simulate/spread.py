@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SpreadError", "check_place", "runs_on_spark"]
 
-#: Where Spark's own configuration says; ``local[*]`` where it says nothing.
+#: The master of Spark's own configuration; ``local[*]`` if it has none.
 CONFIGURED = "spark"
 _CONNECT_S = 5.0
 _PYTHON_ERROR = re.compile(r"[A-Za-z]+(?:Error|Exception|NotFound)\b")
@@ -66,7 +66,7 @@ def check_place(place: str) -> str | None:
 
 
 def _check_reachable(place: str, master: str) -> None:
-    """One of the masters takes connections: Spark itself would try for a minute."""
+    """Checks that one of the masters accepts connections, since Spark itself would retry for a minute."""
     reasons = []
     for address in master.removeprefix("spark://").split(","):
         host, _, port = address.rpartition(":")
@@ -176,7 +176,7 @@ def _application(place: str, master: str | None, name: str) -> Iterator[SparkCon
         ("spark.ui.showConsoleProgress", "false"),
         ("spark.ui.enabled", "false"),
         ("spark.log.level", "ERROR"),
-        # One run's rows may be large; they are all wanted.
+        # The rows of one run may be large, and all of them are needed.
         ("spark.driver.maxResultSize", "0"),
     ):
         conf.setIfMissing(key, value)
@@ -204,8 +204,8 @@ def _application(place: str, master: str | None, name: str) -> Iterator[SparkCon
 def _interrupted_later() -> Iterator[threading.Event]:
     """Within the block Ctrl-C only sets the event.
 
-    Spark starts over a connection that an exception leaves half read: what comes after it, its end too, would
-    wait for an answer that never comes.
+    Spark starts over a connection that an exception leaves half read: later calls, including the one that
+    stops Spark, would wait for an answer that never comes.
     """
     seen = threading.Event()
     if threading.current_thread() is not threading.main_thread():
@@ -230,7 +230,7 @@ def _package(folder: Path) -> Path:
 
 
 def _last_line(error: BaseException) -> str:
-    """The part of an error's text that says what was wrong: Python's last line, or Java's first."""
+    """The informative line of an error's text: Python's last line, or Java's first."""
     text = str(getattr(error, "java_exception", None) or error)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     python = [line for line in lines if _PYTHON_ERROR.match(line)]

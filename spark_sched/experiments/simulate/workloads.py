@@ -29,7 +29,7 @@ Maker = Callable[[np.random.Generator, "Counter[str]"], Iterable[JobSpec]]
 
 @dataclass(frozen=True)
 class Part:
-    """Jobs from one source, with marks laid over those of the source where the experiment has any."""
+    """Jobs from one source; marks of the experiment override those of the source."""
 
     name: str
     make: Maker

@@ -111,7 +111,7 @@ def test_an_arm_marks_its_job_with_a_level_only_if_it_sets_one():
     assert [arm.level for arm in suite.arms] == [0.3, 0.3, 1.0]
     marks = [live_mark(arm, "sleep") for arm in suite.arms]
     assert [mark.isolation for mark in marks if mark is not None] == [None, 0.3, None]
-    with pytest.raises(BadInputError, match="the arms 'a' and 'b' set the same"):
+    with pytest.raises(BadInputError, match="the arms 'a' and 'b' have the same settings"):
         parse(WORKLOAD + '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\nisolation = 1.0\n')
 
 
@@ -158,11 +158,11 @@ REFUSED = {
     "two arms of one name": (arm() + ARMS, "two arms have the name 'stock'"),
     "arms that are the same": (
         WORKLOAD + '[[arm]]\nname = "a"\nisolation = 1\n[[arm]]\nname = "b"\n',
-        "the arms 'a' and 'b' set the same",
+        "the arms 'a' and 'b' have the same settings",
     ),
     "arms that differ in a default": (
         WORKLOAD + '[[arm]]\nname = "a"\n[[arm]]\nname = "b"\npolicy = "reservation"\n',
-        "the arms 'a' and 'b' set the same",
+        "the arms 'a' and 'b' have the same settings",
     ),
     "a deadline that no policy reads": (
         arm('deadline = "9s"'),
@@ -208,7 +208,7 @@ REFUSED = {
         arm('settings = { "spark.sched.job.priority" = 4 }'),
         "spark.sched.job.priority marks a job, and no policy reads it here",
     ),
-    "a property of the runs": (arm('settings = { "spark.cores.max" = 4 }'), "set by the runs themselves"),
+    "a property of the runs": (arm('settings = { "spark.cores.max" = 4 }'), "set by the experiment itself"),
     "a mark under Spark's own scheduler": (
         arm('scheduler = "fifo"', "isolation = 0.5"),
         "sets isolation, which Spark's own FIFO scheduler does not read",
@@ -258,7 +258,7 @@ REFUSED = {
     "an isolation above 1": (arm("isolation = 1.5"), "isolation is 1.5 but must be a number from 0 to 1"),
     "an unknown key of an arm": (arm("isolatoin = 0.5"), r"did you mean 'isolation'\?"),
     "an unknown baseline": ('baseline = "stok"\n' + WORKLOAD + ARMS, r"did you mean 'stock'\?"),
-    "a name that the runs use": (WORKLOAD + ARMS + '[[arm]]\nname = "alone"\n', "which is the runs' own"),
+    "a name that the runs use": (WORKLOAD + ARMS + '[[arm]]\nname = "alone"\n', "which is reserved"),
     "an unknown table": (
         "[run]\nblocks = 3\n" + WORKLOAD + ARMS,
         r"unknown key run \(did you mean 'runs'\?\)",

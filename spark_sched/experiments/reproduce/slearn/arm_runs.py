@@ -27,14 +27,14 @@ __all__ = ["RATIOS", "SLOTS", "WINDOWS_DAYS", "accuracy", "jcts", "policy_of", "
 SLOTS = 150
 #: Sampling ratios of table 6, in percent.
 RATIOS = (1, 2, 3, 4, 5, 10)
-#: Windows of figure 1 in days. The generated traces are shorter than the paper's: of them 14 days are all.
+#: Windows of figure 1 in days. The generated traces are shorter than the paper's: 14 days cover all of them.
 WINDOWS_DAYS = (1.0, 3.0, 14.0)
 #: Arms whose waits figure 6 shows.
 WAITS = ("slearn", "3sigma-gs")
 
 
 class _Watched(SLearnPolicy):
-    """SLearn that notes the sampling ratio it gives each job."""
+    """SLearn that records the sampling ratio of each job."""
 
     def __init__(self, settings: PolicySettings) -> None:
         super().__init__(settings)
@@ -55,7 +55,7 @@ def run_arm(
     """One policy on a workload: the simulator's result.
 
     Args:
-        learns: history continues to learn.
+        learns: whether history continues to learn during the run.
     """
     predictor: Any = "none"
     if policy.name == "gs-oracle":
@@ -84,7 +84,8 @@ def policy_of(arm: str) -> Policy:
 
 
 def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int = 1250) -> dict[str, Any]:
-    """What every job took under each arm on a `TraceSpec`, the jobs in the order of their submission.
+    """The completion time of every job under each arm on a `TraceSpec`; jobs are in the order of their
+    submission.
 
     Returns:
         ``width``, ``work_s`` and ``submit_s`` of the jobs; by arm ``jct_s``, ``wait`` (mean wait of a job's
@@ -156,7 +157,8 @@ def _ratio_error(workload: Workload, ratio: int, rng: np.random.Generator) -> fl
 
 
 def _load(workload: Workload) -> dict[str, float]:
-    """Work that arrives in windows of 1000 s every 100 s over what the slots can do in them (table 5)."""
+    """Load in windows of 1000 s that begin every 100 s: work that arrives, divided by the capacity of the
+    slots (table 5)."""
     at_s = np.array([job.submit_s for job in workload.jobs])
     at_s = at_s - at_s[0]
     upto = np.concatenate(([0.0], np.cumsum([job.work_s for job in workload.jobs])))

@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 TRACES = ("2sigma", "google2011", "google2019")
-#: No program changes permanently between history and the jobs: table 4's variation alone.
+#: No program changes permanently between the history and the jobs; only table 4's variation remains.
 UNCHANGED = TraceSpec("google2011", updated=0.0)
 TITLES = {"2sigma": "2STrace", "google2011": "GTrace11", "google2019": "GTrace19", "mix": "mix"}
 #: Figure 5's schemes, and the Bayesian one of our own.
 ARMS = ("slearn", "3sigma-gs", "3sigma-tl", "point-est", "gs-las", "fifo", "gs-oracle", "slearn-bayes")
-#: Seconds of processor time that a run takes, roughly: the longest are begun first.
+#: Approximate seconds of processor time of a run; the longest runs start first.
 _SECONDS = {"gs-las": 25.0, "fifo": 1.0}
 
 

@@ -51,8 +51,8 @@ def _figure_3(scale: Scale, results: Results) -> Figure:
         )
     notes = (
         "The algorithm itself; tests/unit/policies/slearn/test_adaptive.py follows it step for step. Lines "
-        "21-23 keep T + 1 scores, as here; of equal scores the smaller ratio wins, of which the figure says "
-        "nothing."
+        "21-23 keep T + 1 scores, as here. Of ratios with equal scores the smaller one wins; the figure does "
+        "not define this case."
     )
     return Figure("fig3", "Adaptive sampling", rows, (), notes)
 
@@ -322,10 +322,10 @@ TABLE_9 = FigureSpec("table9", "Speed-up over 3Sigma by thin limit", _table_9_ru
 _FIGURE_9 = {"3sigma-gs": 1.26, "gs-las": 2.15, "point-est": 1.74}
 
 
-#: The stages of one chain have much in common: with nine tenths of the variance between runs, SLearn's error
-#: is as many times 3Sigma's as in §6 (33.90 / 47.21 = 0.72; seeds 11 to 16: 0.89 with 0.5, 0.77 with 0.8).
+#: Stages of one chain share nine tenths of the variance between runs. With this share the ratio of SLearn's
+#: error to 3Sigma's is close to §6's (33.90 / 47.21 = 0.72; seeds 11 to 16: 0.89 with 0.5, 0.77 with 0.8).
 _CHAINS = TraceSpec("google2019", dag=True, stretches=0.9)
-#: As much in common as the runs of the other traces.
+#: The same share as between the runs of the other traces.
 _LESS_ALIKE = TraceSpec("google2019", dag=True)
 
 

@@ -68,7 +68,7 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     """3Sigma's predictor after the workload's history, by the paper's features.
 
     Args:
-        learns: goes on to learn while the jobs run; the paper trains once.
+        learns: whether the predictor continues to learn while the jobs run; the paper trains it once.
     """
     stages_of = {job.key: _stages(job) for job in workload.jobs}
     history = TaskHistory(stages_of=stages_of, learns=learns)

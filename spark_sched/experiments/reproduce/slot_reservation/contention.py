@@ -16,14 +16,15 @@ __all__ = ["NO_COPIES", "PAPERS_COPIES", "alone", "contended", "copies_in_stages
 
 #: Settings of an arm.
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
-#: The paper's rule: copies as soon as the held slots suffice for all that run (section IV-C).
+#: The paper's rule: copies start as soon as there is a held slot for each running task (section IV-C).
 PAPERS_COPIES = {"spark.sched.copies.minSlowdown": "0", "spark.sched.copies.minTaskTime": "0ms"}
 
 
 def _jobs(
     size: Size, seed: int, suites: Sequence[str], stretch: float, alpha: float | None
 ) -> tuple[list[JobSpec], list[JobSpec]]:
-    """Background and foreground: for a seed the same whatever the arm.
+    """Background and foreground jobs, the same for all arms of a seed. The foreground arrives at the same
+    times whether or not the background's tasks are stretched.
 
     The foreground comes at the same instants whether or not the background's tasks are stretched.
     """
@@ -41,7 +42,8 @@ def _jobs(
 def alone(
     *, size: Mapping[str, Any], seed: int, suites: Sequence[str], slowdown: float, held_is_near: bool = False
 ) -> dict[str, int]:
-    """JCT in ms of every foreground job alone in the cluster: the least of those with and without holds."""
+    """JCT in ms of every foreground job alone in the cluster: the smaller of the times with and without
+    holds."""
     sizes = Size(**size)
     cluster = workload.cluster(sizes, slowdown, held_is_near=held_is_near)
     _, jobs = _jobs(sizes, seed, suites, 1.0, None)

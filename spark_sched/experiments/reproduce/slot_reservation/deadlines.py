@@ -25,7 +25,7 @@ __all__ = ["DEADLINES", "simulated_stages", "stages_under"]
 _TIMES = ("Pareto 1.2", "Pareto 1.6", "Pareto 3", "log-normal 1", "bimodal")
 _LEVELS = ("0.4", "0.9")
 _TASKS, _STAGES, _MEDIAN_MS = 20, 30, 1_000.0
-#: Settings of a rule for deadlines.
+#: Settings that select a rule for deadlines.
 _RULES: dict[str, dict[str, str]] = {
     **{
         f"fixed, {hold}": {
@@ -46,7 +46,7 @@ _RULES: dict[str, dict[str, str]] = {
 
 
 def _draw(times: str, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Task times of a stage in ms, of the same median."""
+    """Random task times of a stage in ms; all distributions have the same median."""
     if times == "log-normal 1":
         return np.asarray(_MEDIAN_MS * np.exp(rng.standard_normal(_TASKS)))
     if times == "bimodal":
@@ -57,7 +57,7 @@ def _draw(times: str, rng: np.random.Generator) -> npt.NDArray[np.float64]:
 
 
 def stages_under(*, times: str, settings: Mapping[str, str], seeds: Sequence[int]) -> dict[str, float]:
-    """Per seed one job, alone in the cluster, of stages as wide as the cluster.
+    """Runs one job per seed, alone in the cluster, with stages as wide as the cluster.
 
     Returns the share of stages after a job's first whose holds lasted until the barrier, and the slot time
     held idle as a share of all.

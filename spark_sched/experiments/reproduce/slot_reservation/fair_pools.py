@@ -32,7 +32,7 @@ _WIDTHS = (2, 4, 6, 8, 12)
 _DRAWS = 10
 #: Job-2 comes when job-1 has its first slots, as in the paper's plot.
 DELAY_MS = 500
-#: Between the points of the plots.
+#: Time between two points of the plots.
 _STEP_MS = 250
 
 
@@ -134,8 +134,8 @@ def _build(scale: Scale, results: Results) -> Figure:
         f"Two pools of equal weight on {_SLOTS} slots. Job-1 has {STAGES} stages, job-2 {4 * _SLOTS} tasks "
         "and no barrier; the paper states no sizes. The width is that of each stage, and the slowdown is "
         "over job-1 alone on half of the slots, the paper's ideal. The plots have the paper's case, stages "
-        "as wide as the share of job-1. Wider stages hold slots beyond that share: those give way to the "
-        "pool below its share. "
+        "as wide as the share of job-1. Wider stages hold slots beyond that share, which the pool below its "
+        "share may take. "
         "`benchmarks/fair_pools.py` runs the same jobs on real Spark."
     )
     return Figure("fig13", FIGURE_13.title, rows, values, notes, charts)

@@ -274,23 +274,23 @@ def _build_16(scale: Scale, results: Results) -> Figure:
     size = Size(**_size_16(scale))
     notes = (
         f"The 20 queries of figure 15's SQL suite, each run {size.queries} × per seed, among {size.jobs:,} "
-        "background jobs; R = 1 never pre-reserves. The paper gives no numbers, only that the slowdown "
-        "falls with R.\n\nWhether it does hangs on what a pre-reserved slot is worth. Slots that other "
-        "jobs release are anywhere in the cluster, hardly ever where the query's data is. If the locality "
-        "model of section VI-B is taken by the letter (second series) their tasks still wait 3 s and then "
-        "run five times as long, as they would on any other slot: holding them early changes nothing, and "
-        "a task that waits for one of the query's own slots is often sooner done. The paper's sentence, "
-        "that with pre-reservation the tasks “can acquire slots right away without further delay”, is true "
-        "if a held slot is as good as a near one (first series: its input can be sent and its JVM warmed "
-        "while it waits); then the slowdown falls with R as in the paper. Live Spark is nearer to the "
-        "first: reduce tasks have no preferred node once more than five nodes hold their input."
+        "background jobs; R = 1 never pre-reserves. The paper gives no numbers, only that the slowdown falls "
+        "with R.\n\nThe result depends on whether a pre-reserved slot counts as near the input. Slots that "
+        "other jobs release are anywhere in the cluster and rarely near the query's data. In a literal "
+        "reading of section VI-B (second series) tasks wait 3 s for such a slot, too, and then run five "
+        "times as long, as on any other slot. So early holding gains nothing, and a task that waits for one "
+        "of the query's own slots often ends sooner. The paper's sentence that with pre-reservation the "
+        "tasks “can acquire slots right away without further delay” holds if a held slot counts as near "
+        "(first series: the input can be sent and the JVM warmed while the slot is held); then the slowdown "
+        "falls with R as in the paper. Live Spark is closer to the first series: reduce tasks have no "
+        "preferred node if more than five nodes hold their input."
     )
     chart = Chart("Slowdown of SQL jobs", "pre-reservation threshold R", "JCT / JCT alone", lines)
     return Figure("fig16", FIGURE_16.title, rows, values, notes, (chart,))
 
 
 def _rise(scale: Scale, results: Results, place: str, first: str) -> Value:
-    """What not pre-reserving at all adds to the slowdown at the least R, query by query."""
+    """The slowdown without pre-reservation minus that at the smallest R, paired by query."""
     least = _thresholds(scale)[0]
     rises: list[float] = []
     for seed in scale.seeds:

@@ -110,8 +110,9 @@ def _build(scale: Scale, results: Results) -> Figure:
         "background work that arrives per slot and second in the standard setting; with tasks of twice the "
         "length it is twice that. The paper says that the long background “has little impact” and gives no "
         f"load. For MLlib jobs the two settings differ least at a load of {closest:g} (by a factor of "
-        f"{ratios[closest]:.3g}). Above a load of 1 every freed slot has a taker, and how soon one near the "
-        "input is free again depends on how long the background's tasks are. Below it slots stay free."
+        f"{ratios[closest]:.3g}). Above a load of 1 a task waits for every freed slot, and the time until a "
+        "slot near the input is free depends on the length of the background's tasks. Below it slots stay "
+        "free."
     )
     chart = Chart(
         "Slowdown with the long background over that in the standard setting, without reservation",

@@ -40,7 +40,8 @@ _LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99)
 def _checked_stages(
     *, tasks: int, alpha: float, isolation: float, stages: int, seed: int
 ) -> dict[str, float]:
-    """Pareto stages drawn and held until the deadline: measured values beside the formulas.
+    """Draws Pareto stages and holds their slots until the deadline, to compare measured values with the
+    formulas.
 
     Returns the share of stages that ended before the deadline, and the mean share of its time until then that
     a slot was busy.
@@ -94,14 +95,14 @@ def _build_8(scale: Scale, results: Results) -> Figure:
         Value("equation_3_closed_form_alpha_1_6_deadline_7_t_m", "", None, _equation_3_closed_form(7.0, 1.6)),
     ]
     notes = (
-        "Equation 4 itself, so that nothing differs; the paper prints the curves without numbers and its α "
-        "are not stated in the text. A heavier tail (smaller α) and more tasks make the trade-off sharper, "
-        "as there.\n\nBeside it stages were drawn and held until the deadline D for P = 0.9: the share of "
-        "them that ended before D should be 0.9 (equation 2), and the measured utilization should be that "
-        "of equation 4.\n\nEquation 3's printed integral and its closed form differ: 0.262 and 0.307 at "
-        "α = 1.6, D = 7 t_m. The integral leaves out the tasks that run longer than D, whose slots are busy "
-        "until D. The closed form counts them, (t_m / D)^α in all, and equation 4 follows from it: it is the "
-        "expected min(t, D) / D, which the drawn stages confirm."
+        "The values are those of equation 4 itself. The paper prints the curves without numbers and does not "
+        "state its values of α. A heavier tail (smaller α) and more tasks make the trade-off sharper, as in "
+        "the paper.\n\nFor comparison, stages were drawn at random and held until the deadline D for P = "
+        "0.9: the share that ended before D should be 0.9 (equation 2), and the measured utilization should "
+        "be that of equation 4.\n\nEquation 3's printed integral and its closed form differ: 0.262 and 0.307 "
+        "at α = 1.6, D = 7 t_m. The integral leaves out the tasks that run longer than D, whose slots are "
+        "busy until D. The closed form counts them, (t_m / D)^α in all, and equation 4 follows from it: it "
+        "is the expected min(t, D) / D, which the drawn stages confirm."
     )
     return Figure("fig8", FIGURE_8.title, rows, values, notes, charts)
 
@@ -220,7 +221,7 @@ def _build_10(scale: Scale, results: Results) -> Figure:
         "T′ as the paper defines it, with the mean of 1 − T′ / T over stages. The paper column is its text, "
         "“over 50 %” at α = 1.6. The formula itself gives 0.48 at N = 20 and 0.76 at N = 200. At N = 20 the "
         "text is true of the ratio of the mean times (second column) rather than of the mean ratio: a few "
-        "huge stages carry the mean.\n\nThe event simulation runs the same policy and slot ledger as live "
+        "huge stages dominate the mean.\n\nThe event simulation runs the same policy and slot ledger as live "
         "on single stages; for the same draws it takes exactly T′."
     )
     return Figure("fig10", FIGURE_10.title, rows, values, notes, (chart,))

@@ -22,7 +22,7 @@ from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, 
 
 __all__ = ["FIGURE_17"]
 
-#: Shape of production workloads, and what the paper reports for it.
+#: Shape of production workloads, and the paper's reduction for it.
 _TYPICAL, _PAPER = 1.6, 73.0
 _ARMS = {
     "none": contention.NO_COPIES,

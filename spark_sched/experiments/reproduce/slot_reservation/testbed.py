@@ -58,8 +58,8 @@ def beside_background(
         arrival_ms: when the job comes; at 0 it is there before the background.
         series: whether the number of its running tasks is returned.
 
-    Returns ``jct_ms``; ``held_idle_slot_ms``; ``loss``: that as a share of all slots' time while the job ran;
-    ``running``: its running tasks every quarter of a second.
+    Returns ``jct_ms``; ``held_idle_slot_ms``; ``loss``: the same as a share of all slots' time while the job
+    ran; ``running``: its running tasks every quarter of a second.
     """
     job = replace(recorded_job(application, _WIDTH, seed), submit_ms=arrival_ms, isolation=isolation)
     others = [] if stretch is None else background(np.random.default_rng((seed, 4)), stretch=stretch)
@@ -95,10 +95,10 @@ def running_over_time(
 def two_jobs(*, seed: int, policy: str | None, pace: float) -> dict[str, int]:
     """KMeans at high priority and SVM at a low one, 8 partitions each, on 4 machines of 2 slots.
 
-    SVM's task times are multiplied by ``pace``. It is submitted within the first 5 s of KMeans, which has
-    all slots then, as in the paper's figure 2b, and again and again until KMeans has ended, one run after
-    the other. ``policy`` None: each of them alone. Returns ``kmeans`` and ``svm``: JCTs in ms, SVM's of its
-    first run.
+    SVM's task times are multiplied by ``pace``. It is submitted within the first 5 s of KMeans, which then
+    has all slots as in the paper's figure 2b. It is repeated, one run after the other, until KMeans has
+    ended. ``policy`` None: each of them alone. Returns ``kmeans`` and ``svm``: JCTs in ms, SVM's of its first
+    run.
     """
     cluster = _cluster(SMALL_MACHINES, True)
     first = recorded_job("kmeans", _SMALL_WIDTH, seed)

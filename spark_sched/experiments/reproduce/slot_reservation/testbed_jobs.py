@@ -25,7 +25,7 @@ __all__ = ["APPLICATIONS", "background", "job_of", "recorded_job", "recorded_run
 APPLICATIONS = ("kmeans", "svm", "pagerank")
 PRIORITY = 10
 MEAN_TASK_MS = 2_000.0
-#: What Spark's driver takes between the end of a Spark job and the next one's tasks.
+#: The time that Spark's driver takes from the end of a Spark job to the tasks of the next one.
 DRIVER_MS = 50
 _JOBS, _WINDOW_MS, _TIME_SCALE = 100, 3_600_000, 10.0
 
@@ -49,7 +49,7 @@ def job_of(
     """A job of recorded stages whose tasks take ``mean_ms`` on average.
 
     A foreground job of several Spark jobs is marked, as live: the scheduler knows each Spark job's stages,
-    but not which Spark job is the last. The plan of a single Spark job says all.
+    but not which Spark job is the last. The DAG of a single Spark job is known completely.
 
     A wide stage behind an aggregation reads the cached input, not the aggregate: the wide stage before it
     is its parent, too, so that its input is on the nodes that ran that one.

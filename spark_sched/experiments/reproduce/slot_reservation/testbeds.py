@@ -134,13 +134,13 @@ def _build_1(scale: Scale, results: Results) -> Figure:
     notes = (
         _RECORDED
         + "KMeans at high priority and SVM at a low one, 8 partitions each, on 4 machines of two slots; "
-        "KMeans has all slots when SVM comes, and SVM runs again until KMeans has ended. What KMeans loses "
-        "at a barrier is the rest of an SVM task, so that its slowdown depends on how long those tasks are "
-        "beside its own, which the paper does not state. The rows multiply SVM's task times; "
+        "KMeans has all slots when SVM is submitted, and SVM is repeated until KMeans has ended. At a "
+        "barrier KMeans waits for the rest of an SVM task, so its slowdown depends on the ratio of their "
+        "task times, which the paper does not state. The rows multiply SVM's task times; "
         + (
             f"the paper's 3.9 is reached where they are {reached:.2g} times as long as recorded."
             if reached is not None
-            else "the paper's 3.9 is not within them."
+            else "none of them reaches the paper's 3.9."
         )
     )
     chart = Chart(
@@ -325,7 +325,7 @@ _SPOT = 0.4
 
 
 def _at(application: str, seed: int, level: float, rule: str) -> RunSpec:
-    # At the ends the rules are one: no hold at all, and holds without a deadline.
+    # At P = 0 and P = 1 both rules do the same: no hold, or holds without a deadline.
     settings = {"spark.sched.reservation.deadline": rule if 0.0 < level < 1.0 else "pareto"}
     return _run(application, seed, "reservation", 1.0, isolation=level, settings=settings)
 
@@ -345,7 +345,8 @@ def _runs_14(scale: Scale) -> list[RunSpec]:
 def sweet_spot(
     levels: Sequence[float], slowdowns: Sequence[float], improvements: Sequence[float]
 ) -> float | None:
-    """The level farthest above the straight line between the ends of the trade-off; None if no level is.
+    """The level farthest above the straight line between the ends of the trade-off; None if no level is above
+    it.
 
     Both axes are scaled to the range between the least and the highest level: how much of the slowdown is
     avoided and how much of the utilization improvement is kept. On the line both add up to 1.

@@ -47,7 +47,7 @@ _GOOGLE_WIDEST = 1_050
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """The number of nodes and jobs of a run.
 
     Attributes:
         nodes: of 4 slots.
@@ -55,7 +55,7 @@ class Size:
         each: foreground jobs of each MLlib application and suite.
         queries: foreground runs of each of the 20 queries.
         load: background work that arrives per slot and second, by the tasks' own times (without what missing
-            locality adds). Well above 1 there is always a task that wants a freed slot.
+            locality adds). At values well above 1 a task is always waiting for a freed slot.
     """
 
     nodes: int = NODES
@@ -119,7 +119,8 @@ def foreground(
     """Jobs of priority 10 at even distances while the cluster is busy, the suites mixed.
 
     ``busy_ms`` is how long the background keeps every slot busy; they come between 15 % and 70 % of that.
-    They are few beside 4,000 slots, so that they meet the background and hardly each other.
+    They are few compared with 4,000 slots, so that they compete with the background and rarely with each
+    other.
     """
     made: list[JobSpec] = []
     for suite in SUITES:
@@ -195,7 +196,8 @@ def _query_shapes() -> list[_QueryShape]:
 
     A fact scan has 10 to 80 tasks and a dimension scan 2 to 10, of 2 to 4 s each. The shuffle before a join
     or the aggregation has half as many, as many or twice as many partitions as its widest input has tasks, at
-    least 4, and its tasks take 0.5 to 2 s; the last stage has one. What has a range is log-uniform in it.
+    least 4, and its tasks take 0.5 to 2 s; the last stage has one. All values that have a range are
+    log-uniform in it.
     """
     rng = np.random.default_rng(_QUERY_SHAPES_SEED)
 

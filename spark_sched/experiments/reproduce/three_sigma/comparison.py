@@ -68,7 +68,7 @@ def _found(scale: Scale, results: Results, hours: float) -> dict[str, list[Mappi
 
 
 def _against(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Value]:
-    """The paper's comparisons in words: how many times the misses, how much goodput."""
+    """The paper's comparisons as sentences: the ratio of misses and the difference in goodput."""
     values = []
     for other, paper in (("point-real-est", 4.0), ("prio", 2.3)):
         ours = mean_ci([each["slo_miss_percent"] for each in found["3sigma"]])[0]
@@ -134,9 +134,9 @@ def _build_1(scale: Scale, results: Results) -> Figure:
 
 def _build_6(scale: Scale, results: Results) -> Figure:
     notes = (
-        "The paper's real cluster; here its simulator side. Of its numbers the text gives those that stand "
-        "in the paper column: 3Sigma's 4.5 % is 18 % over 4.0. Its goodput of PointRealEst is 5.4 % lower "
-        "than 3Sigma's."
+        "The paper measured this on its real cluster; here it is simulated. The paper column has the numbers "
+        "that the text states: 3Sigma's 4.5 % is 18 % divided by 4.0. Its goodput of PointRealEst is 5.4 % "
+        "lower than 3Sigma's."
     )
     return _figure("fig6", FIGURE_6, scale, results, _hours_6(scale), _PAPER_6, len(METRICS), notes)
 
@@ -149,7 +149,7 @@ def _build_7(scale: Scale, results: Results) -> Figure:
     return _figure("fig7", FIGURE_7, scale, results, _hours_7(scale), {}, len(METRICS), notes)
 
 
-#: Table 2: how far the paper's simulator was from its cluster.
+#: Table 2: the differences between the paper's simulator and its cluster.
 _PAPER_TABLE_2 = {
     "point-perf-est": (0.6784, 25.27, 7.282),
     "3sigma": (0.2875, 27.10, 11.08),

@@ -68,9 +68,9 @@ def run(
 ) -> dict[str, Any]:
     """Misses, goodput and latency of a policy on one seed's workload.
 
-    ``point-perf-est`` knows every runtime. The others have what 3σPredict says after another workload of the
-    generator, twice as long; with ``shift`` instead a normal distribution around the true runtime (§6.3),
-    with ``samples`` this number of draws from 3σPredict's distribution (§6.4).
+    ``point-perf-est`` knows every runtime. The others have the predictions of 3σPredict, trained on another
+    workload of the generator that is twice as long; with ``shift`` instead a normal distribution around the
+    true runtime (§6.3), with ``samples`` this number of draws from 3σPredict's distribution (§6.4).
 
     SLO jobs due within the hours simulated count. Goodput is the work, at full speed, of jobs that ended by
     then; best-effort latency the mean over those that ended.
@@ -88,7 +88,7 @@ def run(
         knows = _Around(shift, cov, np.random.default_rng((seed, 1)))
         source = knows.watch(jobs)
     elif policy == "prio":
-        knows = None  # it looks at no forecast
+        knows = None  # it uses no forecast
     else:
         knows = _trained(workload(seed + _BEFORE, 2 * hours, load, slacks, nodes, wider))
         if samples is not None:
@@ -158,7 +158,7 @@ class _Around:
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
         for job in jobs:
             runtime_s = max(job.stages[0].durations_ms) / 1000
-            # A mean of 0 or less is none: at least a hundredth of the runtime.
+            # The mean must be above 0: it is at least a hundredth of the runtime.
             mean_s = runtime_s * max(0.01, 1.0 + self._rng.normal(self._shift, 0.1))
             given = RuntimeDistribution.normal_s(mean_s, runtime_s * self._cov)
             self._known[job.key] = Forecast(runtime=given, runtime_point_s=mean_s, source="§6.3")
@@ -171,7 +171,7 @@ class _Around:
         """It knows already."""
 
     def reset(self) -> None:
-        """Nothing it knows came from events."""
+        """Its knowledge does not come from events."""
 
     def forecast(self, job: JobView) -> Forecast:
         return self._known[job.job]
@@ -242,7 +242,7 @@ class _Timed(_Wrapped):
 
 
 class _Noting:
-    """A policy that keeps how long its plans take and what they are proven to be worth."""
+    """A policy that records the time and the proven value of its plans."""
 
     def __init__(self, name: str) -> None:
         self._inner = create(name, PolicySettings.from_config(validate({})))

@@ -99,9 +99,9 @@ def _build(scale: Scale, results: Results) -> Figure:
         )
     notes = (
         "An SLO job due at 15 min and a best-effort job, one node, slots of 2.5 min. Where runtimes reach "
-        "from 0 to 10 the SLO job goes first; from 2.5 to 7.5 it may wait until 7.5 without risk. The paper"
+        "from 0 to 10 the SLO job starts first; from 2.5 to 7.5 it can start at 7.5 without risk. The paper"
         " calls the best-effort utility a falling line with a significantly lower maximum: here 0.4 falling"
-        " to 0 after 40 min. Nothing is drawn."
+        " to 0 after 40 min. Nothing is random."
     )
     return Figure("fig5", FIGURE_5.title, rows, values, notes, charts)
 

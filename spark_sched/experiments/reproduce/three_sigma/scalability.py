@@ -26,7 +26,8 @@ _RATES = (2000, 3000, 4000)
 
 
 def run(*, policy: str, seed: int, hours: float, rate: int) -> dict[str, Any]:
-    """An end-to-end run of about ``rate`` jobs per hour: fewer make the same load with more slots each."""
+    """An end-to-end run of about ``rate`` jobs per hour; at a lower rate jobs have more slots each, so that
+    the load is the same."""
     drawn = len(e2e.workload(seed, hours, _LOAD)) / e2e.NODES
     wider = max(1, round(drawn * _NODES / (rate * hours)))
     return e2e.run(policy=policy, seed=seed, hours=hours, load=_LOAD, nodes=_NODES, wider=wider)
