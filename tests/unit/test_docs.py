@@ -89,6 +89,14 @@ def test_the_link_check_itself(tmp_path, link, broken):
     assert bool(list(check_links.broken_links(page))) is broken
 
 
+def test_contributings_map_has_every_package(root):
+    text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = re.search(r"```\n(spark_sched/ .*?)```", text, re.DOTALL)[1]
+    package = root / "spark_sched"
+    parts = {init.parent for depth in ("*", "*/*") for init in package.glob(f"{depth}/__init__.py")}
+    assert sorted(part.name for part in parts if not re.search(rf"\b{part.name}\b", shown)) == []
+
+
 def test_ci_runs_every_test_that_the_readmes_command_leaves_out(root):
     left_out = re.search(r'"-m", "([^"]*)"', (root / "pyproject.toml").read_text(encoding="utf-8"))[1]
     ci = (root / ".ci" / "run").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Executor and slot configuration out of recorded history (``spark-sched recommend``)."""
+"""Executor and slot configuration from recorded history (``spark-sched recommend``)."""
 
 from spark_sched.analysis.recommend.advice import Advice, Recommendation, recommend
 from spark_sched.analysis.recommend.history import LoggedApplication, Ran, read_application
