@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Chart, Results, RunSpec, Value
 
 __all__ = ["LABELS", "METRICS", "bars", "differences", "lines", "mean_ci", "rows_of", "values_of"]
@@ -33,15 +33,9 @@ METRICS = (
 
 
 def mean_ci(values: Sequence[float]) -> tuple[float, tuple[float, float] | None]:
-    """The mean and its 95 % bounds by Student's t; none for fewer than three."""
-    data = np.asarray(values, dtype=float)
-    mean = float(data.mean())
-    if len(data) < 3:
-        return mean, None
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, len(data) - 1)) * float(data.std(ddof=1)) / math.sqrt(len(data))
-    return mean, (mean - half, mean + half)
+    """The mean and its 95 % bounds (`spread`); None for too few values."""
+    found = spread(values, np.random.default_rng(0))
+    return found.mean, None if found.low is None or found.high is None else (found.low, found.high)
 
 
 def _of(found: Sequence[Mapping[str, Any]], field: str) -> list[float]:
