@@ -9,7 +9,7 @@ from spark_sched.errors import BadInputError, nearest
 
 SCHEME = "spark-sched:"
 
-Kind = Literal["local", "local-cluster", "spark", "yarn", "k8s"]
+MasterKind = Literal["local", "local-cluster", "spark", "yarn", "k8s"]
 
 # Nine digits are enough for anybody and fit the JVM's int.
 _COUNT = r"(?:\*|0*[1-9]\d{0,8})"
@@ -17,7 +17,7 @@ _POSITIVE = r"\s*0*[1-9]\d{0,8}\s*"
 # 0 is valid: no task may fail, or the workers have not registered yet.
 _ANY = r"\s*0*\d{1,9}\s*"
 _HOST_PORT = r"[^:/,\s\[\]]+:\d{1,5}|\[[0-9a-fA-F:.]+\]:\d{1,5}"
-_FORMS: dict[Kind, re.Pattern[str]] = {
+_FORMS: dict[MasterKind, re.Pattern[str]] = {
     "local": re.compile(rf"local(?:\[{_COUNT}(?:\s*,{_ANY})?\])?", re.ASCII),
     "local-cluster": re.compile(rf"local-cluster\[{_ANY},{_POSITIVE},{_POSITIVE}\]", re.ASCII),
     "spark": re.compile(rf"spark://(?:{_HOST_PORT})(?:,(?:{_HOST_PORT}))*", re.ASCII),
@@ -36,7 +36,7 @@ _HEAD = re.compile(r"[^\[:/\s]*")
 _OUT_OF_RANGE = re.compile(r"(?<!\d)(?:0+|0*[1-9]\d{9,})(?!\d)", re.ASCII)
 
 
-def check_inner_master(master: str) -> tuple[str, Kind]:
+def check_inner_master(master: str) -> tuple[str, MasterKind]:
     """The inner master without our scheme, and its kind.
 
     Accepts ``spark-sched:local[4]`` as well as ``local[4]``: both are what people paste. Raises

@@ -20,7 +20,7 @@ from spark_sched.policies.slearn.queues import Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing, Sizing, others_ms
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
-from spark_sched.predict.tasks.history import Asked, SubmittedStage, TaskHistory
+from spark_sched.predict.tasks.history import StagePrediction, SubmittedStage, TaskHistory
 from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.traces import TraceChunk
 
@@ -235,7 +235,7 @@ def score(
     }
     found["jobs"] = {"true_s": [], "width": []}
     doubts = dict.fromkeys(_DOUBTING, Doubts())
-    waiting: list[tuple[float, int, list[Asked], tuple[tuple[float, ...], ...]]] = []
+    waiting: list[tuple[float, int, list[StagePrediction], tuple[tuple[float, ...], ...]]] = []
     everyone = [(job, False) for job in history] + [(job, True) for job in jobs]
     for number, (job, counts) in enumerate(everyone):
         while waiting and waiting[0][0] <= job.submit_s:
@@ -263,7 +263,7 @@ def _score_job(
     known: TaskHistory,
     job: MeasuredJob,
     stages: Sequence[SubmittedStage],
-    asked: Sequence[Asked],
+    asked: Sequence[StagePrediction],
     doubts: dict[str, Doubts],
     rng: np.random.Generator,
 ) -> None:

@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Records = Mapping[RunKey, Record]
-Measure = Callable[[Record], float | None]
+RunMeasure = Callable[[Record], float | None]
 
 
 def whole_blocks(suite: Suite, records: Records) -> int:
@@ -70,7 +70,7 @@ class Estimates:
         self.looks = _looks(suite)
         self.level = adjusted(LEVEL, self.looks)
 
-    def values(self, setting: str, label: str, measure: Measure) -> list[float]:
+    def values(self, setting: str, label: str, measure: RunMeasure) -> list[float]:
         """One workload's measure per block, without blocks that have none."""
         runs = (self._records[RunKey(block, label, setting)] for block in range(self.blocks))
         return [value for run in runs if (value := measure(run)) is not None]
@@ -80,7 +80,7 @@ class Estimates:
         return self.ratio(setting, to or self.suite.baseline, lambda run: run.jct_s, label, level)
 
     def ratio(
-        self, setting: str, to: str, measure: Measure, label: str = "", level: float | None = None
+        self, setting: str, to: str, measure: RunMeasure, label: str = "", level: float | None = None
     ) -> Estimate:
         """A measure over that of another setting, inside blocks."""
         labels = [label] if label else self._labels
@@ -90,13 +90,13 @@ class Estimates:
             sides.append(np.exp(np.log(table).mean(axis=0)).tolist())
         return ratio(sides[0], sides[1], self._rng(), self.level if level is None else level)
 
-    def mean(self, setting: str, measure: Measure, label: str = "") -> Estimate:
+    def mean(self, setting: str, measure: RunMeasure, label: str = "") -> Estimate:
         """A measure's mean over blocks (and workloads)."""
         labels = [label] if label else self._labels
         table = np.array([self.values(setting, one, measure) for one in labels])
         return mean(table.mean(axis=0).tolist(), self._rng(), self.level)
 
-    def difference(self, setting: str, to: str, measure: Measure, level: float) -> Estimate:
+    def difference(self, setting: str, to: str, measure: RunMeasure, level: float) -> Estimate:
         """A measure's mean difference to another setting, inside blocks, over all workloads."""
         sides = [
             np.array([self.values(name, one, measure) for one in self._labels]).mean(axis=0).tolist()
@@ -104,7 +104,7 @@ class Estimates:
         ]
         return difference(sides[0], sides[1], self._rng(), level)
 
-    def total(self, setting: str, measure: Measure, label: str = "") -> float:
+    def total(self, setting: str, measure: RunMeasure, label: str = "") -> float:
         """A measure's sum over all runs."""
         labels = [label] if label else self._labels
         return sum(value for one in labels for value in self.values(setting, one, measure))
@@ -150,7 +150,7 @@ def build_document(
     }
 
 
-def loss(slots: int) -> Measure:
+def loss(slots: int) -> RunMeasure:
     """Share of all slots' time during the job that its reservations kept idle."""
     return lambda run: run.held_idle_slot_s / (slots * run.jct_s)
 

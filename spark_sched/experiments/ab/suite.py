@@ -15,7 +15,7 @@ from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, rea
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.workloads.background import BatchSize, shortest_tasks_s, trace_fit
 
-__all__ = ["ALONE", "Background", "Runs", "Suite", "parse_suite", "read_suite"]
+__all__ = ["ALONE", "Background", "RunCounts", "Suite", "parse_suite", "read_suite"]
 
 #: The name of runs without background, the denominator of slowdowns.
 ALONE = "alone"
@@ -23,7 +23,7 @@ _FIRST_LOOK = 8
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunCounts:
     """How many runs there are.
 
     Attributes:
@@ -60,7 +60,7 @@ class Suite:
     text: str
     seed: int
     cluster: ClusterSize
-    runs: Runs
+    runs: RunCounts
     workloads: tuple[WorkloadJob, ...]
     background: Background | None
     arms: tuple[Arm, ...]
@@ -136,9 +136,9 @@ def parse_suite(text: str, file: str, stem: str = "suite") -> Suite:
     return suite
 
 
-def _runs(fields: Fields) -> Runs:
+def _runs(fields: Fields) -> RunCounts:
     blocks = fields.whole("blocks", 12, least=1)
-    runs = Runs(
+    runs = RunCounts(
         blocks=blocks,
         first_look=fields.whole("first_look", min(_FIRST_LOOK, blocks), least=1),
         looks=fields.whole("looks", 4, least=1),

@@ -17,7 +17,7 @@ from spark_sched.predict.tasks.fading import FadingSums
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
 
-__all__ = ["Asked", "Spreads", "SubmittedStage", "TaskHistory", "log_spread"]
+__all__ = ["Spreads", "StagePrediction", "SubmittedStage", "TaskHistory", "log_spread"]
 
 #: Weight, in stages, of all jobs' spread against one job's own: an unknown job has the spread of all jobs.
 _SPREAD_DOUBT = 2.0
@@ -32,7 +32,7 @@ _LEAST_SPREAD = 0.001
 STAGES_LEARNED = 200
 
 #: A stage's submission and prediction at the submission of its job.
-Asked: TypeAlias = tuple[Submission, Prediction | None]
+StagePrediction: TypeAlias = tuple[Submission, Prediction | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class TaskHistory:
         self,
         attributes: JobAttributes,
         tasks_s: Sequence[float],
-        asked: Asked | None = None,
+        asked: StagePrediction | None = None,
     ) -> None:
         """Learn a stage that ended, from all its task times in seconds.
 
@@ -149,7 +149,7 @@ class TaskHistory:
         if spread is not None:
             self.spreads.add(attributes, spread)
 
-    def learn_job(self, asked: Sequence[Asked], stages: Sequence[Sequence[float]]) -> None:
+    def learn_job(self, asked: Sequence[StagePrediction], stages: Sequence[Sequence[float]]) -> None:
         """Take in a job that ended: what was submitted and predicted for each of its stages when it came, and
         their task times in seconds."""
         for each, tasks_s in zip(asked, stages, strict=True):
@@ -157,7 +157,7 @@ class TaskHistory:
         if len(asked) > 1:
             self.compare(asked, stages)
 
-    def compare(self, asked: Sequence[Asked], stages: Sequence[Sequence[float]]) -> None:
+    def compare(self, asked: Sequence[StagePrediction], stages: Sequence[Sequence[float]]) -> None:
         """Learn from history's error on a job's first stage and on its others, by the predictions that were
         made for all of them when the job was submitted."""
         self._alike(
@@ -172,7 +172,7 @@ class TaskHistory:
         for attributes, error in errors[1:]:
             self.likeness.add(attributes, errors[0][1], error)
 
-    def ask(self, stage: SubmittedStage, earlier: Submission | None = None) -> Asked:
+    def ask(self, stage: SubmittedStage, earlier: Submission | None = None) -> StagePrediction:
         """The submission and the prediction for a stage now; ``earlier``: its submission made before."""
         submission = self.predictor.submit(stage.attributes, earlier)
         return submission, self.predictor.predict(submission)

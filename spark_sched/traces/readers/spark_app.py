@@ -39,7 +39,7 @@ _REASONS = {
     "Resubmitted": "lost",
 }
 
-Event = dict[str, Any]
+LogEvent = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class SparkApplication:
         """Whether `apply` needs the parsed event of this kind."""
         return kind in self._handlers
 
-    def apply(self, kind: str, event: Event) -> Iterator[JobRecord]:
+    def apply(self, kind: str, event: LogEvent) -> Iterator[JobRecord]:
         """Takes one event in; raises one of `NOT_AN_EVENT` if it is damaged. Gives jobs that are over."""
         self._handlers[kind](event)
         yield from self._leave()
@@ -223,18 +223,18 @@ class SparkApplication:
             self.origin_ms = at_ms
         return (at_ms - self.origin_ms) / 1000.0
 
-    def _scheduling(self, event: Event) -> None:
+    def _scheduling(self, event: LogEvent) -> None:
         self.measured.apply(event, self._about.prefix, self._about.user)
 
-    def _statement_start(self, event: Event) -> None:
+    def _statement_start(self, event: LogEvent) -> None:
         found = user_of_group(event)
         if found is not None:
             self._about.users_of_groups[found[0]] = found[1]
 
-    def _log_start(self, event: Event) -> None:
+    def _log_start(self, event: LogEvent) -> None:
         self._about.version = str(event["Spark Version"])
 
-    def _app_start(self, event: Event) -> None:
+    def _app_start(self, event: LogEvent) -> None:
         about = self._about
         about.id, about.name, about.user = event.get("App ID"), event.get("App Name"), event.get("User")
         self._s(event["Timestamp"])
@@ -246,19 +246,19 @@ class SparkApplication:
             self._taken.add(label)
             about.prefix = f"{label}/"
 
-    def _app_end(self, event: Event) -> None:
+    def _app_end(self, event: LogEvent) -> None:
         self._s(event["Timestamp"])
 
-    def _environment(self, event: Event) -> None:
+    def _environment(self, event: LogEvent) -> None:
         self.properties = {str(k): str(v) for k, v in event.get("Spark Properties", {}).items()}
         cpus = self.properties.get("spark.task.cpus")
         if cpus is not None:
             self._executors.task_cpus = float(cpus)
 
-    def _executor_added(self, event: Event) -> None:
+    def _executor_added(self, event: LogEvent) -> None:
         self._executors.added(event, self._about.prefix)
 
-    def _job_start(self, event: Event) -> None:
+    def _job_start(self, event: LogEvent) -> None:
         number = int(event["Job ID"])
         properties = event.get("Properties") or {}
         infos = event.get("Stage Infos") or []
@@ -284,7 +284,7 @@ class SparkApplication:
         job.open_jobs += 1
         self._spark_jobs.add(job, spark_job)
 
-    def _job_end(self, event: Event) -> None:
+    def _job_end(self, event: LogEvent) -> None:
         found = self._spark_jobs.by_number.get(int(event["Job ID"]))
         if found is None:
             self._report.notes["ends of Spark jobs whose start is not in the log"] += 1
@@ -299,7 +299,7 @@ class SparkApplication:
         spark_job.failed = event["Job Result"]["Result"] != "JobSucceeded"
         self._may_leave(job)
 
-    def _stage_submitted(self, event: Event) -> None:
+    def _stage_submitted(self, event: LogEvent) -> None:
         info = event["Stage Info"]
         stage, attempt = int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))
         owner = self._spark_jobs.owner(stage)
@@ -327,7 +327,7 @@ class SparkApplication:
         spark_job.runs.append(run)
         self._spark_jobs.runs[stage, attempt] = (job, run)
 
-    def _stage_completed(self, event: Event) -> None:
+    def _stage_completed(self, event: LogEvent) -> None:
         info = event["Stage Info"]
         found = self._spark_jobs.runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
         if found is None:
@@ -339,7 +339,7 @@ class SparkApplication:
             run.end_s = self._s(info["Completion Time"])
         run.failed = info.get("Failure Reason") is not None
 
-    def _task_start(self, event: Event) -> None:
+    def _task_start(self, event: LogEvent) -> None:
         found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
         info = event["Task Info"]
         if found is None or info is None:
@@ -347,7 +347,7 @@ class SparkApplication:
         start_s = self._s(info["Launch Time"])
         found[1].running[info["Task ID"]] = Begun(_index(info), start_s, **_placed(info))
 
-    def _task_end(self, event: Event) -> None:
+    def _task_end(self, event: LogEvent) -> None:
         found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
         if found is None:
             self._report.notes["task ends of stages whose start is not in the log"] += 1
@@ -421,14 +421,14 @@ class SparkApplication:
         )
 
 
-def _index(info: Event) -> int:
+def _index(info: LogEvent) -> int:
     index = int(info["Index"])
     if not 0 <= index < 2**31:
         raise ValueError(f"task {index}")
     return index
 
 
-def _placed(info: Event) -> dict[str, Any]:
+def _placed(info: LogEvent) -> dict[str, Any]:
     """The facts about an attempt that are known from its start."""
     return {
         "attempt": int(info["Attempt"]),

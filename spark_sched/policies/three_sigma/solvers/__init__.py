@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.three_sigma.solvers.base import Ask, Prices, Solution, Solver, Status
+from spark_sched.policies.three_sigma.solvers.base import Ask, Prices, Solution, Solver, SolverStatus
 from spark_sched.policies.three_sigma.solvers.guarded import Guarded
 from spark_sched.policies.three_sigma.solvers.lagrangian import Lagrangian
 
-__all__ = ["SOLVERS", "Ask", "Lagrangian", "Prices", "Solution", "Solver", "Status", "create_guarded",
+__all__ = ["SOLVERS", "Ask", "Lagrangian", "Prices", "Solution", "Solver", "SolverStatus", "create_guarded",
            "create_solver"]  # fmt: skip
 
 #: Values of ``spark.sched.planner.solver``; beside them ``pulp:NAME`` for any other solver that PuLP finds.

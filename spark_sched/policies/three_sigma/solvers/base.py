@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["Ask", "LinearSolution", "Prices", "Solution", "Solver", "Status"]
+__all__ = ["Ask", "LinearSolution", "Prices", "Solution", "Solver", "SolverStatus"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
 #: ``optimal``: proven to be within the gap asked for. ``feasible``: a plan, not proven to be that good.
 #: ``none``: the solver has no plan of its own; the assignment is the empty plan.
-Status: TypeAlias = Literal["optimal", "feasible", "none"]
+SolverStatus: TypeAlias = Literal["optimal", "feasible", "none"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +77,7 @@ class Solution:
 
     Attributes:
         solver: which one.
-        status: see `Status`.
+        status: see `SolverStatus`.
         assignment: feasible for the problem's rows.
         value: of the assignment, recomputed from the problem.
         bound: no plan has more than this; inf where the solver proved nothing.
@@ -87,7 +87,7 @@ class Solution:
     """
 
     solver: str
-    status: Status
+    status: SolverStatus
     assignment: Assignment
     value: float
     bound: float

@@ -33,7 +33,7 @@ __all__ = [
     "real_workloads",
 ]
 
-Summary = Mapping[str, Any]
+RunSummary = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Comparison:
     name: str
     unit: str
     paper: float | Mapping[str, float] | None
-    of: Callable[[Mapping[str, Summary]], float | None]
+    of: Callable[[Mapping[str, RunSummary]], float | None]
 
     def paper_of(self, workload: str, low: bool) -> float | None:
         """The thesis' number for a workload; those made in several ways (``W-A-generated``) have one."""
@@ -109,9 +109,9 @@ class Plot:
     title: str
     x_label: str
     y_label: str
-    points: Callable[[Summary], Sequence[tuple[float, float]]]
+    points: Callable[[RunSummary], Sequence[tuple[float, float]]]
 
-    def of(self, workload: str, seed: int, arms: Mapping[str, Summary]) -> Chart:
+    def of(self, workload: str, seed: int, arms: Mapping[str, RunSummary]) -> Chart:
         series = {label: self.points(found) for label, found in arms.items()}
         return Chart(f"{self.title}, {workload}, seed {seed}", self.x_label, self.y_label, series)
 
@@ -121,22 +121,22 @@ def over_time(title: str, y_label: str, column: int) -> Plot:
     return Plot(title, "hour", y_label, lambda found: [(s[0] / 3600.0, s[column]) for s in found["samples"]])
 
 
-def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
+def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
     """By how many percent an arm's metric is below the base's. ``R/9``: class 9's response time."""
 
-    def percent(found: Mapping[str, Summary]) -> float | None:
+    def percent(found: Mapping[str, RunSummary]) -> float | None:
         ours, other = value(found[arm], metric), value(found[base], metric)
         return None if ours is None or not other else 100.0 * (1.0 - ours / other)
 
     return percent
 
 
-def absolute(metric: str, arm: str) -> Callable[[Mapping[str, Summary]], float | None]:
+def absolute(metric: str, arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
     """An arm's metric as it is."""
     return lambda found: value(found[arm], metric)
 
 
-def value(summary: Summary, metric: str) -> float | None:
+def value(summary: RunSummary, metric: str) -> float | None:
     """A metric of a summary; ``field/class`` is one class' response time or other field."""
     if "/" not in metric:
         number = summary[metric]

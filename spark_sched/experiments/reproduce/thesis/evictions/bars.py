@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Result
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     EvictionSetup,
-    Summary,
+    RunSummary,
     all_workloads,
     busier_workloads,
     fitting_workloads,
@@ -34,7 +34,7 @@ class Bar:
     unit: str
     paper: float | None
     arms: Mapping[str, EvictionSetup]
-    of: Callable[[Mapping[str, Summary]], float | None]
+    of: Callable[[Mapping[str, RunSummary]], float | None]
     workloads: Callable[[], Sequence[str]]
     least: float | None = None
     most: float | None = None
@@ -71,15 +71,15 @@ _HYBRID = {
 }
 
 
-def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, Summary]], float | None]:
-    def difference(found: Mapping[str, Summary]) -> float | None:
+def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
+    def difference(found: Mapping[str, RunSummary]) -> float | None:
         ours, other = value(found[arm], metric), value(found[base], metric)
         return None if ours is None or other is None else ours - other
 
     return difference
 
 
-def _dropped(arm: str) -> Callable[[Mapping[str, Summary]], float | None]:
+def _dropped(arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
     return lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"]
 
 

@@ -20,7 +20,7 @@ from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Comparison,
     EvictionSetup,
     Plot,
-    Summary,
+    RunSummary,
     absolute,
     all_workloads,
     comparison,
@@ -166,11 +166,11 @@ def _better() -> list[Comparison]:
     ]
 
 
-def _free_slots(found: Summary) -> list[tuple[float, float]]:
+def _free_slots(found: RunSummary) -> list[tuple[float, float]]:
     return [(sample[0] / 3600.0, 1.0 - sample[1]) for sample in found["samples"]]
 
 
-def _response_by_evictions(found: Summary) -> list[tuple[float, float]]:
+def _response_by_evictions(found: RunSummary) -> list[tuple[float, float]]:
     by_count = found["response_by_evictions"]
     return sorted((float(count), mean_s) for count, mean_s in by_count.items() if mean_s == mean_s)
 

@@ -9,7 +9,7 @@ from spark_sched.experiments.reproduce.thesis.evictions.arms import (
     Comparison,
     EvictionSetup,
     Plot,
-    Summary,
+    RunSummary,
     absolute,
     comparison,
     lower,
@@ -77,8 +77,8 @@ def _dropped(arm: str) -> Comparison:
     )
 
 
-def _more_than(arm: str, count: int) -> Callable[[Mapping[str, Summary]], float | None]:
-    def percent(found: Mapping[str, Summary]) -> float | None:
+def _more_than(arm: str, count: int) -> Callable[[Mapping[str, RunSummary]], float | None]:
+    def percent(found: Mapping[str, RunSummary]) -> float | None:
         counts = found[arm]["evictions_of_tasks"]
         total = sum(counts.values())
         return 100.0 * sum(n for k, n in counts.items() if int(k) > count) / total if total else None
@@ -86,7 +86,7 @@ def _more_than(arm: str, count: int) -> Callable[[Mapping[str, Summary]], float 
     return percent
 
 
-def _distribution(found: Summary) -> list[tuple[float, float]]:
+def _distribution(found: RunSummary) -> list[tuple[float, float]]:
     counts = {int(k): n for k, n in found["evictions_of_tasks"].items()}
     total = sum(counts.values())
     return [(k, sum(n for other, n in counts.items() if other <= k) / total) for k in sorted(counts)]
