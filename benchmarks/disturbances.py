@@ -215,13 +215,7 @@ def main(rounds: int, warm_up: int, scrapes: int, stock: bool, seed: int, json_o
         "runs": rounds,
         "seed": seed,
         "scheduler": "stock" if stock else "spark_sched",
-        "sizes": {
-            "jobs": _JOBS,
-            "stages": _STAGES,
-            "tasks": _TASKS,
-            "task_ms": _TASK_MS,
-            "scrapes_per_s": scrapes,
-        },
+        "sizes": sizes(scrapes),
         "makespan_s": {kind: [round(s, 3) for s in values] for kind, values in taken_s.items()},
         "disturbances": done,
         "ratio": {kind: ratio.as_json() for kind, ratio in ratios.items()},
@@ -233,6 +227,17 @@ def main(rounds: int, warm_up: int, scrapes: int, stock: bool, seed: int, json_o
         for kind, ratio in ratios.items()
     ]
     publish(document, [*lines, f"goal {_GOAL}"], json_output)
+
+
+def sizes(scrapes: int) -> dict[str, int]:
+    """The work of one run, for the document."""
+    return {
+        "jobs": _JOBS,
+        "stages": _STAGES,
+        "tasks": _TASKS,
+        "task_ms": _TASK_MS,
+        "scrapes_per_s": scrapes,
+    }
 
 
 if __name__ == "__main__":
