@@ -50,11 +50,11 @@ class RuntimeDistribution:
         levels = np.array(p, dtype=np.float64)
         if times.ndim != 1 or times.shape != levels.shape or not times.size:
             raise BadInputError(
-                f"a runtime distribution has knots of shapes {times.shape} and {levels.shape}: give as many "
-                "probabilities as times, one at least"
+                f"a runtime distribution has knots of shapes {times.shape} and {levels.shape}: give one "
+                "probability for each time, and at least one"
             )
         if not (np.isfinite(times).all() and times[0] >= 0.0 and (np.diff(times) >= 0.0).all()):
-            raise BadInputError("the times of a runtime distribution must be finite, not negative and rising")
+            raise BadInputError("the times of a runtime distribution must be finite, rising and not negative")
         if not (levels[0] >= 0.0 and (np.diff(levels) >= 0.0).all() and abs(levels[-1] - 1.0) < 1e-9):
             raise BadInputError("the probabilities of a runtime distribution must rise from 0 or more to 1")
         levels[-1] = 1.0
@@ -82,7 +82,7 @@ class RuntimeDistribution:
         if not (math.isfinite(mean_s) and mean_s > 0.0 and math.isfinite(sigma_s) and sigma_s >= 0.0):
             raise BadInputError(
                 f"a normal runtime has mean {mean_s!r} s and sigma {sigma_s!r} s: the mean must be above 0 "
-                "and sigma not below"
+                "and sigma at least 0"
             )
         if sigma_s == 0.0:
             return cls.point_s(mean_s)
@@ -119,7 +119,7 @@ class RuntimeDistribution:
         centers = np.asarray(centers_s, dtype=np.float64)
         mass = np.asarray(counts, dtype=np.float64)
         if centers.ndim != 1 or centers.shape != mass.shape or not centers.size or not (mass > 0.0).all():
-            raise BadInputError("a histogram needs as many counts as centers, one at least, each above 0")
+            raise BadInputError("a histogram needs at least one center, and a count above 0 for each")
         if not (np.diff(centers) > 0.0).all():
             raise BadInputError("the centers of a histogram must rise")
         first = float(centers[0]) if min_s is None else min(min_s, float(centers[0]))
@@ -172,7 +172,7 @@ class RuntimeDistribution:
         plotting positions). Raises BadInputError for none."""
         values, counts = np.unique(np.asarray(samples_s, dtype=np.float64), return_counts=True)
         if not values.size:
-            raise BadInputError("a runtime distribution needs one sample at least")
+            raise BadInputError("a runtime distribution needs at least one sample")
         return cls.from_histogram(values, counts, exact=True)
 
     @property
@@ -234,7 +234,7 @@ class RuntimeDistribution:
     def scaled(self, factor: float) -> RuntimeDistribution:
         """Every runtime multiplied by ``factor`` > 0, as on a slower executor."""
         if not (math.isfinite(factor) and factor > 0.0):
-            raise BadInputError(f"a runtime is to be scaled by {factor!r} but the factor must be above 0")
+            raise BadInputError(f"the factor of a runtime is {factor!r} but must be above 0")
         return RuntimeDistribution.trusted(self.t_s * factor, self.p)
 
     def __eq__(self, other: object) -> bool:

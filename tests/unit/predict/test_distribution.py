@@ -81,7 +81,7 @@ def test_shapes_follow_the_argument_and_nothing_can_be_changed() -> None:
         (lambda: RuntimeDistribution.point_s(float("nan")), "finite"),
         (lambda: RuntimeDistribution.uniform_s(2.0, 1.0), "rising"),
         (lambda: RuntimeDistribution.from_knots([1.0, 2.0], [0.5, 0.9]), "to 1"),
-        (lambda: RuntimeDistribution.from_knots([1.0], [0.5, 1.0]), "as many"),
+        (lambda: RuntimeDistribution.from_knots([1.0], [0.5, 1.0]), "one probability for each time"),
         (lambda: RuntimeDistribution.from_samples_s([]), "one sample"),
         (lambda: RuntimeDistribution.from_histogram([1.0], [0.0]), "above 0"),
         (lambda: RuntimeDistribution.normal_s(0.0, 1.0), "mean"),

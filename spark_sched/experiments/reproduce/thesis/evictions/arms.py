@@ -85,7 +85,8 @@ SETTINGS: Mapping[str, EvictionSetup] = {
 
 @dataclass(frozen=True)
 class Comparison:
-    """A number of one seed's arms, None where they do not have it, beside the thesis' number.
+    """A number computed from one seed's arms (None if they do not give it), beside the thesis' number.
+    ``paper``: None if the thesis gives none;
 
     ``paper``: None where the thesis gives none; by workload (``W-A``, ``W-A-low``) where it differs.
     """
@@ -96,7 +97,7 @@ class Comparison:
     of: Callable[[Mapping[str, RunSummary]], float | None]
 
     def paper_of(self, workload: str, low: bool) -> float | None:
-        """The thesis' number for a workload; those made in several ways (``W-A-generated``) have one."""
+        """The thesis' number for a workload; variants of a workload (``W-A-generated``) share one."""
         if isinstance(self.paper, Mapping):
             return self.paper.get(workload[:3] + ("-low" if low else ""))
         return self.paper
@@ -147,14 +148,14 @@ def value(summary: RunSummary, metric: str) -> float | None:
 
 
 def real_workloads() -> tuple[str, ...]:
-    """W-A as sampled, where the trace is there, and as generated."""
+    """W-A as sampled from the trace, if the trace is available, and as generated."""
     sampled = ("W-A-request", "W-A-usage") if priority_runs.source_folder() else ()
     return (*sampled, "W-A-generated")
 
 
 def fitting_workloads() -> tuple[str, ...]:
-    """Those whose memory fits on the servers. Memory as requested does not: tasks evict each other without
-    end, so that memory is modelled with usage alone."""
+    """The workloads whose memory demand fits on the servers. Memory as requested does not: tasks would evict
+    each other without end, so memory is modelled by usage only."""
     return tuple(name for name in real_workloads() if name != "W-A-request")
 
 
@@ -184,8 +185,9 @@ def comparison(
 ) -> FigureSpec:
     """A table with a row per workload and arm, means over seeds, and the thesis' numbers beside ours.
 
-    ``workloads``: names when they are asked for; None: W-A as far as its memory fits. ``chart``: the metric
-    of a bar chart.
+    ``workloads``: returns the names; None: the variants of W-A, and only those whose memory fits if an arm
+        models memory.
+    ``chart``: the metric of a bar chart.
     """
 
     if workloads is None:

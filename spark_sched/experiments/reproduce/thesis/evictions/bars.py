@@ -1,4 +1,5 @@
-"""What chapters 7 to 9 claim, seed by seed: does each difference have its direction in all of them?"""
+"""The claims of chapters 7 to 9, seed by seed: does each difference have the claimed direction under every
+seed?"""
 
 from __future__ import annotations
 
@@ -24,10 +25,10 @@ __all__ = ["FIGURE"]
 
 @dataclass(frozen=True)
 class Bar:
-    """A number of one seed's arms that ought to be at least ``least``, or at most ``most``.
+    """A number of one seed's arms with its limits: at least ``least``, or at most ``most``.
 
-    ``paper`` is the thesis' number. A difference has its direction where it is above 0, and with ``or_equal``
-    at 0, too; a number with ``most`` has none.
+    ``paper`` is the thesis' number. A difference has the claimed direction if it is above 0 (with
+    ``or_equal``: at least 0); a number with ``most`` has no direction.
     """
 
     name: str
