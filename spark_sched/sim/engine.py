@@ -113,10 +113,10 @@ class Simulation:
         active = self._jobs = ActiveJobs(
             instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, jobs, seed
         )
-        self._reservations = active.reservations
+        reservations = active.reservations
         durations = Durations(cluster, seed)
         attempts = self._attempts = Attempts(
-            instant, agenda, slots, queues, gates, starts, durations, self._reservations, emitted,
+            instant, agenda, slots, queues, gates, starts, durations, reservations, emitted,
             recorder if keep_tasks else None, follow_outputs=cluster.locality is not None,
             stage_over=active.end_stage,
         )  # fmt: skip
@@ -129,12 +129,12 @@ class Simulation:
             at_first, enabled=settings[keys.RESERVATION_ENABLED],
         )  # fmt: skip
         self._launcher = Launcher(
-            slots, waiting, gates, self._reservations, queues, starts,
+            slots, waiting, gates, reservations, queues, starts,
             launch=attempts.launch,
             wake=lambda at_ms, stage: agenda.push(at_ms, LocalityOver(stage)),
             replan=self._plans.make if self._replans(planner.mask) else None,
         )  # fmt: skip
-        self._nodes = Nodes(cluster.nodes, instant, slots, self._reservations, emitted, attempts, self._plans)
+        self._nodes = Nodes(cluster.nodes, instant, slots, reservations, emitted, attempts, self._plans)
         self._armed_ms: int | None = None
         self._nodes.schedule(agenda)
 
@@ -150,6 +150,7 @@ class Simulation:
 
     def _run(self, progress: Callable[[int, int], None] | None) -> Result:
         heap, slots, instant, plans = self._agenda.heap, self._slots, self._instant, self._plans
+        reservations = self._jobs.reservations
         mask, succeeded, changes = plans.planner.mask, self._attempts.succeeded, self._changes
         pop = heapq.heappop
         self._jobs.next_arrival()
@@ -175,7 +176,7 @@ class Simulation:
             while changes and changes[0].at_ms <= now:
                 mask = self._changed(changes.popleft())
             # 2. What expires now.
-            if slots.holders and self._reservations.expire(now):
+            if slots.holders and reservations.expire(now):
                 instant.changed |= planning.EXPIRED
             # 3. The plan.
             if instant.changed & mask:
@@ -189,7 +190,7 @@ class Simulation:
             if slots.holders or self._starts.active:
                 self._arm()
             if self._check:
-                self._reservations.check(now)
+                reservations.check(now)
             instants += 1
             if progress is not None and instants % _PROGRESS_EVERY == 0:
                 progress(self._recorder.ended, now)
@@ -235,7 +236,7 @@ class Simulation:
     def _arm(self) -> None:
         """A timer that fires too early costs less than moving it each time a deadline moves."""
         now_ms = self._instant.now_ms
-        wakes_ms = (self._reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
+        wakes_ms = (self._jobs.reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
         wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)
         if wake_ms < (FOREVER_MS if self._armed_ms is None else self._armed_ms):
             self._armed_ms = max(wake_ms, now_ms + 1)
@@ -244,13 +245,13 @@ class Simulation:
     def _finish(self) -> Result:
         now_ms = self._instant.now_ms
         for job in self._jobs.active.values():
-            self._reservations.settle(job, now_ms)
+            self._jobs.reservations.settle(job, now_ms)
             self._recorder.unfinished(job)
         totals: dict[str, float] = {
             "end_ms": now_ms,
             "tasks_launched": self._attempts.launched,
             "plans": self._plans.planner.plans,
-            **self._reservations.totals(now_ms),
+            **self._jobs.reservations.totals(now_ms),
         }
         if self._servers is not None:
             totals["energy_j"] = sum(self._servers.energy_j(now_ms))

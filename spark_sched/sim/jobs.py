@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from spark_sched.errors import BadInputError
@@ -30,7 +30,7 @@ from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, MarkChange
 from spark_sched.state import EndedJob
 
-__all__ = ["ActiveJobs", "Newcomers"]
+__all__ = ["ActiveJobs", "Newcomers", "SincePlan"]
 
 
 @dataclass(slots=True)
@@ -46,6 +46,19 @@ class Newcomers:
     own_rule: Callable[[JobSpec], Rule]
     reserve: bool
     rank: int = 0
+
+
+@dataclass(slots=True)
+class SincePlan:
+    """Jobs by key since the last plan.
+
+    Attributes:
+        new: those that came, or that the planner does not know.
+        ended: those that ended.
+    """
+
+    new: dict[str, JobRun] = field(default_factory=dict)
+    ended: dict[str, EndedJob] = field(default_factory=dict)
 
 
 class _Numbers:
@@ -68,15 +81,14 @@ class ActiveJobs:
 
     Attributes:
         active: jobs that run or wait, by key.
-        new: those of them that came since the last plan.
-        ended: jobs that ended since the last plan.
+        since_plan: those that came or ended since the last plan.
         newcomers: what holds for a job until a plan knows it.
         paused: no job may hold slots.
     """
 
     __slots__ = (
         "_agenda", "_cluster", "_emitted", "_gates", "_instant", "_numbers", "_recorder", "_reservations",
-        "_slots", "_source", "_waiting", "active", "ended", "new", "newcomers", "paused",
+        "_slots", "_source", "_waiting", "active", "newcomers", "paused", "since_plan",
     )  # fmt: skip
 
     def __init__(
@@ -106,8 +118,7 @@ class ActiveJobs:
         self.newcomers = newcomers
         self.paused = False
         self.active: dict[str, JobRun] = {}
-        self.new: dict[str, JobRun] = {}
-        self.ended: dict[str, EndedJob] = {}
+        self.since_plan = SincePlan()
         self._reservations = Reservations(slots, self.active, emitted.listener, seed)
 
     @property
@@ -152,7 +163,7 @@ class ActiveJobs:
         if self.paused:
             job.rule = replace(job.rule, isolation=0.0)
         self.active[spec.key] = job
-        self.new[spec.key] = job
+        self.since_plan.new[spec.key] = job
         self._instant.changed |= planning.ARRIVALS
         self._emitted.job_started(spec, now_ms)
         if newcomers.reserve:
@@ -193,7 +204,7 @@ class ActiveJobs:
                 self._waiting.remove(stage)
             elif not job.on_hold and stage.pending:
                 self._waiting.add(stage)
-        self.new[job.key] = job
+        self.since_plan.new[job.key] = job
         self._instant.changed |= planning.ARRIVALS
         self._emitted.job_changed(job, now_ms)
 
@@ -251,8 +262,8 @@ class ActiveJobs:
         now_ms = self._instant.now_ms
         self._reservations.job_ended(job, now_ms)
         del self.active[job.key]
-        self.new.pop(job.key, None)
-        self.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
+        self.since_plan.new.pop(job.key, None)
+        self.since_plan.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
         self._instant.changed |= planning.JOBS
         self._emitted.job_ended(job, now_ms)
         self._recorder.job(job, now_ms)

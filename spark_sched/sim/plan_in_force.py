@@ -32,7 +32,7 @@ class Plans:
     """
 
     __slots__ = (
-        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs", "_paused",
+        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs",
         "_plan_at_ms", "_queues", "_slots", "_starts", "_waiting", "planner", "totals",
     )  # fmt: skip
 
@@ -66,7 +66,6 @@ class Plans:
         self._starts = starts
         self._emitted = emitted
         self._enabled = enabled
-        self._paused = False
         self._plan_at_ms = -1
         self._again_ms: int | None = None  # the plan in force wants another one then
 
@@ -88,21 +87,21 @@ class Plans:
         if change.policy is not None:
             self.planner.take(change.policy)
             self._again_ms = None
-            jobs.new.update(jobs.active)  # It knows none.
-        if change.reserves is self._paused:
-            self._paused = jobs.paused = not change.reserves
+            jobs.since_plan.new.update(jobs.active)  # It knows none.
+        if change.reserves is jobs.paused:
+            jobs.paused = not change.reserves
             for job in jobs.active.values():
                 planned = job.terms.planned
                 if planned is not None:
-                    enabled = self._enabled and not self._paused and not job.on_hold
+                    enabled = self._enabled and not jobs.paused and not job.on_hold
                     job.rule = planning.planned_rule(job.terms.own_rule, *planned, enabled=enabled)
                     jobs.reservations.rule_set(job, now_ms)
-                elif self._paused or jobs.newcomers.reserve:
-                    held = 0.0 if self._paused or job.on_hold else job.terms.own_rule.isolation
+                elif jobs.paused or jobs.newcomers.reserve:
+                    held = 0.0 if jobs.paused or job.on_hold else job.terms.own_rule.isolation
                     job.rule = replace(job.terms.own_rule, isolation=held)
                     jobs.reservations.rule_set(job, now_ms)
         self._instant.changed |= planning.ARRIVALS
-        self._emitted.scheduling_changed(self.planner.policy.name, self._paused, now_ms)
+        self._emitted.scheduling_changed(self.planner.policy.name, jobs.paused, now_ms)
 
     def make(self) -> None:
         """A plan for the present state; with a planner that has a pace of its own, at its next time."""
@@ -117,8 +116,9 @@ class Plans:
                 return
         self._instant.changed = 0
         one_by_one = self.planner.one_by_one
-        jobs = self._jobs.new if one_by_one else self._jobs.active
-        ended, self._jobs.ended = self._jobs.ended, {}
+        since = self._jobs.since_plan
+        jobs = since.new if one_by_one else self._jobs.active
+        ended, since.ended = since.ended, {}
         plan = self.planner.plan(jobs, self._slots, self.totals, self._emitted.version, now, ended)
         newcomers = self._jobs.newcomers
         newcomers.rank = UNRANKED if plan.ordered and not one_by_one else 0
@@ -131,7 +131,7 @@ class Plans:
             jobs,
             ordered=plan.ordered,
             by_arrival=one_by_one,
-            enabled=self._enabled and not self._paused,
+            enabled=self._enabled and not self._jobs.paused,
         ):
             self._waiting.unsorted = True
             self._jobs.reservations.rule_set(job, now)
@@ -149,7 +149,7 @@ class Plans:
                         self._gates.open(stage)
         for entry in sorted((each for each in plan.jobs if each.victims), key=lambda each: each.rank):
             self._attempts.preempt(jobs[entry.job], entry.victims, self._jobs.active.values())
-        self._jobs.new.clear()
+        since.new.clear()
         self._queues.put(plan.queue_weights, self._jobs.active.values())
         again_ms = plan.again_ms
         if any(entry.evict for entry in plan.jobs):
