@@ -74,7 +74,7 @@ def simulate_priorities(
     rule.check(sum(kind.count * kind.slots for kind in servers))
     _check_memory(tasks, servers)
     with seldom_collected():
-        return _Run(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
+        return _PriorityRun(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
 
 
 def _check_memory(tasks: TaskTable, servers: Sequence[ServerGroup]) -> None:
@@ -87,7 +87,7 @@ def _check_memory(tasks: TaskTable, servers: Sequence[ServerGroup]) -> None:
         )
 
 
-class _Run:
+class _PriorityRun:
     def __init__(
         self,
         table: TaskTable,
