@@ -16,7 +16,7 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import counting_bar
 
 if TYPE_CHECKING:
-    from spark_sched.experiments.reproduce.thesis.evictions.arms import EvictionSetup
+    from spark_sched.experiments.reproduce.thesis.evictions.comparisons import EvictionSetup
     from spark_sched.sim.priority import TaskTable
 
 #: What the table shows of `PriorityResult.summary`.
@@ -95,7 +95,7 @@ def priorities(
 
 
 def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, EvictionSetup]:
-    from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, EvictionSetup
+    from spark_sched.experiments.reproduce.thesis.evictions.comparisons import SETTINGS, EvictionSetup
     from spark_sched.policies.eviction import named_rule
     from spark_sched.sim.priority import thesis_servers
 

@@ -8,8 +8,8 @@ import pytest
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce.figures import Scale
 from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
-from spark_sched.experiments.reproduce.thesis.evictions.arms import SETTINGS, absolute, lower
 from spark_sched.experiments.reproduce.thesis.evictions.bars import BARS
+from spark_sched.experiments.reproduce.thesis.evictions.comparisons import SETTINGS, absolute, lower
 from spark_sched.experiments.reproduce.thesis.evictions.optimum import best_response, small_instances
 from spark_sched.sim.priority import TaskTable
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
 from spark_sched.experiments.reproduce.means import mean_value
-from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     EvictionSetup,
     RunSummary,
     all_workloads,

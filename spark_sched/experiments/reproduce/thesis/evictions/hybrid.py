@@ -16,7 +16,7 @@ from spark_sched.experiments.reproduce.figures import (
     run_of,
 )
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
-from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     Comparison,
     EvictionSetup,
     Plot,

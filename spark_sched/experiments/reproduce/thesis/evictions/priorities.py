@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from spark_sched.experiments.reproduce.thesis.evictions.arms import (
+from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     SETTINGS,
     Comparison,
     EvictionSetup,
