@@ -10,7 +10,7 @@ from spark_sched.experiments.reproduce.figures import Scale
 from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.bars import BARS
 from spark_sched.experiments.reproduce.thesis.evictions.comparisons import SETTINGS, absolute, lower
-from spark_sched.experiments.reproduce.thesis.evictions.optimum import best_response, small_instances
+from spark_sched.experiments.reproduce.thesis.evictions.offline_optimum import best_response, small_instances
 from spark_sched.sim.priority import TaskTable
 
 SCALE = Scale(True, (1, 2))

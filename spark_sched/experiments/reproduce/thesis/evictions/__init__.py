@@ -1,7 +1,13 @@
 """Chapters 5 to 9 of the thesis: evictions."""
 
 from spark_sched.experiments.reproduce.figures import FigureSpec
-from spark_sched.experiments.reproduce.thesis.evictions import bars, hybrid, optimum, priorities, trace
+from spark_sched.experiments.reproduce.thesis.evictions import (
+    bars,
+    hybrid,
+    offline_optimum,
+    priorities,
+    trace,
+)
 
 __all__ = ["FIGURES"]
 
@@ -10,5 +16,5 @@ FIGURES: tuple[FigureSpec, ...] = (
     *priorities.FIGURES,
     *hybrid.FIGURES,
     bars.FIGURE,
-    optimum.FIGURE,
+    offline_optimum.FIGURE,
 )
