@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spark_sched.analysis.recommend.history import LoggedApplication
+from spark_sched.analysis.recommend.logged_application import LoggedApplication
 from spark_sched.analysis.recommend.statistics import Cpu, Group, Statistics
 from spark_sched.policies.eviction.wasc import (
     CHEBYSHEV,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from spark_sched.analysis.recommend.history import LoggedApplication, Ran
+from spark_sched.analysis.recommend.logged_application import LoggedApplication, Ran
 from spark_sched.analysis.usage import GroupBy, Owner, Statement, account
 from spark_sched.policies.eviction.wasc import CHEBYSHEV, upper_estimate
 from spark_sched.traces.jobs import Executed
