@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from spark_sched.experiments.reproduce.command import Request, reproduce
-from spark_sched.experiments.reproduce.slot_reservation import fair_pools, loads, recorded, testbed, testbeds
+from spark_sched.experiments.reproduce.slot_reservation import (
+    fair_pools,
+    loads,
+    testbed,
+    testbed_jobs,
+    testbeds,
+)
 from spark_sched.experiments.reproduce.slot_reservation.deadlines import simulated_stages
 from spark_sched.experiments.reproduce.slot_reservation.testbeds import pace_of, sweet_spot
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
@@ -21,27 +27,29 @@ def stage(job: int, parents: list[int], *tasks_us: int) -> dict[str, Any]:
 
 
 def test_a_recorded_job_keeps_its_stages_and_the_ratios_of_its_task_times() -> None:
-    job = recorded.job_of([stage(0, [], 10, 30), stage(0, [0], 20), stage(1, [1], 20)], "svm", 2_000.0)
+    job = testbed_jobs.job_of([stage(0, [], 10, 30), stage(0, [0], 20), stage(1, [1], 20)], "svm", 2_000.0)
     assert [list(spec.durations_ms) for spec in job.stages] == [[1_000, 3_000], [2_000], [2_000]]
     assert [spec.parents for spec in job.stages] == [(), (0,), (1,)]
-    assert [spec.delay_ms for spec in job.stages] == [0, 0, recorded.DRIVER_MS]
+    assert [spec.delay_ms for spec in job.stages] == [0, 0, testbed_jobs.DRIVER_MS]
     assert [spec.part for spec in job.stages] == [0, 0, 1]
     # As live: a marked job, of which nobody knows which Spark job is the last.
-    assert (job.marked, job.end_known, job.priority) == (True, False, recorded.PRIORITY)
-    low = recorded.job_of([stage(0, [], 10)], "svm", 2_000.0, foreground=False)
+    assert (job.marked, job.end_known, job.priority) == (True, False, testbed_jobs.PRIORITY)
+    low = testbed_jobs.job_of([stage(0, [], 10)], "svm", 2_000.0, foreground=False)
     assert (low.marked, low.priority) == (False, 0)
 
 
 def test_every_recorded_run_is_a_job_of_its_width() -> None:
-    for application in recorded.APPLICATIONS:
+    for application in testbed_jobs.APPLICATIONS:
         for width in (8, 20):
-            for run in recorded.recorded_runs(application, width):
-                recorded.job_of(run, application, 1_000.0).check()
+            for run in testbed_jobs.recorded_runs(application, width):
+                testbed_jobs.job_of(run, application, 1_000.0).check()
                 assert max(len(each["tasks_us"]) for each in run) == width
 
 
 def test_half_of_the_background_waits_and_stretching_it_moves_no_arrival() -> None:
-    plain, long = (recorded.background(np.random.default_rng(1), stretch=stretch) for stretch in (1.0, 2.0))
+    plain, long = (
+        testbed_jobs.background(np.random.default_rng(1), stretch=stretch) for stretch in (1.0, 2.0)
+    )
     assert [job.submit_ms for job in plain] == [job.submit_ms for job in long]
     assert [job.submit_ms for job in plain].count(1) == 50
     assert max(job.submit_ms for job in plain) <= 360_000
@@ -59,8 +67,8 @@ def test_kmeans_waits_for_the_svm_tasks_on_its_slots(
     """
     kmeans = [stage(0, [], *[1_000] * 7, 2_000), stage(0, [0], *[1_000] * 8)]
     document = {"kmeans": {"8": [kmeans]}, "svm": {"8": [[stage(0, [], *[500] * 8)]]}}
-    monkeypatch.setattr(recorded, "_document", lambda: document)
-    monkeypatch.setattr(recorded, "MEAN_TASK_MS", 17_000.0 / 16.0)
+    monkeypatch.setattr(testbed_jobs, "_document", lambda: document)
+    monkeypatch.setattr(testbed_jobs, "MEAN_TASK_MS", 17_000.0 / 16.0)
     monkeypatch.setattr(testbed, "_REPEATS", 0)
     monkeypatch.setattr(testbed, "_FIRST_MS", 2)  # SVM comes at 1 ms
     pace = 4_000.0 / (17_000.0 / 16.0)
@@ -80,8 +88,8 @@ def test_a_foreground_job_beside_a_background_of_one_long_stage(monkeypatch: pyt
     the 19 slots idle for a second: 19 of the 300 slot-seconds of 100 slots in 3 s.
     """
     kmeans = [stage(0, [], *[1_000] * 19, 2_000), stage(0, [0], *[1_000] * 20)]
-    monkeypatch.setattr(recorded, "_document", lambda: {"kmeans": {"20": [kmeans]}})
-    monkeypatch.setattr(recorded, "MEAN_TASK_MS", 41_000.0 / 40.0)
+    monkeypatch.setattr(testbed_jobs, "_document", lambda: {"kmeans": {"20": [kmeans]}})
+    monkeypatch.setattr(testbed_jobs, "MEAN_TASK_MS", 41_000.0 / 40.0)
     others = [JobSpec("bg-0", 1, (StageSpec([60_000] * 200),))]
     monkeypatch.setattr(testbed, "background", lambda rng, stretch: others)
     case: dict[str, Any] = {"application": "kmeans", "seed": 0, "local": False}
@@ -118,7 +126,7 @@ def test_the_closest_load_changes_least() -> None:
 
 
 def test_the_testbeds_figures_are_built_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = recorded.background
+    few = testbed_jobs.background
     monkeypatch.setattr(testbed, "background", lambda rng, stretch: few(rng, stretch=stretch, jobs=12))
     monkeypatch.setattr(testbeds, "APPLICATIONS", ("kmeans",))
     monkeypatch.setattr(testbeds, "_LEVELS", (0.0, 1.0))
