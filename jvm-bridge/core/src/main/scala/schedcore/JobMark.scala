@@ -32,6 +32,9 @@ final case class JobMark(
     series: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
 
+  /** With a deadline that is so much later, if it has one. */
+  def laterBy(ms: Long): JobMark = copy(deadlineMs = deadlineMs.map(_ + ms))
+
   /** Whether people mean this job by a name, a key or an id. */
   def isCalled(by: String): Boolean = name == by || key == by || key == JobMark.keyOf(by)
 }

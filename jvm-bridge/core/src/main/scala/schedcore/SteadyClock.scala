@@ -26,9 +26,17 @@ final class SteadyClock(
     atNs += passedNs + math.max(-most, math.min(most, offNs))
     TimeUnit.NANOSECONDS.toMillis(atNs)
   }
+
+  /** How far it is ahead of the machine's clock; 0 unless that was set. A moment by that clock is one by this so much later. */
+  def aheadMs: Long = {
+    val ms = nowMs - wallMs()
+    if (math.abs(ms) < SteadyClock.SetMs) 0L else ms
+  }
 }
 
 object SteadyClock {
   /** Of the time that passes, one part in so many makes up for a difference. */
   private val Share = 10
+  /** A clock that differs by this much was set. */
+  private val SetMs = 1000L
 }

@@ -40,6 +40,18 @@ final class SteadyClockSuite extends AnyFunSuite {
     assert(f.clock.nowMs === f.wallMs)
   }
 
+  test("a moment by the machine's clock is as far away by this one, whatever was set") {
+    val f = new Fixture
+    assert(f.clock.aheadMs === 0)
+    f.wallMs += 999
+    assert(f.clock.aheadMs === 0)
+    f.wallMs += Hour
+    val deadlineMs = f.wallMs + 60000
+    assert(deadlineMs + f.clock.aheadMs - f.clock.nowMs === 60000)
+    f.wallMs -= 3 * Hour
+    assert(f.wallMs + 60000 + f.clock.aheadMs - f.clock.nowMs === 60000)
+  }
+
   test("a counter that goes back is no time that passes") {
     val f = new Fixture
     val startMs = f.clock.nowMs

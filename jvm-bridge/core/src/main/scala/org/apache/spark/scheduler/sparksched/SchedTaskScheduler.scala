@@ -20,8 +20,7 @@ private[spark] final class SchedTaskScheduler(
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
 
   private val systemClock = new SystemClock
-  private val steadyClock = new SteadyClock
-  /** Holds, plans and attempts are timed by this. Spark's own times are the machine's clock's. */
+  private[sparksched] val steadyClock = new SteadyClock // Spark's own times, and the deadlines of marks, are the machine's clock's.
   private[sparksched] def nowMs: Long = steadyClock.nowMs
 
   /** Every call of Spark's into this scheduler's own code goes through this. */
@@ -149,7 +148,8 @@ private[spark] final class SchedTaskScheduler(
       val outlook = DagOutlook.of(dagScheduler, taskSet.stageId, taskSet.priority, slots.shape)
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
-      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs)
+      val aheadMs = steadyClock.aheadMs
+      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs).laterBy(aheadMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)

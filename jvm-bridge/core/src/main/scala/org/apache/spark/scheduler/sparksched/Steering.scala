@@ -73,7 +73,8 @@ private[sparksched] final class Steering(
   // ---- one job -------------------------------------------------------------------------------------------------
 
   private def set(job: String, given: Map[String, String], by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
-    MarkChange.read(given, mark, nowMs).map { changed =>
+    val aheadMs = if (given.contains("deadline")) scheduler.steadyClock.aheadMs else 0L // It is given by the machine's clock.
+    MarkChange.read(given, mark, nowMs - aheadMs).map(_.laterBy(aheadMs)).map { changed =>
       val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
         noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.plans, nowMs))
