@@ -6,10 +6,12 @@ of earlier stages, which has the same probabilities for every distribution, and 
 predictions turned out (``docs/adr/0022-calibrated-deadlines.md``).
 
 A stage's *centre* is its N/2-th shortest task time. The longer half's times are compared as logarithms of
-their ratio to it, so that stages of different lengths tell about each other. The *surprisal* of a barrier is
--ln of the probability that it falls no later. There are fewer ranks than probabilities, so that a draw per
-stage chooses between two neighbouring ranks. Where a prediction is right, surprisals are exponentially
-distributed, and a barrier falls before the deadline of isolation P if its surprisal is at least -ln P.
+their ratio to it, so that stages of different lengths tell about each other. Where a stage runs in waves the
+barrier also depends on when its long tasks were launched, so that whole barriers are compared. The
+*surprisal* of a barrier is -ln of the probability that it falls no later. There are fewer ranks than
+probabilities, so that a draw per stage chooses between two neighbouring ranks. Where a prediction is right,
+surprisals are exponentially distributed, and a barrier falls before the deadline of isolation P if its
+surprisal is at least -ln P.
 """
 
 from __future__ import annotations
@@ -164,8 +166,8 @@ class _Expected:
     """What is expected of one stage, fixed when first asked for."""
 
     ranks: _Ranks
-    own: deque[float]
-    shared: deque[float] | None
+    own: deque[float] | None  # surprisals; None: the ranks are of barriers, and need no correction
+    shared: deque[float] | None = None
 
 
 @dataclass(slots=True)
@@ -199,17 +201,24 @@ class StageBarrier:
         """How many of the open tasks are expected above the centre."""
         return self.open_tasks * (self.tasks - self.half) / self.tasks
 
+    @property
+    def in_waves(self) -> bool:
+        """Whether some of its tasks ended before the last one was launched."""
+        return self.open_tasks < self.tasks
+
 
 class JobBarriers:
     """Deadlines for the stages of one job, and what became of them."""
 
-    __slots__ = ("_all", "_ratios", "_scores", "_stages", "_start")
+    __slots__ = ("_all", "_of_waves", "_ratios", "_scores", "_stages", "_start")
 
     def __init__(self, all_jobs: Barriers) -> None:
         self._all = all_jobs
         self._stages = 0
         self._start: int | None = None  # of the draws; None: no deadline has needed one
         self._ratios = _Ratios()
+        #: Barriers of stages that ran in waves, from the last launch, as logarithms of ratios to the centres.
+        self._of_waves: deque[float] = deque(maxlen=_SCORES_KEPT)
         #: Logarithms of surprisals under predictions from the job's own stages.
         self._scores: deque[float] = deque(maxlen=_SCORES_KEPT)
 
@@ -230,8 +239,11 @@ class JobBarriers:
         asked = (isolation, stage.open_tasks)
         if stage.asked != asked:
             expected = self._expect(stage)
-            surprisal = _calibrated(isolation, expected.own, expected.shared)
-            stage.end = expected.ranks.end(surprisal, stage.open_ratios)
+            if expected.own is None:
+                stage.end = expected.ranks.end(-math.log(isolation), 1.0)
+            else:
+                surprisal = _calibrated(isolation, expected.own, expected.shared)
+                stage.end = expected.ranks.end(surprisal, stage.open_ratios)
             stage.asked = asked
         log_ratio, after = stage.end
         if math.isinf(log_ratio):
@@ -247,8 +259,11 @@ class JobBarriers:
         # 1. How surprising was it? Without earlier stages that is the draw alone, and tells nothing.
         expected = self._expect(stage)
         centre_ms = stage.centre_ms
-        if expected.ranks.longest:
-            surprisal = expected.ranks.surprisal(math.log(barrier_ms / centre_ms), stage.open_ratios)
+        log_ratio = math.log(barrier_ms / centre_ms)
+        if stage.in_waves:
+            self._of_waves.append(log_ratio)
+        if expected.ranks.longest and expected.own is not None:
+            surprisal = expected.ranks.surprisal(log_ratio, stage.open_ratios)
             score = min(_HIGHEST, max(_LOWEST, math.log(surprisal))) if surprisal > 0.0 else _LOWEST
             expected.own.append(score)
             if expected.shared is not None:
@@ -261,12 +276,15 @@ class JobBarriers:
     def _expect(self, stage: StageBarrier) -> _Expected:
         if stage.expected is None:
             draw, tie = self._draws(stage.number)
-            if self._ratios.longest:
+            if stage.in_waves and self._of_waves:
+                ranks = _Ranks(sorted(self._of_waves, reverse=True), draw, tie)
+                stage.expected = _Expected(ranks, None)
+            elif self._ratios.longest:
                 ranks = _Ranks(self._ratios.longest, draw, tie)
                 stage.expected = _Expected(ranks, self._scores, self._all.from_own)
             else:
                 ranks = _Ranks(self._all.ratios.longest, draw, tie)
-                stage.expected = _Expected(ranks, self._all.from_shared, None)
+                stage.expected = _Expected(ranks, self._all.from_shared)
         return stage.expected
 
     def _draws(self, number: int) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from spark_sched.experiments.reproduce.slot_reservation.deadlines import simulated_stages
 from spark_sched.sim.barriers import Barriers, JobBarriers
 from spark_sched.sim.ledger import Ledger, Rule
 
@@ -152,6 +153,18 @@ class _Silent:
     def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None: ...
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None: ...
+
+
+@pytest.mark.parametrize(("name", "tasks", "slots"), [("log-normal 0.3", 20, 16), ("bimodal", 64, 8)])
+@pytest.mark.parametrize("level", [0.2, 0.6])
+def test_p_is_attained_by_stages_that_run_in_waves(name: str, tasks: int, slots: int, level: float) -> None:
+    lost = kept = 0.0
+    for seed in range(12):
+        rng = np.random.default_rng((8, seed))
+        stages = [np.maximum(1, np.rint(DRAWS[name](rng, tasks))).astype(int).tolist() for _ in range(STAGES)]
+        found = simulated_stages(stages, {}, isolation=level, seed=seed, slots=slots)
+        lost, kept = lost + found["lost"], kept + found["stages"]
+    assert 1.0 - lost / kept == pytest.approx(level, abs=TOLERANCE)
 
 
 def _ledger_in_time(level: float, stages: Iterable[Times], seed: int) -> list[bool]:

@@ -80,15 +80,16 @@ def simulated_stages(
     *,
     isolation: float | None = None,
     seed: int = 0,
+    slots: int | None = None,
 ) -> dict[str, float]:
-    """One job of stages one after the other, alone on as many slots as its first stage has tasks.
+    """One job of stages one after the other, alone on ``slots``; None: as many as its first stage has tasks.
 
     ``stages`` are the task times in ms.
     Returns ``stages`` that held slots until a barrier or lost them, from the second on (the first is learned
     from, the last one holds nothing); how many of them ``lost`` a hold; ``held_ms``: slot time held idle;
     ``slot_ms``: all slots' time.
     """
-    slots = len(stages[0])
+    slots = slots or len(stages[0])
     specs = tuple(StageSpec(times_ms, (i - 1,) if i else ()) for i, times_ms in enumerate(stages))
     watch = _ExpiredHolds()
     result = simulate(

@@ -48,6 +48,7 @@ object Barriers {
   final class OfJob(all: Barriers) {
     private val ratios = new Ratios
     private val scores = new Scores
+    private val ofWaves = new Scores
     private var stages = 0
     private lazy val start = all.startOfDraws() // from the first deadline on that needs a draw
 
@@ -67,7 +68,9 @@ object Barriers {
       else {
         if (stage.askedIsolation != isolation || stage.askedOpen != stage.openTasks) {
           val e = expect(stage)
-          stage.end = e.ranks.end(calibrated(isolation, e.own, e.shared), stage.openRatios)
+          stage.end = e.own.fold(e.ranks.end(-math.log(isolation), 1.0)) { own =>
+            e.ranks.end(calibrated(isolation, own, e.shared), stage.openRatios)
+          }
           stage.askedIsolation = isolation
           stage.askedOpen = stage.openTasks
         }
@@ -81,10 +84,12 @@ object Barriers {
         // 1. How surprising was it? Without earlier stages that is the draw alone, and tells nothing.
         val e = expect(stage)
         val centreMs = stage.centreMs
-        if (e.ranks.longest.nonEmpty) {
-          val surprisal = e.ranks.surprisal(math.log(barrierMs / centreMs), stage.openRatios)
+        val logRatio = math.log(barrierMs / centreMs)
+        if (stage.inWaves) ofWaves.add(logRatio)
+        if (e.ranks.longest.nonEmpty) e.own.foreach { own =>
+          val surprisal = e.ranks.surprisal(logRatio, stage.openRatios)
           val score = if (surprisal > 0.0) math.min(Highest, math.max(Lowest, math.log(surprisal))) else Lowest
-          e.own.add(score)
+          own.add(score)
           e.shared.foreach(_.add(score))
         }
         // 2. What do its tasks tell?
@@ -96,13 +101,20 @@ object Barriers {
     private def expect(stage: OfStage): Expected = stage.expected.getOrElse {
       val at = start + stage.number * Golden
       val e =
-        if (ratios.longest.nonEmpty) Expected(ranksOf(ratios, at), scores, Some(all.fromOwn))
-        else Expected(ranksOf(all.ratios, at), all.fromShared, None)
+        if (stage.inWaves && ofWaves.size > 0) Expected(ranksOf(longestFirst(ofWaves.iterator), at), None, None)
+        else if (ratios.longest.nonEmpty) Expected(ranksOf(ratios.longest, at), Some(scores), Some(all.fromOwn))
+        else Expected(ranksOf(all.ratios.longest, at), Some(all.fromShared), None)
       stage.expected = Some(e)
       e
     }
 
-    private def ranksOf(ratios: Ratios, at: Long) = new Ranks(ratios.longest, fraction(at), fraction(mixed(at)))
+    private def ranksOf(longest: Array[Double], at: Long) = new Ranks(longest, fraction(at), fraction(mixed(at)))
+  }
+
+  private def longestFirst(ratios: Iterator[Double]): Array[Double] = {
+    val sorted = ratios.toArray
+    java.util.Arrays.sort(sorted)
+    sorted.reverse
   }
 
   /** SplitMix64: any 64 bits for each number. */
@@ -135,6 +147,9 @@ object Barriers {
     /** How many of the open tasks are expected above the centre. */
     private[Barriers] def openRatios: Double = openTasks.toDouble * (tasks - half) / tasks
 
+    /** Whether some of its tasks ended before the last one was launched. */
+    private[Barriers] def inWaves: Boolean = openTasks < tasks
+
     def taskEnded(timeMs: Double): Unit = {
       var at = times.size
       while (at > 0 && times(at - 1) > timeMs) at -= 1
@@ -142,7 +157,8 @@ object Barriers {
     }
   }
 
-  private[Barriers] final case class Expected(ranks: Ranks, own: Scores, shared: Option[Scores])
+  /** @param own surprisals; without any the ranks are of barriers, and need no correction */
+  private[Barriers] final case class Expected(ranks: Ranks, own: Option[Scores], shared: Option[Scores])
 
   /** Logarithms of the latest surprisals. */
   private[Barriers] final class Scores {
@@ -234,10 +250,7 @@ object Barriers {
       stages.append(aboveCentre)
       var count = longest.length + aboveCentre.length
       while (count > RatiosKept && stages.size > 1) count -= stages.removeHead().length
-      // A new array: predictions made before keep the old one.
-      val sorted = stages.iterator.flatten.toArray
-      java.util.Arrays.sort(sorted)
-      longest = sorted.reverse
+      longest = longestFirst(stages.iterator.flatten) // a new array: predictions made before keep the old one
     }
   }
 
