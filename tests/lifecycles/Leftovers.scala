@@ -1,5 +1,8 @@
 package org.apache.spark.scheduler.sparksched.lifecycles
 
+import java.nio.charset.StandardCharsets.ISO_8859_1
+import java.nio.file.{Files, Path}
+
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
@@ -46,7 +49,7 @@ object Leftovers {
   /** Threads and processes that were not there before. */
   def afterStop(before: Alive, withinMs: Long): Seq[String] = settled(withinMs) {
     val now = alive()
-    (now.processes -- before.processes).map(p => s"process $p is left").toSeq ++
+    (now.processes -- before.processes).map(p => s"process $p is left: ${commandOf(p)}").toSeq ++
       (now.threads -- before.threads).map(name => s"thread $name is left")
   }
 
@@ -54,15 +57,27 @@ object Leftovers {
   def ofStopped(withinMs: Long): Array[String] = settled(withinMs) {
     val now = alive()
     // Python's threads have threads of py4j's in this JVM, too.
-    now.processes.map(p => s"process $p is left").toSeq ++
+    now.processes.map(p => s"process $p is left: ${commandOf(p)}").toSeq ++
       now.threads.filter(_.startsWith("spark-sched")).map(name => s"thread $name is left")
   }.toArray
+
+  /** Of a process, a file of the kernel's; empty if there is none any more. */
+  private def told(process: Long, file: String): String =
+    Try(Files.readString(Path.of(s"/proc/$process/$file"), ISO_8859_1)).getOrElse("")
+
+  private def commandOf(process: Long): String = told(process, "cmdline").replace('\u0000', ' ')
+
+  /** It has ended, and the JVM, which started it, has not heard of that yet. */
+  private def isZombie(process: Long): Boolean = {
+    val stat = told(process, "stat")
+    stat.drop(stat.lastIndexOf(')') + 2).startsWith("Z") // a command's name may have anything in it
+  }
 
   final case class Alive(threads: Set[String], processes: Set[Long])
 
   def alive(): Alive = Alive(
     Thread.getAllStackTraces.asScala.collect { case (thread, stack) if isOurs(thread.getName, stack) => thread.getName }.toSet,
-    ProcessHandle.current().descendants().iterator().asScala.map(_.pid).toSet)
+    ProcessHandle.current().descendants().iterator().asScala.map(_.pid).filterNot(isZombie(_)).toSet)
 
   private def isOurs(name: String, stack: Array[StackTraceElement]): Boolean =
     Seq("spark-sched", "simulated", "tenant").exists(name.contains) ||
