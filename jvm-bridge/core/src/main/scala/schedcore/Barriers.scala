@@ -64,7 +64,7 @@ object Barriers {
      * @param isolation P, between 0 and 1, both excluded
      */
     def deadlineMs(stage: OfStage, isolation: Double): Double =
-      if (stage.tasks < 2 || stage.times.size < stage.half) Double.PositiveInfinity
+      if (stage.tasks < 2 || !stage.halfEnded) Double.PositiveInfinity
       else {
         if (stage.askedIsolation != isolation || stage.askedOpen != stage.openTasks) {
           val e = expect(stage)
@@ -80,7 +80,7 @@ object Barriers {
 
     /** The stage's barrier fell, `barrierMs` after its last launch. */
     def ended(stage: OfStage, barrierMs: Double): Unit =
-      if (stage.tasks >= 2 && stage.times.size >= stage.tasks) {
+      if (stage.tasks >= 2 && stage.ended >= stage.tasks) {
         // 1. How surprising was it? Without earlier stages that is the draw alone, and tells nothing.
         val e = expect(stage)
         val centreMs = stage.centreMs
@@ -93,7 +93,7 @@ object Barriers {
           e.shared.foreach(_.add(score))
         }
         // 2. What do its tasks tell?
-        val above = stage.times.iterator.drop(stage.half).map(t => math.log(t / centreMs)).toArray
+        val above = stage.longerMs.iterator.map(t => math.log(t / centreMs)).toArray
         ratios.add(above)
         all.ratios.add(above)
       }
@@ -135,14 +135,21 @@ object Barriers {
    */
   final class OfStage private[Barriers] (val tasks: Int, private[Barriers] val number: Int) {
     var openTasks = 1 // that ran when the last one was launched: those that the barrier waits for
-    private[Barriers] val times = mutable.ArrayBuffer.empty[Double] // of those that ended, the shortest first
+    // Of the tasks that ended: the N/2 shortest times, the longest of these first, and the others. A list in order would cost
+    // time for each end of a task in proportion to the stage's tasks, under the scheduler's lock.
+    private val shorterMs = mutable.PriorityQueue.empty[Double]
+    private[Barriers] val longerMs = mutable.ArrayBuffer.empty[Double]
     private[Barriers] var expected: Option[Expected] = None
     private[Barriers] var askedIsolation = Double.NaN
     private[Barriers] var askedOpen = 0
     private[Barriers] var end = Never
     private[Barriers] val half: Int = (tasks + 1) / 2
 
-    private[Barriers] def centreMs: Double = times(half - 1)
+    private[Barriers] def ended: Int = shorterMs.size + longerMs.size
+
+    private[Barriers] def halfEnded: Boolean = shorterMs.size >= half
+
+    private[Barriers] def centreMs: Double = shorterMs.head
 
     /** How many of the open tasks are expected above the centre. */
     private[Barriers] def openRatios: Double = openTasks.toDouble * (tasks - half) / tasks
@@ -151,9 +158,8 @@ object Barriers {
     private[Barriers] def inWaves: Boolean = openTasks < tasks
 
     def taskEnded(timeMs: Double): Unit = {
-      var at = times.size
-      while (at > 0 && times(at - 1) > timeMs) at -= 1
-      times.insert(at, timeMs)
+      shorterMs.enqueue(timeMs)
+      if (shorterMs.size > half) longerMs += shorterMs.dequeue()
     }
   }
 
