@@ -84,6 +84,9 @@ class Plans:
         Held slots are released at once, as live; slots are held again from the next end of a job's task on.
         """
         now_ms, jobs = self._instant.now_ms, self._jobs
+        if change.plan_every_ms is not None:
+            self.planner.every_ms = change.plan_every_ms
+            jobs.newcomers.reserve = change.plan_every_ms > 0
         if change.policy is not None:
             self.planner.take(change.policy)
             self._again_ms = None

@@ -100,11 +100,13 @@ class SchedulingChange:
     Attributes:
         reserves: jobs may hold slots; false while reservations are paused.
         policy: another one that decides; None: the same as before.
+        plan_every_ms: time between its plans, see `simulate`; None: the same as before.
     """
 
     at_ms: int
     reserves: bool = True
     policy: Policy | None = None
+    plan_every_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,13 @@ def as_it_ran(
 ) -> tuple[ReplayArm, list[str]]:
     """The arm that really ran, and sentences about what the log does not show of it."""
     notes = []
-    if recorded.switches:
+    modes = [switch.what for switch in recorded.for_all if switch.mode is not None]
+    if modes:
+        notes.append(
+            "operators switched the mode, which the replay as it ran repeats; the others are in one mode: "
+            f"{_quoted(modes)}"
+        )
+    elif recorded.switches:
         notes.append(
             f"operators switched the mode while it ran (to {', '.join(recorded.switches)}): replayed in the "
             f"mode that it began in, {recorded.began_in}"
@@ -91,7 +97,7 @@ def as_it_ran(
         notes.append(
             f"operators changed this while it ran, which every replay repeats: {_quoted(recorded.repeated)}"
         )
-    pauses = [switch.what for switch in recorded.for_all if switch.policy is None]
+    pauses = [s.what for s in recorded.for_all if s.policy is None and s.mode is None]
     policies = [switch.what for switch in recorded.for_all if switch.policy in available()]
     unknown = [s.what for s in recorded.for_all if s.policy is not None and s.policy not in available()]
     if pauses:
@@ -105,17 +111,11 @@ def as_it_ran(
         notes.append(
             f"operators changed this while it ran, which the replay does not repeat: {_quoted(left)}"
         )
-    if recorded.enforced:
-        name = validate(recorded.settings)[keys.PLANNER_POLICY]
-        if name not in available():
-            notes.append(f"the log names the policy {name!r}, which is unknown here: replayed as reservation")
-            return _ours(recorded.settings, "reservation", _LIVE, _switches(recorded)), notes
-        if recorded.mode == "FAIR":
-            notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
-        return _ours(recorded.settings, name, _LIVE, _switches(recorded)), notes
-    if recorded.attached and not recorded.switches:
+    if recorded.mode == "FAIR" and recorded.enforced:
+        notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
+    if recorded.attached and not recorded.enforced and not recorded.switches:
         notes.append(f"spark.sched.mode was {recorded.began_in}, so that Spark's own scheduling is replayed")
-    if recorded.mode == "FAIR" and pools is None:
+    if recorded.mode == "FAIR" and pools is None and (modes or not recorded.enforced):
         path = local_file(recorded.allocation_file)
         if path is not None:
             pools = read_pools(path)
@@ -124,7 +124,19 @@ def as_it_ran(
                 f"the pools' file {recorded.allocation_file} is not here, so that their weights are unknown: "
                 "give it as --pools FILE"
             )
-    return _stock(f"stock-{recorded.mode.lower()}", recorded, model, pools), notes
+    stock = _stock(f"stock-{recorded.mode.lower()}", recorded, model, pools)
+    if not recorded.enforced and not modes:
+        return stock, notes
+    name = validate(recorded.settings)[keys.PLANNER_POLICY]
+    if name not in available():
+        notes.append(f"the log names the policy {name!r}, which is unknown here: replayed as reservation")
+        name = "reservation"
+    ours = _ours(recorded.settings, name, _LIVE)
+    changes = _switches(recorded, ours, stock)
+    if recorded.enforced:
+        return replace(ours, changes=changes), notes
+    began = SchedulingChange(0, reserves=False)
+    return replace(stock, settings=ours.settings, predictor=_LIVE, changes=(began, *changes)), notes
 
 
 def _quoted(changes: Sequence[str]) -> str:
@@ -176,17 +188,24 @@ def matches(job: JobSpec, pattern: str) -> bool:
     return any(fnmatchcase(text, pattern) for text in (job.name, key, key.partition("-")[2]))
 
 
-def _switches(recorded: Recorded) -> tuple[SchedulingChange, ...]:
-    """The changes for all jobs as they were, but for policies that are unknown here."""
+def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[SchedulingChange, ...]:
+    """The changes for all jobs as they were, but for policies that are unknown here. Outside the mode ``on``
+    Spark's own order decides, and no job holds slots."""
     settings = PolicySettings.from_config(validate(recorded.settings))
-    return tuple(
-        SchedulingChange(
-            switch.at_ms,
-            switch.reserves,
-            create(switch.policy, settings) if switch.policy in available() else None,
-        )
-        for switch in recorded.for_all
-    )
+    changes = []
+    mode, name = recorded.began_in, ours.name
+    for switch in recorded.for_all:
+        was_on = mode == "on"
+        mode = switch.mode or mode
+        renamed = switch.policy is not None and switch.policy in available()
+        name = (renamed and switch.policy) or name
+        change = SchedulingChange(switch.at_ms, mode == "on" and switch.reserves)
+        if mode == "on" and (renamed or not was_on):
+            change = replace(change, policy=create(name, settings), plan_every_ms=ours.plan_every_ms)
+        elif was_on and mode != "on":
+            change = replace(change, policy=stock.policy, plan_every_ms=stock.plan_every_ms)
+        changes.append(change)
+    return tuple(changes)
 
 
 def _pauses(recorded: Recorded) -> tuple[SchedulingChange, ...]:
@@ -195,7 +214,7 @@ def _pauses(recorded: Recorded) -> tuple[SchedulingChange, ...]:
 
 
 def _ours(
-    settings: Mapping[str, str], policy: str, predictor: str, changes: tuple[SchedulingChange, ...]
+    settings: Mapping[str, str], policy: str, predictor: str, changes: tuple[SchedulingChange, ...] = ()
 ) -> ReplayArm:
     checked = validate(settings)
     return ReplayArm(

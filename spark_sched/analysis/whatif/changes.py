@@ -43,12 +43,14 @@ class Switch:
         what: the change in a sentence.
         at_ms: on the application's own clock.
         policy: the name of the one that decides from now on; None: it is the same as before.
-        reserves: jobs may hold slots.
+        mode: ``on``, ``shadow`` or ``off`` from now on; None: it is the same as before.
+        reserves: reservations are not paused.
     """
 
     what: str
     at_ms: int
     policy: str | None
+    mode: str | None
     reserves: bool
 
 
@@ -124,25 +126,26 @@ def repeatable(
 
 
 def switches_of(
-    changes: Sequence[RecordedChange], policy: str, origin_ms: int
+    changes: Sequence[RecordedChange], policy: str, mode: str, origin_ms: int
 ) -> tuple[list[Switch], list[RecordedChange]]:
-    """Switches of the policy, pauses of reservations and their ends, and all other changes.
+    """Switches of the policy and of the mode, pauses of reservations and their ends, and all other changes.
 
-    ``policy`` is the name of the one that the application began with. A switch of the mode is not repeated,
-    since a replay has one mode; nor is any other switch then.
+    ``policy`` and ``mode`` are what the application began with. Where an earlier version logged a switch of
+    the mode in words only, none is found: what the others enforced is not known then.
     """
     switches, others = [], []
     paused = False
-    if any(mode_switched_to(change) is not None for change in changes):
+    if any(mode_switched_to(change) is not None and change.event is None for change in changes):
         return [], list(changes)
     for change in changes:
         event = change.event
         if not isinstance(event, SchedulingChanged):
             others.append(change)
             continue
-        if (event.policy, event.reservations_paused) != (policy, paused):
-            switched = None if event.policy == policy else event.policy
+        if (event.policy, event.mode, event.reservations_paused) != (policy, mode, paused):
+            new_policy = None if event.policy == policy else event.policy
+            new_mode = None if event.mode == mode else event.mode
             at_ms = max(0, event.time_ms - origin_ms)
-            switches.append(Switch(change.what, at_ms, switched, not event.reservations_paused))
-        policy, paused = event.policy, event.reservations_paused
+            switches.append(Switch(change.what, at_ms, new_policy, new_mode, not event.reservations_paused))
+        policy, mode, paused = event.policy, event.mode, event.reservations_paused
     return switches, others

@@ -83,8 +83,8 @@ class Recorded:
         switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
         mark_changes: what operators changed of jobs' marks, by job; a replay repeats it.
         repeated: the same, each change in a sentence.
-        for_all: switches of the policy and pauses of reservations; empty where nothing was enforced, or not
-            all the time.
+        for_all: switches of the policy and of the mode, and pauses of reservations; empty where nothing was
+            enforced, or an earlier version's log does not say when.
         changes: what else operators changed, each in a sentence.
     """
 
@@ -182,8 +182,9 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     settings = _settings(properties)
     checked = validate(settings)
     for_all: list[Switch] = []
-    if attached and checked[keys.MODE] == "on":
-        for_all, others = switches_of(others, checked[keys.PLANNER_POLICY], origin_ms)
+    modes = tuple(mode for mode in map(mode_switched_to, changes) if mode is not None)
+    if attached and (checked[keys.MODE] == "on" or "on" in modes):
+        for_all, others = switches_of(others, checked[keys.PLANNER_POLICY], checked[keys.MODE], origin_ms)
     return Recorded(
         log=path,
         app=features.get("app", ""),
@@ -197,7 +198,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
-        switches=tuple(mode for mode in map(mode_switched_to, changes) if mode is not None),
+        switches=modes,
         mark_changes=marks,
         repeated=tuple(change.what for change in repeated),
         for_all=tuple(for_all),

@@ -174,7 +174,7 @@ def logged_change(log: Log, at: int, body: dict[str, Any]) -> None:
     log.events.append({"Event": EVENT, "schema": 1, "kind": "change", "timeMs": T0 + at, "body": body})
 
 
-def test_a_switch_of_the_mode_is_noted(tmp_path: Path) -> None:
+def test_a_switch_of_the_mode_without_its_event_is_noted(tmp_path: Path) -> None:
     log = contended(Log(**{"spark.sched.planner.python": "python3"}))
     for what in ("the policy is fair", "the mode is shadow", "job report: the mode is on"):
         logged_change(log, 1_000, {"by": "ada", "what": what})
@@ -257,6 +257,38 @@ def test_pauses_are_repeated_by_every_replay_and_policies_by_that_of_the_run(tmp
         ),
         "operators changed this while it ran, which the replay does not repeat: the policy is of-tomorrow",
     ]
+
+
+@pytest.mark.parametrize(
+    ("sparks_order", "priority", "began_in", "at", "mode", "short_jct_s"),
+    [
+        ("FIFO", "5", "on", 1_000, "shadow", 4.92),  # Spark's order is in force when the first wave ends.
+        ("FIFO", "5", "on", 3_000, "off", 2.92),  # The short job has its slot by then.
+        ("FIFO", "5", "shadow", 1_000, "on", 2.92),
+        ("FIFO", "5", "off", 3_000, "on", 4.92),
+        ("FAIR", "0", "on", 1_000, "off", 2.92),  # Without a priority only FAIR lets it pass.
+        ("FAIR", "0", "off", 1_000, "on", 4.92),
+    ],
+)
+def test_switches_of_the_mode_are_repeated_by_the_replay_as_it_ran(
+    tmp_path: Path, sparks_order: str, priority: str, began_in: str, at: int, mode: str, short_jct_s: float
+) -> None:
+    properties = {"spark.sched.planner.python": "python3", "spark.sched.mode": began_in}
+    log = Log(**properties, **{"spark.scheduler.mode": sparks_order})
+    contended(log, spark_sched_job_priority=priority)
+    event = {"type": "scheduling_changed", "time_ms": T0 + at, "policy": "reservation", "mode": mode}
+    event |= {"by": "ada", "reservations_paused": False}
+    logged_change(log, at, {"by": "ada", "what": f"the mode is {mode}", "event": event})
+    recorded = read_log(log.write(tmp_path / "log"))
+    assert [(s.at_ms, s.policy, s.mode, s.reserves) for s in recorded.for_all] == [(at, None, mode, True)]
+    document = answer(recorded, Question(policies=("fifo",)))
+    ran, fifo = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
+    assert ran[1] == pytest.approx(short_jct_s, abs=0.03)
+    assert fifo[1] == pytest.approx(4.92, abs=0.03)
+    assert (
+        "operators switched the mode, which the replay as it ran repeats; the others are in one mode: "
+        f"the mode is {mode}"
+    ) in document["notes"]
 
 
 def test_simulations_of_an_event_log_repeat_the_same_changes(tmp_path: Path) -> None:
