@@ -113,6 +113,8 @@ def main() -> None:
     class_path = "spark.driver.extraClassPath"
     plain = SparkConf(loadDefaults=False).set(class_path, spark_sched.conf()[class_path])
     SparkContext._ensure_initialized(conf=plain)
+    # Spark's scripts become the JVM. One that lost its application need not answer any more.
+    jvm: Any = SparkContext._gateway.proc
     for module in (scenarios, *MODULES):
         register_pickle_by_value(module)  # executors need not find the tests
     running: Application | None = None
@@ -126,8 +128,7 @@ def main() -> None:
         result = running.run(request["name"])
         print(MARKER + json.dumps(result), flush=True)
         if result.get("kill"):
-            jvm = int(running.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
-            os.kill(jvm, signal.SIGKILL)
+            os.kill(jvm.pid, signal.SIGKILL)
             os.kill(os.getpid(), signal.SIGKILL)
     if running is not None:
         running.spark.stop()

@@ -67,7 +67,8 @@ object Leftovers {
 
   private def commandOf(process: Long): String = told(process, "cmdline").replace('\u0000', ' ')
 
-  /** It has ended, and the JVM, which started it, has not heard of that yet. */
+  /** It has ended, and nobody asked how. Spark's script spark-class becomes this JVM, which so inherits a shell of the script's, and
+    * never asks for its end, if that shell ended too late for the script to have done so. */
   private def isZombie(process: Long): Boolean = {
     val stat = told(process, "stat")
     stat.drop(stat.lastIndexOf(')') + 2).startsWith("Z") // a command's name may have anything in it
