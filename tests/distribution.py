@@ -16,6 +16,7 @@ LONGEST_FIRST = (
     "lifecycles/",
     "integration/test_docs_commands.py",
     "integration/test_ab.py",
+    "integration/test_evictions.py",
     "integration/test_bench.py",
     "integration/test_no_hang.py::test_nobody_waits",
     "integration/test_reservation.py",
