@@ -14,6 +14,7 @@ LONGEST_FIRST = (
     "integration/test_memory.py",
     "integration/test_equivalence.py::test_example",
     "lifecycles/",
+    "integration/test_replay.py",
     "integration/test_docs_commands.py",
     "integration/test_ab.py",
     "integration/test_evictions.py",

@@ -13,7 +13,7 @@ from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.cluster import LocalCluster
 from tests.replay.record import SLOTS_PER_WORKER, WORKERS, record
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SCHEDULERS = ("stock-fifo", "reserved")
 
