@@ -206,7 +206,8 @@ class TraceStats:
             "classes": _counts(self._classes),
             "span_s": span_s,
             "runtime_s": quantiles(columns["runtime"]),
-            "runtime_cov": cov(columns["runtime"]) if len(columns["runtime"]) else None,
+            # Undefined where every runtime is 0; JSON has no NaN.
+            "runtime_cov": cov(columns["runtime"]) if columns["runtime"].any() else None,
             "runtime_tail_alpha": hill(columns["runtime"]),
             "runtime_cov_by_user": self._by_user.summary(),
             "runtime_cov_by_slots": self._by_slots.summary(),

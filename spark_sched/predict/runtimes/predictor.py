@@ -187,9 +187,7 @@ class ThreeSigmaPredict:
         return job.submit_s - last_s if last_s is not None and job.submit_s >= last_s else None
 
     def predict(self, submission: Submission) -> Prediction | None:
-        """The prediction for a job; None until a first job has ended. Changes nothing. The candidates are the
-        histories of the job's feature values; the prediction is that of the expert with the least error so
-        far.
+        """The prediction for a job; None until a first job has ended. Changes nothing.
 
         The candidates are the histories of the job's feature values, the answer is that of the expert with
         the least error so far. A history without a checked guess is taken to be as good as first guesses on

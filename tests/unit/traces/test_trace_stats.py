@@ -50,6 +50,16 @@ def test_stats_are_those_computed_by_hand():
     json.dumps(stats, allow_nan=False)
 
 
+def test_stats_of_runtimes_of_zero_have_no_variation_and_stay_json():
+    records = [
+        JobRecord(f"{i}", "finished", "gang", runtime_s=0.0, user="u", submit_s=float(i)) for i in range(4)
+    ]
+    stats = trace_stats(chunked(records))
+    assert stats["runtime_s"]["max"] == 0.0
+    assert stats["runtime_cov"] is None
+    json.dumps(stats, allow_nan=False)
+
+
 def test_stats_of_chunks_are_those_of_the_whole():
     records = [
         JobRecord(f"{i}", "finished", "gang", runtime_s=float(i + 1), user="u", submit_s=float(i * i))
