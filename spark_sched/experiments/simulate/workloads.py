@@ -107,6 +107,8 @@ def _trace(fields: Fields, folder: Path) -> Maker:
         jobs = jobs_of_trace(reader.chunks(), left_out, changes)
         if reader.report.bad_rows:
             left_out["bad rows of the trace"] += reader.report.bad_rows
+        # Rows that the reader skipped never became jobs: without this an empty result had no reason.
+        left_out.update(reader.report.notes)
         return jobs
 
     return make
