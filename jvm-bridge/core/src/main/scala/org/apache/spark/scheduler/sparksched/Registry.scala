@@ -169,7 +169,7 @@ private[sparksched] final class Registry(
   }
 
   private def releaseIfFailed(job: RegisteredJob, nowMs: Long): Unit =
-    if (job.idle && job.actionFailed) ledger.actionFailed(job.mark.key, nowMs)
+    if (job.sparkJobs.isEmpty && job.actionFailed) ledger.actionFailed(job.mark.key, nowMs)
 
   def sqlExecutionEnded(id: Long, failed: Boolean, nowMs: Long): Unit = {
     val key = JobMark.keyOfSql(id.toString)

@@ -165,6 +165,12 @@ private[sparksched] class SchedTaskSetManager(
     super.handleFailedTask(tid, state, reason)
   }
 
+  /** Spark cancels the stage: tasks that are killed now do not run again, however long others of it take to end. */
+  override def suspend(): Unit = {
+    super.suspend()
+    scheduler.stageCancelled(stage)
+  }
+
   override def executorLost(execId: String, host: String, reason: ExecutorLossReason): Unit = {
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.

@@ -1,5 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
+import java.nio.ByteBuffer
 import java.util.Properties
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
@@ -26,12 +27,12 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     new DAGScheduler(context, ours)
     ours.initialize(backend)
 
-    def submit(stage: Int, job: String, priority: Int, host: Option[String] = None): SchedTaskSetManager = {
+    def submit(stage: Int, job: String, priority: Int, host: Option[String] = None, tasks: Int = 1): SchedTaskSetManager = {
       val properties = new Properties
       properties.setProperty("spark.sched.job.name", job)
       properties.setProperty("spark.sched.job.priority", priority.toString)
       ours.submitTasks(new TaskSet(
-        Array[Task[_]](new LocalTask(stage, 0, 1, properties, host)), stage, 0, stage, properties,
+        Array.tabulate[Task[_]](tasks)(new LocalTask(stage, _, tasks, properties, host)), stage, 0, stage, properties,
         ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
       ours.taskSetManagerForAttempt(stage, 0).get.asInstanceOf[SchedTaskSetManager]
     }
@@ -105,6 +106,24 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(f.ours.counters("slots_held_now") === 0)
     assert(f.backend.revived === before + 1)
   }
+
+  for (endsFirst <- Seq("task", "Spark job"))
+    test(s"a cancelled stage keeps no slot while one of its tasks does not end: the $endsFirst ends first") {
+      val f = new Fixture
+      f.submit(0, "first", priority = 9, tasks = 2)
+      val running = f.offer(1, 2)
+      assert(running.size === 2)
+      f.ours.killAllTaskAttempts(0, interruptThread = false, "cancelled")
+      val ends = Seq(
+        "task" -> (() => f.ours.statusUpdate(running.head.taskId, TaskState.KILLED, ByteBuffer.allocate(0))),
+        "Spark job" -> (() => f.ours.sparkJobEnded(0, failed = true)))
+      val before = f.backend.revived
+      (ends.filter(_._1 == endsFirst) ++ ends.filter(_._1 != endsFirst)).foreach(_._2())
+      assert(f.ours.counters("slots_held_now") === 0 && f.ours.counters("invariant_violations") === 0)
+      if (endsFirst == "task") assert(f.backend.revived > before)
+      f.submit(1, "second", priority = 0)
+      assert(f.offer(running.head.executorId.drop(1).toInt).size === 1)
+    }
 
   test("a round of all executors is asked for once until it comes, or did not come for a while") {
     val backend = new CountingBackend

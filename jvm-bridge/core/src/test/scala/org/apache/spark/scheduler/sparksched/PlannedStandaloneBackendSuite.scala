@@ -151,6 +151,7 @@ private object PlannedStandaloneBackendSuite {
     override def start(): Unit = ()
     override def stop(): Unit = ()
     override def reviveOffers(): Unit = revived += 1
+    override def killTask(taskId: Long, executorId: String, interruptThread: Boolean, reason: String): Unit = ()
     override def defaultParallelism(): Int = 1
     override def maxNumConcurrentTasks(profile: ResourceProfile): Int = 1000
     override def getTaskThreadDump(taskId: Long, executorId: String) = None
