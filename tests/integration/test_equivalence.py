@@ -1,7 +1,4 @@
-"""Results are identical with and without the scheduler: pyspark's own doctests and example programs tell.
-
-``python -m tests.integration.test_equivalence`` records what they do on Spark's own scheduler.
-"""
+"""Results are identical with and without the scheduler: pyspark's own doctests and example programs tell."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -49,28 +46,14 @@ NEEDS_MORE = {
 }  # fmt: skip
 
 
-#: What is known of Spark's own scheduler: ``examples`` has results, ``doctests`` failures of docstrings.
-RECORDED = Path(__file__).with_name("equivalence_stock.json")
-
-
 @pytest.fixture(scope="module")
 def conf_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return configured(tmp_path_factory.mktemp("conf"))
-
-
-def configured(folder: Path) -> Path:
-    """Make it a SPARK_CONF_DIR for both: it names the bridge, and the programs name the master."""
+    """A SPARK_CONF_DIR for both: it names the bridge, and the programs name the master."""
+    folder = tmp_path_factory.mktemp("conf")
     # No program looks at its pages, and 200 tasks for each shuffle of ten rows take minutes.
     quick = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "8"}
     (folder / "spark-defaults.conf").write_text(format_properties(conf(STOCK, quick)), encoding="utf-8")
     return folder
-
-
-def recorded(kind: str) -> dict[str, Any]:
-    """What this pyspark did on Spark's own scheduler; empty for others."""
-    document = json.loads(RECORDED.read_text(encoding="utf-8"))
-    found: dict[str, Any] = document[kind] if document["pyspark"] == pyspark.__version__ else {}
-    return found
 
 
 def run_all(kind: str, master: str, names: list[str], conf_dir: Path, cwd: Path) -> dict[str, Any]:
@@ -94,6 +77,16 @@ def run_all(kind: str, master: str, names: list[str], conf_dir: Path, cwd: Path)
             results: dict[str, Any] = json.loads(line.removeprefix("RESULTS "))
             return results
     raise AssertionError(f"{kind} on {master} ended with {done.returncode}:\n{done.stderr[-6000:]}")
+
+
+def run_both(kind: str, names: list[str], conf_dir: Path, folder: Path) -> list[dict[str, Any]]:
+    """Stock's results and ours, run side by side, each in a folder of its own."""
+    with ThreadPoolExecutor(2) as pool:
+        runs = [
+            pool.submit(run_all, kind, master, names, conf_dir, wheel_like(folder / f"both-{number}"))
+            for number, master in enumerate((STOCK, OURS))
+        ]
+        return [run.result() for run in runs]
 
 
 def wheel_like(folder: Path) -> Path:
@@ -139,72 +132,37 @@ def test_doctests_of_pyspark_end_as_they_do_on_the_stock_scheduler(conf_dir: Pat
         module: [OURS] for module in MODULES
     }
     assert all(ours[module]["attempted"] >= least for module, least in MODULES.items())
-    # An example states what it prints: stock counts only for docstrings where one printed something else.
-    again = failing(ours)
-    if without_files(again) != recorded("doctests"):
-        # Other libraries beside pyspark may have others fail than those recorded.
-        folder = wheel_like(tmp_path / "stock")
-        stock = run_all("doctests", STOCK, list(again), conf_dir, folder) if again else {}
-        assert again == {path: result["failures"] for path, result in stock.items()}
-
-
-def failing(results: dict[str, Any]) -> dict[str, list[str]]:
-    """The failures of each module that has any, by the path of their docstrings."""
-    return {
+    # An example states what it prints: stock is asked only for docstrings where one printed something else.
+    again = {
         f"{module}:{','.join(docstrings_of(result['failures']))}": result["failures"]
-        for module, result in results.items()
+        for module, result in ours.items()
         if result["failures"]
     }
-
-
-def without_files(failures: dict[str, list[str]]) -> dict[str, list[str]]:
-    """``line 12, in NAME`` of each, wherever pyspark is installed."""
-    return {path: [line.rsplit('", ', 1)[1] for line in lines] for path, lines in failures.items()}
-
-
-def example_programs() -> list[str]:
-    """Those to run, by their paths in the folder of all."""
-    names = sorted(
-        path.relative_to(PROGRAMS).as_posix()
-        for path in PROGRAMS.rglob("*.py")
-        if path.name != "__init__.py" and "streaming" not in path.relative_to(PROGRAMS).as_posix()
-    )
-    names = [name for name in names if name not in NEEDS_MORE]
-    return names if os.environ.get(ALL_PROGRAMS) else names[SAMPLE // 2 :: SAMPLE]
+    stock = run_all("doctests", STOCK, list(again), conf_dir, wheel_like(tmp_path / "stock")) if again else {}
+    assert again == {path: result["failures"] for path, result in stock.items()}
 
 
 @pytest.mark.slow
 def test_example_programs_of_pyspark_print_what_they_print_on_the_stock_scheduler(
     conf_dir: Path, tmp_path: Path
 ) -> None:
-    names = example_programs()
-    ours = run_all("examples", OURS, names, conf_dir, wheel_like(tmp_path / "ours"))
-    stock = {name: result for name, result in recorded("examples").items() if name in names}
-    # Stock runs what was not recorded, and what other libraries or another machine may print otherwise.
-    # Programs that draw without a seed are found by it: stock runs differ there as well, sooner or later.
-    for number in range(1 + MORE_STOCK_RUNS):
-        different = [name for name in names if name not in stock or not same_output(ours[name], stock[name])]
+    names = sorted(
+        path.relative_to(PROGRAMS).as_posix()
+        for path in PROGRAMS.rglob("*.py")
+        if path.name != "__init__.py" and "streaming" not in path.relative_to(PROGRAMS).as_posix()
+    )
+    names = [name for name in names if name not in NEEDS_MORE]
+    if not os.environ.get(ALL_PROGRAMS):
+        names = names[SAMPLE // 2 :: SAMPLE]
+    stock, ours = run_both("examples", names, conf_dir, tmp_path)
+    assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
+    assert {n: r["status"] for n, r in ours.items()} == {n: r["status"] for n, r in stock.items()}
+    different = [name for name in names if not same_output(ours[name], stock[name])]
+    # Others that draw without a seed are found by it: stock runs differ there as well, sooner or later.
+    for number in range(MORE_STOCK_RUNS):
         if not different:
             break
-        folder = wheel_like(tmp_path / f"stock-{number}")
-        stock |= run_all("examples", STOCK, different, conf_dir, folder)
-    assert [name for name in names if not same_output(ours[name], stock[name])] == []
-    assert sum(result["status"] == 0 for result in stock.values()) > 0.8 * len(names)
-
-
-def record(folder: Path) -> None:
-    """Write what the doctests and example programs do on Spark's own scheduler."""
-    conf_dir = configured(folder)
-    examples = run_all("examples", STOCK, example_programs(), conf_dir, wheel_like(folder / "examples"))
-    tests = run_all("doctests", STOCK, list(MODULES), conf_dir, wheel_like(folder / "doctests"))
-    document = {
-        "pyspark": pyspark.__version__,
-        "doctests": without_files(failing(tests)),
-        "examples": examples,
-    }
-    RECORDED.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as scratch:
-        record(Path(scratch))
+        folder = wheel_like(tmp_path / f"again-{number}")
+        again = run_all("examples", STOCK, different, conf_dir, folder)
+        different = [name for name in different if same_output(again[name], stock[name])]
+    assert different == []
