@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
     # A hang must not end by any of these.
     "spark.sched.planner.planValidity=1h",
     "spark.sched.reservation.maxHold=1h",
+    "spark.scheduler.revive.interval=1h",
     "spark.sched.reservation.gap=200ms",
     # What tenants do to executors must end no application and no job.
     "spark.deploy.maxExecutorRetries=-1",
