@@ -197,10 +197,10 @@ def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[Sc
     for switch in recorded.for_all:
         was_on = mode == "on"
         mode = switch.mode or mode
-        renamed = switch.policy is not None and switch.policy in available()
-        name = (renamed and switch.policy) or name
+        known = switch.policy if switch.policy in available() else None
+        name = known or name
         change = SchedulingChange(switch.at_ms, mode == "on" and switch.reserves)
-        if mode == "on" and (renamed or not was_on):
+        if mode == "on" and (known or not was_on):
             change = replace(change, policy=create(name, settings), plan_every_ms=ours.plan_every_ms)
         elif was_on and mode != "on":
             change = replace(change, policy=stock.policy, plan_every_ms=stock.plan_every_ms)

@@ -21,7 +21,7 @@ from spark_sched.analysis.usage import ChargedAttempt, Hold, Owner, Presence, Us
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import Executed
-from tests.unit.experiments.test_whatif import Log
+from tests.unit.experiments.whatif_logs import Log
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"
 STANDALONE = {"spark.master": "spark://host:7077"}
