@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from spark_sched.bridge import conf
+from spark_sched.bridge import conf, find_spark
 from spark_sched.config import format_properties, read_properties
 from tests.integration.attached import EACH, assert_attached, last_line
 
@@ -50,6 +50,19 @@ def test_a_ready_properties_file_with_plain_spark_submit(run, program, root):
     properties = root / "conf" / "local-cluster.conf"
     outcome = run("spark-submit", "--properties-file", properties, "--driver-class-path", class_path, program)
     assert_attached(last_line(outcome))
+
+
+def test_a_program_of_the_jvm_that_fails_before_it_stops_its_context_ends(run, tmp_path):
+    generator, there = "org.apache.spark.mllib.util.KMeansDataGenerator", tmp_path / "there"
+    there.mkdir()  # it may not write into that, and throws
+    class_path = run("spark-sched", "conf", "--class-path").stdout.strip()
+    (jar,) = find_spark().jars.glob("spark-mllib_*.jar")
+    attached = ("--driver-class-path", class_path, "--conf", f"spark.sched.planner.python={sys.executable}")
+    arguments = ("spark-sched:local[2]", there, "100", "2", "3", "1.0")
+    outcome = run("spark-submit", *attached, "--class", generator, jar, *arguments)
+    assert outcome.status == 1
+    assert "FileAlreadyExistsException" in outcome.stderr
+    assert "Successfully stopped SparkContext" in outcome.stderr
 
 
 @pytest.mark.slow

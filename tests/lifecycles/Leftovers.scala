@@ -1,10 +1,12 @@
 package org.apache.spark.scheduler.sparksched.lifecycles
 
+import java.lang.management.ThreadInfo
 import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.{Files, Path}
 
 import scala.jdk.CollectionConverters._
 import scala.util.Try
+import scala.util.control.NonFatal
 
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.TaskSchedulerImpl
@@ -35,13 +37,13 @@ object Leftovers {
   /** Sentences; empty once nothing of ours or Spark's knows of any job. Waits for that; called from Python, too. */
   def ofIdle(context: SparkContext, withinMs: Long): Array[String] = settled(withinMs)(books(context)).toArray
 
-  private def books(context: SparkContext): Seq[String] = {
+  private def books(context: SparkContext): Seq[String] = try {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
     val ours = Books.entries(scheduler).collect {
       case (path, size, text) if !MayStay.exists(path.startsWith) && isBook(path) => s"$path still has $size: $text"
     }
     ours ++ Books.ofSpark(scheduler, context.dagScheduler).map { case (name, size) => s"Spark's $name still has $size" }
-  }
+  } catch { case NonFatal(thrown) => Seq(s"books cannot be read, or change meanwhile: $thrown") } // They are read without their locks.
 
   /** Settings are collections, too. */
   private def isBook(path: String): Boolean = !path.startsWith("settings") && !path.contains("Process.settings")
@@ -92,6 +94,12 @@ object Leftovers {
       left = found
     }
     left
+  }
+
+  /** What a thread does, and for whose lock it waits. */
+  def stackOf(thread: ThreadInfo): String = {
+    val waits = Option(thread.getLockName).fold("")(lock => s" for $lock of ${thread.getLockOwnerName}")
+    s"${thread.getThreadName} ${thread.getThreadState}$waits\n${thread.getStackTrace.take(40).map("    " + _).mkString("\n")}"
   }
 
   /** All that tells why nothing happens: counters, task sets, books and stacks. */

@@ -1,5 +1,6 @@
 package org.apache.spark.scheduler.sparksched.lifecycles
 
+import java.lang.management.ManagementFactory
 import java.util.concurrent.{ConcurrentLinkedQueue, CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
@@ -12,6 +13,7 @@ import org.apache.logging.log4j.core.config.Configurator
 import org.apache.spark.{SparkConf, SparkContext}
 import org.apache.spark.scheduler._
 import org.apache.spark.scheduler.sparksched.{SchedTaskScheduler, SparkSched}
+import org.apache.spark.util.ThreadUtils
 import schedcore.Settings
 
 /** `spark.master=simulated`: the scheduler under test before a cluster that runs nothing. */
@@ -38,12 +40,33 @@ object Program {
     val Array(seed, lifecycles, python, names) = args
     val policies = names.split(',').toSeq
     val before = Leftovers.alive()
-    for ((policy, number) <- policies.zipWithIndex; like <- Seq("local", "cluster")) {
+    val rounds = for ((policy, number) <- policies.iterator.zipWithIndex; like <- Iterator("local", "cluster")) yield {
       val others = policies.filterNot(_ == policy)
       val other = if (others.isEmpty) policy else others(number % others.size)
       val round = new Round(policy, other, like == "cluster", lifecycles.toInt / 2, seed.toLong * 1000003 + number, python)
-      println("ROUND " + round.run(before))
+      watched(s"$policy on a $like cluster")(round.run(before))
     }
+    // What makes one fail may make all that follow fail, each after minutes.
+    rounds.find(failed => failed)
+  }
+
+  /** Prints what became of the round. A lock that nobody gives back hangs whoever would tell of it, so a thread without locks does. */
+  private def watched(name: String)(run: => (Boolean, String)): Boolean = {
+    val watch = ThreadUtils.newDaemonSingleThreadScheduledExecutor("watch-of-round")
+    watch.schedule((() => {
+      val threads = ManagementFactory.getThreadMXBean.dumpAllThreads(true, true).map(Leftovers.stackOf)
+      System.err.println(s"HANG $name has not ended after ${Round.LongestMin} minutes\n${threads.mkString("\n")}")
+      Runtime.getRuntime.halt(3)
+    }): Runnable, Round.LongestMin, TimeUnit.MINUTES)
+    try {
+      val (failed, report) = run
+      println("ROUND " + report)
+      failed
+    } catch { case thrown: Throwable =>
+      thrown.printStackTrace()
+      Runtime.getRuntime.halt(1) // its context may be alive, and wait for something
+      true
+    } finally watch.shutdownNow()
   }
 }
 
@@ -65,28 +88,28 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     common.set(Settings.PlannerPython.name, python).set(Settings.PlannerPolicy.name, policy)
   }
 
-  /** What happened, as JSON. */
-  def run(before: Leftovers.Alive): String = {
+  /** Whether it failed, and what happened as JSON. */
+  def run(before: Leftovers.Alive): (Boolean, String) = {
     val context = new SparkContext(conf)
     // Broken invariants are logged; what fails on purpose would hide them.
     Configurator.setLevel("org.apache.spark.scheduler.sparksched", Level.ERROR)
     val backend = context.schedulerBackend.asInstanceOf[SimulatedBackend]
     val world = new World(context, backend, shape(conf), MaxFailures, likeCluster, StallMs)
-    awaitPlan(context)
+    if (!plans(context)) failures.add(s"no plan within ${QuietMs / 1000} s")
     backend.lastActivityNs = System.nanoTime() // nobody had anything to run until now
     tenants(world)
     if (failures.isEmpty) Leftovers.afterLifecycles(context, backend, QuietMs).foreach(failures.add)
     val counters = SparkSched.counters(context)
     context.stop()
     if (failures.isEmpty) Leftovers.afterStop(before, QuietMs).foreach(failures.add)
-    report(world, counters)
+    (!failures.isEmpty, report(world, counters))
   }
 
-
   /** Lifecycles that are over before the planner is up say nothing of its plans. */
-  private def awaitPlan(context: SparkContext): Unit = {
-    val until = System.nanoTime() + TimeUnit.SECONDS.toNanos(60)
+  private def plans(context: SparkContext): Boolean = {
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(QuietMs)
     while (counter(context, "plans_accepted") == 0 && System.nanoTime() < until) Thread.sleep(20)
+    counter(context, "plans_accepted") > 0
   }
 
   private def counter(context: SparkContext, name: String): Long =
@@ -169,6 +192,8 @@ object Round {
   /** Far longer than anything here takes on a crowded machine, and far shorter than `maxHold` and `planValidity`. */
   private val StallMs = 120000L
   private val QuietMs = 120000L
+  /** A round takes seconds, and fails by itself when one of the times above is over. */
+  val LongestMin = 15L
 
   private val Common = Seq(
     "spark.ui.enabled" -> "false",

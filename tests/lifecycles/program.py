@@ -78,6 +78,6 @@ def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
     )
     if done.returncode != 0:
-        raise AssertionError(f"exit status {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}")
+        raise AssertionError(f"exit status {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-60000:]}")
     lines = (line for line in done.stdout.splitlines() if line.startswith(_ROUND))
     return [json.loads(line.removeprefix(_ROUND)) for line in lines]

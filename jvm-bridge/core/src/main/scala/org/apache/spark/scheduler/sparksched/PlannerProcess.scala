@@ -12,7 +12,7 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
-import py4j.GatewayServer
+import py4j.{CallbackClient, GatewayServer}
 import schedcore.{Modes, PlannerFacts, PlannerSettings, Settings}
 
 /**
@@ -53,7 +53,7 @@ private[sparksched] final class PlannerProcess(
   def start(): Unit = synchronized(if (keeper == null) {
     emptyFolder = Utils.createTempDir(namePrefix = "spark-sched-planner")
     gateway = new GatewayServer.GatewayServerBuilder(entry)
-      .javaPort(0).javaAddress(loopback).authToken(secret).build()
+      .javaPort(0).javaAddress(loopback).authToken(secret).callbackClient(PlannerProcess.noCallbacks).build()
     // Threads of the gateway inherit being daemons from the one that accepts, and must not keep the driver alive.
     daemon("spark-sched-gateway")(gateway.start(false))
     keeper = daemon("spark-sched-planner-keeper")(keep())
@@ -220,6 +220,12 @@ private[sparksched] final class PlannerProcess(
 }
 
 private[sparksched] object PlannerProcess {
+  /**
+   * Nothing here calls the planner. Py4J's own default begins a thread that looks for old connections: no daemon, it would keep the
+   * JVM of a program that fails, or does not stop its context, from ever ending. Connections that are kept for 0 s have none.
+   */
+  private def noCallbacks = new CallbackClient(GatewayServer.DEFAULT_PYTHON_PORT, InetAddress.getLoopbackAddress, 0, TimeUnit.SECONDS)
+
   /** The planner's exit status for settings that no restart fixes, such as a policy that does not exist. */
   val RefusedItsSettings = 2
 
