@@ -26,6 +26,7 @@ _SWITCHES = {"--help", "-h", "--supervise", "--verbose", "-v", "--load-spark-def
 _CONF = {"--conf", "-c"}
 _HELP = {"--help", "-h", "--usage-error"}
 _PROGRAMS = (".py", ".jar", ".r")
+_DEPLOY_MODE = "spark.submit.deployMode"
 _NO_APPLICATION = {"--version", "--kill", "--status"}
 
 
@@ -78,14 +79,20 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
             split.class_path = value
         elif option == "--remote":
             raise BadInputError(f"--remote is {value!r}: attach the scheduler where that server is started")
-        elif option == "--deploy-mode" and value != "client":
-            raise BadInputError(
-                f"--deploy-mode is {value!r}: the bridge lives on this machine, so use client, or "
-                "spark-submit with the properties of `spark-sched conf` and a jar the driver can read"
-            )
+        elif option == "--deploy-mode":
+            _check_deploy_mode(option, value)
+            split.rest += [option, value]
         else:
             split.rest += [option, value]
     return split
+
+
+def _check_deploy_mode(source: str, mode: str) -> None:
+    if mode != "client":
+        raise BadInputError(
+            f"{source} is {mode!r}: the bridge lives on this machine, so use client, or spark-submit with "
+            "the properties of `spark-sched conf` and a jar the driver can read"
+        )
 
 
 def check_application(application: str) -> None:
@@ -115,6 +122,7 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     master = split.master or merged.get(MASTER, DEFAULT_MASTER)
     merged.pop(MASTER, None)
     check_properties(merged)
+    _check_deploy_mode(_DEPLOY_MODE, merged.get(_DEPLOY_MODE, "client"))
     return conf(master, merged, spark_home=spark.home)
 
 

@@ -112,6 +112,11 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
             ["submit", "--properties-file", "none", "spark-internal"], "cannot be read", id="submit: no file"
         ),
         pytest.param(["submit", "--deploy-mode", "cluster", "a.py"], "use client", id="submit: cluster mode"),
+        pytest.param(
+            ["submit", "--conf", "spark.submit.deployMode=cluster", "spark-internal"],
+            "spark.submit.deployMode is 'cluster': the bridge lives on this machine, so use client",
+            id="submit: cluster mode by property",
+        ),
         pytest.param(["submit", "--kill", "driver-1"], "use spark-submit --kill", id="submit: no run"),
         pytest.param(["doctor", "--properties-file", "none"], "cannot be read", id="doctor: no file"),
     ],
