@@ -34,6 +34,7 @@ class Outlook:
         self._clock_ms = clock_ms
         self._correction = EndCorrection() if correct else None
         self._begun_ms: dict[str, int] = {}
+        self._arrived: Collection[str] = frozenset()
         self._made_at_ms = -float("inf")
         self._last: Mapping[str, EndQuantiles] = {}
 
@@ -45,6 +46,7 @@ class Outlook:
     def clear(self) -> None:
         """Forget the active jobs: events will report them again."""
         self._begun_ms.clear()
+        self._arrived = frozenset()
         self._made_at_ms = -float("inf")
         if self._correction is not None:
             self._correction.clear()
@@ -78,10 +80,13 @@ class Outlook:
             crowd, first = _crowd(snapshot), True
             for entry in plan.jobs[:_MOST_JOBS]:
                 view, forecast = snapshot.jobs.get(entry.job), known.get(entry.job, UNKNOWN)
-                end = None if view is None else self._end(view, forecast, entry, now_ms, (first, crowd))
-                if end is not None:
-                    found[entry.job] = end
+                if view is not None:
+                    self._note_arrival(view, forecast, entry, snapshot, first)
+                    end = self._end(view, forecast, entry, now_ms, (first, crowd))
+                    if end is not None:
+                        found[entry.job] = end
                 first = first and entry.job in self._begun_ms
+            self._arrived = frozenset(snapshot.jobs)
             self._last = found
         return self._last
 
@@ -95,8 +100,19 @@ class Outlook:
             return given
         before = itertools.takewhile(lambda entry: entry.job != job, plan.jobs)
         first = all(entry.job in self._begun_ms for entry in before)
-        situation = Situation(begun=False, first=first, crowd=_crowd(snapshot), age=0.0)
+        situation = _arrival(job, snapshot, first)
         return self._correction.corrected(situation, given, now_ms)
+
+    def _note_arrival(
+        self, view: JobView, forecast: Forecast, entry: JobPlan, snapshot: Snapshot, first: bool
+    ) -> None:
+        """Of a job that the last computation did not see, the forecast that `of_newcomer` would have got."""
+        if self._correction is None or view.job in self._arrived or forecast.runtime is None:
+            return
+        if entry.start_ms is not None or not entry.deferred:
+            wait_s = max(0, (entry.start_ms or 0) - view.started_ms) / 1000.0
+            given = forecast.runtime.later(wait_s)
+            self._correction.note(view.job, _arrival(view.job, snapshot, first), view.started_ms, given)
 
     def _end(
         self, view: JobView, forecast: Forecast, entry: JobPlan, now_ms: int, others: tuple[bool, float]
@@ -117,7 +133,7 @@ class Outlook:
         passed_s = (now_ms - origin_ms) / 1000.0
         if self._correction is not None:
             age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
-            situation = Situation(begun_ms is not None, *others, age)
+            situation = Situation(begun_ms is not None, *others, age, priority=view.priority)
             self._correction.note(view.job, situation, origin_ms, given)
             given = self._correction.corrected(situation, given, now_ms).conditional(passed_s)
         # 3. In words for people.
@@ -128,11 +144,17 @@ class Outlook:
         return EndQuantiles(low, middle, high, probability)
 
 
-def _crowd(snapshot: Snapshot) -> float:
-    """Tasks that wait for a slot, per slot."""
+def _arrival(job: str, snapshot: Snapshot, first: bool) -> Situation:
+    crowd, priority = _crowd(snapshot, without=job), snapshot.jobs[job].priority
+    return Situation(begun=False, first=first, crowd=crowd, age=0.0, arrives=True, priority=priority)
+
+
+def _crowd(snapshot: Snapshot, without: str | None = None) -> float:
+    """Tasks that wait for a slot, per slot; those of one job left out."""
     waiting = sum(
         max(0, stage.tasks - stage.finished - len(stage.running))
         for view in snapshot.jobs.values()
+        if view.job != without
         for stage in view.stages
     )
     return waiting / max(1, sum(executor.slots for executor in snapshot.executors.values()))

@@ -28,6 +28,8 @@ _PRIOR = np.linspace(0.0, 1.0, 6)
 _ENOUGH = 20
 #: The latest ends of a category that count; older ones belong to another load.
 _MEMORY_JOBS = 100
+#: Users choose priorities, so there may be any number of categories; those learned last stay.
+_MOST_CATEGORIES = 1000
 #: Upper ends of categories.
 _CROWDS = (0.0, 0.5, 2.0)
 _AGES = (0.1, 0.6, 1.0, 2.0, 4.0)
@@ -37,7 +39,7 @@ _LEAST_S = 1e-3
 #: Equidistributed in [0, 1): stands in for a random number where an end hit a jump of the CDF.
 _GOLDEN = 0.6180339887498949
 
-Category: TypeAlias = tuple[int, ...]
+Category: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +49,38 @@ class Situation:
     Attributes:
         begun: its first task was launched.
         first: no job before it in the plan's order waits for its first task.
-        crowd: tasks of all jobs that wait for a slot, per slot.
+        crowd: tasks that wait for a slot, per slot; of the other jobs, if it arrives.
         age: time since its submission, or since its first task, over the median runtime that is forecast.
+        arrives: it is being submitted; it may begin at once or wait.
+        priority: decides who goes first, of jobs to come, too; of no account once it has begun.
     """
 
     begun: bool
     first: bool
     crowd: float
     age: float
+    arrives: bool = False
+    priority: int = 0
 
     def categories(self) -> Iterator[Category]:
         """Situations whose ends are counted together, from the narrowest on."""
         crowd, age = bisect_left(_CROWDS, self.crowd), bisect_left(_AGES, self.age)
-        begun = int(self.begun)
-        yield begun, age, crowd, int(self.begun or self.first)
-        yield begun, age, crowd
-        yield begun, age
-        yield (begun,)
+        if self.arrives:
+            yield "arrives", self.priority, crowd, self.first
+            yield "arrives", self.priority, crowd
+            yield "arrives", self.priority
+            yield ("arrives",)
+            return
+        if not self.begun:
+            # Those of its priority first: the others may go before it, or it before them.
+            yield "waits in class", self.priority, age, crowd, self.first
+            yield "waits in class", self.priority, age, crowd
+            yield "waits in class", self.priority, age
+        kind = "runs" if self.begun else "waits"
+        yield kind, age, crowd, self.begun or self.first
+        yield kind, age, crowd
+        yield kind, age
+        yield (kind,)
 
 
 class _Ends:
@@ -161,16 +178,25 @@ class EndCorrection:
     def ended(self, job: str, ended_ms: int) -> None:
         """Learn from a job that completed."""
         self._bent_at_ms = None
-        for category, jobs in self._given.items():
-            if (noted := jobs.pop(job, None)) is not None:
-                origin_ms, given = noted
-                learned = self._learned.setdefault(category, _Ends())
-                learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
+        for category, (origin_ms, given) in self._taken(job):
+            # The one learned last comes last.
+            learned = self._learned.pop(category) if category in self._learned else _Ends()
+            self._learned[category] = learned
+            learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
+        while len(self._learned) > _MOST_CATEGORIES:
+            del self._learned[next(iter(self._learned))]
 
     def forget(self, job: str) -> None:
         """Drop the job without learning from it."""
-        for jobs in self._given.values():
-            jobs.pop(job, None)
+        self._taken(job)
+
+    def _taken(self, job: str) -> list[tuple[Category, tuple[int, RuntimeDistribution]]]:
+        """The job's forecasts, which are not kept any more."""
+        taken = [(category, jobs.pop(job)) for category, jobs in self._given.items() if job in jobs]
+        for category, _ in taken:
+            if not self._given[category]:
+                del self._given[category]
+        return taken
 
     def clear(self) -> None:
         """Forget the active jobs, which events will report again; keep what was learned."""

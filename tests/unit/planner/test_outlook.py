@@ -96,3 +96,19 @@ def test_later_ends_are_corrected_by_those_of_jobs_that_ended_whole(cut_short: b
     clock.now_ms += 1_000.0
     late = outlook.ends(snapshot(), KNOWN, plan(), 1_000)["j"]
     assert (late.p50_ms > 30_000) is not cut_short
+
+
+def test_a_newcomer_is_corrected_by_jobs_that_began_at_once():
+    clock = Clock()
+    outlook = Outlook(clock)
+    for number in range(30):
+        clock.now_ms += 1_000.0
+        job = f"j{number}"  # each has its slots at the first look, and takes 40 s instead of 10 to 20 s
+        view = replace(VIEW, job=job, running_slots=1)
+        seen = replace(ClusterState().snapshot(), jobs=MappingProxyType({job: view}))
+        outlook.see(seen)
+        outlook.ends(seen, {job: KNOWN["j"]}, replace(plan(), jobs=(JobPlan(job, 0, 0, None, "why"),)), 1_000)
+        outlook.learn(JobSummary(job, "n", True, "ended", 1_000, 41_000, False))
+    given = KNOWN["j"].runtime
+    answered = outlook.of_newcomer("j", given, snapshot(), plan(), 1_000)
+    assert float(answered.quantile(0.5)) == pytest.approx(40.0, rel=0.05)

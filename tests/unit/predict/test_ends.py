@@ -41,6 +41,33 @@ def test_another_situation_is_not_corrected_by_this_one_but_a_near_one_is():
     assert correction.corrected(replace(WAITS, age=3.0), GIVEN, 0).quantile(0.9) > 20.0
 
 
+@pytest.mark.parametrize("arrives", [False, True])
+def test_jobs_that_wait_are_corrected_by_those_of_their_priority(arrives: bool):
+    """The low ones take three times as long as given, the high ones what is given; nobody has begun."""
+    correction = EndCorrection()
+    low, high = (replace(WAITS, priority=priority, arrives=arrives) for priority in (0, 5))
+    for number in range(40):
+        for situation, end_s in ((low, 45.0), (high, 15.0)):
+            job = f"{situation.priority}-{number}"
+            correction.note(job, situation, 0, GIVEN)
+            correction.ended(job, round(1000.0 * end_s))
+    assert correction.corrected(low, GIVEN, 0).quantile(0.5) == pytest.approx(45.0, rel=0.05)
+    assert correction.corrected(high, GIVEN, 0).quantile(0.5) == pytest.approx(15.0, rel=0.1)
+
+
+def test_priorities_without_number_need_no_memory_without_end():
+    correction = EndCorrection()
+    for number in range(2000):
+        correction.note(f"j{number}", replace(WAITS, priority=number), 0, GIVEN)
+        correction.ended(f"j{number}", 40_000)
+    assert len(correction._learned) <= 1000
+    assert not correction._given
+    # The newest one has its own, an old one what all have.
+    for priority in (1999, 0):
+        shown = correction.corrected(replace(WAITS, priority=priority), GIVEN, 0)
+        assert shown.quantile(0.9) > 20.0
+
+
 def test_jobs_that_were_cut_short_and_those_of_before_a_reset_teach_nothing():
     correction = EndCorrection()
     correction.note("a", WAITS, 0, GIVEN)
