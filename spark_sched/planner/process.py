@@ -228,8 +228,10 @@ def _remove(folder: str | None) -> None:
 
 
 def _leave_with_the_driver(fd: int, started_in: str | None) -> None:
-    # Ctrl-C in a terminal reaches the whole process group; the driver decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C in a terminal, or a service manager that stops a service, reaches the driver's children, too. The
+    # driver decides what it means: it may still want the jobs that end now to be learned.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
     def watch() -> None:
         wait_for_end(fd)

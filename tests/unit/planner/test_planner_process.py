@@ -112,6 +112,9 @@ def test_the_planner_connects_plans_and_leaves_when_its_input_ends(py4j_jar: str
                 assert SECRET not in command_line.read_text()
             process.send_signal(signal.SIGINT)  # Ctrl-C in the driver's terminal is not for the planner
             assert json.loads(jvm.stdout.readline())["plan"] == 2  # sent again before the first one expires
+            # Nor is the end of that terminal, or of a service that the driver is.
+            process.send_signal(signal.SIGHUP)
+            process.send_signal(signal.SIGTERM)
             process.stdin.close()  # type: ignore[union-attr]
             assert process.wait(timeout=300) == 0
             log = process.stderr.read()  # type: ignore[union-attr]
