@@ -2,13 +2,13 @@ package schedcore
 
 import java.time.{Instant, LocalDateTime, OffsetDateTime, ZoneId}
 import scala.util.Try
+import scala.util.matching.Regex.Match
 
 /** What the text of a deadline may be, wherever it comes from: SQL, a tag, a local property. */
 object DeadlineText {
   val Wanted = "a time from now such as 15 min or 1h30m, an ISO time, or milliseconds since 1970"
 
   private val Part = """(\d{1,15})\s*(ms|s|min|m|h|d)\s*""".r
-  private val Parts = s"(?:${Part.regex})+".r
   private val UnitMs =
     Map("ms" -> 1L, "s" -> 1000L, "m" -> 60000L, "min" -> 60000L, "h" -> 3600000L, "d" -> 86400000L)
 
@@ -29,6 +29,12 @@ object DeadlineText {
 
   // 2^53: what the planner reads exactly, and far from the end of a Long.
   private def lengthMs(text: String): Option[Long] =
-    Option.when(Parts.matches(text))(Part.findAllMatchIn(text).map(m => BigInt(m.group(1)) * UnitMs(m.group(2))).sum)
-      .filter(ms => ms > 0 && ms < BigInt(1L << 53)).map(_.toLong)
+    partsOf(text).map(_.map(m => BigInt(m.group(1)) * UnitMs(m.group(2))).sum).filter(ms => ms > 0 && ms < BigInt(1L << 53)).map(_.toLong)
+
+  /** All of a text that has nothing else. One pattern for many parts would take Java a stack as deep as a tenant's text is long. */
+  private def partsOf(text: String): Option[Seq[Match]] = {
+    val parts = Part.findAllMatchIn(text).toSeq
+    val ends = parts.map(_.end)
+    Option.when(ends.lastOption.contains(text.length) && parts.map(_.start) == 0 +: ends.init)(parts)
+  }
 }
