@@ -66,6 +66,9 @@ private[sparksched] final class PlannerProcess(
       case _: TimeoutException =>
         logWarning("The planner has not looked at its settings yet; if it refuses them, the configured rules apply")
         None
+      case interrupted: InterruptedException =>
+        stop(patient = false) // The application is given up before it began, and Spark stops nothing of it.
+        throw interrupted
     }
   }
 
@@ -169,7 +172,8 @@ private[sparksched] final class PlannerProcess(
     Some(started)
   } catch {
     case e: java.io.IOException =>
-      logWarning(s"The planner could not be started with ${settings.python}: ${e.getMessage}; the configured rules apply")
+      // One that is stopped while it starts loses its folder or its input.
+      if (!stopping) logWarning(s"The planner could not be started with ${settings.python}: ${e.getMessage}; the configured rules apply")
       None
   }
 

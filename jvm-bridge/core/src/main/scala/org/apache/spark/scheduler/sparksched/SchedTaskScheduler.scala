@@ -86,14 +86,14 @@ private[spark] final class SchedTaskScheduler(
   override def postStartHook(): Unit = { views.applicationKnown(); super.postStartHook() }
 
   override def stop(exitCode: Int): Unit = {
-    revival.stop()
-    timer.stop()
-    timer.join() // A look under way would write into the event log after its end.
-    Utils.tryLogNonFatalError(sqlOutlook.stop())
-    Utils.tryLogNonFatalError(stopPlanner())
-    views.detach()
-    SparkSched.unregister(context)
-    Utils.tryLogNonFatalError(ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
+    AllSteps(
+      () => { revival.stop(); timer.stop() },
+      () => timer.join(), // A look under way would write into the event log after its end.
+      () => sqlOutlook.stop(),
+      () => stopPlanner(),
+      () => views.detach(),
+      () => SparkSched.unregister(context),
+      () => ShadowBook.report(countersAtHand).foreach(said => logWarning(s"spark_sched shadow report: $said")))
     super.stop(exitCode)
   }
 

@@ -6,12 +6,12 @@ import java.util.concurrent.atomic.AtomicInteger
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
 
-/** With a program that ends at once in Python's place. */
+/** With another program in Python's place, mostly one that ends at once. */
 final class PlannerProcessSuite extends AnyFunSuite {
 
-  private def running(backoff: String, onStart: () => Unit)(test: PlannerProcess => Unit): Unit = {
+  private def running(backoff: String, onStart: () => Unit, python: String = "/bin/true")(test: PlannerProcess => Unit): Unit = {
     val settings = Settings.from(Map(
-      "spark.sched.planner.python" -> "/bin/true", "spark.sched.planner.restartBackoff" -> backoff,
+      "spark.sched.planner.python" -> python, "spark.sched.planner.restartBackoff" -> backoff,
       "spark.sched.planner.restartBackoffMax" -> backoff))
     val planner = new PlannerProcess(settings.planner, new PlannerEntry(null), "a test", onStart)
     try {
@@ -38,5 +38,14 @@ final class PlannerProcessSuite extends AnyFunSuite {
       until(told.get == 2)
       assert(planner.counters("planner_starts") === 1)
     }
+  }
+
+  test("an application that is given up while it waits for its planner leaves none") {
+    SilentPlanner(python => running("10min", () => (), python) { planner =>
+      until(planner.counters("planner_pid") > 0)
+      Thread.currentThread.interrupt()
+      intercept[InterruptedException](planner.refusal())
+      until(planner.counters("planner_pid") == -1)
+    })
   }
 }
