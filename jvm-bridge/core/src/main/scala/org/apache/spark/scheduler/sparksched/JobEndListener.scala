@@ -1,5 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{JobSucceeded, SparkListener, SparkListenerEvent, SparkListenerJobEnd}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
 import org.apache.spark.sql.sparksched.SqlSession
@@ -11,12 +12,23 @@ import schedcore.JobMark
  * Spark says only on the listener bus that a job, a SQL execution or a micro-batch is over. The bus drops events when it
  * is overrun, so nothing depends on these alone.
  */
-private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener {
+private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) extends SparkListener with Logging {
+  @volatile private var warned = false
+
   override def onJobEnd(end: SparkListenerJobEnd): Unit =
     scheduler.sparkJobEnded(end.jobId, failed = end.jobResult != JobSucceeded)
 
+  /** What is fatal to Scala's NonFatal would have Spark stop the application: one end that is not heard of is the lesser loss. */
   override def onOtherEvent(event: SparkListenerEvent): Unit =
-    // By name first: a driver without Spark SQL has no such class to compare with, and the bus would not survive that.
+    try heard(event)
+    catch {
+      case thrown @ (_: LinkageError | _: StackOverflowError) =>
+        if (!warned) logWarning(s"spark_sched cannot read events such as ${event.getClass.getName}", thrown)
+        warned = true
+    }
+
+  private def heard(event: SparkListenerEvent): Unit =
+    // By name first: a driver without Spark SQL has no such class to compare with.
     event.getClass.getName match {
       case JobEndListener.SqlEnd => SqlEvents.executionEnded(event, scheduler)
       case JobEndListener.BatchEnd => SqlEvents.batchEnded(event, scheduler)
