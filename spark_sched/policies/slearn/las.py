@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -21,6 +22,33 @@ __all__ = ["GsLasPolicy"]
 _GRAIN_MS = 3_000
 #: The time of the next plan assumes that at least one in this number of a job's open tasks runs until then.
 _SOON = 4
+#: After so long without a running task, and with the same stages, a plan waits for the next event. This is
+#: longer than tasks wait for a node with their input.
+_IDLE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class LasMemory:
+    """What the next plan needs of the last one.
+
+    Attributes:
+        service: attained by each job.
+        waiting: active stages as (job, index), if no task ran; empty: some did.
+        since_ms: since when that has been so.
+    """
+
+    service: Service = field(default_factory=Service)
+    waiting: frozenset[tuple[str, int]] = frozenset()
+    since_ms: int = 0
+
+    def after(self, snapshot: Snapshot, now_ms: int, attained_ms: Mapping[str, float]) -> LasMemory:
+        """The memory after a plan from this snapshot."""
+        service = Service.of(snapshot, now_ms, attained_ms)
+        if any(job.running_slots for job in snapshot.jobs.values()):
+            return LasMemory(service)
+        waiting = frozenset((key, stage.index) for key, job in snapshot.jobs.items() for stage in job.stages)
+        same = waiting == self.waiting and attained_ms == self.service.attained_ms
+        return LasMemory(service, waiting, self.since_ms if same else now_ms)
 
 
 class GsLasPolicy:
@@ -40,11 +68,12 @@ class GsLasPolicy:
         forecasts: Mapping[str, Forecast],
         now_ms: int,
         rng: np.random.Generator,
-        memory: Service | None,
-    ) -> tuple[Plan, Service]:
-        before = memory or Service()
+        memory: LasMemory | None,
+    ) -> tuple[Plan, LasMemory]:
+        last = memory or LasMemory()
         attained = {
-            key: _attained_ms(job, forecasts.get(key), before, now_ms) for key, job in snapshot.jobs.items()
+            key: _attained_ms(job, forecasts.get(key), last.service, now_ms)
+            for key, job in snapshot.jobs.items()
         }
         queues = {key: self._queues.of(service) for key, service in attained.items()}
         running = [0] * self._queues.count
@@ -52,8 +81,11 @@ class GsLasPolicy:
             running[queues[key]] += job.running_slots
         turn = {queue: at for at, queue in enumerate(self._queues.in_turn(running))}
         ranked = sorted(snapshot.jobs.values(), key=lambda job: (turn[queues[job.job]], job.arrival))
+        next_memory = last.after(snapshot, now_ms, attained)
         again_ms: int | None = None
-        for job in ranked:
+        # Stages that fit nowhere never attain anything: plans for them alone would never end.
+        stuck = bool(next_memory.waiting) and now_ms - next_memory.since_ms >= _IDLE_MS
+        for job in () if stuck else ranked:
             left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]
             width = sum(stage.tasks - stage.finished for stage in job.stages)
             slots_soon = max(float(job.running_slots), width / _SOON)
@@ -80,7 +112,7 @@ class GsLasPolicy:
             again_ms=again_ms,
             queue_weights=self._queues.weights,
         )
-        return plan, Service.of(snapshot, now_ms, attained)
+        return plan, next_memory
 
 
 def _attained_ms(job: JobView, forecast: Forecast | None, before: Service, now_ms: int) -> float:

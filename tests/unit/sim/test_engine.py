@@ -82,6 +82,30 @@ def test_a_gang_starts_whole_and_one_that_never_fits_is_reported() -> None:
     assert ends(result.jobs) == {"first": 7, "gang": 17, "wide": None}
 
 
+@pytest.mark.parametrize("name", available())
+def test_a_gang_that_never_fits_does_not_keep_a_simulation_going_under_any_policy(name: str) -> None:
+    wide = JobSpec("wide", 0, (StageSpec([1_000] * 3, gang=True),))
+    later = job("later", [5_000], at=10_000)
+    policy = _Counted(create(name, PolicySettings.from_config(validate({}))))
+    result = simulate(ClusterSpec(uniform_nodes(2, 1)), [wide, later], policy)  # type: ignore[arg-type]
+    assert ends(result.jobs) == {"wide": None, "later": 15_000}
+
+
+class _Counted:
+    """A policy that refuses to plan for ever."""
+
+    def __init__(self, policy: Any) -> None:
+        self._policy, self._plans = policy, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._policy, name)
+
+    def decide(self, *given: Any) -> Any:
+        self._plans += 1
+        assert self._plans < 5_000, "the simulation does not end"
+        return self._policy.decide(*given)
+
+
 def test_a_fast_node_runs_tasks_faster() -> None:
     result = simulate(ClusterSpec((NodeSpec("fast", 1, speed=4.0),)), [job("j", [1000])])
     assert result.jobs["jct_ms"] == [250]
