@@ -74,6 +74,8 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     with counting_bar("jobs") as show:
         tasks = evaluate_tasks(measured, progress=partial(show, f"sizing {trace.name}"))
     if not jobs and tasks is None:
+        if not left_out:
+            raise BadInputError(f"{trace} has no job: give a trace with jobs")
         raise BadInputError(f"{trace} has no job with an arrival time: predictions need the order of jobs")
     found: dict[str, Any] = {}
     with counting_bar("jobs") as show:

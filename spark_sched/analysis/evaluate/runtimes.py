@@ -135,10 +135,7 @@ def evaluate(
     if progress is not None:
         progress(len(events), len(events))
     if not scores.runtime_s:
-        raise BadInputError(
-            "the trace has no finished job with an arrival and a runtime in its second half: give "
-            "one that has"
-        )
+        raise BadInputError(_why_nothing(rows))
     return {
         "jobs": len(rows),
         "learned": predictor.jobs,
@@ -147,6 +144,17 @@ def evaluate(
         "seconds": round(time.perf_counter() - began_s, 1),
         **_summary(scores),
     }
+
+
+def _why_nothing(jobs: Sequence[TraceJob]) -> str:
+    """Why no job could be scored."""
+    if not jobs:
+        return "the trace has no job with an arrival: give one that has"
+    if all(job.runtime_s is None for job in jobs):
+        return f"none of the {len(jobs):,} jobs with an arrival has a runtime: give a trace that has runtimes"
+    if not any(job.finished for job in jobs):
+        return f"none of the {len(jobs):,} jobs with an arrival finished: give a trace with finished jobs"
+    return "the trace has no finished job with an arrival and a runtime in its second half: give one that has"
 
 
 def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:

@@ -90,7 +90,17 @@ def test_bad_traces_are_refused_in_a_sentence(tmp_path: Path) -> None:
     swim.write_text("".join(f"job{i}\t{i}\t1\t10\t20\t30\n" for i in range(10)))
     timeless = CliRunner().invoke(app, ["predict", "eval", str(swim)])
     assert timeless.exit_code == 2
-    assert "no finished job" in timeless.stderr
+    assert "none of the 10 jobs with an arrival has a runtime" in timeless.stderr
+    converted = tmp_path / "swim.parquet"
+    assert CliRunner().invoke(app, ["trace", "convert", str(swim), str(converted)]).exit_code == 0
+    again = CliRunner().invoke(app, ["predict", "eval", str(converted)])
+    assert again.exit_code == 2
+    assert "none of the 10 jobs with an arrival has a runtime" in again.stderr
+    header = tmp_path / "jobs.csv"
+    header.write_text(write_trace(tmp_path / "some.csv", 4).read_text().splitlines()[0] + "\n")
+    empty = CliRunner().invoke(app, ["predict", "eval", str(header)])
+    assert empty.exit_code == 2
+    assert "has no job:" in empty.stderr
 
 
 def test_learning_keeps_a_source_once_and_planners_find_it(tmp_path: Path) -> None:
