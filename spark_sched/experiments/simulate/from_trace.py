@@ -16,6 +16,9 @@ from spark_sched.traces import TraceChunk
 __all__ = ["jobs_of_trace", "with_deadlines_moved"]
 
 TableRow = dict[str, Any]
+#: 30,000 years: later arrivals and longer tasks are damaged numbers, and the clock's whole numbers of ms end
+#: at some thousands of such times.
+_MOST_S = 1e12
 #: Changes of marks by job, for the jobs' submissions in ms.
 Changes = Callable[[Mapping[str, int]], Mapping[str, tuple[MarkChange, ...]]]
 
@@ -64,8 +67,11 @@ def _chunk_jobs(chunk: TraceChunk, left_out: Counter[str]) -> Iterator[tuple[flo
             left_out["no task durations"] += 1
             continue
         submit_s = job["submit_s"] if job["submit_s"] is not None else (job["start_s"] or 0.0)
-        if not math.isfinite(submit_s):
+        if not abs(submit_s) <= _MOST_S:
             left_out["arrival is not a time"] += 1
+            continue
+        if max(spec.delay_ms + max(spec.durations_ms) for spec in specs) > 1000.0 * _MOST_S:
+            left_out["longer than 30,000 years"] += 1
             continue
         yield submit_s, _job(job, tuple(specs))
 

@@ -56,6 +56,15 @@ def test_the_first_job_comes_at_0_and_deadlines_move_with_it() -> None:
     assert (jobs["early"].submit_ms, jobs["late"].submit_ms, jobs["late"].deadline_ms) == (0, 10_000, 30_500)
 
 
+def test_times_that_the_clock_cannot_count_are_left_out_and_counted() -> None:
+    def job(key: str, submit_s: float, runtime_s: float) -> JobRecord:
+        return JobRecord(key, "finished", "malleable", runtime_s=runtime_s, slots=1, submit_s=submit_s)
+
+    jobs, left_out = read(job("a", 0.0, 1.0), job("late", 9.3e18, 1.0), job("long", 5.0, 1e26))
+    assert set(jobs) == {"a"}
+    assert left_out == {"arrival is not a time": 1, "longer than 30,000 years": 1}
+
+
 def test_a_job_without_durations_is_left_out_and_counted() -> None:
     half = JobRecord(
         "half", "finished", "malleable", [StageRecord(2, mean_task_s=1.0), StageRecord(2)], submit_s=0.0
