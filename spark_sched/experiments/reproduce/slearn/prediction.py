@@ -32,7 +32,8 @@ _GENERATED = (
     "The 2Sigma trace is private and the paper's cuts of the Google traces are not published: these are "
     "generated ones (`recurring`) with table 4's variation, table 5's load and, for 2Sigma, table 8's "
     "widths; of Google 2011's programs a fifth change for good after history. History is the first two "
-    "thirds of each, by 3Sigma's six features, and is not updated later."
+    "thirds of each, by the attributes of 3Sigma's six features, alone and combined, and is not updated "
+    "later."
 )
 
 
