@@ -287,7 +287,7 @@ private[spark] final class SchedTaskScheduler(
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
-  def stageCancelled(stage: String): Unit = afterChange(ledger.stageEnded(stage, nowMs))
+  def stageGivenUp(stage: String): Unit = afterChange(ledger.stageEnded(stage, nowMs))
   def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index, nowMs)
   def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0
   def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)

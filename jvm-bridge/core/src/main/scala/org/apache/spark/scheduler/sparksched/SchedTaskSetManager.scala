@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.{SparkEnv, TaskFailedReason}
+import org.apache.spark.{FetchFailed, SparkEnv, TaskFailedReason}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
@@ -163,12 +163,14 @@ private[sparksched] class SchedTaskSetManager(
       attemptOver(info.index) // Lost with its executor: no status update tells of it.
     }
     super.handleFailedTask(tid, state, reason)
+    // A new attempt of the stage runs what this one has not launched by now, however long its last tasks take to end.
+    if (reason.isInstanceOf[FetchFailed]) scheduler.stageGivenUp(stage)
   }
 
   /** Spark cancels the stage: tasks that are killed now do not run again, however long others of it take to end. */
   override def suspend(): Unit = {
     super.suspend()
-    scheduler.stageCancelled(stage)
+    scheduler.stageGivenUp(stage)
   }
 
   override def executorLost(execId: String, host: String, reason: ExecutorLossReason): Unit = {

@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 import java.util.Properties
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
-import org.apache.spark.{SparkConf, SparkContext, TaskState}
+import org.apache.spark.{FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.scalatest.BeforeAndAfterAll
@@ -124,6 +124,19 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
       f.submit(1, "second", priority = 0)
       assert(f.offer(running.head.executorId.drop(1).toInt).size === 1)
     }
+
+  test("a stage that Spark attempts again for lost outputs keeps no slot for a retry, while another of its tasks does not end") {
+    val f = new Fixture("spark.sched.reservation.gap" -> "0s")
+    val manager = f.submit(0, "first", priority = 9, tasks = 2)
+    val running = f.offer(1, 2)
+    assert(running.size === 2)
+    val lost = FetchFailed(null, 0, -1L, -1, running.head.partitionId, "outputs are gone")
+    f.ours.statusUpdate(running.head.taskId, TaskState.FAILED, SparkEnv.get.closureSerializer.newInstance().serialize[Any](lost))
+    until(f.ours.synchronized(manager.isZombie)) // Spark reads results in threads of its own.
+    f.submit(1, "second", priority = 0)
+    assert(f.offer(running.head.executorId.drop(1).toInt).size === 1)
+    assert(f.ours.counters("slots_held_now") === 0 && f.ours.counters("invariant_violations") === 0)
+  }
 
   test("a round of all executors is asked for once until it comes, or did not come for a while") {
     val backend = new CountingBackend
