@@ -181,7 +181,11 @@ private[sparksched] final class OfferRound(
     val wanted = refused.exists { case (m, executor) =>
       m.waitingTasks > 0 && ledger.mayLaunch(m.job, executor, slots = m.slotsPerTask) && enforcement.planned(m).may &&
         ledger.freeOn(executor) > 0
-    } || enforcement.sparesAgain(registry.idleByProfile, ours)
+    } || (enforcement.spareWanted && {
+      val idle = registry.idleExecutors
+      enforcement.sparesAgain(
+        idle.iterator.map { case (e, slots) => e.profile -> slots }, mayUse(idle.map { case (e, _) => e.executor -> e.host }))
+    })
     val again = wanted && (launched || !askedInVain)
     askedInVain = again && !launched
     again
@@ -197,12 +201,18 @@ private[sparksched] final class OfferRound(
     youngest.isDefined
   }
 
+  /** Task sets without those that may use none of these executors, after too many failures there: they wait for other ones. */
+  private def mayUse(idle: Seq[(String, String)]): Iterable[SchedTaskSetManager] =
+    ours.filterNot(m => idle.forall { case (executor, host) => m.isExcludedFrom(executor, host) })
+
   /** A second go at what nobody took, for those that come after all others. */
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
+      val open = left.map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       enforcement.beginSpare(
-        left.iterator.map(o => o.resourceProfileId -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId))), ours)
+        open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
+        mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toSeq))
       left
     }
     if (left.isEmpty) Nil

@@ -73,8 +73,8 @@ private[sparksched] final class Registry(
   /** Slots of an executor, busy ones included. */
   def slotsOf(executor: String): Int = executors.get(executor).fold(0)(_.slots)
 
-  /** Slots that are free and not held, with the resource profile of their executor. */
-  def idleByProfile: Iterator[(Int, Int)] = executors.valuesIterator.map(e => e.profile -> ledger.idleOn(e.executor))
+  /** Executors with slots that are free and not held, and how many. */
+  def idleExecutors: Seq[(Event.ExecutorAdded, Int)] = executors.valuesIterator.map(e => e -> ledger.idleOn(e.executor)).filter(_._2 > 0).toSeq
 
   // ---- jobs and stages ---------------------------------------------------------------------------------------
 

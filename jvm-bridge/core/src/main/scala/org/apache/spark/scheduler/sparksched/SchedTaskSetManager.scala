@@ -80,6 +80,13 @@ private[sparksched] class SchedTaskSetManager(
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)
 
+  /** Whether too many attempts failed on the executor, or its host, for any of its waiting tasks to start there. */
+  def isExcludedFrom(executor: String, host: String): Boolean = taskSetExcludelistHelperOpt.exists { h =>
+    h.isExecutorExcludedForTaskSet(executor) || h.isNodeExcludedForTaskSet(host) || (h.execToFailures.nonEmpty &&
+      (0 until numTasks).forall(i => successful(i) || copiesRunning(i) > 0 ||
+        h.isExecutorExcludedForTask(executor, i) || h.isNodeExcludedForTask(host, i)))
+  }
+
   /** Its progress, for people. */
   def facts: StageFacts = {
     val left = math.max(0, numTasks - tasksSuccessful - runningTasks)

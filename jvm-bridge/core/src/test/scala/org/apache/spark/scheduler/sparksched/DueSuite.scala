@@ -4,7 +4,7 @@ import java.nio.ByteBuffer
 import java.util.Properties
 import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 
-import org.apache.spark.{FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
+import org.apache.spark.{ExceptionFailure, FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.scalatest.BeforeAndAfterAll
@@ -16,7 +16,7 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
   import PlannedStandaloneBackendSuite.{CountingBackend, LocalTask}
 
   private lazy val context = new SparkContext(
-    new SparkConf().setMaster("local[1]").setAppName("due").set("spark.ui.enabled", "false"))
+    new SparkConf().setMaster("local[1]").setAppName("due").set("spark.ui.enabled", "false").set("spark.excludeOnFailure.enabled", "true"))
 
   override def afterAll(): Unit = context.stop()
 
@@ -124,6 +124,22 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
       f.submit(1, "second", priority = 0)
       assert(f.offer(running.head.executorId.drop(1).toInt).size === 1)
     }
+
+  test("a slot that nobody else may use is given to a job that may only take spare ones") {
+    val f = new Fixture
+    val first = f.submit(0, "first", priority = 0)
+    val failed = f.offer(1).head
+    val other = f.submit(1, "other", priority = 0)
+    assert(f.offer(2).size === 1) // It is busy, but may have room for the first job's task one day.
+    val failure = new ExceptionFailure(new RuntimeException("failed on purpose"), Nil)
+    f.ours.statusUpdate(failed.taskId, TaskState.FAILED, SparkEnv.get.closureSerializer.newInstance().serialize[Any](failure))
+    until(f.ours.synchronized(first.taskSetExcludelistHelperOpt.exists(_.isExecutorExcludedForTask("e1", 0))))
+    assert(f.offer(1) === Nil)
+    val late = f.submit(2, "late", priority = 0)
+    def entry(job: String, more: String) = s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null$more}"""
+    f.plan(600000, Seq(entry(first.job, ""), entry(other.job, ""), entry(late.job, """, "deferred": true""")).mkString(","))
+    assert(f.offer(1).map(task => f.ours.taskIdToTaskSetManager.get(task.taskId)) === Seq(late))
+  }
 
   test("a stage that Spark attempts again for lost outputs keeps no slot for a retry, while another of its tasks does not end") {
     val f = new Fixture("spark.sched.reservation.gap" -> "0s")
