@@ -104,6 +104,12 @@ private[sparksched] class SchedTaskSetManager(
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())
 
+  /** Another attempt of the stage did the task: whoever waits for it as a pilot waits no longer. */
+  override def markPartitionCompleted(partitionId: Int): Unit = {
+    super.markPartitionCompleted(partitionId)
+    failOpen("pilots", ())(partitionToIndex.get(partitionId).foreach(attemptOver))
+  }
+
   private def nextPilot(execId: String, host: String, maxLocality: TaskLocality.Value): Option[Dequeued] =
     idlePilots.iterator.filterNot(i => taskSetExcludelistHelperOpt.exists { h =>
       h.isNodeExcludedForTask(host, i) || h.isExecutorExcludedForTask(execId, i)

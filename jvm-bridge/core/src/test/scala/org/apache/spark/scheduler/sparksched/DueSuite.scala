@@ -154,6 +154,16 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(f.ours.counters("slots_held_now") === 0 && f.ours.counters("invariant_violations") === 0)
   }
 
+  test("a pilot that an earlier attempt of its stage completes keeps no other task waiting") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 3)
+    val pilots = """, "pilots": {"stage": 0, "tasks": [0]}"""
+    f.plan(600000, s"""{"job": "${manager.job}", "rank": 0, "priority": 0, "reservation": null$pilots}""")
+    assert(manager.pilotsFirst && manager.waitingTasks === 1)
+    f.ours.handlePartitionCompleted(0, 0)
+    assert(!manager.pilotsFirst && manager.waitingTasks === 2)
+  }
+
   test("a round of all executors is asked for once until it comes, or did not come for a while") {
     val backend = new CountingBackend
     var known: SchedulerBackend = null
