@@ -4,7 +4,8 @@ import java.util.Properties
 import java.util.concurrent.ConcurrentHashMap
 
 import org.apache.spark.{HashPartitioner, Partition, ShuffleDependency, SparkContext, TaskContext}
-import org.apache.spark.rdd.RDD
+import org.apache.spark.rdd.{DeterministicLevel, RDD}
+import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler.{TaskDescription, TaskSet}
 
 /**
@@ -13,9 +14,12 @@ import org.apache.spark.scheduler.{TaskDescription, TaskSet}
  * @param reads shuffles, with the number of their map tasks
  * @param writes partitions of the map output; None: the attempt gives `result`
  * @param missesKills it ends by itself before a kill reaches it
+ * @param cannotFetch it finds an output that it reads on no executor, though Spark knows one
+ * @param sends what its result is to the driver, one of [[Fate]]'s
  */
 final case class Fate(
-    lastsMs: Long, fails: Boolean, missesKills: Boolean, reads: Seq[(Int, Int)], writes: Option[Int], result: Long)
+    lastsMs: Long, fails: Boolean, missesKills: Boolean, reads: Seq[(Int, Int)], writes: Option[Int], result: Long,
+    cannotFetch: Boolean, sends: String)
 
 object Fate {
   private val Seed = "lifecycles.seed"
@@ -23,6 +27,13 @@ object Fate {
   private val FailingPartition = "lifecycles.failingPartition"
   private val Failures = "lifecycles.failures"
   private val Reads = "lifecycles.reads"
+  private val Sends = "lifecycles.sends"
+
+  /** Ways in which results reach the driver, or do not. */
+  val Plain = "plain"
+  val Lost = "lost"
+  val TooLarge = "too large"
+  val Unreadable = "unreadable"
 
   /** The local properties of an action. */
   def put(properties: Properties, action: Action): Unit = {
@@ -30,6 +41,7 @@ object Fate {
     properties.setProperty(LongestMs, action.longestMs.toString)
     properties.setProperty(FailingPartition, action.failingPartition.toString)
     properties.setProperty(Failures, action.failures.toString)
+    properties.setProperty(Sends, action.sends)
     properties.setProperty(Reads, SimulatedRdd.reads(action.rdd).map { case (s, maps) => s"$s:$maps" }.mkString(","))
   }
 
@@ -45,7 +57,13 @@ object Fate {
     val fails = task.partitionId == p.getProperty(FailingPartition).toInt && task.attemptNumber < p.getProperty(Failures).toInt
     val written = taskSet.shuffleId.map(SimulatedRdd.shuffles.get(_))
     val reads = written.fold(parse(p.getProperty(Reads)))(_.reads)
-    Fate(lastsMs, fails, dice.nextInt(4) == 0, reads, written.map(_.partitions), result(seed, task.partitionId))
+    val missesKills = dice.nextInt(4) == 0
+    // Not often, so that no task fails as often as it may, and stages end.
+    val first = task.attemptNumber == 0 && p.getProperty(Failures).toInt == 0
+    val cannotFetch = first && taskSet.stageAttemptId < 2 && dice.nextInt(60) == 0
+    val isLost = first && dice.nextInt(60) == 0
+    val sends = if (written.isEmpty && p.getProperty(Sends) != Plain) p.getProperty(Sends) else if (isLost) Lost else Plain
+    Fate(lastsMs, fails, missesKills, reads, written.map(_.partitions), result(seed, task.partitionId), cannotFetch, sends)
   }
 
   private def parse(reads: String): Seq[(Int, Int)] =
@@ -55,13 +73,20 @@ object Fate {
 /** A stage's output that is never computed. */
 final class SimulatedRdd(
     @transient context: SparkContext, width: Int, shuffles: Seq[ShuffleDependency[Int, Int, Int]], hosts: Seq[String],
-    barrier: Boolean) extends RDD[(Int, Int)](context, shuffles) {
+    barrier: Boolean, profile: Option[ResourceProfile] = None, indeterminate: Boolean = false)
+    extends RDD[(Int, Int)](context, shuffles) {
 
   override protected def getPartitions: Array[Partition] =
     Array.tabulate(width)(i => new Partition { override def index: Int = i })
 
   override protected def getPreferredLocations(split: Partition): Seq[String] =
     if (hosts.isEmpty) Nil else Seq(hosts(split.index % hosts.size))
+
+  override def getResourceProfile(): ResourceProfile = profile.orNull
+
+  /** If outputs of it are lost, all that was made of the others is made again. */
+  override protected def getOutputDeterministicLevel: DeterministicLevel.Value =
+    if (indeterminate) DeterministicLevel.INDETERMINATE else super.getOutputDeterministicLevel
 
   @transient override protected lazy val isBarrier_ : Boolean = barrier
 

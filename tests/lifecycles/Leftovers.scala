@@ -106,7 +106,8 @@ object Leftovers {
   def dump(context: SparkContext): String = {
     val scheduler = context.taskScheduler.asInstanceOf[TaskSchedulerImpl]
     val sets = Try(scheduler.rootPool.getSortedTaskSetQueue.map { m =>
-      s"task set ${m.name}: ${m.tasksSuccessful} of ${m.taskSet.tasks.length} done, ${m.runningTasks} running, barrier ${m.isBarrier}, zombie ${m.isZombie}, schedulable ${m.isSchedulable}"
+      s"task set ${m.name}: ${m.tasksSuccessful} of ${m.taskSet.tasks.length} done, ${m.runningTasks} running, barrier ${m.isBarrier}, " +
+        s"zombie ${m.isZombie}, schedulable ${m.isSchedulable}, profile ${m.taskSet.resourceProfileId}"
     }.toSeq).getOrElse(Nil)
     val books = Try(Books.entries(scheduler).map { case (path, size, text) => s"$path ($size): $text" }).getOrElse(Nil)
     val stacks = Thread.getAllStackTraces.asScala.toSeq.collect {

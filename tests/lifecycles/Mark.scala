@@ -5,14 +5,18 @@ import scala.util.Random
 import org.apache.spark.SparkContext
 import org.apache.spark.scheduler.sparksched.SparkSched
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
+import schedcore.JobMark
 
 /**
  * How a tenant says which job its Spark jobs belong to.
  *
  * @param properties local properties
  * @param ends what tells that the job is over
+ * @param key the job's; None: each Spark job is its own job
  */
-final class Mark(val properties: Map[String, String], ends: SparkContext => Unit) {
+final class Mark(val properties: Map[String, String], ends: SparkContext => Unit, key: Option[String] = None) {
+  def keyOf(sparkJob: Int): String = key.getOrElse(s"spark-$sparkJob")
+
   /** The block's end; a second one does no harm. */
   def end(context: SparkContext): Unit = ends(context)
 }
@@ -23,16 +27,17 @@ object Mark {
   /** @param id unique */
   def draw(random: Random, id: String): Mark = random.nextInt(8) match {
     case 0 => new Mark(Map.empty, _ => ())
-    case 1 => new Mark(Map("spark.jobGroup.id" -> s"group-$id") ++ wishes(random), _ => ())
+    case 1 => new Mark(Map("spark.jobGroup.id" -> s"group-$id") ++ wishes(random), _ => (), Some(s"group-group-$id"))
     case 2 => new Mark(Map("spark.job.tags" -> s"sched:priority=${random.nextInt(4)}"), _ => ())
     case 3 => // An execution's end reaches the scheduler by the listener bus alone.
       val execution = id.hashCode.toLong & 0xffffffffL
       val over = SparkListenerSQLExecutionEnd(execution, System.currentTimeMillis())
-      new Mark(Map("spark.sql.execution.id" -> execution.toString) ++ wishes(random), _.listenerBus.post(over))
-    case 4 => new Mark(Map(Job + "name" -> s"named-$id") ++ wishes(random), _ => ())
+      val key = JobMark.keyOfSql(execution.toString)
+      new Mark(Map("spark.sql.execution.id" -> execution.toString) ++ wishes(random), _.listenerBus.post(over), Some(key))
+    case 4 => new Mark(Map(Job + "name" -> s"named-$id") ++ wishes(random), _ => (), Some(s"mark-name-named-$id"))
     case _ =>
       val name = if (random.nextBoolean()) s"nightly-${random.nextInt(5)}" else s"once-$id"
-      new Mark(Map(Job + "id" -> id, Job + "name" -> name) ++ wishes(random), SparkSched.endJob(_, id))
+      new Mark(Map(Job + "id" -> id, Job + "name" -> name) ++ wishes(random), SparkSched.endJob(_, id), Some(JobMark.keyOf(id)))
   }
 
   private def wishes(random: Random): Map[String, String] = Seq(

@@ -136,10 +136,13 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     }
   }
 
-  /** Kills the planner three times; the second comes with another policy, the third with the first one again. */
+  /** Kills the planner three times; the second comes with another policy, the third with the first one again. The fourth falls silent. */
   private def disturbPlanner(world: World, number: Int): Unit = {
-    val at = Seq(1, 2, 3).map(_ * lifecycles / 4).indexOf(number)
-    if (at >= 0) {
+    val at = Seq(1, 2, 3, 4).map(_ * lifecycles / 5).indexOf(number)
+    if (at == 3) {
+      val planner = counter(world.context, "planner_pid")
+      if (planner > 0) new ProcessBuilder("kill", "-STOP", planner.toString).start().waitFor()
+    } else if (at >= 0) {
       world.context.conf.set(Settings.PlannerPolicy.name, if (at == 1) other else policy)
       ProcessHandle.of(counter(world.context, "planner_pid")).ifPresent { planner =>
         planner.destroyForcibly()
@@ -178,6 +181,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
       .put("seed", seed).put("lifecycles", math.min(next.get, lifecycles)).put("planners_killed", killed.get)
       .put("seconds", (System.nanoTime() - startedNs) / 1e9)
       .put("tasks", world.backend.launched.get).put("executors_lost", world.backend.lost.get)
+      .put("executors_decommissioned", world.backend.decommissioned.get)
     node.set("outcomes", json.valueToTree(world.outcomes))
     node.set("counters", json.readTree(counters))
     node.set("failures", json.valueToTree(failures))
@@ -211,6 +215,7 @@ object Round {
     Settings.Gap.name -> "30ms",
     Settings.CopiesMinTaskTime.name -> "5ms",
     Settings.PlannerInterval.name -> "20ms",
+    Settings.PlannerStallTimeout.name -> "5s",
     Settings.PlannerRestartBackoff.name -> "10ms",
     Settings.PlannerRestartBackoffMax.name -> "20ms")
 
@@ -225,9 +230,13 @@ object Round {
     "spark.locality.wait" -> "10ms",
     "spark.excludeOnFailure.enabled" -> "true",
     "spark.excludeOnFailure.timeout" -> "100ms",
+    "spark.excludeOnFailure.application.fetchFailure.enabled" -> "true",
     // Spark waits so long for other executors before it gives up a task that none of these may run.
     "spark.scheduler.excludeOnFailure.unschedulableTaskSetTimeout" -> "1s")
 
-  def shape(conf: SparkConf): ClusterShape =
-    ClusterShape(hosts = 2, executors = 5, slotsPerExecutor = 2, reviveMs = if (conf.get("spark.locality.wait") == "0") 0 else 100)
+  /** Where Spark excludes executors, it waits for ever for a task that only those of other profiles are left for: there are none. */
+  def shape(conf: SparkConf): ClusterShape = {
+    val likeLocal = conf.get("spark.locality.wait") == "0"
+    ClusterShape(hosts = 2, executors = 5, slotsPerExecutor = 2, reviveMs = if (likeLocal) 0 else 100, apart = if (likeLocal) 1 else 0)
+  }
 }

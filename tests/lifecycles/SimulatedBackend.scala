@@ -6,19 +6,20 @@ import java.util.concurrent.atomic.{AtomicBoolean, AtomicLong, AtomicReference}
 
 import scala.collection.mutable
 
-import org.apache.spark.{ExceptionFailure, FetchFailed, SparkContext, SparkEnv, TaskKilled, TaskState}
+import org.apache.spark.{ExceptionFailure, FetchFailed, MapOutputTrackerMaster, SparkContext, SparkEnv, TaskKilled, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
 import org.apache.spark.serializer.SerializerHelper
 import org.apache.spark.status.api.v1.ThreadStackTrace
-import org.apache.spark.storage.BlockManagerId
+import org.apache.spark.storage.{BlockManagerId, TaskResultBlockId}
 import org.apache.spark.util.ThreadUtils
 
 /**
  * @param reviveMs how often offers are made without an occasion, as cluster backends do; 0: never, as the local one
+ * @param apart executors beside these of another resource profile
  */
-final case class ClusterShape(hosts: Int, executors: Int, slotsPerExecutor: Int, reviveMs: Long) {
+final case class ClusterShape(hosts: Int, executors: Int, slotsPerExecutor: Int, reviveMs: Long, apart: Int) {
   val slots: Int = executors * slotsPerExecutor
 }
 
@@ -31,7 +32,9 @@ final case class ClusterShape(hosts: Int, executors: Int, slotsPerExecutor: Int,
 final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl, val shape: ClusterShape)
     extends SchedulerBackend {
 
-  private final class Executor(val id: String, val host: String, var free: Int)
+  private final class Executor(val id: String, val host: String, var free: Int, val profile: Int) {
+    var decommissioned = false // it gets no offers any more
+  }
   private final class Running(val task: TaskDescription, val fate: Fate, val executor: Executor, var timer: ScheduledFuture[_])
 
   private val loop = ThreadUtils.newDaemonSingleThreadScheduledExecutor("simulated-cluster")
@@ -42,6 +45,7 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
 
   val launched = new AtomicLong
   val lost = new AtomicLong
+  val decommissioned = new AtomicLong
   /** When a task last started or ended. */
   @volatile var lastActivityNs: Long = System.nanoTime()
   /** What the scheduler threw at the backend: Spark's own backends swallow it. */
@@ -50,7 +54,11 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
   // ---- what Spark asks of a backend ----------------------------------------------------------------------------
 
   override def start(): Unit = {
-    later(0)((1 to shape.executors).foreach(_ => addExecutor()))
+    Profiles.addTo(context)
+    later(0) {
+      (1 to shape.executors).foreach(_ => addExecutor(ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+      (1 to shape.apart).foreach(_ => addExecutor(Profiles.Apart.id))
+    }
     if (shape.reviveMs > 0)
       loop.scheduleWithFixedDelay(() => guarded(offerAll()), shape.reviveMs, shape.reviveMs, TimeUnit.MILLISECONDS)
   }
@@ -61,7 +69,8 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
   }
 
   override def defaultParallelism(): Int = shape.slots
-  override def maxNumConcurrentTasks(profile: ResourceProfile): Int = shape.slots
+  override def maxNumConcurrentTasks(profile: ResourceProfile): Int =
+    if (profile.id == Profiles.Apart.id) shape.apart * shape.slotsPerExecutor else shape.slots / Profiles.slotsOf(profile)
   override def getTaskThreadDump(taskId: Long, executorId: String): Option[ThreadStackTrace] = None
 
   override def reviveOffers(): Unit = if (offersDue.compareAndSet(false, true)) later(0) {
@@ -79,22 +88,45 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
 
   /** One executor goes without a word, and a new one comes in its place. */
   def loseExecutor(choice: Int, replacedAfterMs: Long): Unit = later(0) {
-    // One at a time: a barrier stage must fit again soon.
-    if (executors.size == shape.executors) {
-      val victim = executors.valuesIterator.drop(choice % executors.size).next()
-      executors -= victim.id
-      running.valuesIterator.filter(_.executor eq victim).toSeq.foreach { r =>
-        r.timer.cancel(false)
-        running -= r.task.taskId
-      }
-      lost.incrementAndGet()
-      scheduler.executorLost(victim.id, ExecutorProcessLost("lost on purpose", None, causedByApp = false))
-      later(replacedAfterMs)(addExecutor())
+    chosen(choice).foreach { victim =>
+      lose(victim, ExecutorProcessLost("lost on purpose", None, causedByApp = false))
+      later(replacedAfterMs)(addExecutor(victim.profile))
     }
   }
 
-  private def addExecutor(): Unit = {
-    val executor = new Executor(s"e$executorsEver", s"host${executorsEver % shape.hosts}", shape.slotsPerExecutor)
+  /**
+   * One executor is told to go: it gets no further tasks, and a new one comes in its place.
+   *
+   * @param goneAfterMs when it goes, whatever runs there; None: it never does
+   */
+  def decommission(choice: Int, replacedAfterMs: Long, goneAfterMs: Option[Long]): Unit = later(0) {
+    chosen(choice).foreach { victim =>
+      victim.decommissioned = true
+      decommissioned.incrementAndGet()
+      scheduler.executorDecommission(victim.id, ExecutorDecommissionInfo("on purpose", None))
+      later(replacedAfterMs)(addExecutor(victim.profile))
+      goneAfterMs.foreach(later(_)(lose(victim, ExecutorDecommission(None, "on purpose"))))
+    }
+  }
+
+  /** One at a time: a barrier stage must fit again soon. */
+  private def chosen(choice: Int): Option[Executor] = {
+    val all = executors.valuesIterator.filterNot(_.decommissioned).toSeq
+    Option.when(all.size == shape.executors + shape.apart)(all(choice % all.size))
+  }
+
+  private def lose(victim: Executor, why: ExecutorLossReason): Unit = {
+    executors -= victim.id
+    running.valuesIterator.filter(_.executor eq victim).toSeq.foreach { r =>
+      r.timer.cancel(false)
+      running -= r.task.taskId
+    }
+    lost.incrementAndGet()
+    scheduler.executorLost(victim.id, why)
+  }
+
+  private def addExecutor(profile: Int): Unit = {
+    val executor = new Executor(s"e$executorsEver", s"host${executorsEver % shape.hosts}", shape.slotsPerExecutor, profile)
     executorsEver += 1
     executors(executor.id) = executor
     offerOf(executor)
@@ -116,13 +148,14 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
     if (shape.reviveMs == 0) offerAll() else offer(Seq(executor), all = false)
 
   private def offer(these: Seq[Executor], all: Boolean): Unit = {
-    val offers = these.map(e => WorkerOffer(e.id, e.host, e.free, Some(e.host + ":1"))).toIndexedSeq
+    val offers = these.filterNot(_.decommissioned)
+      .map(e => WorkerOffer(e.id, e.host, e.free, Some(e.host + ":1"), resourceProfileId = e.profile)).toIndexedSeq
     scheduler.resourceOffers(offers, all).flatten.foreach(launch)
   }
 
   private def launch(task: TaskDescription): Unit = {
     val executor = executors(task.executorId)
-    executor.free -= 1
+    executor.free -= task.cpus.toInt
     if (executor.free < 0) throw new IllegalStateException(s"executor ${executor.id} got more tasks than it has slots")
     val manager = scheduler.taskIdToTaskSetManager.get(task.taskId)
     val fate = Fate.of(task, manager.taskSet)
@@ -138,13 +171,26 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
     case Some(failure) => end(r, TaskState.FAILED, bytes(failure))
     case None if r.fate.fails =>
       end(r, TaskState.FAILED, bytes(new ExceptionFailure(new RuntimeException(SimulatedBackend.OnPurpose), Nil)))
-    case None => end(r, TaskState.FINISHED, bytes(succeeded(r)))
+    case None => end(r, TaskState.FINISHED, sent(r))
   }
 
-  /** A task that reads a shuffle whose outputs were lost meanwhile. */
+  /** A task that reads a shuffle whose outputs were lost meanwhile, or one of which it does not get. */
   private def fetchFailure(r: Running): Option[FetchFailed] = r.fate.reads.collectFirst {
-    case (shuffle, maps) if scheduler.mapOutputTracker.getNumAvailableOutputs(shuffle) < maps =>
+    case (shuffle, maps) if outputs.getNumAvailableOutputs(shuffle) < maps =>
       FetchFailed(null, shuffle, -1L, -1, r.task.partitionId, "map outputs are gone")
+  }.orElse(if (r.fate.cannotFetch) r.fate.reads.lastOption.flatMap { case (shuffle, _) =>
+    outputs.shuffleStatuses.get(shuffle).flatMap(_.mapStatuses.zipWithIndex.find(_._1 != null)).map { case (status, map) =>
+      FetchFailed(status.location.asInstanceOf[BlockManagerId], shuffle, status.mapId, map, r.task.partitionId, "it does not answer")
+    }
+  } else None)
+
+  private def outputs: MapOutputTrackerMaster = scheduler.mapOutputTracker.asInstanceOf[MapOutputTrackerMaster]
+
+  private def sent(r: Running): ByteBuffer = r.fate.sends match {
+    case Fate.Plain => bytes(succeeded(r))
+    case Fate.Lost => bytes(IndirectTaskResult[Any](TaskResultBlockId(r.task.taskId), 100L))
+    case Fate.TooLarge => bytes(IndirectTaskResult[Any](TaskResultBlockId(r.task.taskId), 1L << 40))
+    case Fate.Unreadable => ByteBuffer.wrap(Array[Byte](1, 2, 3))
   }
 
   private def succeeded(r: Running): DirectTaskResult[Any] = {
@@ -163,8 +209,8 @@ final class SimulatedBackend(context: SparkContext, scheduler: TaskSchedulerImpl
       lastActivityNs = System.nanoTime()
       // The slot is free only afterwards, as in Spark's backends.
       scheduler.statusUpdate(r.task.taskId, state, data)
-      r.executor.free += 1
-      if (executors.contains(r.executor.id)) offerOf(r.executor)
+      r.executor.free += r.task.cpus.toInt
+      if (executors.contains(r.executor.id) && !r.executor.decommissioned) offerOf(r.executor)
     }
 
   private def bytes(value: Any): ByteBuffer = SparkEnv.get.closureSerializer.newInstance().serialize(value)

@@ -7,6 +7,7 @@ drawn from. A failure names its seed, and says what the scheduler knew and what 
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
@@ -30,3 +31,9 @@ def test_random_lifecycles_end_well_under_every_policy() -> None:
     # A round of few lifecycles may be spared.
     assert sum(each["planners_killed"] for each in rounds) > 0
     assert sum(each["executors_lost"] for each in rounds) > 0
+    assert sum(each["executors_decommissioned"] for each in rounds) > 0
+    done = Counter[str]()
+    for each in rounds:
+        done.update(each["outcomes"])
+    assert done["steered: hold"] > 0
+    assert done["plan accepted"] > 0
