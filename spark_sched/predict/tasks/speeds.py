@@ -31,6 +31,10 @@ class ExecutorSpeeds:
     """Learns from stages that ended: the ratio of a task's time to the average of its stage's tasks
     (geometric mean). Tasks of one stage do similar work, so in the long run the ratio depends on the executor
     only.
+
+    Plans place tasks by speed. A stage that ran on fast executors alone has a low average, beside which these
+    would seem average. So if one of a stage's executors surely differs, the average is taken of what the
+    tasks would have taken on an average one of all executors that are known.
     """
 
     def __init__(self) -> None:
@@ -45,13 +49,23 @@ class ExecutorSpeeds:
         if len({executor for executor, _ in known}) < 2:
             return
         self._changed = True
-        mean = sum(value for _, value in known) / len(known)
+        effects = self._effects({executor for executor, _ in known})
+        mean = sum(value - effects.get(executor, 0.0) for executor, value in known) / len(known)
         for executor, value in known:
             record = self._records.setdefault(executor, _Record())
             off = value - mean
             record.total = record.total * _KEEPS + off
             record.squares = record.squares * _KEEPS + off * off
             record.weight = record.weight * _KEEPS + 1.0
+
+    def _effects(self, executors: set[str]) -> Mapping[str, float]:
+        """Logarithms of slowness, less their average over all executors; none where no difference among
+        these executors is sure: noise would last if they shared no stage any more."""
+        if all(self.slowness(executor) == 1.0 for executor in executors):
+            return {}
+        believed = {e: r.total / r.weight for e, r in self._records.items() if r.weight >= _LEAST_TASKS}
+        average = sum(believed.values()) / len(believed)
+        return {executor: believed[executor] - average for executor in executors & believed.keys()}
 
     def slowness(self, executor: str) -> float:
         """A task's time there over its time on an average executor; 1 where no difference is sure."""

@@ -100,3 +100,56 @@ def test_task_times_follow_what_becomes_known_of_executors_and_stay_when_these_a
     assert seen() == {0: 2_000, 1: 2_000}
     times.observe(ExecutorRemoved(10, "slow", "lost"))
     assert seen() == {0: 2_000, 1: 2_000}
+
+
+FAST, SLOW = ("f0", "f1"), ("s0", "s1")
+RATIO = 2.0
+
+
+def run_stage(speeds: ExecutorSpeeds, rng: np.random.Generator, executors: tuple[str, ...]) -> None:
+    """Eight tasks on these executors in turn; those with an s take twice as long."""
+    ran_on = {i: executors[i % len(executors)] for i in range(8)}
+    ms = {i: (RATIO if on in SLOW else 1.0) * 1000 * rng.lognormal(0.0, 0.2) for i, on in ran_on.items()}
+    speeds.learn({i: round(each) for i, each in ms.items()}, ran_on)
+
+
+@pytest.mark.parametrize(
+    "placed",
+    [
+        pytest.param((FAST, FAST + SLOW), id="some stages on fast executors alone"),
+        pytest.param((FAST, FAST, FAST, FAST + SLOW), id="most stages on fast executors alone"),
+        pytest.param((FAST, SLOW), id="no stage on both"),
+    ],
+)
+def test_speeds_last_where_plans_place_tasks_by_them(placed: tuple[tuple[str, ...], ...]) -> None:
+    speeds, rng = ExecutorSpeeds(), np.random.default_rng(3)
+    for _ in range(50):
+        run_stage(speeds, rng, FAST + SLOW)
+    for _ in range(500):
+        for executors in placed:
+            run_stage(speeds, rng, executors)
+    assert speeds.slowness("s0") / speeds.slowness("f0") == pytest.approx(RATIO, rel=0.1)
+
+
+def test_noise_of_a_few_stages_does_not_last_where_executors_share_no_stage_any_more() -> None:
+    found = []
+    for seed in range(20):
+        speeds, rng = ExecutorSpeeds(), np.random.default_rng(seed)
+        for n in range(206):
+            for executors in (FAST + SLOW,) if n < 6 else (FAST, SLOW):
+                ran_on = {i: executors[i % len(executors)] for i in range(8)}
+                speeds.learn({i: round(10_000 * rng.lognormal(0.0, 1.0)) for i in ran_on}, ran_on)
+        found.append(dict(speeds.differing()))
+    assert found == [{}] * 20
+
+
+def test_executors_are_average_ones_again_some_time_after_the_others_left() -> None:
+    speeds, rng = ExecutorSpeeds(), np.random.default_rng(4)
+    for _ in range(100):
+        run_stage(speeds, rng, FAST + SLOW)
+    for executor in SLOW:
+        speeds.forget(executor)
+    assert speeds.slowness("f0") == pytest.approx(RATIO**-0.5, rel=0.1)
+    for _ in range(2_000):
+        run_stage(speeds, rng, FAST)
+    assert dict(speeds.differing()) == {}
