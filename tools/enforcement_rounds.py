@@ -13,6 +13,7 @@ from spark_sched.sim.enforcement import (
     RunningAttempt,
     StartGate,
     Verdict,
+    by_speed,
     preempted,
     victims,
 )
@@ -245,13 +246,24 @@ class Rounds:
         for each in sorted(self.sets.values(), key=self.enforcement.rank):
             if each.waits_as_gang and not self._fits(each):
                 continue
-            for executor in sorted(self.executors, key=lambda e: self.ledger.held_on(e) == 0):
-                while self.free(executor) >= each.slots_per_task and each.pending:
+            for executor, slots in self._offers(each):
+                while min(slots, self.free(executor)) >= each.slots_per_task and each.pending:
                     verdict = self._decide(each, executor)
                     if not verdict.may:
                         self._refuse(each, verdict)
                         break
                     self._launch(each, self._next(each), executor, verdict, now_ms)
+                    slots -= each.slots_per_task
+
+    def _offers(self, each: TaskSet) -> list[tuple[str, int]]:
+        """Executors in the order in which the task set is offered their slots, with how many at most."""
+        entry = self._entry(each.job.key)
+        levels = [] if self.plan is None else by_speed(self.executors, self.plan.slowness)
+        if not levels or entry is None or not entry.powerful or each.waits_as_gang:
+            found = sorted(self.executors, key=lambda e: self.ledger.held_on(e) == 0)
+            return [(executor, self.executors[executor]) for executor in found]
+        own = [(executor, self._held_by(executor, each.job.key)) for executor in self.executors]
+        return [(e, n) for e, n in own if n] + [(e, self.executors[e]) for level in levels for e in level]
 
     def _next(self, each: TaskSet) -> int:
         only_pilots = each.pilots_first and not self.enforcement.gives_spare
@@ -335,6 +347,7 @@ def plan_of(data: Mapping[str, Any]) -> Plan:
         jobs=tuple(_job_of(entry) for entry in data["jobs"]),
         new_jobs_wait=data.get("new_jobs_wait", False),
         queue_weights=tuple(data.get("queue_weights", ())),
+        slowness=data.get("slowness", {}),
     )
 
 
@@ -353,4 +366,5 @@ def _job_of(data: Mapping[str, Any]) -> JobPlan:
         pilots=None if pilots is None else PilotSet(pilots["stage"], tuple(pilots["tasks"])),
         queue=data.get("queue"),
         victims=tuple(data.get("victims", ())),
+        powerful=data.get("powerful", False),
     )

@@ -106,8 +106,11 @@ class Walk:
         rng, rounds = self.rng, self.rounds
         self.plans += 1
         kind = rng.choice(
-            ("ranks", "ranks", "starts", "starts", "starts", "queues", "queues", "victims", "victims", "none")
-        )
+            (
+                "ranks", "ranks", "starts", "starts", "starts", "queues", "queues", "victims", "victims",
+                "powerful", "powerful", "none",
+            )
+        )  # fmt: skip
         if kind == "none":
             self.do("plan", plan=None, now_ms=self.now_ms)
             return
@@ -123,6 +126,8 @@ class Walk:
             if kind == "victims" and rounds.tasks and rng.random() < 0.5:
                 entry["priority"] = 3
                 entry["victims"] = self._victims()
+            if kind == "powerful" and rng.random() < 0.6:
+                entry["powerful"] = True
             if kind == "queues":
                 entry["queue"] = rng.randint(0, 2)
             if kind != "ranks" and rng.random() < 0.4:
@@ -140,6 +145,10 @@ class Walk:
         }
         if kind != "ranks" and rng.random() < 0.5:
             plan["new_jobs_wait"] = True
+        if kind == "powerful":
+            plan["slowness"] = {
+                e: rng.choice((0.5, 0.7, 1.0, 2.0)) for e in rounds.executors if rng.random() < 0.8
+            }
         if kind == "queues":
             plan["queue_weights"] = [1.0, rng.choice((0.5, 0.1)), rng.choice((0.2, 0.004))]
         self.do("plan", plan=plan, now_ms=self.now_ms)

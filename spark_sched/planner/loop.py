@@ -281,4 +281,4 @@ def _parsed(text: str) -> Any:
 
 def _rules(plan: Plan) -> tuple[object, ...]:
     """The rules that the driver applies."""
-    return plan.jobs, plan.ordered, plan.policy, plan.new_jobs_wait, plan.queue_weights
+    return plan.jobs, plan.ordered, plan.policy, plan.new_jobs_wait, plan.queue_weights, plan.slowness

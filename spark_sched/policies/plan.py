@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 __all__ = [
@@ -116,6 +117,7 @@ class JobPlan:
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
         pool: slots that it holds are given to a pool that FAIR order puts before this one; None: its priority
             alone decides which job gets them.
+        powerful: its tasks start on the fastest executors by the plan's ``slowness`` first (thesis §8.1.2).
     """
 
     job: str
@@ -131,6 +133,7 @@ class JobPlan:
     queue: int | None = None
     pool: PoolShare | None = None
     victims: tuple[int, ...] = ()
+    powerful: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object; what policies without planned times never set is left out."""
@@ -157,6 +160,8 @@ class JobPlan:
             found["pool"] = self.pool.to_json()
         if self.victims:
             found["victims"] = list(self.victims)
+        if self.powerful:
+            found["powerful"] = True
         return found
 
 
@@ -239,6 +244,8 @@ class Plan:
             for consumers that ignore the weights.
         solve_ms: wall time that the planner took; None: not measured.
         forecasts: expected ends by job, for people.
+        slowness: a task's time on an executor over its time on an average one, above 0, for ``powerful``
+            jobs; executors with the same value are equally good, and those without one have 1.
     """
 
     snapshot: int
@@ -254,6 +261,7 @@ class Plan:
     queue_weights: tuple[float, ...] = ()
     solve_ms: float | None = None
     forecasts: Mapping[str, EndQuantiles] | None = None
+    slowness: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
 
     def numbered(self, number: int) -> Plan:
         return replace(self, number=number)
@@ -278,6 +286,8 @@ class Plan:
             found["quality"] = self.quality.to_json()
         if self.queue_weights:
             found["queue_weights"] = list(self.queue_weights)
+        if self.slowness:
+            found["slowness"] = dict(self.slowness)
         if self.solve_ms is not None:
             found["solve_ms"] = round(self.solve_ms, 1)
         if self.forecasts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import NamedTuple, Protocol
 
@@ -25,6 +25,7 @@ __all__ = [
     "Verdict",
     "WaitingJob",
     "WaitingSet",
+    "by_speed",
     "preempted",
     "victims",
 ]
@@ -311,6 +312,20 @@ class Enforcement:
         queue = waiting.job.queue
         turn = self._turns.of(queue if queue is not None and self._turns.weights else -1)
         return OfferRank(-waiting.job.priority, turn, waiting.job.rank)
+
+
+def by_speed(executors: Iterable[str], slowness: Mapping[str, float]) -> list[list[str]]:
+    """Executors in the order in which powerful jobs take them (thesis §8.1.2): in lists of equal slowness,
+    the fastest first; empty where all are equal.
+
+    Args:
+        executors: all that are there, in any order, which each list keeps.
+        slowness: of the plan in force; absent: 1.
+    """
+    levels: dict[float, list[str]] = {}
+    for executor in executors:
+        levels.setdefault(slowness.get(executor, 1.0), []).append(executor)
+    return [levels[each] for each in sorted(levels)] if len(levels) > 1 else []
 
 
 def victims(running: Iterable[tuple[int, bool]]) -> list[int]:

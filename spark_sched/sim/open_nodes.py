@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 __all__ = ["NONE", "OpenNodes"]
 
@@ -94,6 +94,15 @@ class OpenNodes:
     def random_on(self, partition: int) -> int:
         """As `random`, of nodes of one partition, which the cluster may not have."""
         return self.random(self._tiers([partition])) if 2 * partition < len(self._groups) else NONE
+
+    def first_of(self, levels: Iterable[Iterable[int]]) -> int:
+        """A random node of the first of these lists that has any, in time proportional to their length; NONE
+        where none has."""
+        for nodes in levels:
+            open_nodes = [node for node in nodes if self.place[node] != NONE]
+            if open_nodes:
+                return open_nodes[int(self._rng.random() * len(open_nodes))]
+        return NONE
 
     def on(self, partition: int) -> Iterator[int]:
         """The nodes of a partition, those that are awake first."""

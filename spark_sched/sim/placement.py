@@ -1,11 +1,13 @@
-"""The choice of a task's slot: free and held slots by node, in time independent of their number."""
+"""The choice of a task's slot: free and held slots by node, in time independent of their number, but for
+powerful jobs."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.enforcement import by_speed
 from spark_sched.sim.open_nodes import NONE, OpenNodes
 from spark_sched.sim.records import JobRun, StageRun
 
@@ -30,8 +32,8 @@ class Slots:
     """
 
     __slots__ = (
-        "_locality", "_open", "free", "free_total", "gives_way", "held", "holders", "left", "names",
-        "number", "open_total", "opened", "partition", "present", "racks",
+        "_levels", "_locality", "_open", "_slowness", "free", "free_total", "gives_way", "held", "holders",
+        "left", "names", "number", "open_total", "opened", "partition", "present", "racks",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
@@ -49,6 +51,8 @@ class Slots:
         self.gives_way: Callable[[JobRun, JobRun, int], bool] | None = None
         self.opened: dict[int, None] = {}
         self._locality = cluster.locality
+        self._slowness: Mapping[str, float] = {}
+        self._levels: list[list[int]] = []  # nodes by speed, the fastest first; empty: all are equal
         sleep = cluster.power_policy == "sleep" and cluster.model == "sharing"
         self._open = OpenNodes(self.partition, sleep, rng)
         for node, free in enumerate(self.free):
@@ -124,14 +128,21 @@ class Slots:
         """A node that sleeps is taken only when none that is awake will do."""
         self._open.sleeps(node, asleep)
 
+    def rank(self, slowness: Mapping[str, float]) -> None:
+        """Powerful jobs take the nodes in this order from now on (`Plan.slowness`)."""
+        if slowness != self._slowness:
+            self._slowness = slowness
+            self._levels = [[self.number[n] for n in level] for level in by_speed(self.names, slowness)]
+
     # ---- choice ----
 
     def choose(self, stage: StageRun, now_ms: int) -> int:
         """The node where the stage's next task starts now, or NONE.
 
         Its job's held slots come first: they are where its last stage ran. Among unheld slots those with the
-        task's input come first, then preferred partitions, then awake nodes, then chance. What others hold is
-        taken last, and from lower priorities only (Algorithm 1, TRYALLOCATETASK).
+        task's input come first, then preferred partitions, then for powerful jobs the fastest nodes, then
+        awake nodes, then chance. What others hold is taken last, and from lower priorities only (Algorithm 1,
+        TRYALLOCATETASK).
         """
         job = stage.job
         mine = self.holders.get(job)
@@ -152,6 +163,8 @@ class Slots:
         if self.open_total > 0:
             preferred = job.spec.preferred
             node = NONE if preferred is None else self._open.random_among(preferred)
+            if node == NONE and self._levels and job.terms.powerful and local is None and not stage.spec.gang:
+                node = self._open.first_of(self._levels)
             if node == NONE:
                 node = self._open.random(self._open.anywhere)
             if node != NONE:

@@ -154,6 +154,7 @@ class Plans:
             self._attempts.preempt(jobs[entry.job], entry.victims, self._jobs.active.values())
         since.new.clear()
         self._queues.put(plan.queue_weights, self._jobs.active.values())
+        self._slots.rank(plan.slowness)
         again_ms = plan.again_ms
         if any(entry.evict for entry in plan.jobs):
             # An evicted job waits for the next plan. In a live application the ends of its tasks trigger that

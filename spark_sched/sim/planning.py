@@ -241,6 +241,7 @@ def put_in_force(
         job = jobs[entry.job]
         terms = job.terms
         terms.share = None if entry.share is None else dict(entry.share)
+        terms.powerful = entry.powerful
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
         wanted = (entry.priority, entry.reservation, entry.pool)
         if (job.rank, job.priority, job.queue) != (

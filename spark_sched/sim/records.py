@@ -221,15 +221,17 @@ class JobTerms:
         planned: what the plan lays over that: priority, reservation, pool; None: no plan knows the job.
         pilots: tasks of one of its stages that run before the others.
         share: slots that it may still take, by partition; None: any.
+        powerful: its tasks take open slots of the fastest nodes first.
     """
 
-    __slots__ = ("own_rule", "pilots", "planned", "share")
+    __slots__ = ("own_rule", "pilots", "planned", "powerful", "share")
 
     def __init__(self, own_rule: Rule) -> None:
         self.own_rule = own_rule
         self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
         self.pilots: PilotSet | None = None
         self.share: dict[int, int] | None = None
+        self.powerful = False
 
 
 class JobProgress:

@@ -29,6 +29,9 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
     shared: set[str] = set()
     queues: set[str] = set()
     victims: set[int] = set()
+    powerful: set[str] = set()
+    slowness: dict[str, float] = {}
+    executors: list[str] = [step["executor"] for step in sequence["steps"] if step["op"] == "executor"]
     ranked = 0
     job_of = {step["stage"]: step["job"] for step in sequence["steps"] if step["op"] == "stage"}
     gangs = {step["stage"] for step in sequence["steps"] if step["op"] == "stage" and step["gang"]}
@@ -39,6 +42,8 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
             queues = {job["job"] for job in plan["jobs"] if "queue" in job}
             ranked = len(plan["jobs"]) if plan["ordered"] and not queues else 0
             victims = {task for job in plan["jobs"] for task in job.get("victims", ())}
+            powerful = {job["job"] for job in plan["jobs"] if "powerful" in job}
+            slowness = plan.get("slowness", {})
             if victims - {decision[1] for decision in step.get("expect", []) if decision[0] == "evict"}:
                 yield "victims that are spared"
         for decision in step.get("expect", []):
@@ -56,6 +61,11 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
                     yield "shares"
                 if who in queues:
                     yield "queues"
+                before = executors[: executors.index(decision[3])]
+                if who in powerful and any(
+                    slowness.get(decision[3], 1.0) < slowness.get(e, 1.0) for e in before
+                ):
+                    yield "powerful"
                 if ranked > 1:
                     yield "ranks"
             elif decision[2] == "its start has not come":
@@ -77,7 +87,7 @@ def test_there_are_two_thousand_different_sequences() -> None:
     "kind",
     [
         "starts", "shares", "pilots", "queues", "ranks", "spare", "evictions", "gangs",
-        "victims", "victims that are spared",
+        "victims", "victims that are spared", "powerful",
         "own hold", "override", "held for another job", "pilots first", "nothing spare", "evicted",
         "too few slots for all its tasks",
     ],

@@ -256,3 +256,36 @@ def _most_evicted(sc: SparkContext, rows: list[Row]) -> int:
     info = sc.statusTracker().getStageInfo(stage)
     assert info is not None
     return most - info.numFailedTasks
+
+
+def fast_executors_first(spark: SparkSession) -> Result:
+    """Where tasks of an urgent and of another job run once the planner has learned that executor 0 is slow.
+
+    Each executor has four slots, all idle when the stages of four tasks come.
+    """
+    sc = spark.sparkContext
+    warm_up(sc, 8)
+
+    def executor(partition: int) -> str:
+        """Its id: Spark runs each local executor in a folder of that name."""
+        name = Path.cwd().name
+        time.sleep(0.6 if name == "0" else 0.2)
+        return name
+
+    def run(tasks: int) -> Counter[str]:
+        return Counter(sc.parallelize(range(tasks), tasks).map(executor).collect())
+
+    def reason() -> str:
+        return next(each.reason or "" for each in spark_sched.status(spark).jobs if each.name == "urgent")
+
+    def learned() -> bool:
+        run(8)
+        return reason().endswith("; starts on the fastest executors first")
+
+    with spark_sched.job(spark, "urgent", priority=9, isolation=0.0):
+        wait_until(learned, "the plan was to know the fast executor")
+        urgent = run(4)
+        more = run(6)
+    with spark_sched.job(spark, "other", priority=8, isolation=0.0):
+        other = run(4)
+    return {"urgent": urgent, "more": more, "other": other, "counters": settled(sc)}

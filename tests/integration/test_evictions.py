@@ -47,6 +47,16 @@ def test_urgent_jobs_take_slots_until_each_task_was_evicted_as_often_as_it_may_b
     assert result["counters"]["slots_held_now"] == 0
 
 
+@on("spark-sched:local-cluster[2,4,1024]", *APPLICATION)
+def test_tasks_of_urgent_jobs_start_on_the_fast_executor_and_others_are_spread(scenario: Scenario) -> None:
+    result = scenario("fast_executors_first")
+    assert result["urgent"] == {"1": 4}
+    assert result["more"] == {"1": 4, "0": 2}
+    assert result["other"] == {"1": 2, "0": 2}, "Spark gives each executor one task in turn"
+    assert result["counters"]["invariant_violations"] == 0
+    assert result["counters"]["slots_held_now"] == 0
+
+
 @pytest.mark.slow
 @on(SOME_FAILURES, *APPLICATION)
 def test_no_task_is_lost_and_no_result_wrong_under_many_random_evictions(scenario: Scenario) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from spark_sched.config.values import choice, number, time_ms, whole
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings
+from spark_sched.policies.eviction.powerful import known_slowness, speed_levels
 from spark_sched.policies.eviction.remaining import RemainingTimes
 from spark_sched.policies.eviction.sticky import Sticky, StickySlots
 from spark_sched.policies.eviction.tasks import Choice, SlotDemand, Terms, Victim, choose
@@ -53,8 +54,8 @@ _POWERFUL_PRIORITY = Option(
     "powerful_priority",
     whole(-(2**31), 2**31 - 1),
     "9",
-    "jobs of at least this priority evict on the fastest executors first, where task times show that "
-    "executors differ",
+    "jobs of at least this priority start their tasks, and evict, on the fastest executors first, where task "
+    "times show that executors differ",
 )
 _STICKY_SLOTS = Option(
     "sticky_slots",
@@ -145,7 +146,8 @@ class PriorityEvictionsPolicy:
         known = (memory or _Memory()).at(snapshot)
         sticky = self._sticky.at(known.sticky, snapshot, now_ms)
         known = replace(known, sticky=sticky)
-        plan = _with_sticky_slots(replace(plan, policy=self.name), snapshot, sticky)
+        plan = self._with_fast_executors(replace(plan, policy=self.name), snapshot, forecasts)
+        plan = _with_sticky_slots(plan, snapshot, sticky)
         waiting = [stage for stage in _waiting(snapshot) if _has_lower(stage.job, snapshot)]
         if not waiting:
             return plan, replace(known, named=MappingProxyType({}))
@@ -159,6 +161,23 @@ class PriorityEvictionsPolicy:
         )
         plan = self._with_victims(plan, snapshot, waiting, choice, now_ms)
         return plan, replace(known, named=_named(waiting, choice))
+
+    def _with_fast_executors(self, plan: Plan, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
+        """The plan in which jobs of high priority take the fastest executors first (thesis §8.1.2)."""
+        powerful = {job.job for job in snapshot.jobs.values() if job.priority >= self._powerful_priority}
+        slowness = known_slowness(forecasts.values()) if powerful else {}
+        levels = speed_levels(slowness, snapshot.executors) if slowness else {}
+        if not levels:
+            return plan
+
+        def entry_of(entry: JobPlan) -> JobPlan:
+            if entry.job not in powerful:
+                return entry
+            return replace(
+                entry, powerful=True, reason=f"{entry.reason}; starts on the fastest executors first"
+            )
+
+        return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), slowness=levels)
 
     def _demand(self, waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
         powerful = waiting.job.priority >= self._powerful_priority

@@ -123,38 +123,6 @@ def test_a_task_that_is_nearly_done_is_spared_while_another_will_do() -> None:
     assert world.victims(10_000, forecasts, victims="LRS", worth="1000")[0] == 3
 
 
-def two_executors(priority: int) -> World:
-    """Executor e is full and runs the tasks 0 to 3 of low priority, f the tasks 4 and 5, which are older."""
-    world = World(5_000, 5_000, 5_000, 5_000)
-    world.state.apply(ExecutorAdded(0, "f", "h", 2))
-    for task in (4, 5):
-        world.state.apply(TaskLaunched(4_000, "low", "low.0", task, task, "f", False, 0))
-    world.job("high", priority, tasks=3)
-    return world
-
-
-@pytest.mark.parametrize(
-    ("priority", "slowness", "victims"),
-    [
-        (9, {"f": 0.5}, [5, 4, 3]),
-        (9, {"e": 2.0}, [5, 4, 3]),
-        (9, {"f": 2.0}, [3, 2, 1]),
-        (9, {}, [3, 2, 1]),
-        (8, {"f": 0.5}, [3, 2, 1]),  # below powerful_priority
-    ],
-)
-def test_jobs_of_high_priority_evict_on_the_fastest_executors_first(
-    priority: int, slowness: dict[str, float], victims: list[int]
-) -> None:
-    forecasts = {"low": TaskForecast(slowness=slowness)}
-    assert two_executors(priority).victims(6_000, forecasts) == victims
-
-
-def test_from_which_priority_jobs_evict_on_fast_executors_can_be_set() -> None:
-    forecasts = {"low": TaskForecast(slowness={"f": 0.5})}
-    assert two_executors(1).victims(6_000, forecasts, powerful_priority="1") == [5, 4, 3]
-
-
 def test_reasons_name_victims_beneficiary_and_price() -> None:
     world = World(0, 0, 0, 8_000)
     world.job("high", 5, tasks=1)

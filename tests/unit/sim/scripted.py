@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,7 @@ class Scripted:
         again_ms: Callable[[int], int | None] = lambda now: None,
         new_jobs_wait: Callable[[int], bool] = lambda now: True,
         queue_weights: tuple[float, ...] = (),
+        slowness: Mapping[str, float] = MappingProxyType({}),
         valid_for_ms: int = 10_000,
     ) -> None:
         self.capabilities = Capabilities(changes_with)
@@ -41,6 +43,7 @@ class Scripted:
         self._again_ms = again_ms
         self._new_jobs_wait = new_jobs_wait
         self._queue_weights = queue_weights
+        self._slowness = slowness
         self._valid_for_ms = valid_for_ms
 
     def decide(
@@ -66,5 +69,6 @@ class Scripted:
             again_ms=self._again_ms(now_ms) if entries else None,  # or a run never ends
             new_jobs_wait=self._new_jobs_wait(now_ms),
             queue_weights=self._queue_weights,
+            slowness=self._slowness,
         )
         return plan, None

@@ -20,6 +20,8 @@ trait WaitingSet {
   def idlePilots: IndexedSeq[Int]
   /** Tasks that wait for a slot: behind pilots the pilots alone. */
   def waitingTasks: Int
+  /** Whether its tasks would rather run where their input is than on a fast executor. */
+  def prefersPlaces: Boolean = false
 
   /** Slots that its waiting tasks would take. */
   final def waitingSlots: Int = slotsPerTask * waitingTasks
@@ -147,6 +149,26 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   /** Slots of an executor that a gang may have, of this number of free ones. */
   def openTo(gang: WaitingSet, executor: String, free: Int): Int =
     if (planned(gang).may) free - ledger.refusedOn(executor, gang.job) else 0
+
+  /** Whether the task set takes slots of the fastest executors first (thesis §8.1.2). A gang needs all its slots at once. */
+  def choosesFast(set: WaitingSet): Boolean = plans.isPowerful(set.job) && !set.waitsAsGang && !set.prefersPlaces
+
+  /** Whether a task of the task set may take a slot now, those behind pilots among them where slots are left over. */
+  def wantsSlots(set: WaitingSet): Boolean = set.waitingTasks > 0 || (sparing && set.pilotsFirst)
+
+  /**
+   * The offers to task sets that choose fast executors, one after the other: the slots that are held for their jobs, which ran
+   * there, then the executors by speed. Executors of equal speed are in one offer.
+   *
+   * @param executors in an order that each offer keeps
+   * @return by offer, its executors with how many of their slots it has at most; None: all
+   */
+  def fastestFirst(sets: Iterable[WaitingSet], executors: Seq[String]): Seq[Seq[(String, Option[Int])]] = {
+    val jobs = sets.iterator.map(_.job).toSet
+    val own = executors.map(e => e -> jobs.iterator.map(ledger.heldOn(e, _)).sum).collect { case (e, n) if n > 0 => e -> Some(n) }
+    val bySpeed = executors.groupBy(plans.slowness).toSeq.sortBy(_._1).map(_._2.map(_ -> None))
+    if (own.isEmpty) bySpeed else own +: bySpeed
+  }
 
   /** A task of the task set took its slots. */
   def launched(set: WaitingSet): Unit =

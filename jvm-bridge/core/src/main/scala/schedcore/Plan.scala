@@ -20,6 +20,7 @@ final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
  * @param queue its place in the plan's queue weights; None: ranks alone order it
  * @param pool whose share its slots count against, where the application itself has no pools
  * @param victims attempts of jobs of lower priority that lose their slots to its waiting tasks, in this order
+ * @param powerful its tasks start on the fastest executors first
  * @param reason why, for people
  */
 final case class JobPlan(
@@ -41,6 +42,7 @@ final case class JobPlan(
     queue: Option[Int] = None,
     pool: Option[PoolShare] = None,
     victims: IndexedSeq[Long] = IndexedSeq.empty,
+    powerful: Boolean = false,
     reason: String = "") {
 
   /** The job's own rule with what this plan says laid over it. */
@@ -74,10 +76,12 @@ final case class PlanNotes(
  * @param ordered ranks order jobs of equal priority; otherwise Spark's FIFO or FAIR order stands within a priority
  * @param newJobsWait jobs that the plan does not know start nothing before the next one
  * @param queueWeights a slot goes to the queue with the fewest running tasks over its weight, and there by rank
+ * @param slowness a task's time on an executor over its time on an average one; absent: 1
  */
 final case class Plan(
     number: Long, snapshot: Long, expiresMs: Long, ordered: Boolean, jobs: Map[String, JobPlan],
-    newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty, about: PlanNotes = PlanNotes())
+    newJobsWait: Boolean = false, queueWeights: IndexedSeq[Double] = IndexedSeq.empty, about: PlanNotes = PlanNotes(),
+    slowness: Map[String, Double] = Map.empty)
 
 /** Why a plan was not taken: a code to count by and a sentence to read. */
 final case class Refusal(code: String, sentence: String)
@@ -107,8 +111,18 @@ object Plan {
       root.path("queue_weights").elements().asScala.map { w =>
         if (!w.isNumber || w.asDouble <= 0.0) throw BadValue(s"queue_weights has $w, not a number above 0") else w.asDouble
       }.toIndexedSeq,
-      readNotes(root, made))
+      readNotes(root, made),
+      readSlowness(root.path("slowness")))
   }
+
+  private def readSlowness(slowness: JsonNode): Map[String, Double] =
+    if (absent(slowness)) Map.empty
+    else if (!slowness.isObject) throw BadValue(s"slowness is $slowness, not numbers by executor")
+    else slowness.properties().asScala.map { each =>
+      val value = each.getValue
+      if (!value.isNumber || value.asDouble <= 0.0) throw BadValue(s"slowness has $value, not a number above 0")
+      each.getKey -> value.asDouble
+    }.toMap
 
   private def readNotes(root: JsonNode, madeMs: Long): PlanNotes = PlanNotes(
     root.path("policy").asText(""), madeMs, number(root, "solve_ms", 0.0, 1e15),
@@ -148,6 +162,7 @@ object Plan {
       victims = job.path("victims").elements().asScala.map { n =>
         if (!n.isIntegralNumber || n.asLong < 0) throw BadValue(s"victims has $n, not a whole number from 0") else n.asLong
       }.toIndexedSeq,
+      powerful = flag(job, "powerful"),
       reason = job.path("reason").asText(""))
   }
 
@@ -173,6 +188,12 @@ object Plan {
 
   private def whole(node: JsonNode, field: String, low: Int): Int =
     if (!node.isInt || node.asInt < low) throw BadValue(s"$field has $node, not a whole number from $low") else node.asInt
+
+  private def flag(node: JsonNode, field: String): Boolean = {
+    val value = node.path(field)
+    if (!absent(value) && !value.isBoolean) throw BadValue(s"$field is $value, not true or false")
+    value.asBoolean(false)
+  }
 
   private def long(node: JsonNode, field: String): Long = {
     val value = node.path(field)

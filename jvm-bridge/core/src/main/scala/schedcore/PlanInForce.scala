@@ -40,6 +40,17 @@ class PlanInForce(patienceMs: Long) {
 
   def forJob(job: String): Option[JobPlan] = current.flatMap(_.jobs.get(job))
 
+  /** Whether the plan in force lets the job's tasks start on the fastest executors first. */
+  def isPowerful(job: String): Boolean = forJob(job).exists(_.powerful)
+
+  /** Whether the plan in force says that some of these executors are faster than others. */
+  def differ(executors: Iterable[String]): Boolean = current.exists { plan =>
+    plan.slowness.nonEmpty && executors.iterator.map(slowness).distinct.size > 1
+  }
+
+  /** A task's time on the executor over its time on an average one. */
+  def slowness(executor: String): Double = current.flatMap(_.slowness.get(executor)).getOrElse(1.0)
+
   /** Whether the plan in force was made with the events up to this version known. */
   def knows(version: Long): Boolean = current.forall(_.snapshot >= version)
 

@@ -148,15 +148,24 @@ final class EnforcementRounds(patienceMs: Long) {
     val inOrder = sets.values.toSeq.map(set => enforcement.rank(set) -> set)
       .sortBy { case (r, _) => (r.priority, r.turn, r.place) }.map(_._2)
     inOrder.foreach { set =>
-      if (!set.waitsAsGang || fits(set))
-        executors.keys.toSeq.sortBy(ledger.heldOn(_) == 0).foreach(offer(set, _, nowMs))
+      if (!set.waitsAsGang || fits(set)) offers(set).foreach { case (executor, slots) => offer(set, executor, slots, nowMs) }
     }
   }
 
-  private def offer(set: Tasks, executor: String, nowMs: Long): Unit = {
+  /** Executors in the order in which the task set is offered their slots, with how many at most. */
+  private def offers(set: Tasks): Seq[(String, Int)] = {
+    val all = executors.keys.toSeq
+    if (plans.differ(all) && enforcement.choosesFast(set))
+      enforcement.fastestFirst(Seq(set), all).flatten.map { case (e, most) => e -> most.getOrElse(executors(e)) }
+    else all.sortBy(ledger.heldOn(_) == 0).map(e => e -> executors(e))
+  }
+
+  private def offer(set: Tasks, executor: String, most: Int, nowMs: Long): Unit = {
     var more = true
-    while (more && ledger.freeOn(executor) >= set.slotsPerTask && set.pending.nonEmpty) {
+    var slots = most
+    while (more && math.min(slots, ledger.freeOn(executor)) >= set.slotsPerTask && set.pending.nonEmpty) {
       val verdict = enforcement.decide(set, executor)
+      slots -= set.slotsPerTask
       if (verdict.may) launch(set, next(set), executor, verdict, nowMs) else refuse(set, verdict.reason)
       more = verdict.may
     }

@@ -118,4 +118,29 @@ final class EnforcementSuite extends AnyFunSuite {
     assert(preempted(Map(0 -> 1), 6, 1) === Seq(1L))
     assert(preempted(Map(1 -> 1), 6, 1) === Seq(6L))
   }
+
+  test("who chooses fast executors is offered its own held slots, then executors by speed") {
+    val (ledger, round, plans) = {
+      val ledger = new Ledger(Silent)
+      Seq("a", "b", "c", "d").foreach(ledger.executorAdded(_, 2))
+      val plans = new PlanInForce(400)
+      (ledger, new Enforcement(ledger, plans), plans)
+    }
+    val fast = plan().jobs("begun").copy(powerful = true)
+    plans.put(Some(plan().copy(jobs = Map("begun" -> fast, "other" -> fast.copy(powerful = false)), slowness = Map("b" -> 0.5, "d" -> 2.0))))
+    assert(round.choosesFast(new Waiting("begun", 1)))
+    assert(!round.choosesFast(new Waiting("other", 1)))
+    assert(!round.choosesFast(new Waiting("begun", 3, waitsAsGang = true)), "its tasks start together")
+    val all = Seq("a", "b", "c", "d")
+    val bySpeed = Seq(Seq("b" -> None), Seq("a" -> None, "c" -> None), Seq("d" -> None))
+    assert(round.fastestFirst(Seq(new Waiting("begun", 1)), all) === bySpeed)
+    // A task of a stage of one ends on the slowest executor: its slot stays held for the next stage.
+    ledger.jobStarted("begun", marked = false, EnforcementRounds.Base)
+    ledger.stageStarted("begun", "1.0", 0, 2, Some(2), last = false, barrier = false, 0, 1, restartable = true)
+    ledger.taskLaunched(1, "1.0", 0, "d", copy = false, 0)
+    ledger.taskEnded(1, success = true, 100)
+    assert(ledger.heldOn("d", "begun") === 1)
+    assert(round.fastestFirst(Seq(new Waiting("begun", 1)), all) === Seq("d" -> Some(1)) +: bySpeed)
+    assert(round.fastestFirst(Seq(new Waiting("other", 1)), all) === bySpeed, "held for another job")
+  }
 }

@@ -44,6 +44,18 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
     assert(refusal(entry("\"victims\": [1.5]"))._1 === "bad_value")
   }
 
+  test("a plan says how slow executors are, and whose tasks take the fastest ones") {
+    val parsed = Plan.parse(Protocol.text("examples/plan.powerful.json")).value
+    assert(parsed.slowness === Map("0" -> 0.71, "2" -> 1.41))
+    assert(parsed.jobs("mark-urgent").powerful)
+    assert(!parsed.jobs("group-nightly").powerful)
+    val plans = new PlanInForce(400)
+    assert(!plans.differ(Seq("0", "1")))
+    plans.put(Some(parsed))
+    assert(plans.differ(Seq("0", "1")))
+    assert(!plans.differ(Seq("1", "7")), "those that the plan does not name are average ones")
+  }
+
   test("the minimal example leaves the job its own rule") {
     val parsed = Plan.parse(Protocol.text("examples/plan.minimal.json")).value
     assert(parsed.jobs("spark-0").over(own.copy(priority = 0)) === own.copy(priority = 0))
@@ -88,6 +100,10 @@ final class PlanSuite extends AnyFunSuite with EitherValues {
       entry("\"start_ms\": \"now\"") -> "start_ms is \"now\", not a whole number",
       entry("\"pilots\": [1]") -> "pilots is [1], not a stage and a list of tasks",
       entry("\"pilots\": {\"stage\": 0, \"tasks\": [-1]}") -> "tasks of pilots has -1, not a whole number from 0",
+      entry("\"powerful\": 1") -> "powerful is 1, not true or false",
+      plan("{}").replace("\"plan\": 1", "\"plan\": 1, \"slowness\": {\"0\": 0}") -> "slowness has 0, not a number above 0",
+      plan("{}").replace("\"plan\": 1", "\"plan\": 1, \"slowness\": {\"0\": true}") -> "slowness has true, not a number above 0",
+      plan("{}").replace("\"plan\": 1", "\"plan\": 1, \"slowness\": [2]") -> "slowness is [2], not numbers by executor",
       plan("{}").replace("\"priority\": 3", "\"priority\": 3.5") -> "priority is 3.5, not a whole number",
       plan("{}").replace("\"job\": \"a\"", "\"job\": 7") -> "job is 7, not text",
       plan("{}").replace("\"plan\": 1", "\"plan\": \"x\"") -> "plan is \"x\", not a whole number"

@@ -11,7 +11,8 @@ import scala.collection.mutable
  *
  * A round may offer twice: first to those with a start, then what nobody took to those that may only take spare slots.
  * Barrier stages get an offer of their own, in their place in the order, of just the slots that they may have: Spark
- * counts the slots of an offer to see whether all their tasks fit. Used under the scheduler's lock only.
+ * counts the slots of an offer to see whether all their tasks fit. Task sets that choose fast executors get an offer of each
+ * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
  *
  * @param ledger says which slots are held
  * @param queue the task sets in the order in which they are offered slots
@@ -70,7 +71,8 @@ private[sparksched] final class OfferRound(
       begin(atMs)
       enforcement.owe(owedByPools)
       // Only what this scheduler refuses can make Spark's own count of slots wrong.
-      gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)
+      (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
+        (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
     val first = if (apart) inTurn(offers, isAllFreeResources, place) else place(offers, isAllFreeResources)
     if (enforcement.spareWanted && !scheduler.failOpen.isOpen) first ++ spareOffers(offers, first)(if (apart) inTurn(_, false, place) else place(_, false))
@@ -114,38 +116,63 @@ private[sparksched] final class OfferRound(
   private def tasksLackSlots: Boolean =
     ours.exists(_.waitingTasks > 0) && demands(nowMs).valuesIterator.exists(d => d.startable > 0 && d.idle == 0)
 
-  /** One offer per waiting barrier stage and per run of other task sets between two of them. */
+  /** One offer per waiting barrier stage and per run of task sets alike between two of them; see `fastestFirst`. */
   private def inTurn(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, place: Place): Placed = {
     val inOrder = queue().toIndexedSeq
     val joined = offers.exists(o => !scheduler.isExecutorAlive(o.executorId))
     var placed: Placed = IndexedSeq.empty
     turns(inOrder).zipWithIndex.foreach { case (turn, number) =>
       val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
-        offered = Some(turn.toSet)
+        offered = Some(turn.sets.toSet)
         leftFor(turn, leftOf(offers, placed))
       }
-      try placed ++= place(left, isAllFreeResources && number == 0)
+      try placed ++= (if (turn.kind == Fast) fastestFirst(turn, left, place) else place(left, isAllFreeResources && number == 0))
       finally offered = None
       // Spark tells task sets of a new executor in the first offer that has it.
-      if (joined && number == 0) inOrder.filterNot(turn.contains).foreach(_.executorAdded())
+      if (joined && number == 0) inOrder.filterNot(turn.sets.contains).foreach(_.executorAdded())
     }
     placed
   }
 
-  private def leftFor(turn: Seq[TaskSetManager], left: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = turn.head match {
+  private def leftFor(turn: Turn, left: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = turn.sets.head match {
     case gang: SchedTaskSetManager if gang.waitsAsGang => openTo(gang, left)
     case _ => left
   }
 
-  private def turns(inOrder: IndexedSeq[TaskSetManager]): Seq[Seq[TaskSetManager]] = {
-    val turns = mutable.ArrayBuffer(mutable.ArrayBuffer.empty[TaskSetManager])
-    inOrder.foreach {
-      case gang: SchedTaskSetManager if gang.waitsAsGang =>
-        turns += mutable.ArrayBuffer[TaskSetManager](gang)
-        turns += mutable.ArrayBuffer.empty[TaskSetManager]
-      case other => turns.last += other
+  private def turns(inOrder: IndexedSeq[TaskSetManager]): Seq[Turn] = {
+    val turns = mutable.ArrayBuffer.empty[Turn]
+    inOrder.foreach { set =>
+      val kind = kindOf(set)
+      if (kind == Gang || turns.lastOption.forall(_.kind != kind)) turns += Turn(kind, mutable.ArrayBuffer.empty)
+      turns.last.sets += set
     }
-    turns.iterator.filter(_.nonEmpty).map(_.toSeq).toSeq
+    turns.toSeq
+  }
+
+  private def kindOf(set: TaskSetManager): Kind = scheduler.failOpen("offers", Other: Kind)(set match {
+    case gang: SchedTaskSetManager if gang.waitsAsGang => Gang
+    case ours: SchedTaskSetManager if enforcement.wantsSlots(ours) && enforcement.choosesFast(ours) => Fast
+    case _ => Other
+  })
+
+  /** One offer per level of speed while their tasks wait, and one of all slower executors. */
+  private def fastestFirst(turn: Turn, left: IndexedSeq[WorkerOffer], place: Place): Placed = {
+    val sets = turn.sets.toSeq.collect { case m: SchedTaskSetManager => m }
+    def cut(o: WorkerOffer, slots: Int) = scheduler.slots.atMost(o, math.min(slots, scheduler.slots.free(o)))
+    val steps = scheduler.failOpen("offers", Seq(left)) {
+      val of = left.map(o => o.executorId -> o).toMap
+      enforcement.fastestFirst(sets, left.map(_.executorId))
+        .map(_.toIndexedSeq.map { case (executor, most) => most.fold(of(executor))(cut(of(executor), _)) })
+    }.iterator
+    var placed: Placed = IndexedSeq.empty
+    while (steps.hasNext) {
+      val more = scheduler.failOpen("offers", false)(sets.exists(enforcement.wantsSlots))
+      // An executor is twice among all steps, but only once among those after the first: no offer has it twice.
+      val step = if (more || placed.isEmpty) steps.next() else steps.flatten.toIndexedSeq
+      // None of these offers is of all free resources.
+      placed ++= place(scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer])(leftOf(step, placed)), false)
+    }
+    placed
   }
 
   /** The offers without the slots that are held against the gang; none where the plan lets it start nothing. */
@@ -289,4 +316,11 @@ private[sparksched] object OfferRound {
   /** What was launched, by offer. */
   type Placed = Seq[Seq[TaskDescription]]
   type Place = (IndexedSeq[WorkerOffer], Boolean) => Placed
+
+  /** Task sets that are offered slots together: a gang by itself, those that choose fast executors, others. */
+  private sealed trait Kind
+  private case object Gang extends Kind
+  private case object Fast extends Kind
+  private case object Other extends Kind
+  private final case class Turn(kind: Kind, sets: mutable.ArrayBuffer[TaskSetManager])
 }

@@ -87,6 +87,10 @@ private[sparksched] class SchedTaskSetManager(
         h.isExecutorExcludedForTask(executor, i) || h.isNodeExcludedForTask(host, i)))
   }
 
+  /** Whether a task of it prefers an executor or host that is there. */
+  override def prefersPlaces: Boolean =
+    myLocalityLevels.exists(level => level != TaskLocality.NO_PREF && level != TaskLocality.ANY)
+
   /** Its progress, for people. */
   def facts: StageFacts = {
     val left = math.max(0, numTasks - tasksSuccessful - runningTasks)
