@@ -90,8 +90,8 @@ def by_the_paper(jobs: list[Job], pilots: dict[int, set[int]] | None) -> list[in
             queue = min({job.queue for job in waiting}, key=lambda q: (running[q] / 10.0**-q, due_ms[q], q))
             job = next(job for job in waiting if job.queue == queue)
             start(job, job.first.pop())
-        while free and (job := next((each for each in here if each.behind), None)):  # work conservation
-            start(job, job.behind.pop())
+        while free and (gated := [job for job in here if job.behind]):  # work conservation
+            start(gated[0], gated[0].behind.pop())
     return [job.end_ms for job in jobs]
 
 
