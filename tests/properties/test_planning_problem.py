@@ -166,3 +166,29 @@ def test_the_papers_formulation_is_never_worth_more_than_unions_of_partitions():
         assert split.value <= union.value + 1e-6
         differ += split.value < union.value - 1e-6
     assert differ <= 8
+
+
+def test_running_jobs_are_preempted_together_where_a_job_needs_the_slots_of_all():
+    """Job 3 needs both slots soon. Preempting one running job makes no room for it, and job 1 must wait."""
+    grid = Grid.of((0, 5_000, 15_000, 35_000, 75_000))
+    falling = [0.001 * np.array([1.0, 0.999, 0.998, 0.997, 0.995]) - 1e-6 * n for n in range(6)]
+    use = {
+        0: [3, 3, 3, 0, 0, 0, 0, 0, 0, 0, 0],
+        1: [6, 6, 4, 4, 4, 2, 2, 2, 2, 0, 0],
+        2: [5, 5, 4, 4, 4, 3, 2, 0, 0, 0, 0],
+        3: [6, 6, 6, 6, 4, 4, 4, 4, 2, 2, 0],
+        4: [7, 7, 6, 5, 4, 1, 1, 1, 1, 1, 0],
+        5: [6, 6, 6, 4, 4, 4, 3, 3, 2, 2, 2],
+    }
+    utility = {**dict(enumerate(falling)), 1: np.array([3, 3, 3, 3, 2]) / 3, 3: np.array([2, 2, 1, 0, 0]) / 3}
+    slots = {0: 2, 1: 1, 2: 2, 3: 2, 4: 2, 5: 1}
+    candidates = [Candidate(n, 1, slots[n], utility[n], np.array(use[n]) / use[n][0]) for n in range(6)]
+    running = [
+        Running(np.ones(1), np.array([4, 4, 4, 3, 0]) / 4, 0.00117),
+        Running(np.ones(1), np.array([2, 2, 2, 1, 1]) / 2, 0.00067),
+    ]
+    problem = build(grid, np.array([2.0]), 6, candidates, running)
+    for seed in range(5):
+        solution = create_solver("prices").solve(problem, Ask(np.random.default_rng(seed), gap=0.001))
+        assert solution.assignment.preempted.all(), seed
+        assert solution.value > 1.33, seed

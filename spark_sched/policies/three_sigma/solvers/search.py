@@ -35,6 +35,8 @@ _DRAWS = _CHOICES + 2 * _MANY + _MOST_OUT + 1
 #: Moves between two questions whether to stop.
 _AT_ONCE = 50
 _NONE = NO_OPTION
+#: Share of the moves with preemptions that preempt all tempting jobs at once.
+_TOGETHER = 0.3
 
 
 def search(
@@ -51,8 +53,9 @@ def search(
     """The best plan found by ``moves`` moves from ``packing``, which is used up.
 
     A move picks a job that lost something by the plan (it has no option, or a worse one than it could have),
-    takes out up to three others that use slots at the same time, or preempts a running job, and refills the
-    free slots in a random order that favours gain. The move is kept if the plan is no worse.
+    takes out up to three others that use slots at the same time, preempts one or all of the tempting running
+    jobs, and refills the free slots in a random order that favours gain. The move is kept if the plan is no
+    worse.
 
     Args:
         gains: of options at the solver's prices, shape (G, T); −inf where there is none.
@@ -183,10 +186,16 @@ def _make_room(
     if trial.group[wanted] != _NONE:
         take_out(t, trial, wanted)
     if len(tempting) and draw[3] < 0.25:
-        running = tempting[int(draw[4] * len(tempting))]
-        if not trial.preempted[running]:
-            preempt(t, trial, running)
-            return 0
+        if draw[2] < _TOGETHER:
+            # A job may need the slots of several; those that the plan does not need run on in the end.
+            for running in tempting:
+                if not trial.preempted[running]:
+                    preempt(t, trial, running)
+        else:
+            running = tempting[int(draw[4] * len(tempting))]
+            if not trial.preempted[running]:
+                preempt(t, trial, running)
+                return 0
     groups = t.groups_of[wanted]
     some = 0
     while some < len(groups) and groups[some] < len(t.job_of):
