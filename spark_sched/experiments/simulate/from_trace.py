@@ -147,4 +147,5 @@ def with_deadlines_moved(spec: JobSpec, by_ms: int) -> JobSpec:
 
 
 def _ms(seconds: float) -> int:
-    return max(1, round(seconds * 1000.0))
+    # Beyond the bound the job is left out; a thousand times the greatest float would be infinite.
+    return max(1, round(min(seconds, 2.0 * _MOST_S) * 1000.0))

@@ -60,9 +60,11 @@ def test_times_that_the_clock_cannot_count_are_left_out_and_counted() -> None:
     def job(key: str, submit_s: float, runtime_s: float) -> JobRecord:
         return JobRecord(key, "finished", "malleable", runtime_s=runtime_s, slots=1, submit_s=submit_s)
 
-    jobs, left_out = read(job("a", 0.0, 1.0), job("late", 9.3e18, 1.0), job("long", 5.0, 1e26))
+    jobs, left_out = read(
+        job("a", 0.0, 1.0), job("late", 9.3e18, 1.0), job("long", 5.0, 1e26), job("longer", 6.0, 1e308)
+    )
     assert set(jobs) == {"a"}
-    assert left_out == {"arrival is not a time": 1, "longer than 30,000 years": 1}
+    assert left_out == {"arrival is not a time": 1, "longer than 30,000 years": 2}
 
 
 def test_a_job_without_durations_is_left_out_and_counted() -> None:
