@@ -21,9 +21,11 @@ from typing import Any
 
 from pyspark import BarrierTaskContext, InheritableThread, TaskContext
 from pyspark.rdd import RDD
+from pyspark.resource import ResourceProfileBuilder, TaskResourceRequests
 from pyspark.sql import SparkSession
 
 import spark_sched
+from spark_sched.errors import BadInputError
 from tests.integration.scenarios import Result, counters, executor_pid, planner_pid, settled, wait_until
 from tests.lifecycles import program
 
@@ -56,7 +58,14 @@ class Lifecycle:
         with self._mark():
             for _ in range(self._random.randint(1, 2)):
                 steps = [self._plain, self._plain, self._sql, self._shared, self._ends_early, self._cancelled]
-                steps += [self._failing, self._retried, self._barrier]
+                steps += [self._failing, self._retried, self._barrier, self._operated, self._operated]
+                steps += [
+                    self._wide,
+                    self._of_two_slots,
+                    self._nothing,
+                    self._group_cancelled,
+                    self._decommissioned,
+                ]
                 steps += [lambda: self.run(depth + 1)] * 2 if depth < 2 else []
                 self._random.choice(steps)()
                 self._step_ended()
@@ -186,8 +195,70 @@ class Lifecycle:
             if "barrier" not in str(error):
                 raise
 
+    def _operated(self) -> None:
+        """An operator changes things while a job runs, and sets them right again."""
+        self._tags += 1
+        name, steer, spark = f"operated-{self._seed}-{self._tags}", spark_sched.steer, self._spark
+        changes: list[tuple[Callable[[], str], Callable[[], str]]] = [
+            (lambda: steer.hold(spark, name), lambda: steer.resume(spark, name)),
+            (lambda: steer.change(spark, name, priority=5), lambda: steer.change(spark, name, isolation=1.0)),
+            (lambda: steer.pause(spark), lambda: steer.unpause(spark)),
+            (lambda: steer.mode(spark, "shadow"), lambda: steer.mode(spark, "on")),
+            (lambda: steer.mode(spark, "off"), lambda: steer.mode(spark, "on")),
+            (lambda: steer.end(spark, name), lambda: steer.resume(spark, name)),
+        ]
+        with spark_sched.job(spark, name, priority=self._random.randrange(4)):
+            result, _ = self._beside(lambda: _total(self._rows()))
+            for both in self._random.sample(changes, 2):
+                for change in both:
+                    try:
+                        change()
+                    except BadInputError as error:
+                        # It may not have begun, or be over.
+                        if "no such job is known" not in str(error):
+                            raise
+                    time.sleep(self._random.random() * 0.1)
+            self._expect(result(), sum(range(40)))
+
+    def _wide(self) -> None:
+        self._expect(self._spark.range(0, 300, 1, 300).count(), 300)
+
+    def _of_two_slots(self) -> None:
+        """Tasks that take a whole executor each."""
+        profile = ResourceProfileBuilder().require(TaskResourceRequests().cpus(2)).build
+        self._expect(self._rows().withResources(profile).sum(), sum(range(40)))
+
+    def _nothing(self) -> None:
+        self._expect(self._sc.emptyRDD().count(), 0)
+
+    def _group_cancelled(self) -> None:
+        """Cancelled with all that the group submits from then on."""
+        self._tags += 1
+        group = f"gone-{self._seed}-{self._tags}"
+        result, _ = self._beside(lambda: _total(self._rows()), group=group)
+        time.sleep(self._random.random() * 0.2)
+        self._sc._jsc.sc().cancelJobGroupAndFutureJobs(group)
+        found = result(cancelled=True)
+        if found is not None:
+            self._expect(found, sum(range(40)))
+        after, _ = self._beside(lambda: _total(self._rows()), group=group)
+        self._expect(after(cancelled=True), None)
+
+    def _decommissioned(self) -> None:
+        """An executor may be told to go; it ends when its tasks have."""
+        if self._random.random() < 0.6:
+            jvm: Any = self._sc._jvm
+            backend: Any = self._sc._jsc.sc().schedulerBackend()
+            here = backend.getExecutorIds()
+            if here.size() > 1:
+                info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo(
+                    "on purpose", jvm.scala.Option.empty()
+                )
+                backend.decommissionExecutor(here.apply(0), info, False, False)
+        self._plain()
+
     def _beside(
-        self, work: Callable[[], int], *, tagged: bool = False
+        self, work: Callable[[], int], *, tagged: bool = False, group: str | None = None
     ) -> tuple[Callable[..., int | None], str]:
         """Start work in a thread that inherits the marks; gives what waits for its result, and its tag."""
         self._tags += 1
@@ -196,6 +267,8 @@ class Lifecycle:
         def run() -> None:
             if tagged:
                 self._sc.addJobTag(tag)
+            if group is not None:
+                self._sc.setJobGroup(group, "random")
             try:
                 done.put(work())
             except Exception as error:
@@ -254,6 +327,9 @@ class _Tenants:
             try:
                 if number % 40 == 20:
                     self._change_planner(number)
+                elif number % 40 == 12:
+                    # It is silent from now on, and replaced.
+                    os.kill(planner_pid(self._spark.sparkContext), signal.SIGSTOP)
                 Lifecycle(self._spark, self._seed * 100_003 + number, self._heed_step).run()
                 with self._lock:
                     self.outcomes["ended"] += 1

@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
     "spark.executor.memory=512m",
     "spark.sched.planner.interval=50ms",
     "spark.sched.planner.restartBackoff=100ms",
+    "spark.decommission.enabled=true",
     # A hang must not end by any of these.
     "spark.sched.planner.planValidity=1h",
     "spark.sched.reservation.maxHold=1h",
