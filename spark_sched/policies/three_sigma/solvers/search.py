@@ -27,12 +27,11 @@ Ints: TypeAlias = NDArray[np.int64]
 
 #: Jobs considered for the place that a move makes; after a preemption, which makes much, more.
 _CANDIDATES, _MANY = 10, 40
-#: Jobs taken out at most by one move: by most moves a few, by the others so many that a wide job fits.
-_FEW_OUT, _MANY_OUT = 3, 12
-_SHARE_OF_FEW = 0.75
+#: Jobs taken out at most by one move.
+_MOST_OUT = 3
 #: Random numbers of a move: its choices, then the candidates, then noise for candidates and those taken out.
-_CHOICES = 9 + _MANY_OUT
-_DRAWS = _CHOICES + 2 * _MANY + _MANY_OUT + 1
+_CHOICES = 9 + _MOST_OUT
+_DRAWS = _CHOICES + 2 * _MANY + _MOST_OUT + 1
 #: Moves between two questions whether to stop.
 _AT_ONCE = 50
 _NONE = NO_OPTION
@@ -54,9 +53,9 @@ def search(
     """The best plan found by ``moves`` moves from ``packing``, which is used up.
 
     A move picks a job that lost something by the plan (it has no option, or a worse one than it could have),
-    takes out up to three, or many, others that use slots at the same time, preempts one or all of the
-    tempting running jobs, and refills the free slots in a random order that favours gain. The move is kept if
-    the plan is no worse.
+    takes out up to three others that use slots at the same time, preempts one or all of the tempting running
+    jobs, and refills the free slots in a random order that favours gain. The move is kept if the plan is no
+    worse.
 
     Args:
         gains: of options at the solver's prices, shape (G, T); −inf where there is none.
@@ -123,17 +122,15 @@ def _moves(
                 since_better = patience
                 break
             cumulated = np.cumsum(pull[wanting] * lost[wanting])
-            evenly = np.arange(1.0, len(wanting) + 1.0)
             placed = np.flatnonzero(packing.group != _NONE)
             placed_start = packing.start[placed]
             stale = False
         trial = twin(packing)
-        # Prices guide well among many jobs; where few compete, plain utility, and any job, finds other moves.
+        # Prices guide well among many jobs; where few compete, plain utility finds other moves.
         at_prices = draw[0] < 0.6
         worth = gains if at_prices else t.plain
-        chance = cumulated if at_prices else evenly
-        wanted = wanting[min(np.searchsorted(chance, draw[1] * chance[-1]), len(wanting) - 1)]
-        pool = np.empty(_MANY_OUT + 1 + _MANY, dtype=np.int64)
+        wanted = wanting[min(np.searchsorted(cumulated, draw[1] * cumulated[-1]), len(wanting) - 1)]
+        pool = np.empty(_MOST_OUT + 1 + _MANY, dtype=np.int64)
         count = _make_room(t, trial, wanted, worth, placed, placed_start, tempting, draw, pool)
         if draw[2] < 0.7:
             fill(t, trial, wanted, worth)
@@ -212,9 +209,7 @@ def _make_room(
     if not len(near):
         near = placed
     count = 0
-    few = draw[8] < _SHARE_OF_FEW
-    most = 1 + int(draw[8] / _SHARE_OF_FEW * _FEW_OUT) if few else _MANY_OUT
-    for n in range(most):
+    for n in range(1 + int(draw[8] * _MOST_OUT)):
         victim = near[int(draw[9 + n] * len(near))]
         if trial.group[victim] != _NONE and victim != wanted:
             take_out(t, trial, victim)
