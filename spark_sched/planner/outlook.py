@@ -15,6 +15,8 @@ __all__ = ["Outlook"]
 #: Least time between two computations of ends, and most jobs in one: it takes 50 µs per job.
 _EVERY_MS = 1_000.0
 _MOST_JOBS = 200
+#: A job that is older when first seen is no newcomer; plans may come later than every second.
+_NEW_MS = 5 * _EVERY_MS
 _QUANTILES = (0.1, 0.5, 0.9)
 
 
@@ -81,7 +83,7 @@ class Outlook:
             for entry in plan.jobs[:_MOST_JOBS]:
                 view, forecast = snapshot.jobs.get(entry.job), known.get(entry.job, UNKNOWN)
                 if view is not None:
-                    self._note_arrival(view, forecast, entry, snapshot, first)
+                    self._note_arrival(view, forecast, entry, snapshot, first, now_ms)
                     end = self._end(view, forecast, entry, now_ms, (first, crowd))
                     if end is not None:
                         found[entry.job] = end
@@ -104,11 +106,19 @@ class Outlook:
         return self._correction.corrected(situation, given, now_ms)
 
     def _note_arrival(
-        self, view: JobView, forecast: Forecast, entry: JobPlan, snapshot: Snapshot, first: bool
+        self,
+        view: JobView,
+        forecast: Forecast,
+        entry: JobPlan,
+        snapshot: Snapshot,
+        first: bool,
+        now_ms: int,
     ) -> None:
         """Of a job that the last computation did not see, the forecast that `of_newcomer` would have got."""
         if self._correction is None or view.job in self._arrived or forecast.runtime is None:
             return
+        if now_ms - view.started_ms > _NEW_MS:
+            return  # it was there before this planner or its last reset: such jobs are the long ones
         if entry.start_ms is not None or not entry.deferred:
             wait_s = max(0, (entry.start_ms or 0) - view.started_ms) / 1000.0
             given = forecast.runtime.later(wait_s)

@@ -102,7 +102,7 @@ private[sparksched] final class PlannerProcess(
   /** Another planner takes over, with the settings that are in force by then. */
   def replace(): Unit = process.filter(_.isAlive).foreach { planner =>
     replacing = true
-    planner.destroyForcibly() // It leaves no other signal than this one, and the end of its input, to whoever ends the driver's children.
+    planner.destroyForcibly() // It ignores SIGTERM, which service managers send to all of the driver's children.
   }
 
   def counters: Map[String, Long] = Map(
