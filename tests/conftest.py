@@ -18,7 +18,7 @@ from xdist.remote import Producer
 
 from tests import class_archive
 from tests.distribution import UnitScheduling, longest_first
-from tests.environment import QUICK_JVMS, clean_environment
+from tests.environment import clean_environment, quick_jvms
 
 ROOT = Path(__file__).parents[1]
 SHARED = ROOT.parent / "shared"
@@ -40,7 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Loopback only, whatever this machine's name resolves to.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    for name, options in {**QUICK_JVMS, **class_archive.driver_options()}.items():
+    for name, options in (class_archive.options() or quick_jvms()).items():
         os.environ.setdefault(name, options)
     # A shell has what it starts in the background ignore Ctrl-C, and programs that tests start inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

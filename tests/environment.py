@@ -11,13 +11,21 @@ from pathlib import Path
 QUICK_JAVA = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-#: Each JVM that a test starts reads one of these: launchers, drivers (also for their executors), daemons.
-QUICK_JVMS = {
-    "SPARK_LAUNCHER_OPTS": QUICK_JAVA,
-    "SPARK_SUBMIT_OPTS": f'{QUICK_JAVA} "-Dspark.executor.defaultJavaOptions={QUICK_JAVA}"',
-    "SPARK_MASTER_OPTS": QUICK_JAVA,
-    "SPARK_WORKER_OPTS": QUICK_JAVA,
-}
+
+
+def quick_jvms(drivers: str = QUICK_JAVA, others: str = QUICK_JAVA) -> dict[str, str]:
+    """The environment that gives each JVM that a test starts its options.
+
+    Args:
+        drivers: of drivers.
+        others: of executors and of the daemons of a cluster. No option of them may need quotes.
+    """
+    return {
+        "SPARK_LAUNCHER_OPTS": QUICK_JAVA,
+        "SPARK_SUBMIT_OPTS": f'{drivers} "-Dspark.executor.defaultJavaOptions={others}"',
+        "SPARK_MASTER_OPTS": others,
+        "SPARK_WORKER_OPTS": others,
+    }
 
 
 def clean_environment() -> dict[str, str]:
