@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
-from ledger_steps import rule_of
+from ledger_steps import fields_of, rule_of
 
 from spark_sched.sim.ledger import IdleLimits, Rule
 
@@ -48,5 +47,5 @@ IDLE_LIMITS = IdleLimits(job_share=0.2, share=0.3, burst_ms=700)
 
 
 def rules(named: dict[str, dict[str, Any]] = RULES) -> dict[str, Rule]:
-    base = asdict(BASE)
+    base = fields_of(BASE)
     return {name: rule_of({**base, **changes}) for name, changes in named.items()}

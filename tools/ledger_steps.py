@@ -6,15 +6,16 @@ The golden sequences under ``protocol/golden`` are lists of such steps; the Scal
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies.plan import PoolShare
 from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
-from spark_sched.sim.rule import Rule
+from spark_sched.sim.rule import CopyAge, Rule
 from spark_sched.sim.task_shape import TaskShape
 
-__all__ = ["OPERATIONS", "Outcome", "StepRunner", "rule_of"]
+__all__ = ["OPERATIONS", "Outcome", "StepRunner", "fields_of", "rule_of"]
 
 #: Operation to the names of its arguments.
 OPERATIONS: dict[str, tuple[str, ...]] = {
@@ -63,15 +64,29 @@ _OPTIONAL: dict[str, tuple[str, ...]] = {
 
 
 def rule_of(fields: Mapping[str, Any]) -> Rule:
-    """A rule from its fields as JSON has them."""
+    """A rule from its fields as JSON has them, where those of `CopyAge` are the rule's own."""
+    plain = dict(fields)
+    age = {name: plain.pop(f"copy_{name}") for name in CopyAge.__slots__ if f"copy_{name}" in plain}
     pool = fields.get("pool")
     return Rule(
         **{
-            **fields,
+            **plain,
+            "copy_age": CopyAge(**age),
             "stage_tasks": tuple(fields.get("stage_tasks", ())),
             "pool": None if pool is None else PoolShare(**pool),
         }
     )
+
+
+def fields_of(rule: Rule) -> dict[str, Any]:
+    """The fields of which `rule_of` makes the rule, in the order of the golden files."""
+    found: dict[str, Any] = {}
+    for name, value in asdict(rule).items():
+        if name == "copy_age":
+            found.update((f"copy_{each}", of) for each, of in value.items())
+        else:
+            found[name] = value
+    return {**found, "stage_tasks": list(rule.stage_tasks)}
 
 
 class Outcome(NamedTuple):

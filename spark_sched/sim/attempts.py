@@ -104,7 +104,7 @@ class Attempts:
         if self._starts.active:
             self._starts.launched(job.key, self._emitted.version)
         if self._emitted.listener is not None:
-            self._emitted.launched(a, now, self._slots.names[node])
+            self._emitted.launched(a, now, self._slots.nodes.names[node])
         if self._reservations.engaged:
             self._reservations.launched(a, now)
             if a.reserves and not copy:
@@ -200,7 +200,7 @@ class Attempts:
             self._recorder.attempt(a, now, outcome)
         self._emitted.version += 1
         if self._emitted.listener is not None:
-            self._emitted.ended(a, outcome, now, self._slots.names[a.node], beneficiary)
+            self._emitted.ended(a, outcome, now, self._slots.nodes.names[a.node], beneficiary)
         if self._slots.left:
             self.node_emptied(a.node)
         if self._reservations.engaged:
@@ -209,4 +209,4 @@ class Attempts:
     def node_emptied(self, node: int) -> None:
         """A node that leaves is gone when the last of its tasks has ended."""
         if self._slots.left.get(node) == 0:
-            self._emitted.node_left(self._slots.names[node], self._instant.now_ms)
+            self._emitted.node_left(self._slots.nodes.names[node], self._instant.now_ms)

@@ -90,7 +90,7 @@ class EmittedEvents:
         if self.listener is not None:
             s = job.spec
             self.listener(
-                JobChanged(now_ms, s.key, s.priority, s.isolation, s.deadline_ms, job.on_hold, by="")
+                JobChanged(now_ms, s.key, s.priority, s.isolation, s.deadline_ms, job.terms.on_hold, by="")
             )
 
     def scheduling_changed(self, policy: str, paused: bool, now_ms: int) -> None:

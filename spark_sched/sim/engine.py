@@ -104,7 +104,7 @@ class Simulation:
         rng = random.Random(seed)
         slots = self._slots = Slots(cluster, rng)
         emitted = EmittedEvents(planner.predictor, observer, cluster)
-        recorder = self._recorder = Recorder(slots.names)
+        recorder = self._recorder = Recorder(slots.nodes.names)
         waiting = WaitingStages()
         gates = Gates(waiting)
         queues = QueueTurns()

@@ -190,19 +190,19 @@ class ActiveJobs:
             isolation=change.isolation,
         )
         job.view = None
-        job.on_hold = change.on_hold
+        job.terms.on_hold = change.on_hold
         own = job.terms.own_rule = newcomers.own_rule(job.spec)
         job.terms.planned = None
-        if newcomers.reserve or job.on_hold:
+        if newcomers.reserve or job.terms.on_hold:
             job.priority = own.priority
-            isolation = 0.0 if job.on_hold or self.paused else own.isolation
+            isolation = 0.0 if job.terms.on_hold or self.paused else own.isolation
             job.rule = replace(job.rule, priority=own.priority, isolation=isolation)
             self._reservations.rule_set(job, now_ms)
         self._waiting.unsorted = True
         for stage in job.stages.values():
-            if job.on_hold and stage.queued:
+            if job.terms.on_hold and stage.queued:
                 self._waiting.remove(stage)
-            elif not job.on_hold and stage.pending:
+            elif not job.terms.on_hold and stage.pending:
                 self._waiting.add(stage)
         self.since_plan.new[job.key] = job
         self._instant.changed |= planning.ARRIVALS

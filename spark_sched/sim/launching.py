@@ -121,7 +121,7 @@ class Launcher:
         gated = [
             stage
             for stage in self._gates.shut_stages()
-            if not self._only_spare(stage) and not stage.job.on_hold
+            if not self._only_spare(stage) and not stage.job.terms.on_hold
         ]
         if not wanting and not gated:
             return False
@@ -153,7 +153,7 @@ class Launcher:
         if share is not None and within_share:
             node = slots.choose_within(share)
             if node != NONE:
-                share[slots.partition[node]] -= 1
+                share[slots.nodes.partition[node]] -= 1
             return node
         return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
 

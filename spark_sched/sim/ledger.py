@@ -192,10 +192,10 @@ class Ledger:
         j = self._jobs.get(job)
         if j is not None:
             self._pauses.end(j, now_ms)
-            following = Following(next_tasks, next_at_most, last)
+            following = Following(next_tasks, next_at_most, last, writes)
             again = restartable and not barrier
             p = LedgerStage(
-                stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms, writes
+                stage, j, index, tasks, following, again, now_ms, slots_per_task, profile, kill_ms
             )
             self._stages[stage] = p
             j.stages[stage] = p

@@ -159,8 +159,8 @@ def started(
         s.slots, s.ready, s.orphan_ms = slots, ready, None
         s.parents[p.key] = p
         s.handed.pop(p.index, None)
-        if p.writes is not None and _is_unnamed(name):
-            s.written.add(p.writes)
+        if p.following.reads is not None and _is_unnamed(name):
+            s.written.add(p.following.reads)
         s.shape = shape[0] if shape else TaskShape(p.slots_per_task, 1, p.profile)
         s.shaped = bool(shape) and (s.shape.slots > 1 or s.shape.profile != p.profile)
 
@@ -190,8 +190,8 @@ def learned(p: LedgerStage, vertex: str, slots: int | None, ready: bool, inputs:
     s = waiting.setdefault(name, Successor())
     s.ready, s.orphan_ms = ready, None
     s.parents[p.key] = p
-    if p.writes is not None:
-        s.written.add(p.writes)
+    if p.following.reads is not None:
+        s.written.add(p.following.reads)
     s.shape = TaskShape(p.slots_per_task, 1, p.profile)
     # The need that was assumed after an ended input is this need, and the input's slots were handed over to
     # it.

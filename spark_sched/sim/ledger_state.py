@@ -147,11 +147,13 @@ class Following:
         at_most: a bound, where something decides it while the stage before runs.
         learned: as became known while the stage before runs.
         last: nothing follows.
+        reads: the shuffle that it reads and this stage writes, where no DAG names it.
     """
 
     in_dag: int | None
     at_most: int | None
     last: bool
+    reads: str | None = None
     learned: int | None = None
 
     @property
@@ -188,7 +190,7 @@ class LedgerStage:
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",
-        "pre_reserved", "profile", "restartable", "slots_per_task", "tasks", "times", "writes",
+        "pre_reserved", "profile", "restartable", "slots_per_task", "tasks", "times",
     )  # fmt: skip
 
     def __init__(
@@ -203,7 +205,6 @@ class LedgerStage:
         slots_per_task: int,
         profile: int = 0,
         kill_ms: int = 0,
-        writes: str | None = None,
     ) -> None:
         self.key = key
         self.job = job
@@ -220,7 +221,6 @@ class LedgerStage:
         self.barrier = job.barriers.new_stage(tasks)
         self.times = TaskTimes(kill_ms)
         self.pre_reserved = 0
-        self.writes = writes  # the shuffle, where no DAG names the stage that reads it
 
     @property
     def slots(self) -> int:
@@ -332,15 +332,15 @@ class LedgerStage:
         has at least as much left to run as it ran: what ran for s typical times and the time of a kill
         outlasts a copy by that time on average.
         """
-        rule = self.job.rule
-        if rule.copy_min_slowdown == 0.0:
-            return rule.copy_min_task_ms
-        slow_ms = round_half_up(rule.copy_min_slowdown * self.times.typical_ms) + self.times.kill_ms
-        return max(rule.copy_min_task_ms, slow_ms)
+        least = self.job.rule.copy_age
+        if least.min_slowdown == 0.0:
+            return least.min_task_ms
+        slow_ms = round_half_up(least.min_slowdown * self.times.typical_ms) + self.times.kill_ms
+        return max(least.min_task_ms, slow_ms)
 
     def pace_known(self) -> bool:
         """Without a finished sibling a straggler cannot be told from a long task."""
-        return self.times.count > 0 or self.job.rule.copy_min_slowdown == 0.0
+        return self.times.count > 0 or self.job.rule.copy_age.min_slowdown == 0.0
 
     def running_tasks(self) -> int:
         done = self.done

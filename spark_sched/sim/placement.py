@@ -4,23 +4,41 @@ powerful jobs."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from spark_sched.sim.cluster import ClusterSpec
+from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.enforcement import by_speed
 from spark_sched.sim.open_nodes import NONE, OpenNodes
 from spark_sched.sim.records import JobRun, StageRun
 
-__all__ = ["Slots"]
+__all__ = ["NodeTable", "Slots"]
+
+
+class NodeTable:
+    """What stays the same of each node.
+
+    Attributes:
+        names: of the nodes, by number.
+        number: of each node, by its name.
+        racks: by number; -1: none.
+        partition: by number.
+    """
+
+    __slots__ = ("names", "number", "partition", "racks")
+
+    def __init__(self, nodes: Sequence[NodeSpec]) -> None:
+        self.names = [node.name for node in nodes]
+        self.number = {node.name: i for i, node in enumerate(nodes)}
+        self.racks = [-1 if node.rack is None else node.rack for node in nodes]
+        self.partition = [node.partition for node in nodes]
 
 
 class Slots:
     """Free slots, less those held for some job.
 
     Attributes:
-        names: of the nodes.
-        number: of each node, by its name.
-        free, held, racks, partition: by node; rack -1: none.
+        nodes: their names and places.
+        free, held: by node.
         present: whether nodes are there.
         left: running tasks of nodes that take nothing more.
         open_total: free slots that no job holds.
@@ -33,15 +51,12 @@ class Slots:
 
     __slots__ = (
         "_levels", "_locality", "_open", "_slowness", "free", "free_total", "gives_way", "held", "holders",
-        "left", "names", "number", "open_total", "opened", "partition", "present", "racks",
+        "left", "nodes", "open_total", "opened", "present",
     )  # fmt: skip
 
     def __init__(self, cluster: ClusterSpec, rng: random.Random) -> None:
         nodes = cluster.nodes
-        self.names = [node.name for node in nodes]
-        self.number = {node.name: i for i, node in enumerate(nodes)}
-        self.racks = [-1 if node.rack is None else node.rack for node in nodes]
-        self.partition = [node.partition for node in nodes]
+        self.nodes = NodeTable(nodes)
         self.free = [0 if node.from_ms else node.slots for node in nodes]
         self.held = [0] * len(nodes)
         self.present = [node.from_ms == 0 for node in nodes]
@@ -54,7 +69,7 @@ class Slots:
         self._slowness: Mapping[str, float] = {}
         self._levels: list[list[int]] = []  # nodes by speed, the fastest first; empty: all are equal
         sleep = cluster.power_policy == "sleep" and cluster.model == "sharing"
-        self._open = OpenNodes(self.partition, sleep, rng)
+        self._open = OpenNodes(self.nodes.partition, sleep, rng)
         for node, free in enumerate(self.free):
             if free:
                 self._open.add(node)
@@ -132,7 +147,8 @@ class Slots:
         """Powerful jobs take the nodes in this order from now on (`Plan.slowness`)."""
         if slowness != self._slowness:
             self._slowness = slowness
-            self._levels = [[self.number[n] for n in level] for level in by_speed(self.names, slowness)]
+            names, number = self.nodes.names, self.nodes.number
+            self._levels = [[number[n] for n in level] for level in by_speed(names, slowness)]
 
     # ---- choice ----
 
@@ -232,11 +248,12 @@ class Slots:
         return NONE
 
     def _on_rack(self, racks: frozenset[int], mine: dict[int, int] | None) -> int:
+        rack_of = self.nodes.racks
         for node in mine or ():
-            if self.racks[node] in racks:
+            if rack_of[node] in racks:
                 return node
         for node in self._open:
-            if self.racks[node] in racks:
+            if rack_of[node] in racks:
                 return node
         return NONE
 

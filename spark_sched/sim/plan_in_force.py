@@ -96,11 +96,11 @@ class Plans:
             for job in jobs.active.values():
                 planned = job.terms.planned
                 if planned is not None:
-                    enabled = self._enabled and not jobs.paused and not job.on_hold
+                    enabled = self._enabled and not jobs.paused and not job.terms.on_hold
                     job.rule = planning.planned_rule(job.terms.own_rule, *planned, enabled=enabled)
                     jobs.reservations.rule_set(job, now_ms)
                 elif jobs.paused or jobs.newcomers.reserve:
-                    held = 0.0 if jobs.paused or job.on_hold else job.terms.own_rule.isolation
+                    held = 0.0 if jobs.paused or job.terms.on_hold else job.terms.own_rule.isolation
                     job.rule = replace(job.terms.own_rule, isolation=held)
                     jobs.reservations.rule_set(job, now_ms)
         self._instant.changed |= planning.ARRIVALS

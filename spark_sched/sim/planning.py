@@ -15,7 +15,7 @@ from spark_sched.policies.plan import Plan, PoolShare, ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast, Predictor
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
-from spark_sched.sim.rule import DeadlineRule, Rule
+from spark_sched.sim.rule import CopyAge, DeadlineRule, Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
@@ -95,7 +95,7 @@ class Planner:
         """A plan for the present state; ``totals`` are the nodes' slots, ``ended`` are jobs since the last
         plan."""
         executors = _Executors(slots, totals)
-        names = slots.names
+        names = slots.nodes.names
         snapshot = Snapshot(
             version=version,
             now_ms=now_ms,
@@ -105,7 +105,7 @@ class Planner:
                     key: job.job_view(names)
                     for key, job in jobs.items()
                     # As `Snapshot.to_plan` live.
-                    if not job.on_hold or job.running_slots
+                    if not job.terms.on_hold or job.running_slots
                 }
             ),
             ended=MappingProxyType(ended),
@@ -130,10 +130,10 @@ class _Executors(Mapping[str, ExecutorView]):
     """
 
     def __init__(self, slots: Slots, totals: list[int]) -> None:
-        self._names = slots.names
-        self._number = slots.number
+        self._names = slots.nodes.names
+        self._number = slots.nodes.number
         self._totals = totals
-        self._partition = slots.partition
+        self._partition = slots.nodes.partition
         self._slots: Slots | None = slots
         self._free: list[int] | None = None
         self._held: list[int] = []
@@ -183,8 +183,7 @@ def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
         deadline=cast(DeadlineRule, settings[keys.RESERVATION_DEADLINE]),
         gap_ms=settings[keys.RESERVATION_GAP],
         copies=settings[keys.COPIES_ENABLED],
-        copy_min_task_ms=settings[keys.COPIES_MIN_TASK_TIME],
-        copy_min_slowdown=settings[keys.COPIES_MIN_SLOWDOWN],
+        copy_age=CopyAge(settings[keys.COPIES_MIN_TASK_TIME], settings[keys.COPIES_MIN_SLOWDOWN]),
         whole_job=settings[keys.RESERVATION_LOOKAHEAD] == "job",
     )
     made: dict[tuple[int, float, bool], Rule] = {}
@@ -252,5 +251,5 @@ def put_in_force(
             job.rank, job.priority, job.queue = rank, entry.priority, entry.queue
             if terms.planned != wanted:
                 terms.planned = wanted
-                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled and not job.on_hold)
+                job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled and not terms.on_hold)
             yield job

@@ -214,7 +214,7 @@ class StageRun:
 
 
 class JobTerms:
-    """The rules of a job beside its place in the order: its own rule, and the plan in force.
+    """The rules of a job beside its place in the order: its own, the plan's and an operator's.
 
     Attributes:
         own_rule: of its reservations, by its marks and the configuration.
@@ -222,9 +222,10 @@ class JobTerms:
         pilots: tasks of one of its stages that run before the others.
         share: slots that it may still take, by partition; None: any.
         powerful: its tasks take open slots of the fastest nodes first.
+        on_hold: an operator lets none of its tasks start.
     """
 
-    __slots__ = ("own_rule", "pilots", "planned", "powerful", "share")
+    __slots__ = ("on_hold", "own_rule", "pilots", "planned", "powerful", "share")
 
     def __init__(self, own_rule: Rule) -> None:
         self.own_rule = own_rule
@@ -232,6 +233,7 @@ class JobTerms:
         self.pilots: PilotSet | None = None
         self.share: dict[int, int] | None = None
         self.powerful = False
+        self.on_hold = False
 
 
 class JobProgress:
@@ -277,13 +279,10 @@ class JobSums:
 
 
 class JobRun:
-    """One active job: its place in the order, what holds for it, its stages and its slots.
-
-    It is flat, since every offer of a slot and every event of a task reads these fields.
-    """
+    """One active job: its place in the order, what holds for it, its stages and its slots."""
 
     __slots__ = (
-        "arrival", "held", "key", "on_hold", "priority", "progress", "queue", "rank", "rule", "running_slots",
+        "arrival", "held", "key", "priority", "progress", "queue", "rank", "rule", "running_slots",
         "spec", "stages", "start_ms", "sums", "terms", "view",
     )  # fmt: skip
 
@@ -297,7 +296,6 @@ class JobRun:
         self.priority = own_rule.priority
         self.rank = UNRANKED
         self.queue: int | None = None
-        self.on_hold = False  # an operator lets none of its tasks start
         self.progress = JobProgress(spec.stages)
         self.sums = JobSums()
         self.stages: dict[str, StageRun] = {}
@@ -319,6 +317,6 @@ class JobRun:
                 preferred=self.spec.preferred,
                 elsewhere_factor=self.spec.elsewhere_factor,
                 evicted_ms=float(self.sums.evicted_ms),
-                on_hold=self.on_hold,
+                on_hold=self.terms.on_hold,
             )
         return self.view

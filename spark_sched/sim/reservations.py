@@ -42,7 +42,7 @@ class Reservations:
         run = self._jobs[job]
         run.held[executor] = run.held.get(executor, 0) + 1
         run.view = None
-        self._slots.hold(run, self._slots.number[executor])
+        self._slots.hold(run, self._slots.nodes.number[executor])
         self.events += 1
         if self._emit is not None:
             self._emit(SlotHeld(now_ms, job, stage, executor, deadline_ms))
@@ -54,7 +54,7 @@ class Reservations:
         else:
             run.held[executor] -= 1
         run.view = None
-        self._slots.unhold(run, self._slots.number[executor])
+        self._slots.unhold(run, self._slots.nodes.number[executor])
         self.events += 1
         if self._emit is not None:
             self._emit(SlotFreed(now_ms, job, executor, reason))
@@ -97,7 +97,7 @@ class Reservations:
         ledger = self._ledger
         if ledger is not None:
             stage = attempt.stage
-            node = self._slots.names[attempt.node]
+            node = self._slots.nodes.names[attempt.node]
             if stage.job.key in self._known:
                 attempt.reserves = True
                 ledger.task_launched(attempt.task, stage.key, attempt.index, node, attempt.copy, now_ms)
@@ -112,13 +112,13 @@ class Reservations:
 
     def node_joined(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
-            name = self._slots.names[node]
+            name = self._slots.nodes.names[node]
             self._ledger.executor_added(name, 0)
             self._ledger.observe_free(name, self._slots.free[node], now_ms)
 
     def node_leaves(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
-            self._ledger.executor_draining(self._slots.names[node], now_ms)
+            self._ledger.executor_draining(self._slots.nodes.names[node], now_ms)
 
     # ---- what the engine asks ----
 
@@ -140,7 +140,7 @@ class Reservations:
             for stage in job.stages.values():
                 if ledger.wants_copies(stage.key, now_ms):
                     for node in nodes:
-                        index = ledger.pick_copy(stage.key, self._slots.names[node], now_ms)
+                        index = ledger.pick_copy(stage.key, self._slots.nodes.names[node], now_ms)
                         if index is not None:
                             return stage, index, node
         return None
@@ -177,7 +177,7 @@ class Reservations:
         """The first job that may hold: the ledger learns what runs."""
         ledger = self._ledger = Ledger(self, seed=self._seed)
         self.engaged = True
-        for node, name in enumerate(self._slots.names):
+        for node, name in enumerate(self._slots.nodes.names):
             ledger.executor_added(name, self._slots.free[node])
             if node in self._slots.left:
                 ledger.executor_draining(name, now_ms)
@@ -185,7 +185,7 @@ class Reservations:
             for stage in job.stages.values():
                 for task in stage.running.values():
                     # The free slots above are without this one.
-                    executor = self._slots.names[task.node]
+                    executor = self._slots.nodes.names[task.node]
                     ledger.observe_free(executor, self._slots.free[task.node] + 1, now_ms)
                     stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)

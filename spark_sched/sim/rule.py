@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.plan import PoolShare
 from spark_sched.predict.stages.pareto import MAX_SHAPE, MIN_SHAPE
 
-__all__ = ["DeadlineRule", "Rule"]
+__all__ = ["CopyAge", "DeadlineRule", "Rule"]
 
 DeadlineRule = Literal["calibrated", "pareto", "fixed"]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyAge:
+    """How long a task runs before it may get a copy, as ``schedcore.CopyAge``.
+
+    Attributes:
+        min_task_ms: tasks younger than this get none yet.
+        min_slowdown: nor does a task that ran less than this many times its stage's geometric mean task.
+    """
+
+    min_task_ms: int = 100
+    min_slowdown: float = 1.5
+
+    def __post_init__(self) -> None:
+        _within("copy_min_task_ms", self.min_task_ms, 0, 2**53)
+        _within("copy_min_slowdown", self.min_slowdown, 0.0, 1000.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Rule of one job, as ``schedcore.Rule``: defaults, overlaid by the job's marks, then by the newest plan.
 
-    It is flat, as that one and the rules of the golden files are: marks and plans replace single figures.
+    Marks and plans replace single figures of it.
 
     Attributes:
         priority: higher wins; a reservation refuses tasks of lower and of equal priority.
@@ -32,8 +49,7 @@ class Rule:
         max_hold_ms: hard cap on the time from a stage's last launch to the end of its reservations.
         gap_ms: how long slots stay held at most after a stage ended while no next one has started.
         copies: whether held idle slots may run copies of the stage's last running tasks.
-        copy_min_task_ms: tasks younger than this get no copy yet.
-        copy_min_slowdown: nor does a task that ran less than this many times its stage's geometric mean task.
+        copy_age: how old these tasks must be.
         whole_job: hold for the widest stage still expected of a marked job rather than for the next stage
             only.
         stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.
@@ -54,8 +70,7 @@ class Rule:
     max_hold_ms: int = 600_000
     gap_ms: int = 10_000
     copies: bool = True
-    copy_min_task_ms: int = 100
-    copy_min_slowdown: float = 1.5
+    copy_age: CopyAge = field(default_factory=CopyAge)
     whole_job: bool = True
     stage_tasks: tuple[int, ...] = ()
     first_gap_ms: int | None = None
@@ -73,8 +88,6 @@ class Rule:
         _within("gap_ms", self.gap_ms, 0, 2**53)
         if self.first_gap_ms is not None:
             _within("first_gap_ms", self.first_gap_ms, 0, 2**53)
-        _within("copy_min_task_ms", self.copy_min_task_ms, 0, 2**53)
-        _within("copy_min_slowdown", self.copy_min_slowdown, 0.0, 1000.0)
         if self.deadline not in get_args(DeadlineRule):
             known = ", ".join(get_args(DeadlineRule))
             raise BadInputError(f"deadline of a rule must be one of {known}, not {self.deadline!r}")

@@ -25,13 +25,13 @@ def new_stage(
     stage = StageRun(job, index, spec, key, now_ms, StageEdges(part, next_tasks, last, successors))
     places = stage.places
     if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:
-        places.near = Near(spec, slots.number, now_ms)
+        places.near = Near(spec, slots.nodes.number, now_ms)
     locality = cluster.locality
     if locality is not None and spec.parents:
         places.local = {}
         for parent in spec.parents:
             places.local.update(job.progress.outputs[parent])
-        places.local_racks = frozenset(slots.racks[node] for node in places.local) - {-1}
+        places.local_racks = frozenset(slots.nodes.racks[node] for node in places.local) - {-1}
         if not spec.gang:
             places.rack_at_ms = now_ms + locality.wait_ms
             places.any_at_ms = places.rack_at_ms + (locality.wait_ms if places.local_racks else 0)

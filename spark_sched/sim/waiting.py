@@ -28,7 +28,7 @@ class WaitingStages:
     def add(self, stage: StageRun) -> None:
         """A stage has a task that waits; one that is there already stays where it is, and one whose job is on
         hold stays out."""
-        if not stage.queued and not stage.job.on_hold:
+        if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
             stage.refresh_key()
             insort(self.order, stage, key=_sort_key)

@@ -14,16 +14,17 @@ __all__ = ["NextEnds"]
 class NextEnds:
     """The second of each server's next end, in a heap.
 
-    A server whose tasks changed gets a new entry at the end of the second; its old one is void, as the
-    server's ``generation`` says.
+    A server whose tasks changed gets a new entry at the end of the second; its old one is void: it
+    has another generation than the server.
     """
 
-    __slots__ = ("_changed", "_heap", "_servers")
+    __slots__ = ("_changed", "_generation", "_heap", "_servers")
 
     def __init__(self, servers: Sequence[Server]) -> None:
         self._servers = servers
         self._heap: list[tuple[int, int, int]] = []  # (second, server, generation)
-        self._changed: list[Server] = []
+        self._generation = [0] * len(servers)
+        self._changed: dict[int, Server] = {}  # by number, in the order of their changes
 
     def next_s(self) -> float:
         """The second of the first entry."""
@@ -35,25 +36,22 @@ class NextEnds:
         while heap and heap[0][0] <= now_s:
             _, number, generation = heapq.heappop(heap)
             server = self._servers[number]
-            if generation == server.generation:
+            if generation == self._generation[number]:
                 yield server
 
     def changed(self, server: Server) -> None:
         """A task of this server started or ended."""
-        if not server.dirty:
-            server.dirty = True
-            self._changed.append(server)
+        self._changed.setdefault(server.number, server)
 
     def schedule(self, attempts: Sequence[int], now_s: int) -> None:
         """New entries for the servers that changed; those without tasks sleep."""
-        for server in self._changed:
-            server.dirty = False
-            server.generation += 1
+        for number, server in self._changed.items():
+            self._generation[number] += 1
             if not server.running:
                 server.asleep = True
                 server.wake_s = 0
                 continue
             at_s = server.next_end_s(attempts, now_s)
             if at_s is not None:
-                heapq.heappush(self._heap, (at_s, server.number, server.generation))
+                heapq.heappush(self._heap, (at_s, number, self._generation[number]))
         self._changed.clear()

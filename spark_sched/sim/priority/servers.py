@@ -103,12 +103,11 @@ class ServerMemory:
 
 class Server:
     """One server. Each of its tasks has received the same CPU time since it came, so that one sum stands for
-    all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s. It is
-    flat, since every start and end of a task reads these fields."""
+    all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s."""
 
     __slots__ = (
-        "asleep", "core_rate", "cores", "dirty", "energy_j", "generation", "heap", "last_s", "level",
-        "memory", "number", "power", "running", "served", "slots", "wake_s",
+        "asleep", "core_rate", "cores", "energy_j", "heap", "last_s", "level", "memory", "number", "power",
+        "running", "served", "slots", "wake_s",
     )  # fmt: skip
 
     def __init__(self, number: int, kind: ServerGroup, asleep: bool) -> None:
@@ -126,8 +125,6 @@ class Server:
         self.wake_s = 0
         self.energy_j = 0.0
         self.heap: list[tuple[float, int, int]] = []  # (sum at which it is done, task, attempt)
-        self.generation = 0
-        self.dirty = False
 
     def advance(self, now_s: int) -> None:
         """Serve and draw power until now. Sleeping and waking servers serve no task."""

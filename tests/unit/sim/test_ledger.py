@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 import pytest
-from ledger_steps import OPERATIONS, StepRunner
+from ledger_steps import OPERATIONS, StepRunner, rule_of
 
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import reservation_deadline_s
 from spark_sched.sim.ledger import Decision, Ledger, Rule
 from spark_sched.sim.ledger_state import deadline_ms, round_half_up
+from spark_sched.sim.rule import CopyAge
 from tests.shape import estimate_shape
 
 
@@ -73,7 +74,7 @@ def test_a_stage_deadline_is_the_formula_at_the_shape_estimated_from_finished_an
 )
 def test_a_rule_refuses_a_bad_value_by_name(field: str, value: float) -> None:
     with pytest.raises(BadInputError, match=rf"^{field} of a rule must be a number from .* not {value!r}$"):
-        Rule(**{field: value})
+        rule_of({field: value})
 
 
 def test_a_rule_is_what_the_configuration_says_by_default() -> None:
@@ -88,8 +89,7 @@ def test_a_rule_is_what_the_configuration_says_by_default() -> None:
         max_hold_ms=declared[keys.RESERVATION_MAX_HOLD],
         gap_ms=declared[keys.RESERVATION_GAP],
         copies=declared[keys.COPIES_ENABLED],
-        copy_min_task_ms=declared[keys.COPIES_MIN_TASK_TIME],
-        copy_min_slowdown=declared[keys.COPIES_MIN_SLOWDOWN],
+        copy_age=CopyAge(declared[keys.COPIES_MIN_TASK_TIME], declared[keys.COPIES_MIN_SLOWDOWN]),
         whole_job=declared[keys.RESERVATION_LOOKAHEAD] == "job",
         stage_tasks=(),
         deadline=declared[keys.RESERVATION_DEADLINE],

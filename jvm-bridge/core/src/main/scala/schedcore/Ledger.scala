@@ -152,8 +152,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     jobs.get(job).foreach { j =>
       pauses.end(j, nowMs)
       val p = new LedgerStage(
-        stage, j, index, tasks, new Following(nextTasks, nextAtMost, last), restartable && !barrier, nowMs, slotsPerTask,
-        profile, killMs, writes)
+        stage, j, index, tasks, new Following(nextTasks, nextAtMost, last, writes), restartable && !barrier, nowMs,
+        slotsPerTask, profile, killMs)
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors, reads)

@@ -124,7 +124,7 @@ private[schedcore] object LedgerDemand {
       s.orphanMs = None
       s.parents(p.key) = p
       s.handed -= p.index
-      if (isUnnamed(n.vertex)) s.written ++= p.writes
+      if (isUnnamed(n.vertex)) s.written ++= p.following.reads
       s.shape = n.shape.getOrElse(shapeOf(p))
       s.shaped = n.shape.exists(t => t.slots > 1 || t.profile != p.profile)
     }
@@ -157,7 +157,7 @@ private[schedcore] object LedgerDemand {
     s.ready = ready
     s.orphanMs = None
     s.parents(p.key) = p
-    s.written ++= p.writes
+    s.written ++= p.following.reads
     s.shape = shapeOf(p)
     // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
     inputs.map(Unnamed + _).filter(_ != name).flatMap(waiting.remove(_)).foreach { other =>

@@ -97,8 +97,10 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
  * @param inDag as the DAG says
  * @param atMost a bound, where something decides it while the stage before runs
  * @param last nothing follows
+ * @param reads the shuffle that it reads and this stage writes, where no DAG names it
  */
-private[schedcore] final class Following(val inDag: Option[Int], val atMost: Option[Int], var last: Boolean) {
+private[schedcore] final class Following(
+    val inDag: Option[Int], val atMost: Option[Int], var last: Boolean, val reads: Option[String] = None) {
   var learned: Option[Int] = None // as became known while the stage before runs
 
   /** Whether something that is not the driver's program decides what follows. */
@@ -128,7 +130,7 @@ private[schedcore] final class TaskTimes(val killMs: Long) {
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
-    startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L, val writes: Option[String] = None) {
+    startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L) {
   val slots: Int = tasks * slotsPerTask
   val done = new mutable.BitSet(tasks)
   var finished = 0 // = done.size, which a BitSet has to count
@@ -239,8 +241,8 @@ private[schedcore] final class LedgerStage(
    * much left to run as it ran: what ran for s typical times and the time of a kill outlasts a copy by that time on average.
    */
   def copyAgeMs: Long =
-    if (job.rule.copyMinSlowdown == 0.0) job.rule.copyMinTaskMs
-    else math.max(job.rule.copyMinTaskMs, math.round(job.rule.copyMinSlowdown * times.typicalMs) + times.killMs)
+    if (job.rule.copyAge.minSlowdown == 0.0) job.rule.copyAge.minTaskMs
+    else math.max(job.rule.copyAge.minTaskMs, math.round(job.rule.copyAge.minSlowdown * times.typicalMs) + times.killMs)
 
   /** When the next running task is old enough for a copy. */
   def nextOldEnoughMs(nowMs: Long): Option[Long] = {
@@ -249,7 +251,7 @@ private[schedcore] final class LedgerStage(
   }
 
   /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
-  def paceKnown: Boolean = times.count > 0 || job.rule.copyMinSlowdown == 0.0
+  def paceKnown: Boolean = times.count > 0 || job.rule.copyAge.minSlowdown == 0.0
 
   def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
 

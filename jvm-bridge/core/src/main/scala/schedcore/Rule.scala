@@ -1,6 +1,14 @@
 package schedcore
 
 /**
+ * How long a task runs before it may get a copy.
+ *
+ * @param minTaskMs tasks younger than this get none yet
+ * @param minSlowdown nor does a task that has run less than this many times its stage's typical (geometric mean) task
+ */
+final case class CopyAge(minTaskMs: Long, minSlowdown: Double)
+
+/**
  * What holds for one job's reservations: the configuration's defaults, overlaid by the job's own marks and then by
  * the newest valid plan. Immutable; a new plan replaces the rule as a whole.
  *
@@ -14,8 +22,7 @@ package schedcore
  * @param gapMs how long slots stay held at most after a stage ended while no next one has started
  * @param firstGapMs how long they stay held after an action before the job's own pauses tell; None: for gapMs, always
  * @param copies whether held idle slots may run copies of the stage's last running tasks
- * @param copyMinTaskMs tasks younger than this get no copy yet
- * @param copyMinSlowdown nor does a task that has run less than this many times its stage's typical (geometric mean) task
+ * @param copyAge how old these tasks must be
  * @param wholeJob hold for the widest stage still expected of a marked job rather than for the next stage only
  * @param deadline how the deadline follows from `isolation`: one of [[Rule.Deadlines]]
  * @param stageTasks tasks of each stage of the job in earlier runs, by index; empty when unknown
@@ -31,8 +38,7 @@ final case class Rule(
     maxHoldMs: Long,
     gapMs: Long,
     copies: Boolean,
-    copyMinTaskMs: Long,
-    copyMinSlowdown: Double,
+    copyAge: CopyAge,
     wholeJob: Boolean,
     stageTasks: IndexedSeq[Int] = IndexedSeq.empty,
     firstGapMs: Option[Long] = None,

@@ -124,8 +124,7 @@ object Settings {
       maxHoldMs = read.millis(MaxHold),
       gapMs = read.millis(Gap),
       copies = read.flag(CopiesEnabled),
-      copyMinTaskMs = read.millis(CopiesMinTaskTime),
-      copyMinSlowdown = read.within(CopiesMinSlowdown, 0.0, 1000.0),
+      copyAge = CopyAge(read.millis(CopiesMinTaskTime), read.within(CopiesMinSlowdown, 0.0, 1000.0)),
       wholeJob = read.oneOf(Lookahead, Seq("job", "stage")) == "job",
       firstGapMs = Some(read.millis(FirstGap)),
       deadline = read.oneOf(Deadline, Rule.Deadlines))

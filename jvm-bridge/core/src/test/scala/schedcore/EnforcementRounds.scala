@@ -205,5 +205,5 @@ object EnforcementRounds {
   /** `BASE` in `tools/enforcement_walk.py`. */
   val Base: Rule = Rule(
     priority = 0, isolation = 1.0, preReserveThreshold = 0.5, shape = 1.6, shapeWeight = 5.0, scaleMs = None, maxHoldMs = 60000,
-    gapMs = 2000, copies = false, copyMinTaskMs = 100, copyMinSlowdown = 1.5, wholeJob = false)
+    gapMs = 2000, copies = false, copyAge = CopyAge(100, 1.5), wholeJob = false)
 }

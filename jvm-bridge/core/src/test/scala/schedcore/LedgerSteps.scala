@@ -127,8 +127,7 @@ object LedgerSteps {
     maxHoldMs = fields.required("max_hold_ms").asLong,
     gapMs = fields.required("gap_ms").asLong,
     copies = fields.required("copies").asBoolean,
-    copyMinTaskMs = fields.required("copy_min_task_ms").asLong,
-    copyMinSlowdown = fields.required("copy_min_slowdown").asDouble,
+    copyAge = CopyAge(fields.required("copy_min_task_ms").asLong, fields.required("copy_min_slowdown").asDouble),
     wholeJob = fields.required("whole_job").asBoolean,
     stageTasks = fields.required("stage_tasks").elements().asScala.map(_.asInt).toIndexedSeq,
     // Later than the others: a file without it means what it did before.
