@@ -116,12 +116,13 @@ class Watched:
     ) -> list[float | None]:
         """The chances answered just before a job came, of both outlooks."""
         view = snapshot.jobs[key]
-        if view.deadline_ms is None or view.deadline_ms <= now_ms:
+        marks = view.marks
+        if marks.deadline_ms is None or marks.deadline_ms <= now_ms:
             return []
         others = MappingProxyType({job: each for job, each in snapshot.jobs.items() if job != key})
         tasks = max((stage.tasks for stage in view.stages), default=1)
         asked = Asked(
-            view.name or "", tasks, view.deadline_ms - now_ms, view.user, view.job_class, view.priority
+            marks.name or "", tasks, marks.deadline_ms - now_ms, marks.user, marks.job_class, marks.priority
         )
         before, history = replace(snapshot, jobs=others), self._planner.history
         return [

@@ -32,7 +32,15 @@ from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian, Solution, create_solver
 from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.state import DurationSummary, ExecutorView, JobView, RunningTask, Snapshot, StageView
+from spark_sched.state import (
+    DurationSummary,
+    ExecutorView,
+    JobMarks,
+    JobView,
+    RunningTask,
+    Snapshot,
+    StageView,
+)
 
 PARTITIONS, STEPS_AHEAD, STEP_MS, CONTENTION = 4, 24, 60_000, 1.4
 NOW_MS = 1_700_000_000_000
@@ -97,8 +105,8 @@ def snapshot(pending: int, seed: int) -> tuple[Snapshot, dict[str, Forecast]]:
         )
         deadline_ms = max(due_ms, NOW_MS + round(1000 * mean_s)) if is_slo else None
         jobs[key] = JobView(
-            key, key, None, 0, None, deadline_ms, None, True, True, since_ms, n, (stage,), {},
-            len(launched), places if is_slo else None, 1.5 if is_slo else 1.0,
+            key, JobMarks(key, None, 0, None, deadline_ms, None, copies=True, marked=True), since_ms, n,
+            (stage,), {}, len(launched), places if is_slo else None, 1.5 if is_slo else 1.0,
         )  # fmt: skip
     executors = {f"e{q}": ExecutorView(f"e{q}", f"h{q}", per, per - free[q], 0, q) for q in range(PARTITIONS)}
     return Snapshot(1, NOW_MS, executors, jobs), forecasts

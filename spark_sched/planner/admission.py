@@ -21,7 +21,7 @@ from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import Plan, Policy
 from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
-from spark_sched.state import DurationSummary, JobView, Snapshot, StageView
+from spark_sched.state import DurationSummary, JobMarks, JobView, Snapshot, StageView
 
 __all__ = ["Asked", "answer"]
 
@@ -158,7 +158,7 @@ class _Question:
     def case(self, deadline_ms: int | None) -> _Case:
         """The hypothetical plan with this deadline, in ms from now."""
         deadline = None if deadline_ms is None else self._now_ms + deadline_ms
-        view = replace(self._view, deadline_ms=deadline)
+        view = replace(self._view, marks=replace(self._view.marks, deadline_ms=deadline))
         jobs = MappingProxyType({**self._snapshot.jobs, _KEY: view})
         snapshot = replace(self._snapshot, jobs=jobs)
         plan = self._decide(snapshot, self._with)
@@ -213,10 +213,13 @@ def _view(asked: Asked, now_ms: int, arrival: int) -> JobView:
         stage=_KEY, name="", index=0, tasks=asked.tasks, next_tasks=None, last=False, barrier=False,
         started_ms=now_ms, finished=0, durations=DurationSummary(0, None, 0.0), running=(),
     )  # fmt: skip
+    marks = JobMarks(
+        name=asked.name, user=asked.user, priority=asked.priority, isolation=None, deadline_ms=None,
+        job_class=asked.job_class, copies=True, marked=True,
+    )  # fmt: skip
     return JobView(
-        job=_KEY, name=asked.name, user=asked.user, priority=asked.priority, isolation=None, deadline_ms=None,
-        job_class=asked.job_class, copies=True, marked=True, started_ms=now_ms, arrival=arrival,
-        stages=(stage,), held=MappingProxyType({}), running_slots=0,
+        job=_KEY, marks=marks, started_ms=now_ms, arrival=arrival, stages=(stage,), held=MappingProxyType({}),
+        running_slots=0,
     )  # fmt: skip
 
 
@@ -234,5 +237,5 @@ def _delays(snapshot: Snapshot, before: Plan, after: Plan) -> list[dict[str, Any
         elif old.start_ms is not None and new.start_ms is not None and new.start_ms > old.start_ms:
             delay = {"how": "later", "by_s": (new.start_ms - old.start_ms) / 1000.0}
         if delay is not None:
-            found.append({"job": old.job, "name": snapshot.jobs[old.job].name, **delay})
+            found.append({"job": old.job, "name": snapshot.jobs[old.job].marks.name, **delay})
     return found

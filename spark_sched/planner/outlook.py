@@ -143,19 +143,19 @@ class Outlook:
         passed_s = (now_ms - origin_ms) / 1000.0
         if self._correction is not None:
             age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
-            situation = Situation(begun_ms is not None, *others, age, priority=view.priority)
+            situation = Situation(begun_ms is not None, *others, age, priority=view.marks.priority)
             self._correction.note(view.job, situation, origin_ms, given)
             given = self._correction.corrected(situation, given, now_ms).conditional(passed_s)
         # 3. In words for people.
         low, middle, high = (origin_ms + round(1000.0 * float(t)) for t in given.quantile(_QUANTILES))
         probability = None
-        if view.deadline_ms is not None:
-            probability = float(given.cdf((view.deadline_ms - origin_ms) / 1000.0))
+        if view.marks.deadline_ms is not None:
+            probability = float(given.cdf((view.marks.deadline_ms - origin_ms) / 1000.0))
         return EndQuantiles(low, middle, high, probability)
 
 
 def _arrival(job: str, snapshot: Snapshot, first: bool) -> Situation:
-    crowd, priority = _crowd(snapshot, without=job), snapshot.jobs[job].priority
+    crowd, priority = _crowd(snapshot, without=job), snapshot.jobs[job].marks.priority
     return Situation(begun=False, first=first, crowd=crowd, age=0.0, arrives=True, priority=priority)
 
 

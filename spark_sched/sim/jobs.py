@@ -28,7 +28,7 @@ from spark_sched.sim.rule import Rule
 from spark_sched.sim.stages import new_stage
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, MarkChange
-from spark_sched.state import EndedJob
+from spark_sched.state import EndedJob, JobMarks
 
 __all__ = ["ActiveJobs", "Newcomers", "SincePlan"]
 
@@ -190,6 +190,7 @@ class ActiveJobs:
             isolation=change.isolation,
         )
         job.view = None
+        job.terms.marks = JobMarks.of(job.spec)
         job.terms.on_hold = change.on_hold
         own = job.terms.own_rule = newcomers.own_rule(job.spec)
         job.terms.planned = None

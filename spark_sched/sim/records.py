@@ -12,7 +12,7 @@ from spark_sched.sim.delay_scheduling import Near
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
-from spark_sched.state import DurationSummary, JobView, RunningTask, StageView, marks_of
+from spark_sched.state import DurationSummary, JobMarks, JobView, RunningTask, StageView
 
 __all__ = ["UNRANKED", "Attempt", "JobRun", "StageEdges", "StageRun"]
 
@@ -217,6 +217,7 @@ class JobTerms:
     """The rules of a job beside its place in the order: its own, the plan's and an operator's.
 
     Attributes:
+        marks: its owner's, and an operator's changes of them.
         own_rule: of its reservations, by its marks and the configuration.
         planned: what the plan lays over that: priority, reservation, pool; None: no plan knows the job.
         pilots: tasks of one of its stages that run before the others.
@@ -225,9 +226,10 @@ class JobTerms:
         on_hold: an operator lets none of its tasks start.
     """
 
-    __slots__ = ("on_hold", "own_rule", "pilots", "planned", "powerful", "share")
+    __slots__ = ("marks", "on_hold", "own_rule", "pilots", "planned", "powerful", "share")
 
-    def __init__(self, own_rule: Rule) -> None:
+    def __init__(self, marks: JobMarks, own_rule: Rule) -> None:
+        self.marks = marks
         self.own_rule = own_rule
         self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
         self.pilots: PilotSet | None = None
@@ -291,7 +293,7 @@ class JobRun:
         self.key = spec.key
         self.arrival = arrival
         self.start_ms = now_ms
-        self.terms = JobTerms(own_rule)
+        self.terms = JobTerms(JobMarks.of(spec), own_rule)
         self.rule = own_rule  # in force
         self.priority = own_rule.priority
         self.rank = UNRANKED
@@ -308,7 +310,7 @@ class JobRun:
         if self.view is None:
             self.view = JobView(
                 self.key,
-                *marks_of(self.spec),
+                self.terms.marks,
                 started_ms=self.start_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.stage_view(names) for stage in self.stages.values()]),

@@ -5,11 +5,11 @@ from spark_sched.state.snapshot import (
     DurationSummary,
     EndedJob,
     ExecutorView,
+    JobMarks,
     JobView,
     RunningTask,
     Snapshot,
     StageView,
-    marks_of,
 )
 from spark_sched.state.summary import JobSummary, StageSummary
 
@@ -19,6 +19,7 @@ __all__ = [
     "EndedJob",
     "ExecutorView",
     "InvariantError",
+    "JobMarks",
     "JobSummary",
     "JobView",
     "RunningTask",
@@ -26,5 +27,4 @@ __all__ = [
     "StageSummary",
     "StageView",
     "Summary",
-    "marks_of",
 ]

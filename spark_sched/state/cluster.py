@@ -288,12 +288,13 @@ class ClusterState:
         job = self._jobs.get(event.job)
         if job is None:
             return self._ignore(event)
-        job.started = replace(
-            job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
-        )
         job.on_hold = event.on_hold
         job.story.add(event)
-        job.changed()
+        job.marked_again(
+            replace(
+                job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
+            )
+        )
         return None
 
     def _job_cancelled(self, event: JobCancelled) -> None:

@@ -14,10 +14,10 @@ from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted
 from spark_sched.state.snapshot import (
     DurationSummary,
     ExecutorView,
+    JobMarks,
     JobView,
     RunningTask,
     StageView,
-    marks_of,
 )
 from spark_sched.state.summary import StageSummary
 
@@ -147,6 +147,7 @@ class StageState:
 
 class JobState:
     __slots__ = (
+        "_marks",
         "_view",
         "arrival",
         "attained_ms",
@@ -162,6 +163,7 @@ class JobState:
 
     def __init__(self, started: JobStarted, arrival: int, *, seen_whole: bool = True) -> None:
         self.started = started
+        self._marks = JobMarks.of(started)
         self.arrival = arrival
         self.attained_ms = 0.0  # slot-milliseconds of its attempts that are over
         self.evicted_ms = 0.0  # those of them that were evicted for other jobs
@@ -176,11 +178,17 @@ class JobState:
     def changed(self) -> None:
         self._view = None
 
+    def marked_again(self, started: JobStarted) -> None:
+        """Its marks are those of this event from now on."""
+        self.started = started
+        self._marks = JobMarks.of(started)
+        self.changed()
+
     def view(self) -> JobView:
         if self._view is None:
             self._view = JobView(
                 self.started.job,
-                *marks_of(self.started),
+                self._marks,
                 started_ms=self.started.time_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.view() for stage in self.stages.values()]),

@@ -14,11 +14,11 @@ __all__ = [
     "DurationSummary",
     "EndedJob",
     "ExecutorView",
+    "JobMarks",
     "JobView",
     "RunningTask",
     "Snapshot",
     "StageView",
-    "marks_of",
 ]
 
 
@@ -72,13 +72,42 @@ class StageView:
 
 
 @dataclass(frozen=True, slots=True)
+class JobMarks:
+    """What a job's owner asked for, under the names by which users set it.
+
+    Attributes:
+        name: of unmarked work that of its group, query or Spark job.
+        priority: higher wins.
+        isolation: None: the configured one.
+        deadline_ms: None: a best-effort job.
+        job_class: the mark ``class``.
+        copies: false: none of its tasks may run twice.
+        marked: its owner named it; false: the driver grouped its work by itself.
+    """
+
+    name: str
+    user: str | None
+    priority: int
+    isolation: float | None
+    deadline_ms: int | None
+    job_class: str | None
+    copies: bool
+    marked: bool
+
+    @classmethod
+    def of(cls, source: Any) -> JobMarks:
+        """Those of a ``JobStarted`` live, of a ``JobSpec`` in the simulator."""
+        s = source
+        return cls(s.name, s.user, s.priority, s.isolation, s.deadline_ms, s.job_class, s.copies, s.marked)
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """One active job.
 
-    It is flat, so that a policy reads a job's marks under the names by which users set them.
-
     Attributes:
-        job_class: the mark ``class``.
+        job: its key.
+        marks: what its owner asked for.
         arrival: rank of the job's arrival among all jobs seen, from 0; ties in time are impossible.
         stages: active stages in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.
@@ -90,14 +119,7 @@ class JobView:
     """
 
     job: str
-    name: str
-    user: str | None
-    priority: int
-    isolation: float | None
-    deadline_ms: int | None
-    job_class: str | None
-    copies: bool
-    marked: bool
+    marks: JobMarks
     started_ms: int
     arrival: int
     stages: tuple[StageView, ...]
@@ -116,14 +138,6 @@ class JobView:
     def evictable(self) -> bool:
         """Whether the driver would kill all that runs of it for others."""
         return all(stage.restartable for stage in self.stages if stage.running)
-
-
-def marks_of(
-    source: Any,
-) -> tuple[str, str | None, int, float | None, int | None, str | None, bool, bool]:
-    """A job's marks as `JobView` takes them: of ``JobStarted`` live, of ``JobSpec`` in the simulator."""
-    s = source
-    return s.name, s.user, s.priority, s.isolation, s.deadline_ms, s.job_class, s.copies, s.marked
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def victims_run_may_run_again_and_are_of_lower_priority(world: World, policy: Po
     for entry, task in victims:
         job, stage = of[task]
         assert stage.restartable
-        assert job.priority < entry.priority
+        assert job.marks.priority < entry.priority
 
 
 def the_plan_uses_nothing_that_the_policy_does_not_declare(world: World, policy: Policy, plan: Plan) -> None:

@@ -164,7 +164,9 @@ class PriorityEvictionsPolicy:
 
     def _with_fast_executors(self, plan: Plan, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
         """The plan in which jobs of high priority take the fastest executors first (thesis §8.1.2)."""
-        powerful = {job.job for job in snapshot.jobs.values() if job.priority >= self._powerful_priority}
+        powerful = {
+            job.job for job in snapshot.jobs.values() if job.marks.priority >= self._powerful_priority
+        }
         slowness = known_slowness(forecasts.values()) if powerful else {}
         levels = speed_levels(slowness, snapshot.executors) if slowness else {}
         if not levels:
@@ -180,7 +182,7 @@ class PriorityEvictionsPolicy:
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), slowness=levels)
 
     def _demand(self, waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
-        powerful = waiting.job.priority >= self._powerful_priority
+        powerful = waiting.job.marks.priority >= self._powerful_priority
         return replace(_demand(waiting, snapshot, known), powerful=powerful)
 
     def _evictable(self, running: _Running, sticky: Sticky) -> bool:
@@ -253,7 +255,7 @@ def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
     """Stages with tasks that wait, in the order in which jobs get slots; a job on hold starts none."""
     found = []
     jobs = (job for job in snapshot.jobs.values() if not job.on_hold)
-    for job in sorted(jobs, key=lambda job: (-job.priority, job.arrival)):
+    for job in sorted(jobs, key=lambda job: (-job.marks.priority, job.arrival)):
         for stage in job.stages:
             tasks = stage.tasks - stage.finished - len({task.index for task in stage.running})
             if tasks > 0:
@@ -263,7 +265,9 @@ def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
 
 def _has_lower(job: JobView, snapshot: Snapshot) -> bool:
     """Whether a job of lower priority runs."""
-    return any(other.running_slots and other.priority < job.priority for other in snapshot.jobs.values())
+    return any(
+        other.running_slots and other.marks.priority < job.marks.priority for other in snapshot.jobs.values()
+    )
 
 
 def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int) -> Iterator[_Running]:
@@ -276,7 +280,7 @@ def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int)
                 assert left is not None
                 elapsed_ms = float(max(0, now_ms - task.launched_ms))
                 victim = Victim(
-                    task.task, job.job, job.priority, task.executor, stage.slots_per_task, elapsed_ms,
+                    task.task, job.job, job.marks.priority, task.executor, stage.slots_per_task, elapsed_ms,
                     left.after(elapsed_ms), slowness.get(task.executor, 1.0),
                 )  # fmt: skip
                 yield _Running(stage, task, victim)
@@ -286,7 +290,7 @@ def _demand(waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotD
     job, stage, tasks = waiting
     refused: dict[str, int] = {}
     for other in snapshot.jobs.values():
-        if other is not job and other.priority >= job.priority:
+        if other is not job and other.marks.priority >= job.marks.priority:
             for executor, slots in other.held.items():
                 refused[executor] = refused.get(executor, 0) + slots
     free = {
@@ -295,12 +299,12 @@ def _demand(waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotD
         if executor.slots - executor.running_slots > refused.get(key, 0)
     }
     named = [task for task, each in known.named.items() if each.beneficiary == job.job]
-    return SlotDemand(job.job, job.priority, tasks, stage.slots_per_task, free, stage.barrier, named)
+    return SlotDemand(job.job, job.marks.priority, tasks, stage.slots_per_task, free, stage.barrier, named)
 
 
 def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:
     """The plan in which jobs with sticky slots take these before all others, and no more before them."""
-    highest = max((job.priority for job in snapshot.jobs.values()), default=0)
+    highest = max((job.marks.priority for job in snapshot.jobs.values()), default=0)
     partitions = Counter(executor.partition for executor in snapshot.executors.values())
     partition = max(partitions, key=lambda each: (partitions[each], -each), default=0)
 
@@ -328,7 +332,7 @@ def _named(waiting: list[_WaitingStage], choice: Choice) -> Mapping[int, _Named]
 def _taken(victims: list[Victim], snapshot: Snapshot) -> str:
     def said(victim: Victim) -> str:
         return (
-            f"task {victim.task} of {snapshot.jobs[victim.job].name or victim.job} "
+            f"task {victim.task} of {snapshot.jobs[victim.job].marks.name or victim.job} "
             f"({victim.elapsed_ms / 1000.0:.1f} s lost, {victim.remaining_ms / 1000.0:.1f} s expected still)"
         )
 

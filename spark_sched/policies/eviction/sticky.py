@@ -55,7 +55,7 @@ class StickySlots:
         tasks, used, unused = self._tasks(before, snapshot)
         # A job on hold starts nothing: it takes no slots from others, and needs none.
         jobs = [job for job in snapshot.jobs.values() if not job.on_hold]
-        top = max((job.priority for job in jobs if job.running_slots), default=None)
+        top = max((job.marks.priority for job in jobs if job.running_slots), default=None)
         idle_since_ms: dict[str, int] = {}
         granted: dict[str, int] = {}
         again_ms: int | None = None
@@ -71,7 +71,7 @@ class StickySlots:
                     continue
                 most = self._slots
             grant = _grant(job, min(most, self._slots - used))
-            if grant and top is not None and job.priority < top:
+            if grant and top is not None and job.marks.priority < top:
                 granted[job.job] = grant
                 used += grant
         return Sticky(MappingProxyType(idle_since_ms), MappingProxyType(granted), tasks, again_ms)

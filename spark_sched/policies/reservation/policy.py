@@ -35,9 +35,9 @@ class ReservationPolicy(RankingPolicy):
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:
             rule, reason = self.rule(job, forecasts.get(job.job, UNKNOWN))
-            return job.priority, rule, f"priority {job.priority}: {reason}"
+            return job.marks.priority, rule, f"priority {job.marks.priority}: {reason}"
 
-        return lambda job: (-job.priority, job.arrival), decide_job
+        return lambda job: (-job.marks.priority, job.arrival), decide_job
 
     def rule(
         self, job: JobView, forecast: Forecast, tuned: float | None = None
@@ -49,9 +49,9 @@ class ReservationPolicy(RankingPolicy):
         settings = self._settings
         if not settings.reservation_enabled:
             return None, "reservations are disabled"
-        if job.isolation is not None:
-            isolation, whose = job.isolation, "its own isolation"
-        elif job.priority >= settings.min_priority:
+        if job.marks.isolation is not None:
+            isolation, whose = job.marks.isolation, "its own isolation"
+        elif job.marks.priority >= settings.min_priority:
             isolation, whose = settings.isolation, "the configured isolation"
             if tuned is not None:
                 isolation, whose = tuned, "the tuned isolation"
@@ -65,7 +65,7 @@ class ReservationPolicy(RankingPolicy):
             t_m_ms=forecast.t_m_ms,
             prereserve_threshold=settings.prereserve_threshold,
             stage_tasks=forecast.stage_tasks,
-            copies=settings.copies_enabled and job.copies,
+            copies=settings.copies_enabled and job.marks.copies,
             gap_ms=_gap_hold_ms(forecast.gap_ms, settings.first_gap_ms),
         )
         return rule, f"{whose} {isolation:g}; {_knowledge(forecast)}"

@@ -86,4 +86,4 @@ class FairPolicy(RankingPolicy):
     def _pool(self, job: JobView) -> str:
         if self._pool_by == "job":
             return job.job
-        return (job.user if self._pool_by == "user" else job.job_class) or "default"
+        return (job.marks.user if self._pool_by == "user" else job.marks.job_class) or "default"

@@ -77,7 +77,7 @@ class PrioPolicy:
         def reason(job: JobView) -> str:
             if job.job in victims:
                 return "evicted for a job with a deadline"
-            if job.deadline_ms is not None:
+            if job.marks.deadline_ms is not None:
                 return "has a deadline"
             return "slots are kept for a job with a deadline" if until_ms else "best effort"
 
@@ -87,15 +87,15 @@ class PrioPolicy:
             snapshot,
             now_ms,
             ordered=True,
-            rank_by=lambda job: (job.deadline_ms is None, job.arrival),
-            decide_job=lambda job: (int(job.deadline_ms is not None), None, reason(job)),
+            rank_by=lambda job: (job.marks.deadline_ms is None, job.arrival),
+            decide_job=lambda job: (int(job.marks.deadline_ms is not None), None, reason(job)),
         )
         if not until_ms:
             return plan, kept
 
         def entry_of(entry: JobPlan) -> JobPlan:
             evict = entry.job in victims
-            best_effort = snapshot.jobs[entry.job].deadline_ms is None
+            best_effort = snapshot.jobs[entry.job].marks.deadline_ms is None
             return replace(entry, evict=evict, deferred=best_effort and not evict)
 
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), again_ms=min(until_ms)), kept
@@ -125,13 +125,13 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
         for executor in snapshot.executors.values()
     )
     jobs = snapshot.jobs.values()
-    evictable = [job for job in jobs if job.deadline_ms is None and job.running_slots and job.evictable]
+    evictable = [job for job in jobs if job.marks.deadline_ms is None and job.running_slots and job.evictable]
     # The latest started loses least; arrival decides between those of one moment.
     evictable.sort(key=lambda job: (_begun_ms(job), job.arrival))
     victims: set[str] = set()
     takers: dict[_Key, int] = {}
     for job in sorted(jobs, key=lambda job: job.arrival):
-        if job.deadline_ms is None or job.on_hold:
+        if job.marks.deadline_ms is None or job.on_hold:
             continue
         for stage in job.stages:
             need, key = _waiting(stage), (job.job, stage.index)

@@ -21,6 +21,6 @@ class PriorityPolicy(RankingPolicy):
 
     def ranking(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Ranking:
         return (
-            lambda job: (-job.priority, job.arrival),
-            lambda job: (job.priority, None, f"priority {job.priority}"),
+            lambda job: (-job.marks.priority, job.arrival),
+            lambda job: (job.marks.priority, None, f"priority {job.marks.priority}"),
         )

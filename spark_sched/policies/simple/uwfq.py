@@ -172,7 +172,7 @@ class UwfqPolicy:
         for job in sorted(jobs, key=lambda job: job.arrival):
             if job.arrival not in virtual.deadlines:
                 virtual.advance(min(job.started_ms, now_ms), slots)
-                user = job.user or ""
+                user = job.marks.user or ""
                 size = work[job.job]
                 weight = self._weights.get(user, 1.0)
                 virtual.arrive(job.arrival, user, weight, typical if size is None else size)

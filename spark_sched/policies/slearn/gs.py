@@ -115,7 +115,7 @@ class GenericScheduler:
             known = before.jobs.get(key) or JobMemory(job.started_ms)
             forecast = forecasts.get(key, UNKNOWN)
             if doubts is not None and known.work_ms is None and isinstance(forecast, TaskForecast):
-                recurs = (job.user, job.name)
+                recurs = (job.marks.user, job.marks.name)
                 if key not in before.jobs:
                     doubts = doubts.came(recurs)
                 forecast = forecast.doubted(doubts.of(recurs))

@@ -84,13 +84,14 @@ class Worth:
             longest_s: its longest runtime, likewise.
         """
         submit_s = job.started_ms / 1000.0
-        if job.job_class is not None and job.job_class in self.by_class:
-            return piecewise([(submit_s + t_s, value) for t_s, value in self.by_class[job.job_class]])
+        job_class = job.marks.job_class
+        if job_class is not None and job_class in self.by_class:
+            return piecewise([(submit_s + t_s, value) for t_s, value in self.by_class[job_class]])
         end_s = submit_s + self.horizon_s
         unhurried = Utility((submit_s, end_s), (self.best_effort, self.floor * self.best_effort))
-        if job.deadline_ms is None:
+        if job.marks.deadline_ms is None:
             return unhurried
-        deadline_s = job.deadline_ms / 1000.0
+        deadline_s = job.marks.deadline_ms / 1000.0
         if self.over_estimates == "never" or (self.over_estimates == "adaptive" and chance >= self.threshold):
             if is_gang(job):
                 return Utility((deadline_s, deadline_s), (self.slo, 0.0))
@@ -114,7 +115,8 @@ def chances(known: Curves, views: Sequence[JobView]) -> list[float]:
 
 def _window_s(job: JobView) -> float:
     """From submission to deadline; 0 without one."""
-    return 0.0 if job.deadline_ms is None else max(0.0, (job.deadline_ms - job.started_ms) / 1000.0)
+    deadline_ms = job.marks.deadline_ms
+    return 0.0 if deadline_ms is None else max(0.0, (deadline_ms - job.started_ms) / 1000.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +231,7 @@ def is_gang(view: JobView) -> bool:
 
 def is_best_effort(view: JobView, now_ms: int) -> bool:
     """Whether the job has no deadline, or has no more: see `Worth`."""
-    return view.deadline_ms is None or (view.deadline_ms < now_ms and not is_gang(view))
+    return view.marks.deadline_ms is None or (view.marks.deadline_ms < now_ms and not is_gang(view))
 
 
 class _Inside:

@@ -47,9 +47,9 @@ def narrower(
         (number of the job, place).
     """
     urgent = sorted(
-        (job.view.deadline_ms, number)
+        (job.view.marks.deadline_ms, number)
         for number, job in enumerate(waiting)
-        if job.view.deadline_ms is not None and not job.gang and job.view.deadline_ms >= now_ms
+        if job.view.marks.deadline_ms is not None and not job.gang and job.view.marks.deadline_ms >= now_ms
     )
     numbers = [number for _, number in urgent[:_MOST_JOBS]]
     widest = max((waiting[number].slots for number in numbers), default=0)

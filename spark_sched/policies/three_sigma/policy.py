@@ -161,9 +161,9 @@ class ThreeSigmaPolicy:
         work = [
             k * mean_s
             for job, k, mean_s in zip(running, slots.tolist(), (means(known) * factors).tolist(), strict=True)
-            if job.view.deadline_ms is None
+            if job.view.marks.deadline_ms is None
         ]
-        work += [job.slots * job.runtime.mean_s for job in waiting if job.view.deadline_ms is None]
+        work += [job.slots * job.runtime.mean_s for job in waiting if job.view.marks.deadline_ms is None]
         typical = max(1.0, sum(work) / len(work)) if work else 1.0
         lost = (self.options.worth.best_effort / typical * slots * elapsed_s).tolist()
         ends_s = (now_ms / 1000.0 + left_s).tolist()

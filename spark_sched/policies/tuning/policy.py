@@ -141,7 +141,7 @@ class TunedReservationPolicy:
             level = None if run is None else run.tuned.level
             rule, reason = self._reservation.rule(job, forecasts.get(job.job, UNKNOWN), level)
             why = "" if run is None else f"; {run.tuned.why}"
-            return job.priority, rule, f"priority {job.priority}: {reason}{why}"
+            return job.marks.priority, rule, f"priority {job.marks.priority}: {reason}{why}"
 
         plan = make_plan(
             self.name,
@@ -149,7 +149,7 @@ class TunedReservationPolicy:
             snapshot,
             now_ms,
             ordered=False,
-            rank_by=lambda job: (-job.priority, job.arrival),
+            rank_by=lambda job: (-job.marks.priority, job.arrival),
             decide_job=decide_job,
         )
         return plan, tuning
@@ -170,7 +170,7 @@ class TunedReservationPolicy:
                 jobs[run.key] = rule.after(tuned, value)
         for key, job in snapshot.jobs.items():
             if key not in runs and self._is_tuned(job):
-                mine = (job.user, job.name)
+                mine = (job.marks.user, job.marks.name)
                 tuned = jobs.setdefault(mine, rule.start(self._settings.isolation))
                 measure = self._measure.at(job, snapshot.now_ms, slots)
                 runs[key] = _ActiveRun(mine, job.started_ms, tuned, measure)
@@ -182,9 +182,9 @@ class TunedReservationPolicy:
         settings = self._settings
         return (
             settings.reservation_enabled
-            and bool(job.name)
-            and job.isolation is None
-            and job.priority >= settings.min_priority
+            and bool(job.marks.name)
+            and job.marks.isolation is None
+            and job.marks.priority >= settings.min_priority
         )
 
 

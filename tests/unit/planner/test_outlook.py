@@ -11,9 +11,10 @@ import pytest
 from spark_sched.planner.outlook import Outlook
 from spark_sched.policies import EndQuantiles, JobPlan, Plan
 from spark_sched.predict import Forecast, RuntimeDistribution
-from spark_sched.state import ClusterState, JobSummary, JobView, Snapshot
+from spark_sched.state import ClusterState, JobMarks, JobSummary, JobView, Snapshot
 
-VIEW = JobView("j", "n", "u", 0, None, None, None, True, True, 1_000, 0, (), MappingProxyType({}), 0)
+MARKS = JobMarks("n", "u", 0, None, None, None, copies=True, marked=True)
+VIEW = JobView("j", MARKS, 1_000, 0, (), MappingProxyType({}), 0)
 KNOWN = {"j": Forecast(runtime=RuntimeDistribution.uniform_s(10.0, 20.0))}
 
 
@@ -54,7 +55,7 @@ def test_a_job_that_runs_has_the_rest_of_its_runtime_before_it():
 
 
 def test_the_probability_to_meet_the_deadline_is_of_what_is_left():
-    begun = snapshot(running_slots=1, deadline_ms=18_500)
+    begun = snapshot(running_slots=1, marks=replace(MARKS, deadline_ms=18_500))
     assert end(begun, plan(), 1_000).deadline_probability == pytest.approx(0.75)
     assert end(begun, plan(), 16_000).deadline_probability == pytest.approx(0.5)
 

@@ -295,7 +295,12 @@ def test_a_changed_job_has_its_new_marks_and_is_planned_without_while_on_hold_an
     on_hold = JobChanged(5, "j", 9, 0.5, 777, True, "ada")
     state = state_of(executor(), job(), stage(), launch(7, 0), on_hold)
     view = state.snapshot().jobs["j"]
-    assert (view.priority, view.isolation, view.deadline_ms, view.on_hold) == (9, 0.5, 777, True)
+    assert (view.marks.priority, view.marks.isolation, view.marks.deadline_ms, view.on_hold) == (
+        9,
+        0.5,
+        777,
+        True,
+    )
     assert "j" in state.snapshot().to_plan().jobs, "its running tasks take slots"
     state.apply(end(7, 0))
     state.apply(JobCancelled(6, "j", "ada"))

@@ -19,13 +19,28 @@ from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, uniform_nodes
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
-from spark_sched.state import DurationSummary, ExecutorView, JobView, RunningTask, Snapshot, StageView
+from spark_sched.state import (
+    DurationSummary,
+    ExecutorView,
+    JobMarks,
+    JobView,
+    RunningTask,
+    Snapshot,
+    StageView,
+)
 
 ABOUT_A_MINUTE = RuntimeDistribution.uniform_s(50.0, 70.0)
 
 
 def job(
-    key: str, tasks: int, *, running: int = 0, slots_per_task: int = 1, barrier: bool = False, **fields: Any
+    key: str,
+    tasks: int,
+    *,
+    running: int = 0,
+    slots_per_task: int = 1,
+    barrier: bool = False,
+    deadline_ms: int | None = None,
+    **fields: Any,
 ) -> JobView:
     """One stage; its tasks run since 0."""
     attempts = tuple(RunningTask(hash((key, n)) % 10**6, n, "e", 0, False) for n in range(running))
@@ -33,10 +48,14 @@ def job(
     stage = StageView(
         key, "", 0, tasks, None, True, barrier, 0, 0, nothing, attempts, True, slots_per_task=slots_per_task
     )
-    given = {"deadline_ms": None, "started_ms": 0, "arrival": 0, **fields}
+    given = {"started_ms": 0, "arrival": 0, **fields}
+    marks = JobMarks(
+        name=key, user=None, priority=0, isolation=None, deadline_ms=deadline_ms, job_class=None, copies=True,
+        marked=True,
+    )  # fmt: skip
     return JobView(
-        job=key, name=key, user=None, priority=0, isolation=None, job_class=None, copies=True, marked=True,
-        stages=(stage,), held=MappingProxyType({}), running_slots=running * slots_per_task, **given,
+        job=key, marks=marks, stages=(stage,), held=MappingProxyType({}),
+        running_slots=running * slots_per_task, **given,
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, uniform_nodes
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
-from spark_sched.state import DurationSummary, JobView, StageView
+from spark_sched.state import DurationSummary, JobMarks, JobView, StageView
 
 SETTINGS = validate(
     {"spark.sched.policy.point-perf-est.firstStep": "1s", "spark.sched.policy.point-perf-est.window": "10min"}
@@ -84,15 +84,15 @@ def test_past_its_deadline_a_job_waits_like_best_effort_ones_and_gives_way_like_
 def test_late_jobs_are_worth_what_best_effort_jobs_are_but_gangs_nothing():
     worth = Worth(horizon_s=100.0)
     job, gang = _waiting(6, barrier=False)[0].view, _waiting(6, barrier=True)[0].view
-    after_s = (gang.deadline_ms + 1) / 1000.0
+    after_s = (gang.marks.deadline_ms + 1) / 1000.0
     assert worth.of(gang, 1.0, 1.0).at(after_s) == 0.0
-    unhurried = worth.of(replace(job, deadline_ms=None), 1.0, 1.0)
+    unhurried = worth.of(replace(job, marks=replace(job.marks, deadline_ms=None)), 1.0, 1.0)
     assert worth.of(job, 1.0, 1.0).at(after_s) == pytest.approx(unhurried.at(after_s))
     assert worth.of(job, 1.0, 1.0).at(200.0) == unhurried.at(200.0)
-    assert worth.of(job, 1.0, 1.0).at(job.deadline_ms / 1000.0) == worth.slo
-    assert is_best_effort(job, job.deadline_ms + 1)
-    assert not is_best_effort(job, job.deadline_ms)
-    assert not is_best_effort(gang, gang.deadline_ms + 1)
+    assert worth.of(job, 1.0, 1.0).at(job.marks.deadline_ms / 1000.0) == worth.slo
+    assert is_best_effort(job, job.marks.deadline_ms + 1)
+    assert not is_best_effort(job, job.marks.deadline_ms)
+    assert not is_best_effort(gang, gang.marks.deadline_ms + 1)
 
 
 GRID = uniform(6, 1_000)
@@ -164,7 +164,13 @@ def _waiting(*tasks: int, barrier: bool):
         stage = StageView(f"{number}.0", "p", 0, count, None, True, barrier, 0, 0, none, ())
         found.append(
             JobView(
-                f"j{number}", "n", "u", 0, None, 9_000 - number, None, True, False, 0, number, (stage,), {}, 0
+                f"j{number}",
+                JobMarks("n", "u", 0, None, 9_000 - number, None, True, False),
+                0,
+                number,
+                (stage,),
+                {},
+                0,
             )
         )
     runtime = RuntimeDistribution.point_s(1.0)
