@@ -17,8 +17,11 @@ __all__ = [
     "EndForecast",
     "ExecutorStatus",
     "HeldFor",
+    "JobMarks",
+    "JobOrder",
     "JobSlots",
     "JobStatus",
+    "JobTimes",
     "PlanStatus",
     "PlannerStatus",
     "SlotTimes",
@@ -223,27 +226,60 @@ class StoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class JobStatus:
-    """One job. Times are in milliseconds since 1970 on the driver's clock.
-
-    It is flat, as a job of the status document is.
+class JobMarks:
+    """What holds for a job.
 
     Attributes:
-        job: its key.
-        name, user, job_class: as marked; unmarked work has its group's, query's or Spark job's name.
+        user, job_class: as marked.
         priority, isolation: in force.
         deadline_ms: None: it has none.
         marked: whether its owner named it.
-        arrival: place in the order of arrival.
-        submitted_ms, begun_ms, ended_ms: None where that has not happened; it began with its first task.
+    """
+
+    user: str | None
+    job_class: str | None
+    priority: int
+    isolation: float
+    deadline_ms: int | None
+    marked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class JobTimes:
+    """When a job was submitted, began with its first task, and ended; None where that has not happened."""
+
+    submitted_ms: int
+    begun_ms: int | None
+    ended_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobOrder:
+    """A job's place in the order of arrival; its rank and queue in the plan in force, None without one."""
+
+    arrival: int
+    rank: int | None
+    queue: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job. Times are in milliseconds since 1970 on the driver's clock.
+
+    In the status document, the fields of ``marks``, ``times`` and ``order`` are the job's own.
+
+    Attributes:
+        job: its key.
+        name: as marked; unmarked work has its group's, query's or Spark job's.
+        marks: whose it is and what holds for it.
+        times: when it was submitted, began and ended.
+        order: its place among the jobs.
         outcome: how it ended: ``ended``, ``idle`` (no end was reported), ``failed`` (its last action or its
             query did) or ``cancelled`` (by an operator); None: it has not.
         state: ``running``, ``waiting``, ``held_back``, ``deferred``, ``pilots``, ``evicted``, ``on_hold``,
             ``idle`` or ``ended``.
         state_text: the same in words, with the time or the jobs that it depends on.
         reason: the plan's, in one sentence.
-        rank, queue: its place in the plan in force.
-        tasks, tasks_done: of its active stages.
         stages: the active ones.
         slots: now.
         forecast: of its end; None: nothing is known.
@@ -253,29 +289,27 @@ class JobStatus:
 
     job: str
     name: str
-    user: str | None
-    job_class: str | None
-    priority: int
-    deadline_ms: int | None
-    isolation: float
-    marked: bool
-    arrival: int
-    submitted_ms: int
-    begun_ms: int | None
-    ended_ms: int | None
+    marks: JobMarks
+    times: JobTimes
+    order: JobOrder
     outcome: str | None
     state: str
     state_text: str
     reason: str
-    rank: int | None
-    queue: int | None
-    tasks: int
-    tasks_done: int
     stages: tuple[StageStatus, ...]
     slots: JobSlots
     forecast: EndForecast | None
     slot_ms: SlotTimes
     story: tuple[StoryEntry, ...] = ()
+
+    @property
+    def tasks(self) -> int:
+        """Of its active stages."""
+        return sum(stage.tasks for stage in self.stages)
+
+    @property
+    def tasks_done(self) -> int:
+        return sum(stage.done for stage in self.stages)
 
     def __str__(self) -> str:
         return text.of_job(self)
@@ -401,7 +435,9 @@ def _job(given: Mapping[str, Any]) -> JobStatus:
     return _read(
         JobStatus,
         given,
-        job_class=given["class"],
+        marks=_read(JobMarks, given, job_class=given["class"]),
+        times=_read(JobTimes, given),
+        order=_read(JobOrder, given),
         stages=tuple(_read(StageStatus, each) for each in given["stages"]),
         slots=_read(JobSlots, given["slots"]),
         forecast=None if forecast is None else _read(EndForecast, forecast),

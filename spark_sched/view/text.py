@@ -131,9 +131,9 @@ def end_text(job: JobStatus, now_ms: int) -> str:
 
 def deadline_text(job: JobStatus, now_ms: int) -> str:
     """How far the deadline is, and the probability to meet it."""
-    if job.deadline_ms is None:
+    if job.marks.deadline_ms is None:
         return "none"
-    left_ms = job.deadline_ms - now_ms
+    left_ms = job.marks.deadline_ms - now_ms
     when = f"in {seconds(left_ms)}" if left_ms >= 0 else f"passed {seconds(-left_ms)} ago"
     probability = None if job.forecast is None else job.forecast.deadline_probability
     return when if probability is None else f"{when}, met with {probability:.0%}"
@@ -143,7 +143,7 @@ def job_row(job: JobStatus, now_ms: int) -> tuple[str, ...]:
     """The job's cells under `COLUMNS`."""
     return (
         job.name,
-        str(job.priority),
+        str(job.marks.priority),
         job.state_text,
         f"{job.tasks_done}/{job.tasks}" if job.tasks else "",
         str(job.slots.running),
@@ -173,7 +173,7 @@ def of_status(status: Status) -> str:
 def of_job(job: JobStatus) -> str:
     """One job and its story."""
     slots, used = job.slots, job.slot_ms
-    owner = f"user {job.user or 'unknown'}, class {job.job_class or 'none'}"
+    owner = f"user {job.marks.user or 'unknown'}, class {job.marks.job_class or 'none'}"
     now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"
     so_far = f"{seconds(used.run)} run, {seconds(used.held_idle)} held idle"
     if used.held_idle_at_most:
@@ -183,7 +183,7 @@ def of_job(job: JobStatus) -> str:
         lost += f"; {seconds(used.would_have_held_idle)} would have been held idle"
     lines = [
         f"{job.name} ({job.job}): {job.state_text}",
-        f"  submitted {clock(job.submitted_ms)}, priority {job.priority}, {owner}",
+        f"  submitted {clock(job.times.submitted_ms)}, priority {job.marks.priority}, {owner}",
         *_prospects(job),
         f"  slots: {now}, {slots.waiting} waited for",
         f"  slot time: {so_far}, {lost}",
@@ -206,10 +206,10 @@ def _prospects(job: JobStatus) -> list[str]:
         lines.append(f"  expected end: {middle} (80 % interval: {low} to {high})")
     elif job.outcome is None:
         lines.append("  expected end: unknown")
-    if job.deadline_ms is not None:
+    if job.marks.deadline_ms is not None:
         chance = None if forecast is None else forecast.deadline_probability
         met = "" if chance is None else f", met with {chance:.0%}"
-        lines.append(f"  deadline: {clock(job.deadline_ms)}{met}")
+        lines.append(f"  deadline: {clock(job.marks.deadline_ms)}{met}")
     return lines
 
 

@@ -19,8 +19,8 @@ LIVE_KINDS: Mapping[str, str] = {
 }
 
 _OF: Mapping[str, Callable[[JobStatus, str], str]] = {
-    "user": lambda job, user: job.user or user,
-    "class": lambda job, user: job.job_class or "",
+    "user": lambda job, user: job.marks.user or user,
+    "class": lambda job, user: job.marks.job_class or "",
     "name": lambda job, user: job.name,
 }
 #: What a live application's slot time can be divided by.

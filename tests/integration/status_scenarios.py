@@ -92,7 +92,7 @@ def is_so(spark: SparkSession, name: str, condition: Callable[[JobStatus], bool]
 
 
 def held_back_by_plan(waiting: JobStatus) -> bool:
-    return waiting.state == "held_back" and waiting.rank is not None
+    return waiting.state == "held_back" and waiting.order.rank is not None
 
 
 def told_of_the_wait(spark: SparkSession) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,16 @@ def test_every_field_of_the_document_is_read():
     status = Status.from_json(example())
     report, etl = status.jobs
     assert (status.policy, status.plan.number, status.planner.alive) == ("3sigma", 12, True)
-    assert (report.name, report.job_class, report.slots.held, report.slot_ms.held_idle) == (
+    assert (report.name, report.marks.job_class, report.slots.held, report.slot_ms.held_idle) == (
         "nightly-report",
         "batch",
         2,
         3000,
     )
+    given = example()["jobs"][0]
+    flat = {**asdict(report.marks), **asdict(report.times), **asdict(report.order)}
+    assert flat == {name: given["class" if name == "job_class" else name] for name in flat}
+    assert (report.tasks, report.tasks_done) == (given["tasks"], given["tasks_done"])
     assert (report.stages[0].done, report.forecast.deadline_probability) == (3, 0.97)
     assert [(each.executor, each.running, each.held) for each in status.executors] == [
         ("0", 2, (HeldFor("mark-1", "nightly-report", 2),)),
@@ -38,7 +42,7 @@ def test_every_field_of_the_document_is_read():
     ]
     assert [(each.copied, each.pilot) for each in status.executors] == [(1, 0), (0, 0)]
     assert status.counters["offers_refused"] == 7
-    assert (etl.state, etl.forecast, etl.user) == ("deferred", None, None)
+    assert (etl.state, etl.forecast, etl.marks.user) == ("deferred", None, None)
     assert Status.from_json(example("status.job.json")).jobs[0].story[0].text == "submitted"
 
 
