@@ -82,24 +82,25 @@ def as_it_ran(
 ) -> tuple[ReplayArm, list[str]]:
     """The arm that really ran, and sentences about what the log does not show of it."""
     notes = []
-    modes = [switch.what for switch in recorded.for_all if switch.mode is not None]
+    operators = recorded.changes
+    modes = [switch.what for switch in operators.for_all if switch.mode is not None]
     if modes:
         notes.append(
             "operators switched the mode, which the replay as it ran repeats; the others are in one mode: "
             f"{_quoted(modes)}"
         )
-    elif recorded.switches:
+    elif operators.modes:
         notes.append(
-            f"operators switched the mode while it ran (to {', '.join(recorded.switches)}): replayed in the "
+            f"operators switched the mode while it ran (to {', '.join(operators.modes)}): replayed in the "
             f"mode that it began in, {recorded.began_in}"
         )
-    if recorded.repeated:
+    if operators.repeated:
         notes.append(
-            f"operators changed this while it ran, which every replay repeats: {_quoted(recorded.repeated)}"
+            f"operators changed this while it ran, which every replay repeats: {_quoted(operators.repeated)}"
         )
-    pauses = [s.what for s in recorded.for_all if s.policy is None and s.mode is None]
-    policies = [switch.what for switch in recorded.for_all if switch.policy in available()]
-    unknown = [s.what for s in recorded.for_all if s.policy is not None and s.policy not in available()]
+    pauses = [s.what for s in operators.for_all if s.policy is None and s.mode is None]
+    policies = [switch.what for switch in operators.for_all if switch.policy in available()]
+    unknown = [s.what for s in operators.for_all if s.policy is not None and s.policy not in available()]
     if pauses:
         notes.append(f"operators changed this for all jobs, which every replay repeats: {_quoted(pauses)}")
     if policies:
@@ -107,13 +108,13 @@ def as_it_ran(
             "operators switched the policy, which the replay as it ran repeats; the others have one policy: "
             f"{_quoted(policies)}"
         )
-    if left := [*recorded.changes, *unknown]:
+    if left := [*operators.others, *unknown]:
         notes.append(
             f"operators changed this while it ran, which the replay does not repeat: {_quoted(left)}"
         )
     if recorded.mode == "FAIR" and recorded.enforced:
         notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
-    if recorded.attached and not recorded.enforced and not recorded.switches:
+    if recorded.attached and not recorded.enforced and not operators.modes:
         notes.append(f"spark.sched.mode was {recorded.began_in}, so that Spark's own scheduling is replayed")
     if recorded.mode == "FAIR" and pools is None and (modes or not recorded.enforced):
         path = local_file(recorded.allocation_file)
@@ -194,7 +195,7 @@ def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[Sc
     settings = PolicySettings.from_config(validate(recorded.settings))
     changes = []
     mode, name = recorded.began_in, ours.name
-    for switch in recorded.for_all:
+    for switch in recorded.changes.for_all:
         was_on = mode == "on"
         mode = switch.mode or mode
         known = switch.policy if switch.policy in available() else None
@@ -210,7 +211,7 @@ def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[Sc
 
 def _pauses(recorded: Recorded) -> tuple[SchedulingChange, ...]:
     """Pauses of reservations and their ends."""
-    return tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.for_all)
+    return tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.changes.for_all)
 
 
 def _ours(

@@ -30,6 +30,7 @@ from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
 __all__ = [
+    "OperatorChanges",
     "Recorded",
     "RecordedAttempt",
     "attempts_of",
@@ -65,6 +66,26 @@ class RecordedAttempt:
 
 
 @dataclass(frozen=True)
+class OperatorChanges:
+    """What operators changed while an application ran.
+
+    Attributes:
+        modes: (`spark.sched.mode`) that they switched it to.
+        of_jobs: changes of jobs' marks, by job; a replay repeats them.
+        repeated: the same, each change in a sentence.
+        for_all: switches of the policy and of the mode, and pauses of reservations; empty where nothing was
+            enforced, or an earlier version's log does not say when.
+        others: what else they changed, each in a sentence.
+    """
+
+    modes: tuple[str, ...] = ()
+    of_jobs: Mapping[str, tuple[MarkChange, ...]] = field(default_factory=dict)
+    repeated: tuple[str, ...] = ()
+    for_all: tuple[Switch, ...] = ()
+    others: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Recorded:
     """One application.
 
@@ -80,12 +101,7 @@ class Recorded:
         allocation_file: where its FAIR pools were declared; empty: nowhere.
         notes: what the reader skipped, with counts.
         measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
-        switches: the modes (`spark.sched.mode`) that operators switched it to while it ran.
-        mark_changes: what operators changed of jobs' marks, by job; a replay repeats it.
-        repeated: the same, each change in a sentence.
-        for_all: switches of the policy and of the mode, and pauses of reservations; empty where nothing was
-            enforced, or an earlier version's log does not say when.
-        changes: what else operators changed, each in a sentence.
+        changes: what operators changed while it ran.
     """
 
     log: Path
@@ -100,11 +116,7 @@ class Recorded:
     allocation_file: str
     notes: Mapping[str, int]
     measured: Measured | None = None
-    switches: tuple[str, ...] = ()
-    mark_changes: Mapping[str, tuple[MarkChange, ...]] = field(default_factory=dict)
-    repeated: tuple[str, ...] = ()
-    for_all: tuple[Switch, ...] = ()
-    changes: tuple[str, ...] = ()
+    changes: OperatorChanges = field(default_factory=OperatorChanges)
 
     @property
     def began_in(self) -> str:
@@ -119,7 +131,7 @@ class Recorded:
     @property
     def tried_in_shadow(self) -> bool:
         """Whether it was in shadow mode for a time, and the scheduler decided nothing when it began."""
-        return self.attached and not self.enforced and "shadow" in (self.began_in, *self.switches)
+        return self.attached and not self.enforced and "shadow" in (self.began_in, *self.changes.modes)
 
 
 def logs_under(path: Path) -> list[Path]:
@@ -198,11 +210,13 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
         measured=reader.measured if reader.measured.events else None,
-        switches=modes,
-        mark_changes=marks,
-        repeated=tuple(change.what for change in repeated),
-        for_all=tuple(for_all),
-        changes=tuple(change.what for change in others if mode_switched_to(change) is None),
+        changes=OperatorChanges(
+            modes=modes,
+            of_jobs=marks,
+            repeated=tuple(change.what for change in repeated),
+            for_all=tuple(for_all),
+            others=tuple(change.what for change in others if mode_switched_to(change) is None),
+        ),
     )
 
 

@@ -97,7 +97,7 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
     real_jct_ms, tails, specs = {}, {}, []
     for job in jobs:
         key = job.record.source_id
-        changes = recorded.mark_changes.get(key, ())
+        changes = recorded.changes.of_jobs.get(key, ())
         specs.append(_spec(job, turnaround, hosts, recorded.locality_wait_ms, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms

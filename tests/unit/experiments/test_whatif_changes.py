@@ -25,8 +25,8 @@ def test_a_switch_of_the_mode_without_its_event_is_noted(tmp_path: Path) -> None
     for what in ("the policy is fair", "the mode is shadow", "job report: the mode is on"):
         logged_change(log, 1_000, {"by": "ada", "what": what})
     recorded = read_log(log.write(tmp_path / "log"))
-    assert recorded.switches == ("shadow",)
-    assert recorded.changes == ("the policy is fair", "job report: the mode is on")
+    assert recorded.changes.modes == ("shadow",)
+    assert recorded.changes.others == ("the policy is fair", "job report: the mode is on")
     document = answer(recorded, Question())
     assert document["scheduler"] == "reservation"
     assert document["notes"][0].startswith(
@@ -52,9 +52,9 @@ def test_changes_of_a_jobs_marks_are_repeated_by_every_replay(tmp_path: Path) ->
     raised = {**MARKS, "priority": 5, "deadline_ms": T0 + 9_000, "isolation": 0.5}
     changed(log, 1_000, "job stage 1: priority 0 -> 5", job="spark-1", **raised)
     recorded = read_log(log.write(tmp_path / "log"))
-    (change,) = recorded.mark_changes["spark-1"]
+    (change,) = recorded.changes.of_jobs["spark-1"]
     assert change == MarkChange(800, priority=5, deadline_ms=9_000, isolation=0.5)
-    assert (recorded.repeated, recorded.changes) == (("job stage 1: priority 0 -> 5",), ())
+    assert (recorded.changes.repeated, recorded.changes.others) == (("job stage 1: priority 0 -> 5",), ())
     document = answer(recorded, Question(policies=("priority", "stock-fifo")))
     # It waits for the first wave of the long job only, but where nobody looks at priorities.
     ran, by_priority, stock = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
@@ -84,7 +84,7 @@ def test_pauses_are_repeated_by_every_replay_and_policies_by_that_of_the_run(tmp
         }
         logged_change(log, at, {"by": "ada", "what": what, "event": {**event, "reservations_paused": paused}})
     recorded = read_log(log.write(tmp_path / "log"))
-    assert [(s.at_ms, s.policy, s.reserves) for s in recorded.for_all] == [
+    assert [(s.at_ms, s.policy, s.reserves) for s in recorded.changes.for_all] == [
         (50, "fifo", True),
         (60, None, False),
         (70, "of-tomorrow", False),
@@ -126,7 +126,9 @@ def test_switches_of_the_mode_are_repeated_by_the_replay_as_it_ran(
     event |= {"by": "ada", "reservations_paused": False}
     logged_change(log, at, {"by": "ada", "what": f"the mode is {mode}", "event": event})
     recorded = read_log(log.write(tmp_path / "log"))
-    assert [(s.at_ms, s.policy, s.mode, s.reserves) for s in recorded.for_all] == [(at, None, mode, True)]
+    assert [(s.at_ms, s.policy, s.mode, s.reserves) for s in recorded.changes.for_all] == [
+        (at, None, mode, True)
+    ]
     document = answer(recorded, Question(policies=("fifo",)))
     ran, fifo = ([row["jct_s"] for row in arm["jobs"]] for arm in document["arms"])
     assert ran[1] == pytest.approx(short_jct_s, abs=0.03)
@@ -163,8 +165,8 @@ def test_a_hold_is_repeated_if_somebody_ended_it(tmp_path: Path) -> None:
     changed(log, 6_000, "job stage 0: resumed", job="spark-0", **MARKS)
     changed(log, 7_000, "job stage 1: on hold", job="spark-1", **MARKS, on_hold=True)
     recorded = read_log(log.write(tmp_path / "log"))
-    assert [change.on_hold for change in recorded.mark_changes["spark-0"]] == [True, False]
-    assert recorded.changes == ("job stage 1: on hold",)
+    assert [change.on_hold for change in recorded.changes.of_jobs["spark-0"]] == [True, False]
+    assert recorded.changes.others == ("job stage 1: on hold",)
     long, short = answer(recorded, Question())["arms"][0]["jobs"]
     # Its second wave waits for its resumption, and the short job does not wait for that.
     assert long["end_s"] == pytest.approx(8.0, abs=0.1)
@@ -179,4 +181,4 @@ def test_a_change_without_values_is_noted_only(tmp_path: Path, event: Any) -> No
     body = {"by": "ada", "what": "job stage 1: priority 0 -> 5", "job": "spark-1", "event": event}
     logged_change(log, 1_000, body)
     recorded = read_log(log.write(tmp_path / "log"))
-    assert (recorded.mark_changes, recorded.changes) == ({}, ("job stage 1: priority 0 -> 5",))
+    assert (recorded.changes.of_jobs, recorded.changes.others) == ({}, ("job stage 1: priority 0 -> 5",))
