@@ -76,9 +76,34 @@ class ClassTotals:
     hourly: Counter[int] = field(default_factory=Counter)
 
 
+@dataclass(slots=True)
+class CauseCounts:
+    """Evictions by cause, the values of table 5.1.
+
+    Attributes:
+        failures, preempted: by tolerance in s: machine failures and tasks of higher priority.
+        memory_excess, disk_excess: only where there is a usage table.
+        explained, several: with a cause, and with more than one, at the widest tolerances.
+        pairs: by evictor's and evicted's priority, within the largest tolerance.
+    """
+
+    failures: Counter[int] = field(default_factory=Counter)
+    preempted: Counter[int] = field(default_factory=Counter)
+    memory_excess: int = 0
+    disk_excess: int = 0
+    explained: int = 0
+    several: int = 0
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    def count(self, before: int, causes: int) -> None:
+        """An eviction that had ``before`` causes has ``causes`` now."""
+        self.explained += before < 1 <= causes
+        self.several += before < 2 <= causes
+
+
 class EvictionAnalysis:
     """Consumes `TraceEvent`s. Memory: tasks that have not left, and evictions younger than the largest
-    tolerance. Its counts are flat: each is a figure of tables 5.1 and 5.2.
+    tolerance.
 
     An eviction at t on machine m of a task of priority p may have several causes:
 
@@ -104,15 +129,7 @@ class EvictionAnalysis:
         self.failure_tolerances_s = tuple(sorted(failure_tolerances_s))
         self.evictions = 0
         self.classes: dict[int, ClassTotals] = {}
-        self.failures: Counter[int] = Counter()  # tolerance in s -> evictions
-        self.preempted: Counter[int] = Counter()
-        self.memory_excess = 0
-        self.disk_excess = 0
-        # Evictions with a cause, and with more than one, at the widest tolerances.
-        self.explained = self.several = 0
-        self.pairs: Counter[tuple[int, int]] = (
-            Counter()
-        )  # (evictor's priority, evicted's) within the largest τ
+        self.causes = CauseCounts()
         self.first_us: int | None = None
         self.last_us = 0
         self._longest_us = self.tolerances_s[-1] * 1_000_000
@@ -208,7 +225,7 @@ class EvictionAnalysis:
                 continue
             if row.priority > eviction.priority:
                 self._preempted_by(row.priority, eviction.priority, row.time_us - eviction.time_us)
-                self._count_causes(eviction.causes, eviction.causes + 1)
+                self.causes.count(eviction.causes, eviction.causes + 1)
             else:
                 still.append(eviction)
         if still:
@@ -224,13 +241,13 @@ class EvictionAnalysis:
         removed_us = self._removed_us.get(row.machine)
         if removed_us is not None:
             for tolerance_s in self.failure_tolerances_s:
-                self.failures[tolerance_s] += row.time_us - removed_us <= tolerance_s * 1_000_000
+                self.causes.failures[tolerance_s] += row.time_us - removed_us <= tolerance_s * 1_000_000
             causes += row.time_us - removed_us <= self.failure_tolerances_s[-1] * 1_000_000
         if self.usage:
             memory = task.memory is not None and task.used_memory > task.memory
             disk = task.disk is not None and task.used_disk > task.disk
-            self.memory_excess += memory
-            self.disk_excess += disk
+            self.causes.memory_excess += memory
+            self.causes.disk_excess += disk
             causes += memory + disk
         above = [p for p in self._scheduled_now.get(row.machine, ()) if p > row.priority]
         if above:
@@ -239,17 +256,12 @@ class EvictionAnalysis:
         elif row.machine >= 0:
             waiting = self._waiting.setdefault(row.machine, deque())
             waiting.append(_UnexplainedEviction(row.time_us, row.priority, causes))
-        self._count_causes(0, causes)
-
-    def _count_causes(self, before: int, causes: int) -> None:
-        """An eviction that had ``before`` causes has ``causes`` now."""
-        self.explained += before < 1 <= causes
-        self.several += before < 2 <= causes
+        self.causes.count(0, causes)
 
     def _preempted_by(self, evictor: int, evicted: int, gap_us: int) -> None:
         for tolerance_s in self.tolerances_s:
-            self.preempted[tolerance_s] += gap_us <= tolerance_s * 1_000_000
-        self.pairs[(evictor, evicted)] += 1
+            self.causes.preempted[tolerance_s] += gap_us <= tolerance_s * 1_000_000
+        self.causes.pairs[(evictor, evicted)] += 1
 
     def _finished(self, task: _ActiveTask, now_us: int) -> None:
         """§5.2.3: demands of tasks that arrived and departed in the window."""

@@ -25,8 +25,8 @@ def summary(found: EvictionAnalysis) -> dict[str, Any]:
         "evicted_tasks_evicted_again": _share(
             sum(totals.evicted_again for totals in found.classes.values()), evicted
         ),
-        "evictions_without_cause": _share(found.evictions - found.explained, found.evictions),
-        "evictions_with_several_causes": _share(found.several, found.evictions),
+        "evictions_without_cause": _share(found.evictions - found.causes.explained, found.evictions),
+        "evictions_with_several_causes": _share(found.causes.several, found.evictions),
         "span_s": span_s,
         "usage_table": found.usage,
         "machine_table": found.machines,
@@ -38,7 +38,7 @@ def summary(found: EvictionAnalysis) -> dict[str, Any]:
         ],
         "pairs": [
             {"evictor": evictor, "evicted": low, "evictions": count, "share": count / found.evictions}
-            for (evictor, low), count in found.pairs.most_common()
+            for (evictor, low), count in found.causes.pairs.most_common()
         ],
         "arrivals_per_hour": _hourly(found),
     }
@@ -53,11 +53,11 @@ def _causes(found: EvictionAnalysis) -> list[dict[str, Any]]:
         rows.append({"cause": cause, "tolerance_s": tolerance_s, "evictions": count, "share": share})
 
     for tolerance_s in found.failure_tolerances_s:
-        row("machine failure", tolerance_s, found.failures[tolerance_s] if found.machines else None)
-    row("memory excess", 0, found.memory_excess if found.usage else None)
-    row("disk excess", 0, found.disk_excess if found.usage else None)
+        row("machine failure", tolerance_s, found.causes.failures[tolerance_s] if found.machines else None)
+    row("memory excess", 0, found.causes.memory_excess if found.usage else None)
+    row("disk excess", 0, found.causes.disk_excess if found.usage else None)
     for tolerance_s in found.tolerances_s:
-        row("higher-priority task", tolerance_s, found.preempted[tolerance_s])
+        row("higher-priority task", tolerance_s, found.causes.preempted[tolerance_s])
     return rows
 
 

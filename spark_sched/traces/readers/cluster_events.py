@@ -56,8 +56,17 @@ class _TaskState:
 
 
 @dataclass(slots=True)
+class _Times:
+    """Of a job so far, as `JobRecord` has them."""
+
+    submit_s: float | None = None
+    start_s: float | None = None
+    end_s: float | None = None
+
+
+@dataclass(slots=True)
 class _UnfinishedJob:
-    """A job so far: flat, as the `JobRecord` that it becomes."""
+    """A job so far."""
 
     source_id: str
     by_event: bool = False
@@ -65,9 +74,7 @@ class _UnfinishedJob:
     name: str | None = None
     priority: int | None = None
     features: dict[str, str] = field(default_factory=dict)
-    submit_s: float | None = None
-    start_s: float | None = None
-    end_s: float | None = None
+    times: _Times = field(default_factory=_Times)
     existed_before: bool = False
     ended: bool = False
     outcome: str = "unknown"
@@ -153,16 +160,16 @@ class JobAssembler:
         if event.kind == SUBMIT:
             if event.time_s is None:
                 job.existed_before = True
-            elif job.submit_s is None and not job.existed_before:
-                job.submit_s = event.time_s
-            job.ended, job.end_s, job.outcome = False, None, "unknown"
+            elif job.times.submit_s is None and not job.existed_before:
+                job.times.submit_s = event.time_s
+            job.ended, job.times.end_s, job.outcome = False, None, "unknown"
         elif event.kind == SCHEDULE:
             if event.time_s is None:
                 job.existed_before = True
-            elif job.start_s is None and not job.existed_before:
-                job.start_s = event.time_s
+            elif job.times.start_s is None and not job.existed_before:
+                job.times.start_s = event.time_s
         elif event.kind == END:
-            job.ended, job.end_s, job.outcome = True, event.time_s, event.outcome
+            job.ended, job.times.end_s, job.outcome = True, event.time_s, event.outcome
 
     def _task_event(self, job: _UnfinishedJob, index: int, event: ClusterEvent) -> None:
         task = job.tasks.get(index)
@@ -176,18 +183,18 @@ class JobAssembler:
         if event.kind == SUBMIT:
             if event.time_s is None:
                 job.existed_before = True
-            elif not job.by_event and job.submit_s is None and not job.existed_before:
-                job.submit_s = event.time_s
+            elif not job.by_event and job.times.submit_s is None and not job.existed_before:
+                job.times.submit_s = event.time_s
             task.pending, task.running = True, False
         elif event.kind == SCHEDULE:
-            if not job.by_event and job.start_s is None and not job.existed_before:
-                job.start_s = event.time_s
+            if not job.by_event and job.times.start_s is None and not job.existed_before:
+                job.times.start_s = event.time_s
             task.pending, task.running = False, True
             task.since_s, task.machine = event.time_s, event.machine
         elif event.kind == END:
             self._attempt(job, index, task, event.time_s, event.outcome)
             if not job.by_event:
-                job.end_s = event.time_s
+                job.times.end_s = event.time_s
                 job.outcome = event.outcome
             task.pending = task.running = False
         job.alive += (task.pending or task.running) - was_alive
@@ -218,13 +225,13 @@ class JobAssembler:
                 self._attempt(job, index, task, None, "unknown")
         over = self._over(job)
         outcome = job.outcome if job.ended or (over and not job.by_event) else "unknown"
-        end_s = job.end_s if outcome != "unknown" else None
+        end_s = job.times.end_s if outcome != "unknown" else None
         stages = []
         if job.tasks:
             stages.append(
                 StageRecord(
                     tasks=len(job.tasks),
-                    submit_s=job.submit_s,
+                    submit_s=job.times.submit_s,
                     end_s=end_s,
                     outcome=outcome,
                     rows=_ordered(job.rows),
@@ -234,7 +241,7 @@ class JobAssembler:
             )
         else:
             self._report.notes["jobs without a task event in the files"] += 1
-        runtime_s = end_s - job.start_s if end_s is not None and job.start_s is not None else None
+        runtime_s = end_s - job.times.start_s if end_s is not None and job.times.start_s is not None else None
         return JobRecord(
             job.source_id,
             outcome,
@@ -244,8 +251,8 @@ class JobAssembler:
             user=job.user,
             priority=job.priority,
             job_class=job.features.get("scheduling_class"),
-            submit_s=job.submit_s,
-            start_s=job.start_s,
+            submit_s=job.times.submit_s,
+            start_s=job.times.start_s,
             end_s=end_s,
             runtime_s=runtime_s,
             slots=len(job.tasks) or None,
