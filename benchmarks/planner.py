@@ -37,6 +37,7 @@ from spark_sched.state import (
     ExecutorView,
     JobMarks,
     JobView,
+    Preferred,
     RunningTask,
     Snapshot,
     StageView,
@@ -106,7 +107,7 @@ def snapshot(pending: int, seed: int) -> tuple[Snapshot, dict[str, Forecast]]:
         deadline_ms = max(due_ms, NOW_MS + round(1000 * mean_s)) if is_slo else None
         jobs[key] = JobView(
             key, JobMarks(key, None, 0, None, deadline_ms, None, copies=True, marked=True), since_ms, n,
-            (stage,), {}, len(launched), places if is_slo else None, 1.5 if is_slo else 1.0,
+            (stage,), {}, len(launched), Preferred(places, 1.5) if is_slo else None,
         )  # fmt: skip
     executors = {f"e{q}": ExecutorView(f"e{q}", f"h{q}", per, per - free[q], 0, q) for q in range(PARTITIONS)}
     return Snapshot(1, NOW_MS, executors, jobs), forecasts

@@ -18,7 +18,6 @@ MOST_ATTRIBUTES = 15
 
 #: Classes that may have more attributes, each with the reason.
 LARGER: Mapping[str, str] = {
-    "sim/workload.py:JobSpec": "users write it by hand, by keywords; all fields but three have a default",
     "traces/jobs.py:JobRecord": "a row of the jobs table: its fields are the columns",
     "traces/jobs.py:StageRecord": "a row of the stages table: its fields are the columns",
     "policies/three_sigma/problem.py:Problem": "its arrays go to compiled code, which takes no objects",

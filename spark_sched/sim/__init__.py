@@ -10,7 +10,14 @@ from spark_sched.sim.engine import Simulation
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import PREDICTORS, simulate
-from spark_sched.sim.workload import JobSpec, MarkChange, SchedulingChange, StageSpec, pareto_sampler
+from spark_sched.sim.workload import (
+    JobSpec,
+    MarkChange,
+    NextJob,
+    SchedulingChange,
+    StageSpec,
+    pareto_sampler,
+)
 
 __all__ = [
     "PREDICTORS",
@@ -18,6 +25,7 @@ __all__ = [
     "JobSpec",
     "Locality",
     "MarkChange",
+    "NextJob",
     "NodeSpec",
     "Planner",
     "Power",

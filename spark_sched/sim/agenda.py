@@ -6,7 +6,7 @@ import heapq
 from typing import NamedTuple, TypeAlias
 
 from spark_sched.sim.records import Attempt, JobRun, StageRun
-from spark_sched.sim.workload import JobSpec, MarkChange
+from spark_sched.sim.workload import JobSpec, MarkChange, NextJob
 
 __all__ = [
     "Agenda",
@@ -61,7 +61,7 @@ class Arrival(NamedTuple):
 class Follower(NamedTuple):
     """A job that is submitted some time after another one ended."""
 
-    spec: JobSpec
+    following: NextJob
 
 
 class MarksChanged(NamedTuple):
@@ -164,4 +164,7 @@ class Agenda:
 
     def not_submitted(self) -> list[JobSpec]:
         """Jobs whose time has not come."""
-        return [item.spec for *_, item in self.heap if isinstance(item, (Arrival, Follower))]
+        items = [item for *_, item in self.heap]
+        return [item.spec for item in items if isinstance(item, Arrival)] + [
+            item.following.job for item in items if isinstance(item, Follower)
+        ]

@@ -42,6 +42,6 @@ class Durations:
             factor *= locality.slowdown if on_rack is None else on_rack
             job.sums.nonlocal_tasks += 1
         preferred = job.spec.preferred
-        if preferred is not None and nodes[node].partition not in preferred:
-            factor *= job.spec.elsewhere_factor
+        if preferred is not None and nodes[node].partition not in preferred.partitions:
+            factor *= preferred.elsewhere_factor
         return max(1, round(duration_ms * factor))

@@ -217,8 +217,8 @@ class Simulation:
                 self._jobs.start_stage(job, index)
             case Arrival(spec):
                 self._jobs.arrived(spec)
-            case Follower(spec):
-                self._jobs.followed(spec)
+            case Follower(following):
+                self._jobs.followed(following)
             case MarksChanged(job, change):
                 self._jobs.marks_changed(job, change)
             case NodeChange(node, joins):

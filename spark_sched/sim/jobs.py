@@ -27,7 +27,7 @@ from spark_sched.sim.results import Recorder
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.stages import new_stage
 from spark_sched.sim.waiting import WaitingStages
-from spark_sched.sim.workload import JobSpec, MarkChange
+from spark_sched.sim.workload import JobSpec, MarkChange, NextJob
 from spark_sched.state import EndedJob, JobMarks
 
 __all__ = ["ActiveJobs", "Newcomers", "SincePlan"]
@@ -146,10 +146,11 @@ class ActiveJobs:
         self._start(spec)
         self.next_arrival()
 
-    def followed(self, spec: JobSpec) -> None:
+    def followed(self, following: NextJob) -> None:
         """A job that was to follow another one is submitted."""
+        _, spec, after_ms = following
         spec.check()
-        now_ms, after_ms = self._instant.now_ms, spec.deadline_after_ms
+        now_ms = self._instant.now_ms
         due_ms = spec.deadline_ms if after_ms is None else now_ms + after_ms
         self._start(replace(spec, submit_ms=now_ms, deadline_ms=due_ms))
 
@@ -270,8 +271,8 @@ class ActiveJobs:
         self._recorder.job(job, now_ms)
         if job.spec.changes:
             self._agenda.forget_changes(job)
-        for pause_ms, follower in job.spec.then:
-            self._agenda.push(now_ms + pause_ms, Follower(follower))
+        for following in job.spec.then:
+            self._agenda.push(now_ms + following.pause_ms, Follower(following))
 
     def never_submitted(self) -> int:
         """How many jobs the end of the run left in the agenda, in the workload or behind active jobs."""

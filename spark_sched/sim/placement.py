@@ -178,7 +178,7 @@ class Slots:
             return next(iter(mine))
         if self.open_total > 0:
             preferred = job.spec.preferred
-            node = NONE if preferred is None else self._open.random_among(preferred)
+            node = NONE if preferred is None else self._open.random_among(preferred.partitions)
             if node == NONE and self._levels and job.terms.powerful and local is None and not stage.spec.gang:
                 node = self._open.first_of(self._levels)
             if node == NONE:

@@ -317,7 +317,6 @@ class JobRun:
                 held=MappingProxyType(dict(self.held)),
                 running_slots=self.running_slots,
                 preferred=self.spec.preferred,
-                elsewhere_factor=self.spec.elsewhere_factor,
                 evicted_ms=float(self.sums.evicted_ms),
                 on_hold=self.terms.on_hold,
             )

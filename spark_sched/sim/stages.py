@@ -19,9 +19,9 @@ def new_stage(
     whether it is the last one.
     """
     spec = job.spec.stages[index]
-    successors = _successors(job, index) if job.spec.dag_known else ()
+    successors = _successors(job, index) if job.spec.dag_known != "nothing" else ()
     next_tasks = sum(tasks for _, tasks, _ in successors) if successors else None
-    last = job.spec.dag_known and job.progress.stages_left == 1 and job.spec.end_known
+    last = job.spec.dag_known == "to the end" and job.progress.stages_left == 1
     stage = StageRun(job, index, spec, key, now_ms, StageEdges(part, next_tasks, last, successors))
     places = stage.places
     if (spec.seen_on or (spec.near and spec.near_wait_ms)) and not spec.gang:

@@ -7,16 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from spark_sched.errors import BadInputError
+from spark_sched.state import Preferred
 
 if TYPE_CHECKING:
     from spark_sched.policies.base import Policy
 
-__all__ = ["JobSpec", "MarkChange", "SchedulingChange", "StageSpec", "longest_path_ms", "pareto_sampler"]
+__all__ = [
+    "DagKnown",
+    "JobSpec",
+    "MarkChange",
+    "NextJob",
+    "SchedulingChange",
+    "StageSpec",
+    "longest_path_ms",
+    "pareto_sampler",
+]
 
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
@@ -109,11 +119,30 @@ class SchedulingChange:
     plan_every_ms: int | None = None
 
 
+#: What the scheduler knows of a job's DAG: how many tasks the next stage of the same part has and which stage
+#: is the last; only the former, as of a marked or grouped job live; or neither.
+DagKnown = Literal["to the end", "next stage", "nothing"]
+
+
+class NextJob(NamedTuple):
+    """A job that is submitted some time after the end of another; its own ``submit_ms`` is ignored.
+
+    Attributes:
+        pause_ms: from the other one's end to its submission.
+        job: the job itself.
+        deadline_after_ms: its deadline, from its submission on; None: its own.
+    """
+
+    pause_ms: int
+    job: JobSpec
+    deadline_after_ms: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class JobSpec:
     """One job: when it comes, whose it is, what it asks for, and its stages.
 
-    It is flat, since users write it by hand; all fields but the first three have a default.
+    Users write it by hand; all fields but the first three have a default.
 
     Attributes:
         key: unique in the workload.
@@ -121,15 +150,10 @@ class JobSpec:
         isolation: isolation level P that the job asks for; None: the configured one.
         copies: false for a job whose tasks must never run twice: none is copied or evicted.
         marked: its owner named it; what follows one of its stages may be in no DAG (see ``dag_known``).
-        dag_known: the scheduler knows how many tasks the next stage of the same part has and which stage is
-            the last.
-        end_known: false where it never knows which stage is the last, as of a marked or grouped job live.
-        preferred: partitions where its tasks run at full speed; None: anywhere.
-        elsewhere_factor: runtime on other partitions over runtime on preferred ones (3Sigma §5: 1.5).
-        deadline_after_ms: of a job that follows another: its deadline, from its own submission on.
+        dag_known: what the scheduler knows of its DAG.
+        preferred: where its tasks run at full speed; None: anywhere.
         changes: of its marks while it is active, in the order of their times.
-        then: pairs of a delay in ms and a job that is submitted that long after this one's end; its own
-            ``submit_ms`` is ignored.
+        then: the jobs that follow it.
     """
 
     key: str
@@ -143,13 +167,10 @@ class JobSpec:
     isolation: float | None = None
     copies: bool = True
     marked: bool = False
-    dag_known: bool = True
-    end_known: bool = True
-    preferred: frozenset[int] | None = None
-    elsewhere_factor: float = 1.0
-    deadline_after_ms: int | None = None
+    dag_known: DagKnown = "to the end"
+    preferred: Preferred | None = None
     changes: tuple[MarkChange, ...] = ()
-    then: tuple[tuple[int, JobSpec], ...] = field(default=(), compare=False, repr=False)
+    then: tuple[NextJob, ...] = field(default=(), compare=False, repr=False)
 
     def check(self) -> None:
         """Raise BadInputError if the job cannot be simulated: the sentence names the job and the value."""
@@ -159,10 +180,9 @@ class JobSpec:
             )
         if not self.stages:
             raise BadInputError(f"job {self.key!r} has no stage: give it one or leave it out")
-        if not self.elsewhere_factor >= 1.0:
-            raise BadInputError(
-                f"job {self.key!r} has elsewhere_factor {self.elsewhere_factor!r} but it must be 1 or more"
-            )
+        factor = 1.0 if self.preferred is None else self.preferred.elsewhere_factor
+        if not factor >= 1.0:
+            raise BadInputError(f"job {self.key!r} has elsewhere_factor {factor!r} but it must be 1 or more")
         for change in self.changes:
             if change.after_ms < 0:
                 raise BadInputError(
@@ -196,7 +216,7 @@ class JobSpec:
         while waiting:
             job = waiting.pop()
             yield job
-            waiting += [follower for _, follower in job.then]
+            waiting += [following.job for following in job.then]
 
     def work_ms(self) -> int:
         """Slot-milliseconds of all its tasks on slots of speed 1."""

@@ -16,6 +16,7 @@ __all__ = [
     "ExecutorView",
     "JobMarks",
     "JobView",
+    "Preferred",
     "RunningTask",
     "Snapshot",
     "StageView",
@@ -102,6 +103,15 @@ class JobMarks:
 
 
 @dataclass(frozen=True, slots=True)
+class Preferred:
+    """The partitions where a job runs at full speed, and its runtime on others over that on these, >= 1
+    (3Sigma §5: 1.5)."""
+
+    partitions: frozenset[int]
+    elsewhere_factor: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """One active job.
 
@@ -112,8 +122,7 @@ class JobView:
         stages: active stages in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.
         running_slots: slots on which attempts run, copies included.
-        preferred: partitions where it runs at full speed; None: it runs alike everywhere.
-        elsewhere_factor: its runtime on other partitions over that on preferred ones, >= 1.
+        preferred: where it runs at full speed; None: it runs alike everywhere.
         on_hold: a user lets none of its tasks start. Policies see such a job only while tasks of it run.
         evicted_ms: slot-milliseconds of its attempts that gave their slots to waiting tasks of other jobs.
     """
@@ -125,8 +134,7 @@ class JobView:
     stages: tuple[StageView, ...]
     held: Mapping[str, int]
     running_slots: int
-    preferred: frozenset[int] | None = None
-    elsewhere_factor: float = 1.0
+    preferred: Preferred | None = None
     on_hold: bool = False
     evicted_ms: float = 0.0
 

@@ -12,7 +12,7 @@ from spark_sched.analysis.whatif.replayed import Model
 from spark_sched.config import keys, validate
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies import Policy, PolicySettings, available, create
-from spark_sched.sim import JobSpec, SchedulingChange
+from spark_sched.sim import JobSpec, NextJob, SchedulingChange
 
 __all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
 
@@ -168,19 +168,20 @@ def marked(jobs: Sequence[JobSpec], priorities: Sequence[tuple[str, int]]) -> tu
 
 
 def _marked(first: JobSpec, priorities: Sequence[tuple[str, int]]) -> JobSpec:
-    chain: list[tuple[int, JobSpec]] = [(0, first)]
-    while chain[-1][1].then:
-        chain.append(chain[-1][1].then[0])
-    then: tuple[tuple[int, JobSpec], ...] = ()
-    for pause_ms, job in reversed(chain):
+    chain = [NextJob(0, first)]
+    while chain[-1].job.then:
+        chain.append(chain[-1].job.then[0])
+    then: tuple[NextJob, ...] = ()
+    for following in reversed(chain):
+        job = following.job
         found = [value for pattern, value in priorities if matches(job, pattern)]
         given = replace(job, then=then)
         if found:
             # The question's priority, whatever operators gave the job in the recorded run.
             changes = tuple(replace(change, priority=found[-1]) for change in job.changes)
             given = replace(given, priority=found[-1], changes=changes)
-        then = ((pause_ms, given),)
-    return then[0][1]
+        then = (following._replace(job=given),)
+    return then[0].job
 
 
 def matches(job: JobSpec, pattern: str) -> bool:

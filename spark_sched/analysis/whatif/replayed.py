@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from spark_sched.analysis.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
 from spark_sched.analysis.whatif.recorded import Recorded, RecordedAttempt, attempts_of
-from spark_sched.sim import ClusterSpec, JobSpec, MarkChange, NodeSpec, StageSpec
+from spark_sched.sim import ClusterSpec, JobSpec, MarkChange, NextJob, NodeSpec, StageSpec
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.tables import Machine
 
@@ -232,7 +232,9 @@ def _spec(
         marked=kind == "mark",
         changes=changes,
         # As live: of a marked or grouped job more Spark jobs may follow any one of them.
-        end_known=kind == "spark" or (kind == "sql" and len(part_numbers) == 1),
+        dag_known="to the end"
+        if kind == "spark" or (kind == "sql" and len(part_numbers) == 1)
+        else "next stage",
     )
 
 
@@ -309,7 +311,7 @@ def _chain(specs: list[JobSpec], jobs: Sequence[_ReplayedJob], tails: Mapping[st
             pause_ms = tails.get(spec.key, 0)
             if job.end_ms is not None:
                 pause_ms += max(0, later.submit_ms - job.end_ms)
-            spec = replace(spec, then=((pause_ms, following),))
+            spec = replace(spec, then=(NextJob(pause_ms, following),))
         following = spec
     return [] if following is None else [following]
 

@@ -83,8 +83,7 @@ class SimulatedRunner:
             isolation=None if arm.stock else arm.isolation,
             copies=arm.copies == "auto" and not arm.stock,
             marked=True,
-            dag_known=False,
-            end_known=False,
+            dag_known="nothing",
         )
 
 

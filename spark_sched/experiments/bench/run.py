@@ -15,7 +15,7 @@ from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, 
 from spark_sched.policies.simple.fair import POOL_BY
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.run import simulate
-from spark_sched.sim.workload import JobSpec
+from spark_sched.sim.workload import JobSpec, NextJob
 
 __all__ = ["bench_document", "run_live", "run_simulated"]
 
@@ -123,12 +123,10 @@ def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:
         user=job.marks["user"] or None,
         priority=0 if mark is None else mark["priority"],
         deadline_ms=None if span_ms is None else submit_ms + span_ms,
-        deadline_after_ms=span_ms,
         isolation=None if mark is None else mark["isolation"],
         copies=mark is not None and mark["copies"] == "auto",
         marked=mark is not None,
-        dag_known=False,
-        end_known=False,
+        dag_known="nothing",
     )
 
 
@@ -136,7 +134,8 @@ def _chain(specs: list[JobSpec]) -> JobSpec:
     """Each job submitted at the end of the one before."""
     last = specs[-1]
     for spec in reversed(specs[:-1]):
-        last = replace(spec, then=((0, last),))
+        span_ms = None if last.deadline_ms is None else last.deadline_ms - last.submit_ms
+        last = replace(spec, then=(NextJob(0, last, deadline_after_ms=span_ms),))
     return last
 
 

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any
 
 from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec
+from spark_sched.state import Preferred
 from spark_sched.traces import TraceChunk
 
 __all__ = ["jobs_of_trace", "with_deadlines_moved"]
@@ -127,8 +128,9 @@ def _job(job: TableRow, stages: tuple[StageSpec, ...]) -> JobSpec:
         priority=job["priority"] or 0,
         deadline_ms=None if deadline_s is None else round(deadline_s * 1000.0),
         isolation=job["isolation"],
-        preferred=None if job["preferred"] is None else frozenset(job["preferred"]),
-        elsewhere_factor=job["elsewhere_factor"] or 1.0,
+        preferred=None
+        if job["preferred"] is None
+        else Preferred(frozenset(job["preferred"]), job["elsewhere_factor"] or 1.0),
     )
 
 

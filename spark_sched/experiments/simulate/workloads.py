@@ -80,6 +80,8 @@ def read_part(fields: Fields, folder: Path) -> Part:
                 kind
             ]
             marks[attribute] = fields.need(key, kind, wanted)
+    if "dag_known" in marks:
+        marks["dag_known"] = "to the end" if marks["dag_known"] else "nothing"
     if not 0.0 <= marks.get("isolation", 0.0) <= 1.0:
         raise fields.wrong("isolation", marks["isolation"], "a number from 0 to 1")
     part = Part(

@@ -256,10 +256,11 @@ class _Inside:
             return []
         sets = [(self.everywhere, 1.0)]
         if view.preferred is not None:
-            preferred = sum(1 << q for q in view.preferred if 0 <= q < len(self._capacity))
+            elsewhere = view.preferred.elsewhere_factor
+            preferred = sum(1 << q for q in view.preferred.partitions if 0 <= q < len(self._capacity))
             if preferred != self.everywhere:
-                sets = [(self.everywhere, view.elsewhere_factor)]
-                if preferred and view.elsewhere_factor > 1.0:
+                sets = [(self.everywhere, elsewhere)]
+                if preferred and elsewhere > 1.0:
                     sets.insert(0, (preferred, 1.0))
         found = []
         for mask, factor in sets:

@@ -164,8 +164,8 @@ def _running_job(
         slots[partition_of(executor)] += count
     factor = rounds(view, float(capacity.sum()))
     if view.preferred is not None:
-        away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred]
-        factor *= view.elsewhere_factor if away else 1.0
+        away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred.partitions]
+        factor *= view.preferred.elsewhere_factor if away else 1.0
     return RunningJob(view, since_ms, slots, runtime, factor)
 
 

@@ -33,7 +33,7 @@ def test_a_recorded_job_keeps_its_stages_and_the_ratios_of_its_task_times() -> N
     assert [spec.delay_ms for spec in job.stages] == [0, 0, testbed_jobs.DRIVER_MS]
     assert [spec.part for spec in job.stages] == [0, 0, 1]
     # As live: a marked job, of which nobody knows which Spark job is the last.
-    assert (job.marked, job.end_known, job.priority) == (True, False, testbed_jobs.PRIORITY)
+    assert (job.marked, job.dag_known, job.priority) == (True, "next stage", testbed_jobs.PRIORITY)
     low = testbed_jobs.job_of([stage(0, [], 10)], "svm", 2_000.0, foreground=False)
     assert (low.marked, low.priority) == (False, 0)
 

@@ -20,7 +20,7 @@ from spark_sched.policies.reservation import reservation_deadline_s, utilization
 from spark_sched.predict import Forecast
 from spark_sched.sim import ClusterSpec, JobSpec, Locality, NodeSpec, StageSpec, simulate, uniform_nodes
 from spark_sched.sim.planning import Planner
-from spark_sched.state import ClusterState, Snapshot
+from spark_sched.state import ClusterState, Preferred, Snapshot
 
 
 def job(key: str, *stages: list[int], at: int = 0, **marks: object) -> JobSpec:
@@ -146,7 +146,7 @@ def test_a_held_slot_away_from_the_input_is_near_only_where_the_model_says_so(
 
 def test_a_job_prefers_its_partition_and_runs_longer_elsewhere() -> None:
     nodes = (NodeSpec("a", 1, partition=0), NodeSpec("b", 1, partition=1))
-    one = JobSpec("one", 0, (StageSpec([100, 100]),), preferred=frozenset({1}), elsewhere_factor=1.5)
+    one = JobSpec("one", 0, (StageSpec([100, 100]),), preferred=Preferred(frozenset({1}), 1.5))
     result = simulate(ClusterSpec(nodes), [one])
     rows = zip(result.tasks["node"], result.tasks["end_ms"], strict=True)
     assert {result.nodes[node]: end for node, end in rows} == {"b": 100, "a": 150}

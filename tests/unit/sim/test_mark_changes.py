@@ -18,7 +18,7 @@ def job(
     key: str, tasks: int, task_ms: int, stages: int = 1, *, at: int = 0, changes: tuple[MarkChange, ...] = ()
 ) -> JobSpec:
     chain = tuple(StageSpec([task_ms] * tasks, (n - 1,) if n else ()) for n in range(stages))
-    return JobSpec(key, at, chain, name=key, marked=True, end_known=False, changes=changes)
+    return JobSpec(key, at, chain, name=key, marked=True, dag_known="next stage", changes=changes)
 
 
 @pytest.mark.parametrize("plan_every_ms", [0, 100])

@@ -8,6 +8,7 @@ import pytest
 from spark_sched.config import validate
 from spark_sched.policies import Plan, PolicySettings, create
 from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, StageSpec, simulate, uniform_nodes
+from spark_sched.state import Preferred
 from tests.unit.sim.scripted import Scripted
 
 SETTINGS = PolicySettings.from_config(validate({}))
@@ -193,8 +194,8 @@ def test_the_oracle_tells_point_perf_est_to_wait_for_the_preferred_slots():
     """Elsewhere the SLO job would take 18 s and miss its deadline; the preferred slot is free in time."""
     nodes = tuple(NodeSpec(f"n{i}", 1, partition=i) for i in range(2))
     jobs = [
-        gang("be", 1, 5_000, preferred=frozenset({0}), elsewhere_factor=9.0),
-        gang("slo", 1, 10_000, at=2_000, deadline_ms=18_000, preferred=frozenset({0}), elsewhere_factor=1.8),
+        gang("be", 1, 5_000, preferred=Preferred(frozenset({0}), 9.0)),
+        gang("slo", 1, 10_000, at=2_000, deadline_ms=18_000, preferred=Preferred(frozenset({0}), 1.8)),
     ]
     for policy, end_ms in (("prio", 20_000), ("point-perf-est", 15_000)):
         found = rows(simulate(ClusterSpec(nodes), jobs, policy, predictor="oracle"))

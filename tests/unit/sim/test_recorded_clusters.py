@@ -14,7 +14,7 @@ from spark_sched.config import validate
 from spark_sched.errors import BadInputError
 from spark_sched.events import Event, ExecutorAdded, ExecutorRemoved
 from spark_sched.policies import PolicySettings
-from spark_sched.sim import ClusterSpec, JobSpec, NodeSpec, Result, StageSpec, simulate
+from spark_sched.sim import ClusterSpec, JobSpec, NextJob, NodeSpec, Result, StageSpec, simulate
 
 
 def starts(result: Result) -> dict[tuple[int, int], tuple[int, str]]:
@@ -121,8 +121,8 @@ def test_where_a_task_was_seen_takes_the_place_of_chance() -> None:
 
 def test_followers_come_after_their_pause_and_their_wait_counts_from_then() -> None:
     third = one("third", [7])
-    second = JobSpec("second", 0, (StageSpec([20]),), then=((5, third),))
-    first = JobSpec("first", 3, (StageSpec([10]),), then=((2, second),))
+    second = JobSpec("second", 0, (StageSpec([20]),), then=(NextJob(5, third),))
+    first = JobSpec("first", 3, (StageSpec([10]),), then=(NextJob(2, second),))
     result = simulate(ClusterSpec((NodeSpec("a", 1),)), [first], predictor="oracle")
     assert result.jobs["submit_ms"] == [3, 15, 40]
     assert result.jobs["jct_ms"] == [10, 20, 7]

@@ -14,7 +14,7 @@ from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import (
     background,
     recorded_job,
 )
-from spark_sched.sim import ClusterSpec, JobSpec, Locality, simulate, uniform_nodes
+from spark_sched.sim import ClusterSpec, Locality, NextJob, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 
 __all__ = ["beside_background", "running_over_time", "two_jobs"]
@@ -111,9 +111,9 @@ def two_jobs(*, seed: int, policy: str | None, pace: float) -> dict[str, int]:
         return {
             job.key: _row(found, job.key)["jct_ms"] for job, found in zip((first, second), alone, strict=True)
         }
-    chain: tuple[tuple[int, JobSpec], ...] = ()
+    chain: tuple[NextJob, ...] = ()
     for nth in range(_REPEATS, 0, -1):
-        chain = ((DRIVER_MS, replace(second, key=f"svm again {nth}", then=chain)),)
+        chain = (NextJob(DRIVER_MS, replace(second, key=f"svm again {nth}", then=chain)),)
     at_ms = int(np.random.default_rng((seed, 5)).integers(1, _FIRST_MS))
     jobs = [first, replace(second, submit_ms=at_ms, then=chain)]
     result = simulate(cluster, jobs, policy, settings=NO_COPIES, seed=seed, keep_tasks=False)

@@ -71,7 +71,7 @@ def job_of(
     if not foreground:
         return job
     marked = stages[-1]["job"] != stages[0]["job"]
-    return replace(job, priority=PRIORITY, marked=marked, end_known=not marked)
+    return replace(job, priority=PRIORITY, marked=marked, dag_known="next stage" if marked else "to the end")
 
 
 def recorded_job(

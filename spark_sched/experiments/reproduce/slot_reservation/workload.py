@@ -171,7 +171,7 @@ def _foreground_job(key: str, suite: str, stages: list[StageSpec], *, marked: bo
         job_class=suite,
         priority=FOREGROUND_PRIORITY,
         marked=marked,
-        dag_known=not marked,
+        dag_known="nothing" if marked else "to the end",
     )
 
 

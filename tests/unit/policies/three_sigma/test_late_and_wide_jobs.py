@@ -24,6 +24,7 @@ from spark_sched.state import (
     ExecutorView,
     JobMarks,
     JobView,
+    Preferred,
     RunningTask,
     Snapshot,
     StageView,
@@ -157,7 +158,7 @@ def test_a_job_wider_than_its_preferred_slots_runs_there_in_more_rounds() -> Non
     capacity = np.array([2.0, 2.0, 2.0, 2.0])
 
     def places(tasks: int, barrier: bool = False) -> list[tuple[int, int, float]]:
-        view = job("w", tasks, barrier=barrier, preferred=frozenset({0, 1, 2}), elsewhere_factor=1.5)
+        view = job("w", tasks, barrier=barrier, preferred=Preferred(frozenset({0, 1, 2}), 1.5))
         (found,) = pending_jobs([(view, ABOUT_A_MINUTE)], Worth(), uniform(4, 1_000), capacity)
         assert found is not None
         return [(place.mask, place.slots, place.factor) for place in found.places]
