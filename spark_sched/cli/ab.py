@@ -105,7 +105,7 @@ def run_command(
         context.exit(EXIT_INTERRUPTED)
     except (ArmError, ClusterError) as error:
         raise Failure(f"{error}\nfinished runs are stored, the same command continues") from None
-    _publish(context, document, out, as_json)
+    _publish(document, out, as_json)
 
 
 @command.command("report")
@@ -117,8 +117,7 @@ def run_command(
     help="Folder of the same suite, such as simulated: add how well the orders of the arms agree.",
 )
 @_JSON
-@click.pass_context
-def report_command(context: click.Context, directory: Path, against: Path | None, as_json: bool) -> None:
+def report_command(directory: Path, against: Path | None, as_json: bool) -> None:
     """Report the runs of a folder, also while its test is running.
 
     Writes report.html and results.json into the folder.
@@ -135,10 +134,10 @@ def report_command(context: click.Context, directory: Path, against: Path | None
         document = report(directory)
         if against is not None:
             document["kendall_tau"] = order_agreement(document, report(against))
-    _publish(context, document, directory, as_json)
+    _publish(document, directory, as_json)
 
 
-def _publish(context: click.Context, document: dict[str, Any], out: Path, as_json: bool) -> None:
+def _publish(document: dict[str, Any], out: Path, as_json: bool) -> None:
     click.echo(f"report: {out / 'report.html'}", err=True)
     if as_json:
         echo_json(document)

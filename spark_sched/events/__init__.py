@@ -5,7 +5,6 @@ from spark_sched.events.codec import (
     SCHEMA,
     decode_batch,
     decode_event,
-    encode_event,
 )
 from spark_sched.events.kinds import (
     Batch,
@@ -47,5 +46,4 @@ __all__ = [
     "TaskLaunched",
     "decode_batch",
     "decode_event",
-    "encode_event",
 ]

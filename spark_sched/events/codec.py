@@ -1,4 +1,4 @@
-"""Events and batches, to and from JSON (``protocol/event-batch.schema.json``).
+"""Events and batches from JSON (``protocol/event-batch.schema.json``).
 
 Decoding checks every field: one wrong event would make the planner's picture of the cluster wrong for as
 long as it runs. It is the planner's hottest path (a task that outlives a batch is two events), so the checks
@@ -31,36 +31,34 @@ from spark_sched.events.kinds import (
     TaskLaunched,
 )
 
-__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event", "encode_event"]
+__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event"]
 
 #: Version of the batch's layout. New event types and new optional fields do not change it.
 SCHEMA = 1
 
 
 class _Field(NamedTuple):
-    name: str  # in JSON
-    attribute: str
+    name: str
     types: tuple[type, ...]
     legal: str
     allowed: Callable[[Any], bool] | None = None
     optional: bool = False
-    spared: bool = False  # left out rather than written with its default
     default: Any = None  # of an absent field
 
 
-def _text(name: str, *, optional: bool = False, empty: bool = True, attribute: str = "") -> _Field:
+def _text(name: str, *, optional: bool = False, empty: bool = True) -> _Field:
     legal = "text" if empty else "text that is not empty"
-    return _Field(name, attribute or name, (str,), legal, None if empty else bool, optional)
+    return _Field(name, (str,), legal, None if empty else bool, optional)
 
 
 def _choice(name: str, *options: str) -> _Field:
-    return _Field(name, name, (str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
+    return _Field(name, (str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
 
 
 def _whole(name: str, low: int | None = 0, *, optional: bool = False) -> _Field:
     if low is None:
-        return _Field(name, name, (int,), "a whole number", None, optional)
-    return _Field(name, name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
+        return _Field(name, (int,), "a whole number", None, optional)
+    return _Field(name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
 
 
 def _wholes(name: str, low: int | None = 0) -> _Field:
@@ -69,18 +67,16 @@ def _wholes(name: str, low: int | None = 0) -> _Field:
         return set(map(type, values)) == {int} and (low is None or min(values) >= low)
 
     legal = "a list of whole numbers" if low is None else f"a list of whole numbers >= {low}"
-    return _Field(name, name, (list,), f"{legal}, at least one", allowed)
+    return _Field(name, (list,), f"{legal}, at least one", allowed)
 
 
 def _flag(name: str) -> _Field:
-    return _Field(name, name, (bool,), "true or false")
+    return _Field(name, (bool,), "true or false")
 
 
 _TIME, _EXECUTOR, _JOB = _whole("time_ms"), _text("executor", empty=False), _text("job", empty=False)
 _STAGE = _text("stage", empty=False)
-_ISOLATION = _Field(
-    "isolation", "isolation", (float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1, True
-)
+_ISOLATION = _Field("isolation", (float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1, True)
 
 # In the order of the classes' fields: instances are built by position.
 _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
@@ -94,16 +90,16 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("priority", None),
         _ISOLATION,
         _whole("deadline_ms", None, optional=True),
-        _text("class", optional=True, attribute="job_class"),
+        _text("class", optional=True),
         _flag("copies"),
         _flag("marked"),
-        _whole("begun_ms", optional=True)._replace(spared=True),
+        _whole("begun_ms", optional=True),
     ),
     JobEnded: (
         _TIME,
         _JOB,
         _choice("outcome", "ended", "idle"),
-        _whole("ended_ms", optional=True)._replace(spared=True),
+        _whole("ended_ms", optional=True),
     ),
     StageStarted: (
         _TIME,
@@ -115,9 +111,9 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("next_tasks", optional=True),
         _flag("last"),
         _flag("barrier"),
-        _flag("restartable")._replace(spared=True, default=True),
-        _whole("slots_per_task", 1)._replace(spared=True, default=1),
-        _whole("next_at_most", optional=True)._replace(spared=True),
+        _flag("restartable")._replace(default=True),
+        _whole("slots_per_task", 1)._replace(default=1),
+        _whole("next_at_most", optional=True),
     ),
     StageEnded: (_TIME, _JOB, _STAGE, _flag("completed")),
     TaskLaunched: (
@@ -128,7 +124,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("index"),
         _EXECUTOR,
         _flag("copy"),
-        _whole("evictions")._replace(spared=True, default=0),
+        _whole("evictions")._replace(default=0),
     ),
     TaskEnded: (
         _TIME,
@@ -141,7 +137,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _whole("duration_ms", None),
         _choice("outcome", "success", "failed", "killed", "lost"),
         _flag("copy"),
-        _text("evicted_for", optional=True, empty=False)._replace(spared=True),
+        _text("evicted_for", optional=True, empty=False),
     ),
     ShortTasks: (
         _TIME,
@@ -228,14 +224,6 @@ def decode_event(source: Mapping[str, Any], number: int = 0) -> Event | None:
     """One event; None if its type is unknown. Raises BadInputError as :func:`decode_batch` does."""
     event = _decode(source, number)
     return None if isinstance(event, str) else event
-
-
-def encode_event(event: Event) -> dict[str, Any]:
-    """The event as a JSON object."""
-    fields = _FIELDS[type(event)]
-    values = {f.name: getattr(event, f.attribute) for f in fields}
-    spared = {f.name for f in fields if f.spared and values[f.name] == f.default}
-    return {"type": event.type, **{name: value for name, value in values.items() if name not in spared}}
 
 
 def _decode(item: Any, number: int) -> Event | str:

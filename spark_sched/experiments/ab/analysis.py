@@ -140,7 +140,7 @@ def build_document(
         "looks": compare.looks,
         "level_per_look": round(compare.level, 6),
         "slots": suite.cluster.all_slots,
-        "results_equal": _results_equal(suite, records),
+        "results_equal": _results_equal(records),
         "arms": [arm.as_json() for arm in suite.arms],
         "rows": rows,
         "verdict": _verdict(compare) if blocks else {"kind": "no_runs", "text": "No block is complete yet."},
@@ -319,7 +319,7 @@ def _monotone(compare: Estimates) -> dict[str, bool | None]:
     return {"monotone": falls and rises, "monotone_jct": falls, "monotone_idle": rises}
 
 
-def _results_equal(suite: Suite, records: Records) -> bool:
+def _results_equal(records: Records) -> bool:
     """Whether every workload computed the same in all settings of a block."""
     first: dict[tuple[int, str], Sequence[float]] = {}
     return all(

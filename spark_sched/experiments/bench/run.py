@@ -52,7 +52,7 @@ def run_live(found: BenchFile, note: Callable[[str], None], progress: Progress) 
                     "arrival_s": job.arrival_s,
                     "after": job.after,
                     "pool": f"user-{job.job.marks['user']}" if arm.scheduler == "fair" else None,
-                    "mark": mark_of(arm, job.job, job.repetition),
+                    "mark": mark_of(arm, job.job),
                 }
                 for job in planned
             ]
@@ -112,7 +112,7 @@ def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:
             f"the workload {job.label!r} cannot be simulated, since its tasks' durations are not known: "
             "remove it, or run the suite without --simulate"
         )
-    mark = mark_of(arm, job, planned.repetition)
+    mark = mark_of(arm, job)
     submit_ms = round(1000 * planned.arrival_s)
     span_ms = None if arm.deadline_s is None else round(1000 * arm.deadline_s)
     return JobSpec(

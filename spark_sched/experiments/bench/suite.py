@@ -182,7 +182,7 @@ def plan_jobs(found: BenchFile, number: int) -> list[PlannedJob]:
     return sorted(planned, key=lambda one: one.arrival_s)
 
 
-def mark_of(arm: Arm, job: WorkloadJob, repetition: int) -> Mapping[str, Any] | None:
+def mark_of(arm: Arm, job: WorkloadJob) -> Mapping[str, Any] | None:
     """Arguments of `spark_sched.job`, None under Spark's own scheduler.
 
     Jobs with the same label share a name, so that history learned from one serves the next.

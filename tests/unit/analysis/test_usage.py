@@ -26,7 +26,6 @@ from spark_sched.analysis.usage import (
 )
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.events import encode_event
 from spark_sched.policies import ReservationRule
 from spark_sched.policies.reservation.formulas import reservation_deadline_s, utilization_lower_bound
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
@@ -34,6 +33,7 @@ from spark_sched.state import JobView
 from spark_sched.traces import read_trace
 from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
+from tests.encoding import encode_event
 from tests.unit.sim.scripted import Scripted
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "spark_eventlogs"

@@ -27,7 +27,8 @@ from spark_sched.analysis.usage import (
 from spark_sched.cli.app import app
 from spark_sched.energy import SERVER_TYPES
 from spark_sched.errors import BadInputError
-from spark_sched.events import ExecutorAdded, JobStarted, TaskEnded, TaskLaunched, encode_event
+from spark_sched.events import ExecutorAdded, JobStarted, TaskEnded, TaskLaunched
+from tests.encoding import encode_event
 
 THESIS = Path(__file__).parents[3] / "conf" / "energy" / "thesis.toml"
 #: 100 W idle, 60 W more with all of two slots busy.

@@ -17,8 +17,8 @@ from spark_sched.events import (
     TaskEnded,
     decode_batch,
     decode_event,
-    encode_event,
 )
+from tests.encoding import encode_event
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
 

@@ -132,7 +132,7 @@ def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
         scheduler='[scheduler]\npolicy = "fair"\nisolation = 0.3\npriority = 4\ncopies = "never"\n',
         workload=SLEEP + "priority = 7\n",
     )
-    mark = mark_of(found.scheduler, found.suites[0].jobs[0], 0)
+    mark = mark_of(found.scheduler, found.suites[0].jobs[0])
     assert mark == {
         "name": "sleep sleepms=1000",
         "priority": 7,
@@ -143,18 +143,18 @@ def test_marks_come_from_the_scheduler_unless_the_table_says_otherwise():
     }
     assert found.scheduler.policy == "fair"
     stock = bench(scheduler='[scheduler]\nscheduler = "fair"\n')
-    assert mark_of(stock.scheduler, stock.suites[0].jobs[0], 0) is None
+    assert mark_of(stock.scheduler, stock.suites[0].jobs[0]) is None
 
 
 def test_a_policy_that_tunes_levels_gets_jobs_without_one():
     lines = '[scheduler]\npolicy = "tuned-reservation"\n'
     goal = '[scheduler.settings]\n"spark.sched.policy.tuned-reservation.loss" = 0.001\n'
     found = bench("repeat = 12", scheduler=lines + goal, workload=SLEEP.replace("[1000, 2000]", "1000"))
-    mark = mark_of(found.scheduler, found.suites[0].jobs[0], 0)
+    mark = mark_of(found.scheduler, found.suites[0].jobs[0])
     assert mark is not None
     assert mark["isolation"] is None
     fixed = bench(scheduler=lines + "isolation = 0.3\n")
-    mark = mark_of(fixed.scheduler, fixed.suites[0].jobs[0], 0)
+    mark = mark_of(fixed.scheduler, fixed.suites[0].jobs[0])
     assert mark is not None
     assert mark["isolation"] == 0.3
 

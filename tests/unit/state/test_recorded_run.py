@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from spark_sched.events import Event, decode_event, encode_event
+from spark_sched.events import Event, decode_event
 from spark_sched.predict import StageHistory
 from spark_sched.state import ClusterState, JobSummary
+from tests.encoding import encode_event
 
 LINES = [json.loads(line) for line in Path(__file__).with_name("recorded-run.jsonl").read_text().splitlines()]
 EVENTS: list[Event] = [event for line in LINES if (event := decode_event(line)) is not None]

@@ -269,8 +269,7 @@ def _build_16(scale: Scale, results: Results) -> Figure:
                     "held idle, slot-s": totals["held_idle_slot_ms"] / 1000.0,
                 }
             )
-        ends = [value for value in values if f"_{place}_" in value.name]
-        values.append(_rise(scale, results, place, ends[0].name))
+        values.append(_rise(scale, results, place))
     size = Size(**_size_16(scale))
     notes = (
         f"The 20 queries of figure 15's SQL suite, each run {size.queries} × per seed, among {size.jobs:,} "
@@ -289,7 +288,7 @@ def _build_16(scale: Scale, results: Results) -> Figure:
     return Figure("fig16", FIGURE_16.title, rows, values, notes, (chart,))
 
 
-def _rise(scale: Scale, results: Results, place: str, first: str) -> Value:
+def _rise(scale: Scale, results: Results, place: str) -> Value:
     """The slowdown without pre-reservation minus that at the smallest R, paired by query."""
     least = _thresholds(scale)[0]
     rises: list[float] = []

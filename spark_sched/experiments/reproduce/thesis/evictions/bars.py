@@ -14,6 +14,7 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     RunSummary,
     all_workloads,
     busier_workloads,
+    dropped,
     fitting_workloads,
     lower,
     real_workloads,
@@ -80,16 +81,12 @@ def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary
     return difference
 
 
-def _dropped(arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
-    return lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"]
-
-
-def _limited(victims: str, dropped: float | None) -> tuple[Bar, Bar]:
+def _limited(victims: str, paper: float | None) -> tuple[Bar, Bar]:
     arms, limited = _named(victims, f"{victims}5"), f"{victims}5"
     below = lower("WE", limited, victims)
     return (
         Bar(f"WE_{limited}_below_{victims}", "%", 50, arms, below, _sampled, least=50),
-        Bar(f"dropped_{limited}", "%", dropped, arms, _dropped(limited), _sampled, most=5),
+        Bar(f"dropped_{limited}", "%", paper, arms, dropped(limited), _sampled, most=5),
     )
 
 

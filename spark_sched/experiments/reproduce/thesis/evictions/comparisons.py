@@ -27,6 +27,7 @@ __all__ = [
     "all_workloads",
     "busier_workloads",
     "comparison",
+    "dropped",
     "fitting_workloads",
     "lower",
     "over_time",
@@ -135,6 +136,11 @@ def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary
 def absolute(metric: str, arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
     """An arm's metric as it is."""
     return lambda found: value(found[arm], metric)
+
+
+def dropped(arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
+    """The percentage of an arm's tasks that it drops."""
+    return lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"]
 
 
 def value(summary: RunSummary, metric: str) -> float | None:

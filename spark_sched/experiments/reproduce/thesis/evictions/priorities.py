@@ -12,6 +12,7 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     RunSummary,
     absolute,
     comparison,
+    dropped,
     lower,
     over_time,
 )
@@ -69,12 +70,7 @@ _DROPPED = {"MRS5": 1.8, "LRS5": 3.6}
 
 
 def _dropped(arm: str) -> Comparison:
-    return Comparison(
-        f"dropped_{arm}",
-        "%",
-        _DROPPED[arm],
-        lambda found: 100.0 * found[arm]["dropped"] / found[arm]["tasks"],
-    )
+    return Comparison(f"dropped_{arm}", "%", _DROPPED[arm], dropped(arm))
 
 
 def _more_than(arm: str, count: int) -> Callable[[Mapping[str, RunSummary]], float | None]:
