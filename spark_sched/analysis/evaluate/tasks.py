@@ -244,7 +244,7 @@ def score(
             SubmittedStage(len(times), paper_features(attributes))
             for times, attributes in zip(job.stages, job.attributes, strict=True)
         ]
-        asked = [known.ask(stage) for stage in stages]
+        asked = known.ask_job(stages)
         if not counts or learns:
             end_s = job.submit_s if job.end_s is None else max(job.end_s, job.submit_s)
             heapq.heappush(waiting, (end_s, number, asked, job.stages))

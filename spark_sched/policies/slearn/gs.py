@@ -177,6 +177,7 @@ class GenericScheduler:
         return replace(
             known,
             pilots=PilotSet(stage.index, tuple(sorted(int(task) for task in tasks))),
+            sampled=(stage.index, max(stage.tasks, _width(known, stage.index))),
             rounds=known.rounds + 1,
             reason=f"{count} of {stage.tasks} tasks first, to learn its size",
         )
@@ -196,7 +197,8 @@ class GenericScheduler:
         seen = forecast.times if isinstance(forecast, TaskForecast) else {}
         times = seen.get(pilots.stage, _NO_TIMES)
         ended_ms = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
-        lost = sum(i in times.spoiled for i in pilots.tasks)
+        # A retry of the stage that came before a plan saw its end may have fewer tasks.
+        lost = sum(i in times.spoiled or (stage is not None and i >= stage.tasks) for i in pilots.tasks)
         if stage is not None and len(ended_ms) + lost < len(pilots.tasks):
             return known
         if stage is None and not ended_ms and known.rounds < _ROUNDS:
@@ -229,9 +231,10 @@ class GenericScheduler:
             unknown_ms = self._queues.threshold_ms(0)
             return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
         stage = next((p for p in job.stages if p.index == index), None)
-        tasks = prior.tasks if prior is not None else max(1, len(pilots_ms))
+        tasks = prior.tasks if prior is not None else 0
         if stage is not None:
             tasks = stage.tasks
+        tasks = max(tasks, _width(known, index))
         others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(pilots_ms))
         by = f"{len(pilots_ms)} pilot{'s' * (len(pilots_ms) > 1)}" if pilots_ms else "history"
         reach_ms = self._sizing.reach_ms(pilots_ms, prior)
@@ -305,6 +308,12 @@ class GenericScheduler:
             new_jobs_wait=True,  # nothing starts before its pilots are chosen
             queue_weights=self._queues.weights,
         )
+
+
+def _width(job: JobMemory, index: int) -> int:
+    """The tasks of a stage when its pilots were chosen; 0 where none were."""
+    sampled, tasks = job.sampled
+    return tasks if sampled == index else 0
 
 
 def _checked(

@@ -93,11 +93,12 @@ def _log_error(mean_s: float, expected_s: float) -> float:
 
 @dataclass(slots=True)
 class _Known:
-    """One stage of an active job: what was submitted and predicted, and what its tasks took on average."""
+    """One stage of an active job: what was submitted, predicted and expected, and what its tasks took on
+    average."""
 
     submission: Submission
     prediction: Prediction | None
-    tasks: int
+    expectation: StageExpectation
     mean_s: float | None = None
 
 
@@ -126,6 +127,8 @@ class TaskHistory:
         self._learns = learns
         self._jobs: dict[str, dict[int, _Known]] = {}
         self._started: dict[str, JobStarted] = {}
+        # By job and index, stages that were expected before they started, each with its submission.
+        self._foreseen: dict[str, dict[int, tuple[Submission, StageExpectation]]] = {}
         self._cache: dict[str, tuple[StageExpectation, ...]] = {}
         # Mean task times by stage that were expected of a job before its first stage ended.
         self._first_s: dict[str, dict[int, float]] = {}
@@ -177,6 +180,17 @@ class TaskHistory:
         submission = self.predictor.submit(stage.attributes, earlier)
         return submission, self.predictor.predict(submission)
 
+    def ask_job(self, stages: Sequence[SubmittedStage]) -> list[StagePrediction]:
+        """`ask` for all stages of a job now. Stages of one user and name have one time since the last
+        submission: that of the job's first such stage, since the others were submitted together with it."""
+        first: dict[tuple[str | None, str | None], Submission] = {}
+        asked = []
+        for stage in stages:
+            recurs = stage.attributes.recurs
+            asked.append(self.ask(stage, first.get(recurs)))
+            first.setdefault(recurs, asked[-1][0])
+        return asked
+
     def expectation(self, stage: SubmittedStage, prediction: Prediction | None) -> StageExpectation:
         """A prediction as policies read it."""
         spread = self.spreads.expect(stage.attributes)
@@ -199,17 +213,29 @@ class TaskHistory:
             self._started[event.job] = event
             self._jobs[event.job] = {}
             return
-        for index, stage in enumerate(self._stages_of.get(event.job, ())):
-            self._keep(event.job, index, stage)
+        stages = self._stages_of.get(event.job, ())
+        if stages:
+            self._jobs[event.job] = {
+                index: _Known(*asked, self.expectation(stage, asked[1]))
+                for index, (stage, asked) in enumerate(zip(stages, self.ask_job(stages), strict=True))
+            }
+            self._cache.pop(event.job, None)
 
     def stage_started(self, event: StageStarted) -> None:
-        started = self._started.get(event.job)
-        if self._stages_of is None and started is not None and event.index < STAGES_LEARNED:
-            self._keep(event.job, event.index, self._live(started, event.index, event.tasks))
+        started, stages = self._started.get(event.job), self._jobs.get(event.job)
+        if self._stages_of is not None or started is None or stages is None:
+            return
+        # A retry runs only the tasks whose results were lost: the first attempt counts.
+        if event.index < STAGES_LEARNED and event.index not in stages:
+            stage = self._live(started, event.index, event.tasks)
+            foreseen = self._foreseen.get(event.job, {}).pop(event.index, None)
+            asked = self.ask(stage, None if foreseen is None else foreseen[0])
+            stages[event.index] = _Known(*asked, self.expectation(stage, asked[1]))
+            self._cache.pop(event.job, None)
 
     def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
         known = self._jobs.get(job, {}).get(index)
-        if self._learns and known is not None:
+        if self._learns and known is not None and known.mean_s is None:
             seconds = [ms / 1000.0 for ms in tasks_ms]
             self.learn(known.submission.job, seconds, (known.submission, known.prediction))
             known.mean_s = sum(seconds) / len(seconds) if seconds else None
@@ -225,11 +251,13 @@ class TaskHistory:
                 ]
             )
         self._started.pop(job, None)
+        self._foreseen.pop(job, None)
         self._cache.pop(job, None)
 
     def reset(self) -> None:
         self._jobs.clear()
         self._started.clear()
+        self._foreseen.clear()
         self._cache.clear()
         self._first_s.clear()
 
@@ -244,14 +272,11 @@ class TaskHistory:
         for index in range(max(max(stages, default=-1) + 1, len(forecast.stage_tasks))):
             known = stages.get(index)
             if known is not None:
-                stage = SubmittedStage(known.tasks, known.submission.job)
-                found.append(self.expectation(stage, known.prediction))
+                found.append(known.expectation)
             else:
                 # Not seen, or over before the first snapshot: use what earlier runs of the name had.
                 tasks = forecast.stage_tasks[index] if index < len(forecast.stage_tasks) else 0
-                stage = self._live(self._started[job], index, tasks)
-                features = self.predictor.submit(stage.attributes)
-                found.append(self.expectation(stage, self.predictor.predict(features)))
+                found.append(self._foresee(job, index, tasks))
         if len(found) > 1 and all(known.mean_s is None for known in stages.values()):
             # Keep the predictions made for all stages at once: each ended stage changes those of the next.
             self._first_s[job] = {
@@ -262,10 +287,16 @@ class TaskHistory:
         self._cache[job] = tuple(found)
         return self._cache[job]
 
-    def _keep(self, job: str, index: int, stage: SubmittedStage) -> None:
-        submission, prediction = self.ask(stage)
-        self._jobs.setdefault(job, {})[index] = _Known(submission, prediction, stage.tasks)
-        self._cache.pop(job, None)
+    def _foresee(self, job: str, index: int, tasks: int) -> StageExpectation:
+        """What is expected of a stage that has not been seen, as of the first time that this was asked."""
+        foreseen = self._foreseen.setdefault(job, {})
+        submission, expectation = foreseen.get(index, (None, None))
+        if expectation is None or expectation.tasks != tasks:
+            stage = self._live(self._started[job], index, tasks)
+            submission, prediction = self.ask(stage, submission)
+            expectation = self.expectation(stage, prediction)
+            foreseen[index] = submission, expectation
+        return expectation
 
     def _live(self, event: JobStarted, index: int, tasks: int) -> SubmittedStage:
         named = event.name and event.name != event.job

@@ -74,7 +74,7 @@ def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
     history = TaskHistory(stages_of=stages_of, learns=learns)
     for job in workload.history:
         stages = _stages(job)
-        asked = [history.ask(stage) for stage in stages]
+        asked = history.ask_job(stages)
         if len(stages) > 1:
             history.compare(asked, job.stages)
         # One after the other: each stage is a job of the history trace (§6).

@@ -167,6 +167,30 @@ def test_a_job_whose_pilots_stage_is_over_is_sized_by_what_they_took():
     assert f"tasks of {1_000 + pilot} ms" in world.of("a").reason
 
 
+@pytest.mark.parametrize("over", [True, False])
+def test_the_size_counts_all_tasks_of_the_pilots_stage_though_it_ended_with_them(over: bool):
+    world = World()
+    world.job("a", 4)
+    (pilot,) = world.pilots("a").tasks
+    for index in [index for index in range(4) if index != pilot] + [pilot]:
+        world.run("a", index, 1_000)
+    if over:
+        world.tell(StageEnded(0, "a", "a.0", True))
+    assert "4.0 slot-seconds: tasks of 1000 ms by 1 pilot" in world.of("a").reason
+
+
+def test_pilots_that_a_retry_of_their_stage_does_not_have_are_lost_and_its_size_is_the_whole_stages():
+    world = World()
+    world.job("a", 100)
+    # The plan saw neither the end of the first attempt nor the start of the next one.
+    assert max(world.pilots("a").tasks) >= 10
+    world.tell(StageEnded(0, "a", "a.0", False))
+    world.tell(StageStarted(0, "a", "a.1", "p", 0, 10, None, True, False))
+    for index in range(10):
+        world.run("a", index, 1_000, stage=1)
+    assert "100.0 slot-seconds: tasks of 1000 ms" in world.of("a").reason
+
+
 def _scores(world: World) -> Mapping[int, tuple[float, ...]]:
     """The sampling ratio's scores after the next plan."""
     world.plan()
