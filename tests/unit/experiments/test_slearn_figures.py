@@ -43,6 +43,25 @@ def test_a_figure_is_made_of_its_runs_and_stands_beside_the_papers_values(tiny: 
         assert {number for _, number in chart.series["ours"]} <= ours
 
 
+@pytest.mark.parametrize(
+    ("name", "papers"),
+    [
+        ("fig5", {"2sigma_fifo_p50": 8.45, "2sigma_gs-oracle_p50": 0.73, "google2019_3sigma-gs_p50": 1.07}),
+        ("fig6", {"slearn_below_0.04": 36.58, "both_above_1.90_lower_under_slearn": 83.08}),
+        ("fig8", {"bin_1_earlier": 82.46, "bin_4_average": 1.38}),
+        ("table6", {"google2019_adaptive_p50_error": 51.8, "2sigma_10_pct_p50": 0.91}),
+    ],
+)
+def test_numbers_that_only_the_papers_text_or_tables_have_stand_beside_ours(
+    tiny: Scale, name: str, papers: dict[str, float]
+):
+    (spec,) = choose(load("slearn"), [name])
+    values = {value.name: value for value in spec.build(tiny, execute(spec.runs(tiny))).values}
+    assert {each: values[each].paper for each in papers} == papers
+    measured = [values[each].ours for each in papers if not each.endswith("adaptive_p50_error")]
+    assert None not in measured
+
+
 def test_the_paper_has_tables_4_to_9_and_figures_1_to_9():
     ids = {figure.id for figure in load("slearn").figures}
     assert ids == set(NAMES)
