@@ -13,7 +13,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import reservation_deadline_s
 from spark_sched.sim.ledger import Decision, Ledger, Rule
 from spark_sched.sim.ledger_state import deadline_ms, round_half_up
-from spark_sched.sim.rule import CopyAge
+from spark_sched.sim.rule import CopyAge, DeadlineRule
 from tests.shape import estimate_shape
 
 
@@ -55,6 +55,36 @@ def test_a_stage_deadline_is_the_formula_at_the_shape_estimated_from_finished_an
     alpha = estimate_shape([0.8, 1.1], [1.1, 1.1], 0.8, prior_alpha=1.8, prior_weight=3.0)
     expected_s = reservation_deadline_s(0.7, 0.8, alpha, 4)
     assert {deadline for *_, deadline in ledger.holds()} == {math.floor(1000 * expected_s + 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("deadline", "scale_ms", "hold_s"),
+    [
+        ("calibrated", None, 60.0),
+        ("calibrated", 1_000.0, 60.0),
+        ("pareto", None, 60.0),
+        ("pareto", 1_000.0, reservation_deadline_s(0.75, 1.0, 1.6, 1)),
+    ],
+)
+def test_only_earlier_runs_tell_a_deadline_for_a_stage_of_one_task(
+    deadline: DeadlineRule, scale_ms: float | None, hold_s: float
+) -> None:
+    rule = Rule(
+        10, isolation=0.75, shape=1.6, shape_weight=1e6, scale_ms=scale_ms, max_hold_ms=60_000,
+        copies=False, deadline=deadline,
+    )  # fmt: skip
+    ledger = Ledger(Silent())
+    ledger.executor_added("e1", 2)
+    ledger.job_started("fg", True, rule)
+    ledger.stage_started("fg", "0.0", 0, 2, 1, False, False, 0)
+    for task in range(2):
+        ledger.task_launched(task, "0.0", task, "e1", False, 0)
+    for task in range(2):
+        ledger.task_ended(task, True, 1_000)
+    ledger.stage_started("fg", "1.0", 1, 1, 2, False, False, 1_000)
+    ledger.task_launched(2, "1.0", 0, "e1", False, 1_000)
+    ((_, _, slots, until_ms),) = ledger.holds()
+    assert (slots, until_ms) == (1, 1_000 + math.floor(1000 * hold_s + 0.5))
 
 
 @pytest.mark.parametrize(
