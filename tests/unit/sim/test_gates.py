@@ -109,6 +109,16 @@ def test_a_gate_for_a_later_stage_shuts_when_that_starts():
     assert second[1][0] >= second[0][0] + 1_000
 
 
+def test_a_stage_beside_the_one_with_pilots_does_not_wait_for_them():
+    beside = JobSpec("a", 0, (StageSpec([5_000] * 3), StageSpec([1_000] * 2)))
+    jobs = [beside, job("b", *[1_000] * 3)]
+    result = simulate(ClusterSpec(uniform_nodes(2, 1)), jobs, scripted(pilots_of("a", 0)))
+    columns = (result.tasks[name] for name in ("job", "stage", "start_ms"))
+    found = sorted((stage, start_ms) for number, stage, start_ms in zip(*columns, strict=True) if number == 0)
+    # The other job has the slots that the pilot's stage may not take, and only those.
+    assert found == [(0, 0), (0, 5_000), (0, 5_000), (1, 0), (1, 1_000)]
+
+
 def test_slots_are_shared_between_queues_by_weight():
     jobs = [job("a", *[10_000] * 30), job("b", *[10_000] * 30)]
     say = lambda view, now: {"queue": int(view.job == "b")}  # noqa: E731
