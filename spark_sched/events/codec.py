@@ -8,7 +8,7 @@ of each type are laid out once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spark_sched.errors import BadInputError
@@ -61,13 +61,15 @@ def _whole(name: str, low: int | None = 0, *, optional: bool = False) -> _Field:
     return _Field(name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
 
 
-def _wholes(name: str, low: int | None = 0) -> _Field:
-    def allowed(values: list[Any]) -> bool:
+def _wholes(name: str, low: int | None = 0, *, least: int = 1) -> _Field:
+    def allowed(values: Sequence[Any]) -> bool:
+        if not values:
+            return least == 0
         # type(), as below: a set of types is much cheaper than a look at each value.
         return set(map(type, values)) == {int} and (low is None or min(values) >= low)
 
     legal = "a list of whole numbers" if low is None else f"a list of whole numbers >= {low}"
-    return _Field(name, (list,), f"{legal}, at least one", allowed)
+    return _Field(name, (list,), f"{legal}, at least one" if least else legal, allowed)
 
 
 def _flag(name: str) -> _Field:
@@ -114,6 +116,7 @@ _FIELDS: dict[type[Event], tuple[_Field, ...]] = {
         _flag("restartable")._replace(default=True),
         _whole("slots_per_task", 1)._replace(default=1),
         _whole("next_at_most", optional=True),
+        _wholes("done", least=0)._replace(types=(list, tuple), default=()),
     ),
     StageEnded: (_TIME, _JOB, _STAGE, _flag("completed")),
     TaskLaunched: (

@@ -8,7 +8,7 @@ keys. The simulator and recorded logs use the same classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
@@ -104,7 +104,8 @@ class StageStarted:
     ``next_tasks`` is the size of the stage after it in the DAG where Spark knows it, ``next_at_most`` a bound
     of it where adaptive execution decides it later; ``last`` says that the job ends with the stage.
     ``restartable`` is false where the driver neither copies nor evicts its tasks. Each of
-    them takes ``slots_per_task`` slots of one executor.
+    them takes ``slots_per_task`` slots of one executor. ``done``: indices of its tasks that had ended well
+    when the planner came, sent after a reset.
     """
 
     type: ClassVar[str] = "stage_started"
@@ -120,6 +121,7 @@ class StageStarted:
     restartable: bool = True
     slots_per_task: int = 1
     next_at_most: int | None = None
+    done: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

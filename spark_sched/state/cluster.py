@@ -31,7 +31,7 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
 )
-from spark_sched.state.mutable import ExecutorState, JobState, StageState, Story, TaskState
+from spark_sched.state.mutable import BEFORE, ExecutorState, JobState, StageState, Story, TaskState
 from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 
@@ -129,7 +129,7 @@ class ClusterState:
                 mine = {n for n, task in self._tasks.items() if task.job == key and task.stage == stage_key}
                 where = f"job {key}, stage {stage_key}"
                 _agree(f"{where}: running attempts", set(stage.running), mine, stage.story)
-                if stage.count < len(stage.done):
+                if stage.count < len(stage.done) - list(stage.done.values()).count(BEFORE):
                     raise InvariantError(f"{where}: more tasks done than durations\n{stage.story}")
         for number, task in self._tasks.items():
             if task.running.executor not in self._executors:
@@ -241,10 +241,11 @@ class ClusterState:
         stage = self._stage(event.job, event.stage)
         known = self._drop_task(event.task, event, event.duration_ms)
         if stage is not None:
-            if known and event.outcome == "success" and event.index not in stage.done:
+            done_by = stage.done.get(event.index)
+            if known and event.outcome == "success" and done_by is None:
                 stage.done[event.index] = event.task
                 stage.add_duration(event.duration_ms)
-            elif not known and event.outcome == "lost" and stage.done.get(event.index) == event.task:
+            elif not known and event.outcome == "lost" and done_by in (event.task, BEFORE):
                 # Its executor took a finished result with it: the task runs again.
                 del stage.done[event.index]
                 known = True

@@ -21,8 +21,10 @@ from spark_sched.state.snapshot import (
 )
 from spark_sched.state.summary import StageSummary
 
-__all__ = ["ExecutorState", "JobState", "StageState", "Story", "TaskState"]
+__all__ = ["BEFORE", "ExecutorState", "JobState", "StageState", "Story", "TaskState"]
 
+#: Stands for an attempt that is not known.
+BEFORE = -1
 #: Events kept per object: enough to tell how it got where it is, too few to matter in memory.
 STORY_LENGTH = 20
 
@@ -85,7 +87,9 @@ class StageState:
 
     def __init__(self, started: StageStarted) -> None:
         self.started = started
-        self.done: dict[int, int] = {}  # index of a finished task -> the attempt that finished it
+        # Index of a finished task -> the attempt that finished it, `BEFORE` of those that had finished before
+        # the stage was known here.
+        self.done: dict[int, int] = dict.fromkeys(started.done, BEFORE)
         self.running: dict[int, RunningTask] = {}
         self.count = 0
         self.min_ms: int | None = None

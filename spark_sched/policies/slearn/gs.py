@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from spark_sched.errors import BadInputError
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
@@ -54,6 +55,8 @@ class GenericScheduler:
         fixed_percent: a sampling ratio that never changes, instead.
         thin_by_history: thin jobs with a history are sized by it instead (§7).
         doubts: whether history holds is checked by pilots now and then (§7).
+
+    Raises BadInputError for a negative limit, or a ratio that is not above 0 and at most 100.
     """
 
     capabilities = Capabilities(
@@ -77,6 +80,11 @@ class GenericScheduler:
         thin_by_history: bool = False,
         doubts: bool = False,
     ) -> None:
+        if thin_limit < 0 or not (fixed_percent is None or 0.0 < fixed_percent <= 100.0):
+            raise BadInputError(
+                f"thin_limit is {thin_limit}, fixed_percent is {fixed_percent}: give a limit of 0 tasks or "
+                "more and a ratio above 0 and up to 100 percent"
+            )
         self.name = name
         self._settings = settings
         self._sizing = sizing
@@ -159,10 +167,14 @@ class GenericScheduler:
         prior = expected[stage.index] if stage.index < len(expected) else None
         percent = percent if known.percent is None else known.percent
         at = percent if self._fixed_percent is None else self._fixed_percent
-        wanted = 0 if stage.barrier else min(stage.tasks, self._sizing.pilots(stage.tasks, prior, at))
+        wanted = 0 if stage.barrier else self._sizing.pilots(stage.tasks, prior, at)
         if wanted == 0:
             return self._size(known, job, stage.index, (), expected)
-        chosen = self._choose(known, stage, range(stage.tasks), wanted, rng)
+        times = _times(forecast, stage.index)
+        among = [i for i in range(stage.tasks) if i not in times.spoiled]
+        if not among:
+            return self._size(known, job, stage.index, [], expected)
+        chosen = self._choose(known, stage, among, min(wanted, len(among)), rng)
         return replace(chosen, thin=False, percent=percent)
 
     def _choose(
@@ -194,8 +206,7 @@ class GenericScheduler:
         pilots = known.pilots
         assert pilots is not None
         stage = next((p for p in job.stages if p.index == pilots.stage), None)
-        seen = forecast.times if isinstance(forecast, TaskForecast) else {}
-        times = seen.get(pilots.stage, _NO_TIMES)
+        times = _times(forecast, pilots.stage)
         ended_ms = [float(times.ended_ms[i]) for i in pilots.tasks if i in times.ended_ms]
         # A retry of the stage that came before a plan saw its end may have fewer tasks.
         lost = sum(i in times.spoiled or (stage is not None and i >= stage.tasks) for i in pilots.tasks)
@@ -308,6 +319,11 @@ class GenericScheduler:
             new_jobs_wait=True,  # nothing starts before its pilots are chosen
             queue_weights=self._queues.weights,
         )
+
+
+def _times(forecast: Forecast, index: int) -> StageTimes:
+    """What is known of the tasks of the stage of that index."""
+    return forecast.times.get(index, _NO_TIMES) if isinstance(forecast, TaskForecast) else _NO_TIMES
 
 
 def _width(job: JobMemory, index: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -61,6 +61,7 @@ class StageTimes:
             of an executor that is known to be slower or faster are scaled (§7).
         spoiled: tasks with an attempt that failed, was killed or lost, and tasks that got a copy. Their
             durations are not those of a task of this stage on its own: the least of two, or of a second try.
+            Also tasks that ended before the stage was known, whose durations are not known.
     """
 
     ended_ms: Mapping[int, int]
@@ -117,11 +118,11 @@ class TaskPrior(Protocol):
 class _SampledStage:
     __slots__ = ("ended_ms", "index", "ran_on", "slowness", "spoiled", "times")
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, spoiled: Iterable[int]) -> None:
         self.index = index
         self.ended_ms: dict[int, int] = {}
         self.ran_on: dict[int, str] = {}
-        self.spoiled: set[int] = set()
+        self.spoiled = set(spoiled)
         self.times: StageTimes | None = None  # as last shown
         self.slowness = _NO_SLOWNESS  # of executors, behind `times`
 
@@ -177,7 +178,8 @@ class TaskTimePredictor:
         elif isinstance(event, StageStarted):
             job = self._jobs.get(event.job)
             if job is not None:
-                job.stages[event.stage] = _SampledStage(event.index)
+                # How long tasks took that ended before the stage was known here is not known.
+                job.stages[event.stage] = _SampledStage(event.index, event.done)
                 if len(job.stages) > STAGES_KEPT:
                     del job.stages[next(iter(job.stages))]
                 job.forecast = None

@@ -101,6 +101,21 @@ def test_a_stage_of_which_adaptive_execution_decides_what_follows_has_a_bound_of
     assert (encode_event(unknown), encode_event(bounded)) == (plain, {**plain, "next_at_most": 200})
 
 
+def test_a_stage_that_is_told_again_says_which_tasks_are_done() -> None:
+    plain = {
+        "type": "stage_started", "time_ms": 5, "job": "j", "stage": "1.0", "name": "map", "index": 0,
+        "tasks": 9, "next_tasks": None, "last": False, "barrier": False,
+    }  # fmt: skip
+    fresh, told = decode_event(plain), decode_event({**plain, "done": [3, 7]})
+    assert isinstance(fresh, StageStarted)
+    assert isinstance(told, StageStarted)
+    assert (list(fresh.done), list(told.done)) == ([], [3, 7])
+    assert (encode_event(fresh), encode_event(told)) == (plain, {**plain, "done": [3, 7]})
+    for wrong in ([-1], [True], ["3"], 3, None):
+        with pytest.raises(BadInputError, match="done must be a list of whole numbers >= 0, not"):
+            decode_event({**plain, "done": wrong})
+
+
 def test_unknown_event_types_are_skipped_and_counted() -> None:
     novel = {"type": "moon_rose", "time_ms": 1}
     batch = decode_batch(batch_of(novel, job_started(), novel))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -280,6 +281,18 @@ def test_a_reset_forgets_the_cluster_first() -> None:
     assert again.executors == once.executors
     assert (again.version, again.now_ms) == (reset.version, reset.now_ms)
     assert not state.ignored
+
+
+def test_tasks_that_were_done_before_a_reset_count_as_finished_without_a_time() -> None:
+    told = replace(stage(tasks=4), done=(0, 3))
+    state = state_of(executor(), job(), told, launch(7, 1), end(7, 1))
+    (view,) = state.snapshot().jobs["j"].stages
+    assert (view.finished, view.durations.count) == (3, 1)
+    # The result of one of them was lost with its executor: it runs again.
+    state.apply(end(2, 3, "lost"))
+    (view,) = state.snapshot().jobs["j"].stages
+    assert view.finished == 2
+    state.check()
 
 
 def test_a_broken_invariant_tells_the_objects_story() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,11 +23,12 @@ from spark_sched.events import (
 )
 from spark_sched.policies import JobPlan
 from spark_sched.policies.slearn.queues import Queues
+from spark_sched.policies.slearn.variants import SLearnPolicy
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.state import JobSummary
-from tests.unit.policies.slearn.world import World
+from tests.unit.policies.slearn.world import SETTINGS, World
 
 
 def test_queues_grow_by_ten_from_1000_slot_seconds_and_weigh_a_tenth_of_the_one_before():
@@ -46,6 +49,15 @@ def test_the_queue_with_the_least_running_over_its_weight_stands_first():
 def test_queues_that_cannot_be_are_refused():
     with pytest.raises(BadInputError, match="are not valid queues"):
         Queues(growth=1.0)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"thin_limit": -1}, {"fixed_percent": 0.0}, {"fixed_percent": 101.0}, {"fixed_percent": math.nan}],
+)
+def test_limits_and_ratios_that_cannot_be_are_refused(given: dict[str, Any]):
+    with pytest.raises(BadInputError, match="give a limit of 0 tasks or more and a ratio above 0"):
+        SLearnPolicy(SETTINGS, **given)
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
@@ -366,3 +378,39 @@ def test_the_first_stages_pilots_correct_what_history_says_of_the_later_ones():
         world.run("a", index, 3_000)
     # 10 tasks of 3 s, and 5 of 8 s x 3/2.
     assert "90.0 slot-seconds" in plan().reason
+
+
+def _retold(world: World, done: list[int]) -> None:
+    """The planner's picture is made anew from what the driver knows."""
+    told = (
+        JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
+        StageStarted(0, "a", "a.0", "p", 0, 100, None, True, False, done=done),
+    )
+    events = (ExecutorAdded(0, "e", "h", 100), *told)
+    world.state.apply_batch(Batch(1, True, 0, 0, events))
+    world.times.reset()
+    for event in events:
+        world.times.observe(event)
+
+
+def test_a_new_planner_chooses_no_pilots_that_are_over():
+    world = World()
+    _retold(world, list(range(97)))
+    assert world.pilots("a").tasks == (97, 98, 99)
+    for index in (97, 98, 99):
+        world.run("a", index, 10_000)
+    assert "1000.0 slot-seconds: tasks of 10000 ms by 3 pilots" in world.of("a").reason
+
+
+def test_pilots_that_ended_in_lost_events_are_replaced():
+    world = World()
+    world.job("a", 100)
+    pilots = world.pilots("a").tasks
+    _retold(world, [*pilots])
+    others = world.pilots("a").tasks
+    assert set(others).isdisjoint(pilots)
+    world.run("a", others[0], 10_000)
+    _retold(world, [*pilots, *others])
+    # Nothing is left to sample: history would tell.
+    _retold(world, list(range(100)))
+    assert "its size is unknown" in world.of("a").reason

@@ -93,10 +93,12 @@ object Event {
    * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
    * @param slotsPerTask slots that each of its tasks takes
    * @param nextAtMost most tasks that the stage after it can have, where adaptive execution decides that later
+   * @param done tasks of it that had ended well when the planner came, by their index
    */
   final case class StageStarted(
       timeMs: Long, job: String, stage: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],
-      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1, nextAtMost: Option[Int] = None)
+      last: Boolean, barrier: Boolean, restartable: Boolean = true, slotsPerTask: Int = 1, nextAtMost: Option[Int] = None,
+      done: Seq[Int] = Nil)
       extends Event("stage_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
@@ -110,6 +112,11 @@ object Event {
       if (!restartable) out.writeBooleanField("restartable", false)
       if (slotsPerTask != 1) out.writeNumberField("slots_per_task", slotsPerTask)
       nextAtMost.foreach(out.writeNumberField("next_at_most", _))
+      if (done.nonEmpty) {
+        out.writeArrayFieldStart("done")
+        done.foreach(out.writeNumber(_))
+        out.writeEndArray()
+      }
     }
   }
 

@@ -25,7 +25,8 @@ final class BatchSuite extends AnyFunSuite {
       TaskLaunched(t + 121, "mark-7f3a", "4.0", 18, 1, "1", copy = false),
       JobStarted(t + 200, mark("spark-3", "spark-3")),
       StageStarted(
-        t + 205, "spark-3", "5.0", "count at load.py:8", 0, 40, None, last = true, barrier = false, restartable = false),
+        t + 205, "spark-3", "5.0", "count at load.py:8", 0, 40, None, last = true, barrier = false, restartable = false,
+        done = Seq(3, 7)),
       TaskEnded(t + 1120, "mark-7f3a", "4.0", 17, 0, "0", 1000, "success", copy = false),
       SlotHeld(t + 1120, "mark-7f3a", "4.0", "0", t + 9000),
       SlotFreed(t + 1300, "mark-7f3a", "0", "used"),

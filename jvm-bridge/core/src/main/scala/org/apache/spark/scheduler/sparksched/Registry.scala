@@ -423,7 +423,8 @@ private[sparksched] final class Registry(
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++
       orders.inForce ++
-      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: orders.retold(j.mark, nowMs)) ++ j.stages.valuesIterator) ++
+      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: orders.retold(j.mark, nowMs)) ++
+        j.stages.valuesIterator.map(stage => stage.copy(done = ledger.doneTasks(stage.stage).toSeq.sorted))) ++
       running.valuesIterator ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))

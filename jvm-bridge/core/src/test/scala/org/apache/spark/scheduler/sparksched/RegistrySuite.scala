@@ -203,6 +203,20 @@ final class RegistrySuite extends AnyFunSuite {
       assert((sums.jctMs, sums.deadlinesMet, sums.deadlinesMissed) === (20L, 1L, 0L))
     }
 
+  test("a new planner is told which tasks of a stage have ended well") {
+    val w = new World
+    val job = w.stage("0.0", 1)
+    def done: Seq[Seq[Int]] = w.registry.state(0).collect { case e: Event.StageStarted => e.done }
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 10L + i, i, "e", copy = false, slots = 1, 0))
+    w.registry.taskEnded(10, "failed", 10)
+    assert(done === Seq(Nil))
+    w.registry.taskEnded(11, "success", 20)
+    assert(done === Seq(Seq(1)))
+    // Its output went with an executor.
+    w.ledger.taskUndone("0.0", 1, 30)
+    assert(done === Seq(Nil))
+  }
+
   test("a job whose block says that it is over ends then") {
     val w = new World
     val job = w.stage("0.0", 1, "id" -> "x")
