@@ -82,6 +82,8 @@ class RuntimeHistory:
         self._store: RuntimeStore = NoRuntimeStore() if store is None else store
         self.predictor = self._store.load()
         self._active: dict[str, _ActiveJob] = {}
+        # Submissions of the jobs that were active at the last reset.
+        self._retold: dict[str, Submission] = {}
 
     def observe(self, event: Event) -> None:
         """Follow submissions, and first and last tasks."""
@@ -137,6 +139,7 @@ class RuntimeHistory:
         """Forget the active jobs, which events will report again; keep history."""
         if self._others is not None:
             self._others.reset()
+        self._retold = {key: active.submission for key, active in self._active.items()}
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
@@ -181,7 +184,8 @@ class RuntimeHistory:
             job_class=event.job_class,
             priority=event.priority,
         )
-        submission = self.predictor.submit(job)
+        # A job that is reported again was submitted when it was reported first.
+        submission = self.predictor.submit(job, self._retold.pop(event.job, None))
         prediction = self.predictor.predict(submission)
         # A planner that comes later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None

@@ -255,9 +255,16 @@ class TaskHistory:
         self._cache.pop(job, None)
 
     def reset(self) -> None:
+        # A job that is reported again was submitted when it was reported first.
+        self._foreseen = {
+            job: {
+                **self._foreseen.get(job, {}),
+                **{index: (known.submission, known.expectation) for index, known in stages.items()},
+            }
+            for job, stages in self._jobs.items()
+        }
         self._jobs.clear()
         self._started.clear()
-        self._foreseen.clear()
         self._cache.clear()
         self._first_s.clear()
 

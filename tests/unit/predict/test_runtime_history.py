@@ -133,6 +133,16 @@ def test_jobs_without_a_finished_task_teach_nothing_and_a_reset_keeps_history() 
     assert forecast(driver, "next").runtime_point_s == 7.0
 
 
+def test_a_job_that_is_reported_again_after_a_reset_was_submitted_once() -> None:
+    driver = Driver()
+    driver.run("first", 0, 0, 7_000)
+    for _ in range(2):
+        driver.begin("second", 60_000, 1)
+        assert driver.predictor._active["second"].submission.since_last_s == 60.0
+        driver.predictor.reset()
+        driver.state.clear()
+
+
 def test_the_simulator_knows_it_by_name() -> None:
     jobs = [
         JobSpec(f"j{i}", i * 60_000, (StageSpec([5_000 if i % 2 else 50_000]),), f"n{i % 2}", "ana")

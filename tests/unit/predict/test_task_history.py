@@ -89,3 +89,13 @@ def test_of_a_stage_that_failed_the_retry_is_learned():
     expected = history.expected("b", UNKNOWN)[0].task_s
     assert expected is not None
     assert expected.mean_s == pytest.approx(2.0)
+
+
+def test_a_job_that_is_reported_again_was_submitted_once():
+    history = TaskHistory()
+    run(history, "a", 0)
+    come(history, "b", 7_000, TWO_STAGES)
+    history.reset()
+    come(history, "b", 7_000, TWO_STAGES)
+    second_stage(history, "b")
+    assert [since_last_s(history, "b", stage) for stage in (0, 1)] == [7.0, 7.0]

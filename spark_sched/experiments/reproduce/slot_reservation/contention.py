@@ -24,10 +24,7 @@ def _jobs(
     size: Size, seed: int, suites: Sequence[str], stretch: float, alpha: float | None
 ) -> tuple[list[JobSpec], list[JobSpec]]:
     """Background and foreground jobs, the same for all arms of a seed. The foreground arrives at the same
-    times whether or not the background's tasks are stretched.
-
-    The foreground comes at the same instants whether or not the background's tasks are stretched.
-    """
+    times whether or not the background's tasks are stretched."""
     background = workload.background(size, np.random.default_rng((seed, 1)))
     busy = workload.busy_ms(size, background)
     if stretch != 1.0:
