@@ -35,5 +35,9 @@ class Service:
 
 
 def running_ms(job: JobView, now_ms: int) -> int:
-    """The ages of the job's running attempts, summed."""
-    return sum(max(0, now_ms - task.launched_ms) for stage in job.stages for task in stage.running)
+    """Slot-milliseconds of the job's running attempts so far."""
+    return sum(
+        stage.slots_per_task * max(0, now_ms - task.launched_ms)
+        for stage in job.stages
+        for task in stage.running
+    )

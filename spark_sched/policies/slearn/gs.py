@@ -189,7 +189,7 @@ class GenericScheduler:
         return replace(
             known,
             pilots=PilotSet(stage.index, tuple(sorted(int(task) for task in tasks))),
-            sampled=(stage.index, max(stage.tasks, _width(known, stage.index))),
+            sampled=(stage.index, max(_slots(stage), _sampled_slots(known, stage.index))),
             rounds=known.rounds + 1,
             reason=f"{count} of {stage.tasks} tasks first, to learn its size",
         )
@@ -242,10 +242,10 @@ class GenericScheduler:
             unknown_ms = self._queues.threshold_ms(0)
             return replace(known, pilots=None, work_ms=unknown_ms, reason="its size is unknown")
         stage = next((p for p in job.stages if p.index == index), None)
-        tasks = prior.tasks if prior is not None else 0
+        slots = prior.tasks if prior is not None else 0
         if stage is not None:
-            tasks = stage.tasks
-        tasks = max(tasks, _width(known, index))
+            slots = _slots(stage)
+        slots = max(slots, _sampled_slots(known, index))
         others = others_ms(self._sizing, expected, index, task_ms, sampled=bool(pilots_ms))
         by = f"{len(pilots_ms)} pilot{'s' * (len(pilots_ms) > 1)}" if pilots_ms else "history"
         reach_ms = self._sizing.reach_ms(pilots_ms, prior)
@@ -255,7 +255,7 @@ class GenericScheduler:
                 known,
                 pilots=None,
                 task_ms=task_ms,
-                work_ms=task_ms * tasks + others,
+                work_ms=task_ms * slots + others,
                 counted=frozenset({index, *range(len(expected))}),
                 reason=f"tasks of {task_ms:.0f} ms by {by}{sure}",
             ),
@@ -275,7 +275,7 @@ class GenericScheduler:
             counted = frozenset(sorted(counted)[-_COUNTED_KEPT:])
         return replace(
             known,
-            work_ms=known.work_ms + known.task_ms * sum(stage.tasks for stage in new),
+            work_ms=known.work_ms + known.task_ms * sum(map(_slots, new)),
             counted=counted,
         )
 
@@ -326,10 +326,15 @@ def _times(forecast: Forecast, index: int) -> StageTimes:
     return forecast.times.get(index, _NO_TIMES) if isinstance(forecast, TaskForecast) else _NO_TIMES
 
 
-def _width(job: JobMemory, index: int) -> int:
-    """The tasks of a stage when its pilots were chosen; 0 where none were."""
-    sampled, tasks = job.sampled
-    return tasks if sampled == index else 0
+def _slots(stage: StageView) -> int:
+    """Slots that all tasks of the stage take."""
+    return stage.tasks * stage.slots_per_task
+
+
+def _sampled_slots(job: JobMemory, index: int) -> int:
+    """The same when the stage's pilots were chosen; 0 where none were."""
+    sampled, slots = job.sampled
+    return slots if sampled == index else 0
 
 
 def _checked(

@@ -20,7 +20,8 @@ class JobMemory:
         started_ms: when it came.
         thin: all its stages so far were too narrow for pilots.
         pilots: chosen and not all over; None: none chosen, or all over.
-        sampled: index and tasks of the stage whose pilots were chosen last; a retry of it has fewer tasks.
+        sampled: index of the stage whose pilots were chosen last, and slots that all its tasks take; a retry
+            of it has fewer tasks.
         rounds: times that pilots were chosen.
         percent: the sampling ratio it was given; None: it was not sampled.
         task_ms: mean task time that its size follows from; None: not known yet.

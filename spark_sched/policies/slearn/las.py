@@ -87,7 +87,7 @@ class GsLasPolicy:
         stuck = bool(next_memory.waiting) and now_ms - next_memory.since_ms >= _IDLE_MS
         for job in () if stuck else ranked:
             left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]
-            width = sum(stage.tasks - stage.finished for stage in job.stages)
+            width = sum((stage.tasks - stage.finished) * stage.slots_per_task for stage in job.stages)
             slots_soon = max(float(job.running_slots), width / _SOON)
             if slots_soon and left < float("inf"):
                 at_ms = now_ms + max(_GRAIN_MS, int(left / slots_soon) + 1)

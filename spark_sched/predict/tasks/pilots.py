@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Protocol
@@ -116,13 +116,15 @@ class TaskPrior(Protocol):
 
 
 class _SampledStage:
-    __slots__ = ("ended_ms", "index", "ran_on", "slowness", "spoiled", "times")
+    __slots__ = ("ended_ms", "index", "ran_on", "slots_per_task", "slowness", "spoiled", "times")
 
-    def __init__(self, index: int, spoiled: Iterable[int]) -> None:
-        self.index = index
+    def __init__(self, started: StageStarted) -> None:
+        self.index = started.index
+        self.slots_per_task = started.slots_per_task
         self.ended_ms: dict[int, int] = {}
         self.ran_on: dict[int, str] = {}
-        self.spoiled = set(spoiled)
+        # How long tasks took that ended before the stage was known here is not known.
+        self.spoiled = set(started.done)
         self.times: StageTimes | None = None  # as last shown
         self.slowness = _NO_SLOWNESS  # of executors, behind `times`
 
@@ -169,7 +171,7 @@ class TaskTimePredictor:
                     if i not in stage.spoiled
                 )  # fmt: skip
                 stage.ran_on.update(dict.fromkeys(event.indices, event.executor))
-                job.attained_ms += sum(event.durations_ms)
+                job.attained_ms += stage.slots_per_task * sum(event.durations_ms)
                 stage.times = job.forecast = None
         elif isinstance(event, JobStarted):
             self._jobs.setdefault(event.job, _SampledJob())
@@ -178,8 +180,7 @@ class TaskTimePredictor:
         elif isinstance(event, StageStarted):
             job = self._jobs.get(event.job)
             if job is not None:
-                # How long tasks took that ended before the stage was known here is not known.
-                job.stages[event.stage] = _SampledStage(event.index, event.done)
+                job.stages[event.stage] = _SampledStage(event)
                 if len(job.stages) > STAGES_KEPT:
                     del job.stages[next(iter(job.stages))]
                 job.forecast = None
@@ -260,9 +261,9 @@ class TaskTimePredictor:
         job = self._jobs.get(event.job)
         if job is None:
             return
-        job.attained_ms += event.duration_ms
-        job.forecast = None
         stage = job.stages.get(event.stage)
+        job.attained_ms += event.duration_ms * (1 if stage is None else stage.slots_per_task)
+        job.forecast = None
         if stage is None:
             return
         if event.outcome == "success" and not event.copy and event.index not in stage.spoiled:

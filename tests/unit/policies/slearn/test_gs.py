@@ -16,6 +16,7 @@ from spark_sched.events import (
     ExecutorAdded,
     JobEnded,
     JobStarted,
+    ShortTasks,
     StageEnded,
     StageStarted,
     TaskEnded,
@@ -414,3 +415,33 @@ def test_pilots_that_ended_in_lost_events_are_replaced():
     # Nothing is left to sample: history would tell.
     _retold(world, list(range(100)))
     assert "its size is unknown" in world.of("a").reason
+
+
+def _of_two_slots_each(world: World, tasks: int) -> None:
+    world.tell(
+        JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
+        StageStarted(0, "a", "a.0", "p", 0, tasks, None, True, False, slots_per_task=2),
+    )
+
+
+@pytest.mark.parametrize("over", [True, False])
+def test_a_job_whose_tasks_take_two_slots_each_is_twice_as_large(over: bool):
+    world = World()
+    _of_two_slots_each(world, 4)
+    (pilot,) = world.pilots("a").tasks
+    world.run("a", pilot, 10_000)
+    if over:
+        world.tell(StageEnded(0, "a", "a.0", False))
+    assert "80.0 slot-seconds: tasks of 10000 ms by 1 pilot" in world.of("a").reason
+    world.tell(StageStarted(0, "a", "a.1", "p", 1, 3, None, True, False, slots_per_task=4))
+    assert "200.0 slot-seconds" in world.of("a").reason
+
+
+def test_such_a_job_attains_twice_the_service():
+    world = World("gs-las")
+    _of_two_slots_each(world, 4)
+    world.run("a", 0, 10_000)
+    world.tell(ShortTasks(0, "a", "a.0", "e", [97, 98], [1, 2], [1_000, 1_000]))
+    world.tell(TaskLaunched(0, "a", "a.0", 99, 3, "e", False))
+    world.now = 5_000
+    assert "34.0 slot-seconds so far" in world.of("a").reason
