@@ -191,7 +191,9 @@ def _single_features(job: JobAttributes) -> list[tuple[str, str]]:
 class _AllPilots(BayesSizing):
     """The posterior after the same number of pilots as SLearn, to compare both on equal evidence."""
 
-    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
+    def pilots(
+        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+    ) -> int:
         return pilot_count(tasks, percent)
 
 

@@ -167,7 +167,9 @@ class GenericScheduler:
         prior = expected[stage.index] if stage.index < len(expected) else None
         percent = percent if known.percent is None else known.percent
         at = percent if self._fixed_percent is None else self._fixed_percent
-        wanted = 0 if stage.barrier else self._sizing.pilots(stage.tasks, prior, at)
+        wanted = 0
+        if not stage.barrier:
+            wanted = self._sizing.pilots(stage.tasks, prior, at, stage.slots_per_task)
         if wanted == 0:
             return self._size(known, job, stage.index, (), expected)
         times = _times(forecast, stage.index)

@@ -29,8 +29,11 @@ Point = Callable[[RuntimeDistribution], float]
 class Sizing(Protocol):
     """Decides how many tasks of a stage run as pilots, and sizes the stage from their times."""
 
-    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
-        """Number of pilots for a stage of ``tasks`` tasks at this sampling ratio; 0: history suffices."""
+    def pilots(
+        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+    ) -> int:
+        """Number of pilots for a stage of ``tasks`` tasks at this sampling ratio; 0: history suffices.
+        ``slots_per_task``: what each of its tasks takes."""
         ...
 
     def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
@@ -55,7 +58,9 @@ class HistorySizing:
     def __init__(self, point: Point) -> None:
         self._point = point
 
-    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
+    def pilots(
+        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+    ) -> int:
         return 0
 
     def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
@@ -82,7 +87,9 @@ class PilotSizing:
     def __init__(self, point: Point) -> None:
         self._history = HistorySizing(point)
 
-    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
+    def pilots(
+        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+    ) -> int:
         return pilot_count(tasks, percent)
 
     def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
@@ -115,11 +122,13 @@ class BayesSizing:
         queues = Queues() if queues is None else queues
         self._edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
 
-    def pilots(self, tasks: int, expected: StageExpectation | None, percent: float) -> int:
+    def pilots(
+        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
+    ) -> int:
         most = pilot_count(tasks, percent)
         if expected is None or expected.calibrated is None or expected.spread is None:
             return most
-        upto = expected.calibrated.cdf([edge / tasks for edge in self._edges_s]).tolist()
+        upto = expected.calibrated.cdf([edge / (tasks * slots_per_task) for edge in self._edges_s]).tolist()
         in_one = max(high - low for low, high in pairwise((0.0, *upto, 1.0)))
         if (1.0 - expected.doubt) * in_one >= SURE_QUEUE:
             return 0

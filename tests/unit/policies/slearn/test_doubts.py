@@ -101,14 +101,17 @@ def test_the_policy_stops_believing_a_history_whose_job_changed_for_good():
     assert sized == [(1, 2), (3, 2), (3, 2)]
 
 
-@pytest.mark.parametrize(("first_queue", "pilots"), [("1000s", 0), ("5000s", 1)])
-def test_a_history_is_sure_of_a_queue_of_the_settings(first_queue: str, pilots: int):
+@pytest.mark.parametrize(
+    ("first_queue", "slots_per_task", "pilots"),
+    [("1000s", 1, 0), ("5000s", 1, 1), ("10000s", 1, 0), ("10000s", 2, 1)],
+)
+def test_a_history_is_sure_of_a_queue_of_the_settings(first_queue: str, slots_per_task: int, pilots: int):
     """100 tasks of 45 to 55 s are in the second queue, or on either side of the first one's end."""
     world = World("slearn-bayes")
     named = validate({"spark.sched.policy.slearn-bayes.firstQueue": first_queue})
     world.policy = create("slearn-bayes", PolicySettings.from_config(named))
     for key in ("checked", "believed"):
-        world.job(key, 100)
+        world.job(key, 100, slots_per_task=slots_per_task)
         entry = next(each for each in _plan(world).jobs if each.job == key)
         chosen = () if entry.pilots is None else entry.pilots.tasks
         for index in chosen:

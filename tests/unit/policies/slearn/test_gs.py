@@ -417,17 +417,10 @@ def test_pilots_that_ended_in_lost_events_are_replaced():
     assert "its size is unknown" in world.of("a").reason
 
 
-def _of_two_slots_each(world: World, tasks: int) -> None:
-    world.tell(
-        JobStarted(0, "a", "n", "u", 0, None, None, None, True, False),
-        StageStarted(0, "a", "a.0", "p", 0, tasks, None, True, False, slots_per_task=2),
-    )
-
-
 @pytest.mark.parametrize("over", [True, False])
 def test_a_job_whose_tasks_take_two_slots_each_is_twice_as_large(over: bool):
     world = World()
-    _of_two_slots_each(world, 4)
+    world.job("a", 4, slots_per_task=2)
     (pilot,) = world.pilots("a").tasks
     world.run("a", pilot, 10_000)
     if over:
@@ -439,7 +432,7 @@ def test_a_job_whose_tasks_take_two_slots_each_is_twice_as_large(over: bool):
 
 def test_such_a_job_attains_twice_the_service():
     world = World("gs-las")
-    _of_two_slots_each(world, 4)
+    world.job("a", 4, slots_per_task=2)
     world.run("a", 0, 10_000)
     world.tell(ShortTasks(0, "a", "a.0", "e", [97, 98], [1, 2], [1_000, 1_000]))
     world.tell(TaskLaunched(0, "a", "a.0", 99, 3, "e", False))

@@ -41,10 +41,12 @@ class World:
                 self.times.learn(ended)
             self.state.version += 1
 
-    def job(self, key: str, tasks: int, name: str = "n") -> None:
+    def job(self, key: str, tasks: int, name: str = "n", slots_per_task: int = 1) -> None:
         self.tell(
             JobStarted(self.now, key, name, "u", 0, None, None, None, True, False),
-            StageStarted(self.now, key, f"{key}.0", "p", 0, tasks, None, True, False),
+            StageStarted(
+                self.now, key, f"{key}.0", "p", 0, tasks, None, True, False, slots_per_task=slots_per_task
+            ),
         )
 
     def run(
