@@ -27,13 +27,16 @@ ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 
 #: Of a SQLite file, as its user_version.
 _LAYOUT = 1
-#: Below the driver's patience with a silent planner (spark.sched.planner.stallTimeout).
+#: How long to wait for a lock of another client. Below the driver's patience with a silent planner
+#: (spark.sched.planner.stallTimeout).
 _BUSY_S = 2.0
 _LOCK_S = 5.0
+#: PostgreSQL's code for a lock that did not come within lock_timeout.
+_LOCK_NOT_AVAILABLE = "55P03"
 
 
 class Database:
-    """Runs transactions, one at a time. Not thread-safe.
+    """Runs transactions, one at a time. Not thread-safe. No transaction waits longer than 2 s for a lock.
 
     A SQLite file is in write-ahead mode: it survives ``kill -9``, and several processes may use it. A new
     file is readable by its owner alone. A damaged file is renamed to ``<name>.corrupt-<n>``, never deleted,
@@ -121,6 +124,8 @@ class Database:
         if sqlite:
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
+        else:
+            event.listen(engine, "connect", _prepare_postgres)
         try:
             with engine.connect() as connection:
                 connection.info["write"] = True
@@ -164,11 +169,8 @@ class Database:
             return self._trouble(error, otherwise)
 
     def _trouble(self, error: Exception, otherwise: T) -> T:
-        reason = str(getattr(error, "orig", None) or error).strip().splitlines()
-        sentence = (
-            f"the history {self.title} (spark.sched.history.path) cannot be used now "
-            f"({reason[0] if reason else type(error).__name__})"
-        )
+        title = f"the history {self.title} (spark.sched.history.path)"
+        sentence = f"{title} cannot be used now ({_reason(error)})"
         if self._log is None:
             raise BadInputError(f"{sentence}: check the path or URL") from None
         self._warn(sentence)
@@ -225,6 +227,20 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.info.get("write") else "BEGIN")
+
+
+def _prepare_postgres(connection: Any, _record: Any) -> None:
+    # Without a limit a client that stopped inside a transaction would stop everyone who waits for its lock.
+    connection.execute(f"SET lock_timeout = {round(_BUSY_S * 1_000)}")
+    connection.commit()  # A rollback of the first transaction would take the setting back.
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "orig", None) or error
+    if getattr(cause, "sqlstate", None) == _LOCK_NOT_AVAILABLE:
+        return f"another client has held a lock on it for {_BUSY_S:g} s"
+    lines = str(cause).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _is_damage(error: Exception) -> bool:

@@ -19,6 +19,11 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     yield from _postgres(tmp_path)
 
 
+@pytest.fixture
+def postgresql(tmp_path: Path) -> Iterator[str]:
+    yield from _postgres(tmp_path)
+
+
 def _postgres(tmp_path: Path) -> Iterator[str]:
     pytest.importorskip("psycopg", reason="PostgreSQL's driver is not installed")
     if shutil.which("initdb") is None or shutil.which("pg_ctl") is None:

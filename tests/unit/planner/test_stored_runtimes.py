@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import signal
 import sqlite3
@@ -11,9 +12,11 @@ import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from spark_sched.errors import BadInputError
 from spark_sched.history import runtimes
+from spark_sched.history.database import checked_url
 from spark_sched.history.runtimes import StoredRuntimes
 from spark_sched.planner.log import make_log
 from spark_sched.predict import Lesson, ThreeSigmaPredict, lesson
@@ -135,6 +138,38 @@ def test_a_place_that_cannot_be_used_costs_a_warning_or_is_refused(tmp_path: Pat
         open_store(place)
     with pytest.raises(BadInputError, match="postgresql://"):
         open_store("mysql://host/db")
+
+
+@pytest.mark.parametrize("lock", ["EXCLUSIVE", "ACCESS EXCLUSIVE"])
+def test_a_client_that_keeps_a_lock_on_postgresql_does_not_stop_others(postgresql: str, lock: str) -> None:
+    where, logged = postgresql, io.StringIO()
+    store, stuck = open_store(where, logged), create_engine(checked_url(where))
+    predictor = store.load()
+    with stuck.connect() as other:
+        other.execute(text(f"LOCK TABLE sigma_jobs IN {lock} MODE"))
+        store.save(predictor, [learned(predictor, 10.0)])
+        assert predictor.jobs == 1
+        newcomer = open_store(where, logged)
+        newcomer.save(newcomer.load(), [learned(predictor, 20.0)])
+    store.save(predictor, [learned(predictor, 30.0)])
+    stuck.dispose()
+    assert "cannot be used now (another client has held a lock on it for 2 s)" in logged.getvalue()
+    # What could not be stored is lost to others, as in a busy SQLite file. Nothing else is.
+    assert open_store(where).load().jobs == 1
+
+
+def test_a_process_that_keeps_a_sqlite_file_locked_does_not_stop_others(tmp_path: Path) -> None:
+    path, logged = tmp_path / "history.db", io.StringIO()
+    store = open_store(path, logged)
+    predictor = store.load()
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.save(predictor, [learned(predictor, 10.0)])
+        assert predictor.jobs == 1
+        other.execute("ROLLBACK")
+    store.save(predictor, [learned(predictor, 30.0)])
+    assert "cannot be used now (database is locked)" in logged.getvalue()
+    assert open_store(path).load().jobs == 1
 
 
 WRITER = """
