@@ -240,7 +240,7 @@ PLANNER_DRAIN_TIMEOUT = ConfigKey(
     values.time_ms(),
     "2s",
     "How long the application waits at its end for the planner to read the last events and store what it "
-    "learned. Only with `history.path` or `events.path`.",
+    "learned; if no planner runs then, one more is started. Only with `history.path` or `events.path`.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",

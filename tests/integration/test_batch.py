@@ -68,6 +68,23 @@ def test_a_planner_that_hangs_does_not_keep_the_application_from_ending(tmp_path
     assert "has not stored all that it learned within 300 ms" in done.stderr
 
 
+def test_an_application_that_ends_without_a_planner_starts_one_more_which_learns(tmp_path: Path) -> None:
+    dies_once = tmp_path / "python.sh"
+    dies_once.write_text(
+        f"#!/bin/sh\ncd {tmp_path}\n"
+        f'[ -e once ] || {{ touch once; exit 1; }}\ntouch twice\nexec {sys.executable} "$@"\n'
+    )
+    dies_once.chmod(0o700)
+    done = run(
+        "stop", "spark.sched.history.path=history.db", f"spark.sched.planner.python={dies_once}",
+        "spark.sched.planner.restartBackoff=1h", "spark.sched.planner.restartBackoffMax=1h",
+        "spark.sched.planner.drainTimeout=5min", cwd=tmp_path,
+    )  # fmt: skip
+    assert (tmp_path / "twice").exists()
+    assert "ended" in done.stdout, done.stderr[-3000:]
+    assert learned(tmp_path / "history.db") == 1
+
+
 @pytest.mark.slow
 def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path: Path) -> None:
     # Spark's own Python workers are started there, too, and do import them.

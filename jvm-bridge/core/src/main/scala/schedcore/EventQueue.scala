@@ -25,15 +25,17 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private var stateSize = 0 // of the events, the first ones that are that state
   private var stopping = false
   private var dropped = 0L
+  private var untaught = 0L // jobs whose end was dropped, or replaced by a state that does not have them
   private var sent = 0L
   private var nudged = false
   private var planner = 0L // numbers them: one that died may still wait in `poll`, and must take nothing from the next
 
   def offer(event: Event): Unit = lock.synchronized {
     version += 1
-    if (resetDue) () // The whole state will say it.
+    if (resetDue) { if (endsJob(event)) untaught += 1 } // The whole state will say what else there is.
     else if (events.size >= capacity) {
       dropped += events.size + 1
+      untaught += waitingEnds + (if (endsJob(event)) 1 else 0)
       events.clear()
       whole = false
       resetDue = true
@@ -54,6 +56,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
     if (taken) withState { state =>
       lock.synchronized {
+        untaught += waitingEnds
         events.clear()
         resetDue = state.size >= capacity / 2 // There must be room for what follows.
         whole = !resetDue
@@ -116,6 +119,12 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
       batch.copy(events = Folding.shortTasks(batch.events))
     }
   }
+
+  /** Jobs that ended and whose end no planner has taken. */
+  def endsMissed: Long = lock.synchronized(untaught + waitingEnds)
+
+  private def waitingEnds: Int = events.count(endsJob)
+  private def endsJob(event: Event): Boolean = event.isInstanceOf[Event.JobEnded]
 
   /** For a planner that is no more. */
   private def nothing: Batch = Batch(version, reset = false, dropped, nowMs(), Nil)

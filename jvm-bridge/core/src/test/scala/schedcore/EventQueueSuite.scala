@@ -138,6 +138,24 @@ final class EventQueueSuite extends AnyFunSuite {
     assert(f.poll().events === Seq(event(4)))
   }
 
+  test("the jobs are counted whose end no planner has taken: those that wait, were dropped, or that a whole state does not have") {
+    val f = new Fixture(capacity = 16)
+    f.queue.offer(event(1))
+    assert(f.queue.endsMissed === 1)
+    f.queue.restart() // the first planner gets what waits
+    f.poll()
+    assert(f.queue.endsMissed === 0)
+    (1 to 3).foreach(n => f.queue.offer(event(n)))
+    f.poll(max = 1)
+    f.queue.restart()
+    f.poll() // the state has nothing of jobs that are over
+    assert(f.queue.endsMissed === 2)
+    (1 to 20).foreach(n => f.queue.offer(event(n)))
+    assert(f.queue.endsMissed === 22)
+    f.poll()
+    assert(f.queue.endsMissed === 22)
+  }
+
   test("a whole state is one batch however large it is, and what overflows behind it is the state of then") {
     val state = (1 to 7).map(event)
     val queue = new EventQueue(16, () => 0L, body => body(state))

@@ -13,6 +13,9 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** Open once a planner has stored all that it learned, after the last batch. */
   private[sparksched] val drained = new CountDownLatch(1)
 
+  /** Jobs that ended and whose end no planner has taken. */
+  private[sparksched] def endsMissed: Long = scheduler.events.endsMissed
+
   /** Every `spark.sched.*` setting as one JSON object. The first that a planner asks for: so it introduces itself. */
   def config(): String = {
     scheduler.plannerStarted()

@@ -5,7 +5,7 @@ import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
 import java.util.HexFormat
-import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
+import java.util.concurrent.{CompletableFuture, CountDownLatch, TimeUnit, TimeoutException}
 
 import scala.util.control.NonFatal
 
@@ -45,6 +45,7 @@ private[sparksched] final class PlannerProcess(
   private var relay: Thread = _ // copies the lines of the planner that runs now; the keeper's own
   @volatile private var process: Option[Process] = None
   @volatile private var stopping = false
+  private val closing = new CountDownLatch(1) // open: the application ends, and a planner is started at most once more
   @volatile private var replacing = false // its end is wanted, and the next one is to come at once
   @volatile private var starts = 0L
   @volatile private var stalls = 0L
@@ -73,21 +74,36 @@ private[sparksched] final class PlannerProcess(
   }
 
   /**
-   * Lets the planner take in the last events and store what it learned, and does not start it again.
+   * Lets the planner take in the last events and store what it learned, and does not start it again. One that died is
+   * replaced for this, once and within the same time.
    *
    * @param finish tells it with the last events that no others will come
    * @return whether it is ready to be ended: it has stored everything, or stores nothing
    */
   def drain(finish: () => Unit): Boolean = {
-    stopping = true
+    val keeps = settings.keeps && keeper != null
+    if (!keeps) stopping = true
     finish()
+    closing.countDown()
     val deadlineNs = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(settings.drainTimeoutMs)
-    def waits = settings.keeps && process.exists(_.isAlive) && System.nanoTime() < deadlineNs
+    def waits = keeps && keeper.isAlive && System.nanoTime() < deadlineNs
     while (waits && !entry.drained.await(20, TimeUnit.MILLISECONDS)) ()
-    val late = settings.keeps && process.exists(_.isAlive) && entry.drained.getCount > 0
-    if (late) logWarning(s"The planner has not stored all that it learned within ${settings.drainTimeoutMs} ms " +
-      s"(${Settings.PlannerDrainTimeout.name}): the last jobs may be missing from its history")
-    !late
+    stopping = true
+    if (keeps) unstored.foreach(logWarning(_))
+    !keeps || entry.drained.getCount == 0
+  }
+
+  /** What the history and the file of events lack at the end of the application, in a sentence. */
+  private def unstored: Option[String] = {
+    val missed = entry.endsMissed
+    val lacks = if (missed > 0) s"what it keeps lacks $missed of the jobs that ended" else "what it keeps may lack the last jobs"
+    if (entry.drained.getCount == 0)
+      Option.when(missed > 0)(s"Jobs ended while no planner ran, or faster than it read: $lacks")
+    else if (process.exists(_.isAlive))
+      Some(s"The planner has not stored all that it learned within ${settings.drainTimeoutMs} ms " +
+        s"(${Settings.PlannerDrainTimeout.name}): $lacks")
+    // One that nobody ever heard of has learned nothing.
+    else Option.when(missed > 0 || entry.taken.isDone)(s"The planner has ended before it stored all that it learned: $lacks")
   }
 
   /** @param patient wait for the process to end by itself */
@@ -117,18 +133,23 @@ private[sparksched] final class PlannerProcess(
     PlannerFacts(settings.enabled && mode != Modes.Off, pid, pid.flatMap(_ => entry.heartbeat.silentMs), math.max(0, starts - 1), stalls)
   }
 
+  /** Nobody needs another planner. */
+  private def over: Boolean = stopping || entry.drained.getCount == 0
+
   private def keep(): Unit = try {
     var backoffMs = settings.restartBackoffMs
     var hopeless = false
-    while (!stopping && !hopeless) {
+    var last = false
+    while (!over && !hopeless && !last) {
+      last = closing.getCount == 0
       val (planner, worked) = attempt()
       hopeless = planner.exists(_.exitValue() == PlannerProcess.RefusedItsSettings) && !entry.settingsRefused()
       refused.complete(if (hopeless) Some(lastError) else None)
       if (hopeless && !stopping) logError("The planner refused its settings (see its last line) and is not started " +
         "again; the configured rules apply")
-      else if (!stopping) {
+      else if (!over && !last) {
         if (worked) backoffMs = settings.restartBackoffMs
-        if (replacing) replacing = false else Thread.sleep(backoffMs)
+        if (replacing) replacing = false else closing.await(backoffMs, TimeUnit.MILLISECONDS)
         backoffMs = math.min(settings.restartBackoffMaxMs, math.max(1, backoffMs) * 2)
       }
     }
@@ -139,7 +160,7 @@ private[sparksched] final class PlannerProcess(
     val planner = launch()
     val worked = planner.exists(watch)
     // What ends from now on the next one learns.
-    if (!stopping) onStart()
+    if (!over) onStart()
     (planner, worked)
   } catch {
     case thrown @ (NonFatal(_) | _: OutOfMemoryError) =>
@@ -195,7 +216,7 @@ private[sparksched] final class PlannerProcess(
     }
     // It may still have the last line, which tells why a planner that was never heard of ended.
     relay.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000)
-    if (!stopping && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
+    if (!over && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling goes on by the last valid rules")
     entry.heartbeat.silentMs.isDefined
   }
