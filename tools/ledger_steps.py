@@ -36,6 +36,7 @@ OPERATIONS: dict[str, tuple[str, ...]] = {
     "task_launched": ("task", "stage", "index", "executor", "copy", "now_ms"),
     "task_ended": ("task", "success", "now_ms"),
     "task_undone": ("stage", "index", "now_ms"),
+    "task_done_elsewhere": ("stage", "index", "now_ms"),
     "wants_copies": ("stage", "now_ms"),
     "any_copies_due": ("now_ms",),
     "pick_copy": ("stage", "executor", "now_ms"),

@@ -288,6 +288,18 @@ class Walk:
             self.do("task_undone", stage=name, index=index, now_ms=self.now_ms)
             self._again(name, index)
 
+    def do_elsewhere(self) -> None:
+        if self.stages and self.rng.random() < 0.3:
+            name = self._one(self.stages)
+            p = self.stages[name]
+            index = self.rng.choice([i for i in range(p.tasks) if i not in p.done])
+            p.done.add(index)
+            if index in p.pending:
+                p.pending.remove(index)
+            self.do("task_done_elsewhere", stage=name, index=index, now_ms=self.now_ms)
+            if len(p.done) == p.tasks:
+                del self.stages[name]
+
     def expire(self) -> None:
         self.do("expire", now_ms=self.now_ms)
 
@@ -359,11 +371,12 @@ _ACTIONS = (
     Walk.end_stage,
     Walk.end_job,
     Walk.undo_task,
+    Walk.do_elsewhere,
     Walk.add_executor,
     Walk.lose_executor,
 )
 # A hold needs tasks that end, and a pause a stage that does.
-_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-9:])
+_IDLE_ACTIONS = (*[Walk.launch] * 12, *[Walk.end_task] * 14, *[Walk.start_stage] * 4, *_ACTIONS[-10:])
 
 
 def sequence(rng: random.Random, steps: int, **more: Any) -> Walk:

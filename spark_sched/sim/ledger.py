@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from spark_sched.sim import ledger_decisions, ledger_demand, ledger_fit
+from spark_sched.sim import ledger_copies, ledger_decisions, ledger_demand, ledger_fit
 from spark_sched.sim.barriers import Barriers
 from spark_sched.sim.idle import UNBOUNDED, IdleLimits
 from spark_sched.sim.ledger_books import LedgerBooks, LedgerListener
@@ -63,6 +63,7 @@ class Ledger:
         if e is None:
             e = self._books.new_executor(executor, free)
         e.free = free
+        e.excluded = False
         if free > e.slots:
             self._pauses.capacity.add(free - e.slots)
             e.slots = free
@@ -76,9 +77,10 @@ class Ledger:
             self._books.release_all_on(e, "executor_lost", now_ms)
 
     def executor_excluded(self, executor: str, now_ms: int) -> None:
-        """What is held there goes, though the executor may come back: it is excluded for a while."""
+        """No new holds there and the present ones go, until it is observed again: it is excluded."""
         e = self._executors.get(executor)
         if e is not None:
+            e.excluded = True
             self._books.release_all_on(e, "executor_lost", now_ms)
 
     def executor_removed(self, executor: str, now_ms: int) -> None:
@@ -304,8 +306,7 @@ class Ledger:
             return Decision(False, "unknown task")
         # 1. The slots are free, the task's time is known.
         self._books.forget(a)
-        p = a.stage
-        j = p.job
+        p, j = a.stage, a.stage.job
         e = self._executors.get(a.executor)
         if e is not None:
             e.free += a.slots
@@ -353,6 +354,20 @@ class Ledger:
             p.done.discard(index)
             self._books.refresh_demand(p.job, now_ms)
 
+    def task_done_elsewhere(self, stage: str, index: int, now_ms: int) -> None:
+        """Another attempt of the stage did the task, which runs no more in this one."""
+        p = self._stages.get(stage)
+        if p is None or index in p.done:
+            return
+        p.done.add(index)
+        if p.job.may_hold and not p.is_last():
+            self._books.refresh_demand(p.job, now_ms)
+            p.job.refresh_deadline(now_ms)
+        if len(p.done) == p.tasks:
+            self._books.barrier_fell(p, now_ms)
+            self.stage_ended(p.key, now_ms)
+        self._books.pre_reserve_idle(p.job, now_ms)
+
     def done_tasks(self, stage: str) -> frozenset[int]:
         """Indices of the stage's tasks that are done; empty where the stage is unknown."""
         return frozenset(self._stages[stage].done) if stage in self._stages else frozenset()
@@ -372,16 +387,8 @@ class Ledger:
 
     def pick_copy(self, stage: str, executor: str, now_ms: int) -> int | None:
         """Index of the task that a slot of ``executor``, held by the stage's job, should run a copy of."""
-        p = self._stages.get(stage)
-        e = self._executors.get(executor)
-        if p is None or e is None or p.job not in e.held_by:
-            return None
-        due = p.stragglers(now_ms)
-        for a in due:
-            if a.executor != executor:
-                return a.index
-        # A copy beside its original shares the fate of the host: only where the job holds no slot elsewhere.
-        return due[0].index if due and p.job.held == e.held_by[p.job] else None
+        p, e = self._stages.get(stage), self._executors.get(executor)
+        return None if p is None or e is None else ledger_copies.pick(p, e, now_ms)
 
     # ---- time ----
 
@@ -408,14 +415,7 @@ class Ledger:
                 continue
             wakes.append(j.deadline_ms)
             if j.rule.copies:
-                for p in j.stages.values():
-                    if p.restartable and p.pace_known():
-                        age_ms = p.copy_age_ms()
-                        wakes += [
-                            a.launch_ms + age_ms
-                            for a in p.attempts.values()
-                            if not a.copy and a.index not in p.copied and a.launch_ms + age_ms > now_ms
-                        ]
+                wakes += [at for p in j.stages.values() for at in ledger_copies.later_ages_ms(p, now_ms)]
         return min(wakes)
 
     @property

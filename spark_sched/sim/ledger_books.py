@@ -98,7 +98,7 @@ class LedgerBooks:
 
     def hold(self, j: LedgerJob, p: LedgerStage | None, executor: str, now_ms: int) -> bool:
         e = self.executors.get(executor)
-        if e is None or e.draining or e.free <= e.held:
+        if e is None or not e.open or e.free <= e.held:
             return False
         self._integrate(j, now_ms)
         self.pauses.changing(j, now_ms)

@@ -49,7 +49,7 @@ class Claims(NamedTuple):
 
 
 def fits(shape: TaskShape, e: LedgerExecutor) -> bool:
-    return not e.draining and e.profile == shape.profile and e.slots >= shape.least
+    return e.open and e.profile == shape.profile and e.slots >= shape.least
 
 
 def claims(

@@ -49,16 +49,21 @@ class LedgerCounters:
 class LedgerExecutor:
     """Free and held slots of one executor; held ones are free too."""
 
-    __slots__ = ("draining", "free", "held", "held_by", "id", "profile", "slots")
+    __slots__ = ("draining", "excluded", "free", "held", "held_by", "id", "profile", "slots")
 
     def __init__(self, id: str, free: int, profile: int = 0) -> None:
         self.id = id
         self.profile = profile  # resource profile
         self.free = free
         self.slots = free  # all that it ever had free at once
-        self.draining = False
+        self.draining = self.excluded = False
         self.held = 0
         self.held_by: dict[LedgerJob, int] = {}
+
+    @property
+    def open(self) -> bool:
+        """Whether its slots are offered to anybody."""
+        return not (self.draining or self.excluded)
 
     def refused_to(self, asker: LedgerJob | None, taken: int = 0) -> int:
         """Free slots that are held against tasks of the job; None: of an undeclared job.

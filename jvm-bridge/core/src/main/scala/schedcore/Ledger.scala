@@ -61,7 +61,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       books.releaseAllOn(e, "executor_lost", nowMs)
     }
 
-  /** What is held there goes, though the executor may come back: it is excluded for a while, until it is observed again. */
+  /** No new holds there and the present ones go, until it is observed again: it is excluded for a while. */
   def executorExcluded(executor: String, nowMs: Long): Unit =
     executors.get(executor).foreach { e =>
       e.excluded = true
@@ -77,6 +77,9 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       attempts.valuesIterator.filter(_.executor == executor).toSeq.sortBy(_.task).foreach(books.forget)
     }
 
+  /** Whether Spark offers its slots: it is neither excluded nor about to go. */
+  def isOpen(executor: String): Boolean = executors.get(executor).exists(_.open)
+
   /** Free slots of `executor`, held ones included. */
   def freeOn(executor: String): Int = executors.get(executor).fold(0)(_.free)
 
@@ -86,8 +89,8 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def heldOn(executor: String, job: String): Int =
     (for (e <- executors.get(executor); j <- jobs.get(job); n <- e.heldBy.get(j)) yield n).getOrElse(0)
 
-  /** Slots that nothing runs on and nobody holds; none of an executor that is about to go, since Spark offers none of them. */
-  def idleOn(executor: String): Int = executors.get(executor).filterNot(_.draining).fold(0)(e => math.max(0, e.free - e.held))
+  /** Slots that nothing runs on and nobody holds; none of an executor that is excluded or about to go, as Spark offers none of them. */
+  def idleOn(executor: String): Int = executors.get(executor).filter(_.open).fold(0)(e => math.max(0, e.free - e.held))
 
   /** (job, executor, slots, deadline) of every hold. */
   def holds: Seq[(String, String, Int, Long)] =
@@ -226,8 +229,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   /** The jobs whose holds keep a gang of `job` from its slots; none where it waits for busy slots, too. */
   def heldUpBy(job: String, slots: Int): Set[String] = {
     val asker = jobs.get(job)
-    // Spark offers nothing of an executor that is about to go, or where too many tasks failed.
-    val offered = executors.valuesIterator.filterNot(e => e.draining || e.excluded).toSeq
+    val offered = executors.valuesIterator.filter(_.open).toSeq
     val free = offered.map(e => math.max(e.free, 0)).sum
     val refused = offered.map(_.refusedTo(asker)).sum
     if (free < slots || free - refused >= slots) Set.empty
@@ -305,6 +307,20 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def taskUndone(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).foreach { p =>
     if (p.done.remove(index)) p.finished -= 1
     books.refreshDemand(p.job, nowMs)
+  }
+
+  /** Another attempt of the stage did the task, which runs no more in this one. */
+  def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
+    p.finishElsewhere(index)
+    if (p.job.mayHold && !p.isLast) {
+      books.refreshDemand(p.job, nowMs)
+      p.job.refreshDeadline(nowMs)
+    }
+    if (p.finished == p.tasks) {
+      books.barrierFell(p, nowMs)
+      stageEnded(p.key, nowMs)
+    }
+    books.preReserveIdle(p.job, nowMs)
   }
 
   /** Which tasks of the stage the ledger takes for done. */

@@ -78,7 +78,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   // ---- one slot ----------------------------------------------------------------------------------------------
 
   def hold(j: LedgerJob, p: Option[LedgerStage], executor: String, nowMs: Long): Boolean = executors.get(executor).exists { e =>
-    val fits = !e.draining && e.free > e.held
+    val fits = e.open && e.free > e.held
     if (fits) {
       integrate(j, nowMs)
       pauses.changing(j, nowMs)

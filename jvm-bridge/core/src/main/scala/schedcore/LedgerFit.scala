@@ -14,7 +14,7 @@ final case class TaskShape(slots: Int = 1, least: Int = 1, profile: Int = 0) {
   /** Slots of as many whole tasks as need this many at least. */
   private[schedcore] def roundUp(n: Int): Int = tasks(n) * slots
   private[schedcore] def tasks(n: Int): Int = (n + slots - 1) / slots
-  private[schedcore] def fits(e: LedgerExecutor): Boolean = !e.draining && e.profile == profile && e.slots >= least
+  private[schedcore] def fits(e: LedgerExecutor): Boolean = e.open && e.profile == profile && e.slots >= least
   // Whole slots round a large task's need up: one that fits may seem to need more than there is.
   private[schedcore] def on(e: LedgerExecutor): Int = math.min(slots, e.slots)
 }

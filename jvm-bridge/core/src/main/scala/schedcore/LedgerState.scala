@@ -24,6 +24,8 @@ final class LedgerCounters {
 private[schedcore] final class LedgerExecutor(val id: String, var free: Int, val profile: Int = 0) {
   var draining = false
   var excluded = false // as of its last offer
+  /** Whether Spark offers its slots to anybody. */
+  def open: Boolean = !draining && !excluded
   var held = 0
   val heldBy = mutable.LinkedHashMap.empty[LedgerJob, Int]
   var slots: Int = free // all that it ever had free at once
@@ -168,6 +170,12 @@ private[schedcore] final class LedgerStage(
     val durationMs = math.max(1L, tookMs).toDouble
     times.add(durationMs)
     if (job.rule.observes) barrier.taskEnded(durationMs)
+  }
+
+  /** Another attempt of the stage did a task: how long it took here nobody knows. */
+  def finishElsewhere(index: Int): Unit = {
+    done += index
+    finished += 1
   }
 
   /** All tasks are done: the barrier fell. */

@@ -62,6 +62,7 @@ final class LedgerSteps(rules: Map[String, Rule], limits: IdleLimits = IdleLimit
       case "task_ended" =>
         val decision = ledger.taskEnded(int("task"), flag("success"), now)
         outcome.put("keep", decision.keep).put("reason", decision.reason)
+      case "task_done_elsewhere" => ledger.taskDoneElsewhere(text("stage"), int("index"), now)
       case "task_undone" => ledger.taskUndone(text("stage"), int("index"), now)
       case "wants_copies" => outcome.put("answer", ledger.wantsCopies(text("stage"), now))
       case "any_copies_due" => outcome.put("answer", ledger.anyCopiesDue(now))

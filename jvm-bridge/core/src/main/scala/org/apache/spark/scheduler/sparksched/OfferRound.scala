@@ -41,6 +41,10 @@ private[sparksched] final class OfferRound(
   def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
   def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
 
+  /** Whether the application uses the executor, or its host, no more for a while: too many tasks failed there. */
+  def excludes(o: WorkerOffer): Boolean =
+    scheduler.healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
+
   /** The task sets that the present offers are for; None: all. */
   def only: Option[TaskSetManager => Boolean] = offered
 
@@ -236,7 +240,8 @@ private[sparksched] final class OfferRound(
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
-      val open = left.map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
+      val open = left.filter(o => ledger.isOpen(o.executorId))
+        .map(o => o -> math.max(0, scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       enforcement.beginSpare(
         open.iterator.map { case (o, slots) => o.resourceProfileId -> slots },
         mayUse(open.iterator.collect { case (o, slots) if slots > 0 => o.executorId -> o.host }.toSeq))

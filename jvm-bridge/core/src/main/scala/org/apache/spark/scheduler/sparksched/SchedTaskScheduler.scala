@@ -195,7 +195,7 @@ private[spark] final class SchedTaskScheduler(
         endDue(now)
         offers.foreach { o =>
           registry.offered(o.executorId, o.host, o.resourceProfileId, slots.free(o), now)
-          if (isExcluded(o)) ledger.executorExcluded(o.executorId, now)
+          if (round.excludes(o)) ledger.executorExcluded(o.executorId, now)
         }
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
@@ -230,9 +230,6 @@ private[spark] final class SchedTaskScheduler(
   def priority(job: String): Int = registry.priority(job)
   /** Rank of the job's arrival among all jobs. */
   def arrival(job: String): Int = registry.arrival(job)
-
-  private def isExcluded(o: WorkerOffer): Boolean =
-    healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
 
   /** Executors with held slots first, so that their owner takes those before it takes others. */
   override protected def shuffleOffers(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
@@ -289,6 +286,7 @@ private[spark] final class SchedTaskScheduler(
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
   def stageGivenUp(stage: String): Unit = afterChange(ledger.stageEnded(stage, nowMs))
   def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index, nowMs)
+  def taskDoneElsewhere(stage: String, index: Int): Unit = afterChange(ledger.taskDoneElsewhere(stage, index, nowMs))
   def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0
   def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 

@@ -26,6 +26,7 @@ private[sparksched] class SchedTaskSetManager(
   // Its tasks must run beside those of other stages, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
+  private var doubled = false // whether two attempts of a task ran at once, or one of a task that was done elsewhere
 
   protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, slotsPerTask * pendingOn(executor))
 
@@ -63,6 +64,7 @@ private[sparksched] class SchedTaskSetManager(
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)
     super.addRunningTask(tid)
+    doubled ||= copiesRunning(taskInfos(tid).index) > 1
     if (fresh) scheduler.taskLaunched(this, taskInfos(tid))
   }
 
@@ -78,7 +80,13 @@ private[sparksched] class SchedTaskSetManager(
   def idlePilots: IndexedSeq[Int] = pilots.waiting.filter(i => !successful(i) && copiesRunning(i) == 0)
 
   /** Tasks that wait for a slot. */
-  def waitingTasks: Int = if (pilotsFirst) idlePilots.size else math.max(0, numTasks - tasksSuccessful - runningTasks)
+  def waitingTasks: Int = if (pilotsFirst) idlePilots.size else tasksLeft
+
+  /** Tasks that are not done and of which no attempt runs. */
+  private def tasksLeft: Int = {
+    val busy = if (doubled) runningTasksSet.iterator.map(taskInfos(_).index).filterNot(successful(_)).toSet.size else runningTasks
+    math.max(0, numTasks - tasksSuccessful - busy)
+  }
 
   /** Whether too many attempts failed on the executor, or its host, for any of its waiting tasks to start there. */
   def isExcludedFrom(executor: String, host: String): Boolean = taskSetExcludelistHelperOpt.exists { h =>
@@ -93,7 +101,7 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Its progress, for people. */
   def facts: StageFacts = {
-    val left = math.max(0, numTasks - tasksSuccessful - runningTasks)
+    val left = tasksLeft
     val behindPilots = scheduler.enforcing && pilotsFirst
     StageFacts(
       stage, "", numTasks, tasksSuccessful, runningTasks, left, slotsPerTask, behindPilots,
@@ -108,8 +116,11 @@ private[sparksched] class SchedTaskSetManager(
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())
 
-  /** Another attempt of the stage did the task: whoever waits for it as a pilot waits no longer. */
+  /** Another attempt of the stage did the task: it is done for the ledger, and whoever waits for it as a pilot waits no longer. */
   override def markPartitionCompleted(partitionId: Int): Unit = {
+    val undone = partitionToIndex.get(partitionId).filterNot(successful(_))
+    doubled ||= undone.exists(copiesRunning(_) > 0)
+    undone.foreach(scheduler.taskDoneElsewhere(stage, _))
     super.markPartitionCompleted(partitionId)
     failOpen("pilots", ())(partitionToIndex.get(partitionId).foreach(attemptOver))
   }

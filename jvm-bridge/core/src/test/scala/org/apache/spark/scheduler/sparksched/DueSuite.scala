@@ -7,6 +7,8 @@ import java.util.concurrent.{LinkedBlockingQueue, TimeUnit}
 import org.apache.spark.{ExceptionFailure, FetchFailed, SparkConf, SparkContext, SparkEnv, TaskState}
 import org.apache.spark.resource.ResourceProfile
 import org.apache.spark.scheduler._
+import scala.collection.mutable
+
 import org.scalatest.BeforeAndAfterAll
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
@@ -162,6 +164,43 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(manager.pilotsFirst && manager.waitingTasks === 1)
     f.ours.handlePartitionCompleted(0, 0)
     assert(!manager.pilotsFirst && manager.waitingTasks === 2)
+  }
+
+  test("a task that another attempt of its stage has done is done for the ledger, and waits for nothing while it still runs") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 9, tasks = 3)
+    val running = f.ours.taskIdToTaskSetManager.get(f.offer(1).head.taskId).taskInfos.values.head.index
+    f.ours.handlePartitionCompleted(0, running)
+    assert(f.ours.doneTasks(manager.stage) === Set(running) && manager.waitingTasks === 2)
+    (0 until 3).filter(_ != running).foreach(f.ours.handlePartitionCompleted(0, _))
+    assert(manager.waitingTasks === 0 && f.ours.counters("invariant_violations") === 0)
+  }
+
+  test("a task that waits is counted though a copy of another one runs") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 2)
+    val running = f.offer(1, 2)
+    assert(running.size === 2 && manager.waitingTasks === 0)
+    manager.speculatableTasks += running.head.index
+    manager.addPendingTask(running.head.index, speculatable = true)
+    assert(f.offer(3).map(_.index) === Seq(running.head.index))
+    val failure = new ExceptionFailure(new RuntimeException("failed on purpose"), Nil)
+    f.ours.statusUpdate(running(1).taskId, TaskState.FAILED, SparkEnv.get.closureSerializer.newInstance().serialize[Any](failure))
+    until(f.ours.synchronized(manager.copiesRunning(running(1).index) == 0))
+    assert(manager.waitingTasks === 1)
+  }
+
+  test("slots of an executor that the whole application has excluded are spare for nobody") {
+    val f = new Fixture
+    f.offer(1, 2)
+    val failures = new ExecutorFailuresInTaskSet("h1")
+    (0 until 9).foreach(failures.updateWithFailure(_, System.currentTimeMillis()))
+    f.ours.healthTrackerOpt.get.updateExcludedForSuccessfulTaskSet(9, 0, mutable.HashMap("e1" -> failures))
+    val near = f.submit(0, "near", priority = 0, host = Some("h1")) // It waits for its host before it takes the other slot.
+    val late = f.submit(1, "late", priority = 0)
+    def entry(job: String, more: String) = s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null$more}"""
+    f.plan(600000, s"""${entry(near.job, "")},${entry(late.job, """, "deferred": true""")}""")
+    assert(!f.offer(1, 2).exists(task => f.ours.taskIdToTaskSetManager.get(task.taskId) eq late))
   }
 
   test("a round of all executors is asked for once until it comes, or did not come for a while") {
