@@ -31,7 +31,7 @@ final class LifecycleFailed(message: String) extends Exception(message)
 /** What lifecycles share: the application, its cluster, and for how long nothing may happen. */
 final class World(
     val context: SparkContext, val backend: SimulatedBackend, val shape: ClusterShape, val maxFailures: Int,
-    val excludes: Boolean, stallMs: Long) {
+    val excludes: Boolean, val policies: Seq[String], stallMs: Long) {
 
   val outcomes = new ConcurrentHashMap[String, Integer]
   @volatile var failed = false
@@ -98,6 +98,7 @@ final class Lifecycle(world: World, seed: Long) {
     case 15 => planned(mark)
     case 16 => wide(mark)
     case 17 => badResults(mark)
+    case 18 => retagged(mark)
     case _ => submit(mark, plain(chain())).await()
   }
 
@@ -178,6 +179,17 @@ final class Lifecycle(world: World, seed: Long) {
     val job = submit(mark, plain(chain()))
     job.plan()
     job.await()
+  }
+
+  /** Spark jobs of one job with other tags than the one before, which still runs. */
+  private def retagged(mark: Mark): Unit = {
+    val first = submit(mark, plain(chain()))
+    pause()
+    val second = submit(mark.retagged(random), plain(chain()))
+    world.count("tags changed")
+    if (random.nextBoolean()) second.operate()
+    first.await()
+    second.await()
   }
 
   /** Tasks that take no time, as many as make every look at all of them felt. */

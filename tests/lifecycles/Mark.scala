@@ -17,12 +17,25 @@ import schedcore.JobMark
 final class Mark(val properties: Map[String, String], ends: SparkContext => Unit, key: Option[String] = None) {
   def keyOf(sparkJob: Int): String = key.getOrElse(s"spark-$sparkJob")
 
+  /** The same, from now on with other tags; some of these are no marks. A name makes one job of what had none. */
+  def retagged(random: Random): Mark = {
+    val name = if (key.isEmpty && random.nextInt(3) == 0) Some(s"tagged-${random.nextInt(3)}") else None
+    val tags = name.map("sched:name=" + _) ++ Seq.fill(random.nextInt(4))(Mark.Tags(random.nextInt(Mark.Tags.size)))
+    val others = properties - "spark.job.tags"
+    val all = if (tags.isEmpty) others else others + ("spark.job.tags" -> tags.mkString(","))
+    new Mark(all, ends, key.orElse(name.map("mark-name-" + _)))
+  }
+
   /** The block's end; a second one does no harm. */
   def end(context: SparkContext): Unit = ends(context)
 }
 
 object Mark {
   private val Job = "spark.sched.job."
+
+  private val Tags = IndexedSeq(
+    "sched:priority=0", "sched:priority=3", "sched:isolation=0", "sched:isolation=1", "sched:copies=never", "sched:class=class-1",
+    "sched:user=user-1", "sched:deadline=200 ms", "team-7", "sched:", "sched:priority=high", "sched:unknown=1")
 
   /** @param id unique */
   def draw(random: Random, id: String): Mark = random.nextInt(8) match {

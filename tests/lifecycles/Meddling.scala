@@ -14,7 +14,7 @@ final class Meddling(world: World, random: Random) {
 
   /** @param job its key */
   def operate(job: String): Unit = (0 to random.nextInt(3)).foreach { _ =>
-    random.nextInt(8) match {
+    random.nextInt(9) match {
       case 0 | 1 =>
         try { steer("hold", "job" -> job); pause() } finally steer("resume", "job" -> job)
       case 2 => steer("set", "job" -> job, "priority" -> random.nextInt(5).toString)
@@ -25,6 +25,7 @@ final class Meddling(world: World, random: Random) {
       case 6 =>
         try { steer("mode", "name" -> Seq("off", "shadow")(random.nextInt(2))); pause() } finally steer("mode", "name" -> "on")
       case 7 => steer("end", "job" -> job)
+      case 8 => steer("policy", "name" -> world.policies(random.nextInt(world.policies.size))) // with a new planner
     }
     pause()
   }

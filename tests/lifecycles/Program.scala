@@ -94,7 +94,7 @@ final class Round(policy: String, other: String, likeCluster: Boolean, lifecycle
     // Broken invariants are logged; what fails on purpose would hide them.
     Configurator.setLevel("org.apache.spark.scheduler.sparksched", Level.ERROR)
     val backend = context.schedulerBackend.asInstanceOf[SimulatedBackend]
-    val world = new World(context, backend, shape(conf), MaxFailures, likeCluster, StallMs)
+    val world = new World(context, backend, shape(conf), MaxFailures, likeCluster, Seq(policy, other), StallMs)
     if (!plans(context)) failures.add(s"no plan within ${QuietMs / 1000} s")
     backend.lastActivityNs = System.nanoTime() // nobody had anything to run until now
     tenants(world)

@@ -36,4 +36,6 @@ def test_random_lifecycles_end_well_under_every_policy() -> None:
     for each in rounds:
         done.update(each["outcomes"])
     assert done["steered: hold"] > 0
+    assert done["steered: policy"] > 0
+    assert done["tags changed"] > 0
     assert done["plan accepted"] > 0
