@@ -156,7 +156,19 @@ def test_a_random_victim_is_of_the_lowest_priority(seed, priority):
 @given(
     st.integers(0, 1_000),
     st.sampled_from(
-        ["mrs", "rnd", "lrs", "mrs2", "mrs2-keep", "wasp", "hybrid", "priced", "priced-slots", "fcfs"]
+        [
+            "mrs",
+            "rnd",
+            "lrs",
+            "mrs2",
+            "mrs2-keep",
+            "wasp",
+            "hybrid",
+            "hybrid-gratis",
+            "priced",
+            "priced-slots",
+            "fcfs",
+        ]
     ),
     st.booleans(),
 )

@@ -9,10 +9,11 @@ from typing import Literal
 
 from spark_sched.errors import BadInputError, did_you_mean
 
-__all__ = ["PRODUCTION", "RULES", "PreemptionRule", "named_rule"]
+__all__ = ["GRATIS", "PRODUCTION", "RULES", "PreemptionRule", "named_rule"]
 
-#: §5.1: production classes.
+#: §5.1: production classes, and gratis classes, the lowest ones.
 PRODUCTION = frozenset({9, 10, 11})
+GRATIS = frozenset({0, 1})
 
 Victims = Literal["MRS", "RND", "LRS", "none"]
 
@@ -32,6 +33,9 @@ class PreemptionRule:
         powerful: WASP (§8.1.2): tasks of production classes get, and evict from, the most powerful slots.
         sticky_slots: HYBRID (chapter 9): this number of slots serves first come first served, before and
             apart from the others; their tasks are not evicted for priority.
+        sticky_gratis: sticky slots serve gratis classes alone. §9.2.1 sorts all waiting tasks by arrival, but
+            also says that phase I has "no competition with high priority tasks" (§9.1: it serves "long waited
+            low priority tasks").
         priced: an eviction must be worth its price (`pricing.Pricer`).
         priced_slots: with ``priced``: tasks whose time is worth most start on the fastest cores, and the
             others leave these to them (`pricing.slot_rank`).
@@ -44,6 +48,7 @@ class PreemptionRule:
     at_limit: Literal["drop", "keep"] = "drop"
     powerful: bool = False
     sticky_slots: int = 0
+    sticky_gratis: bool = False
     priced: bool = False
     priced_slots: bool = False
 
@@ -56,6 +61,13 @@ class PreemptionRule:
         if slots is not None and self.sticky_slots > slots:
             raise BadInputError(
                 f"sticky_slots is {self.sticky_slots} but the servers have {slots} slots: use at most {slots}"
+            )
+        if self.sticky_gratis and self.order != "priority":
+            raise BadInputError("sticky_gratis is set and order is 'arrival': use order 'priority'")
+        if slots is not None and self.sticky_gratis and self.sticky_slots == slots:
+            raise BadInputError(
+                f"sticky_slots is {self.sticky_slots}, which leaves no slot for classes above gratis "
+                f"(0 and 1): use at most {slots - 1}"
             )
         if self.priced_slots and not self.priced:
             raise BadInputError("priced_slots is set and priced is not: set both, as slots use its prices")
@@ -76,17 +88,18 @@ RULES: Mapping[str, PreemptionRule] = {
     "lrs": PreemptionRule(victims="LRS"),
     "wasp": PreemptionRule(powerful=True),
     "hybrid": PreemptionRule(powerful=True, sticky_slots=200),
+    "hybrid-gratis": PreemptionRule(powerful=True, sticky_slots=200, sticky_gratis=True),
     "priced": PreemptionRule(limit=5, at_limit="keep", priced=True),
     "priced-slots": PreemptionRule(limit=5, at_limit="keep", priced=True, priced_slots=True),
 }
 #: Seven digits are more than any cluster's slots and any task's evictions.
 _LIMITED = re.compile(r"(mrs|rnd|lrs)([0-9]{1,7})(-keep)?")
-_STICKY = re.compile(r"hybrid([0-9]{1,7})")
+_STICKY = re.compile(r"hybrid([0-9]{1,7})(-gratis)?")
 
 
 def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
     """A key of `RULES`; with a limit ``mrs5`` (drop) or ``mrs5-keep`` (not evictable any more);
-    ``hybrid1536`` has that number of sticky slots.
+    ``hybrid1536`` and ``hybrid1536-gratis`` have that number of sticky slots.
 
     Raises:
         BadInputError: there is no such rule.
@@ -96,14 +109,14 @@ def named_rule(name: str, *, resume: bool = False) -> PreemptionRule:
         at_limit: Literal["drop", "keep"] = "keep" if limited[3] else "drop"
         rule = replace(RULES[limited[1]], limit=int(limited[2]), at_limit=at_limit)
     elif (sticky := _STICKY.fullmatch(name)) is not None:
-        rule = replace(RULES["hybrid"], sticky_slots=int(sticky[1]))
+        rule = replace(RULES["hybrid" + (sticky[2] or "")], sticky_slots=int(sticky[1]))
     elif name in RULES:
         rule = RULES[name]
     else:
         raise BadInputError(
             f"the preemption rule {name!r} is unknown{did_you_mean(name, RULES)}: use one of "
             f"{', '.join(RULES)}; mrsN, rndN, lrsN with a limit N of evictions (mrsN-keep: not dropped); or "
-            "hybridN with N sticky slots (N up to 9999999)"
+            "hybridN or hybridN-gratis with N sticky slots (N up to 9999999)"
         )
     rule = replace(rule, resume=resume)
     rule.check()

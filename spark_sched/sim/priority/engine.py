@@ -5,7 +5,7 @@ One turn is one second in which something happens:
 1. Servers whose next task is done give its slot back.
 2. Tasks at their memory checkpoint get the rest of their memory, or the memory eviction policy strikes.
 3. Tasks that arrived wait in the queue of their priority, in the order of first arrival.
-4. HYBRID's phase I: the tasks that arrived first take sticky slots.
+4. HYBRID's phase I: the tasks that arrived first (of all, or of gratis classes) take sticky slots.
 5. Highest priority first, waiting tasks take free slots, or the slot of a victim.
 6. Servers whose tasks changed schedule their next end.
 """
@@ -22,7 +22,7 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction import PreemptionRule, RunningIndex
 from spark_sched.policies.eviction.pricing import Pricer, slot_rank
-from spark_sched.policies.eviction.rules import PRODUCTION
+from spark_sched.policies.eviction.rules import GRATIS, PRODUCTION
 from spark_sched.sim.collector import seldom_collected
 from spark_sched.sim.priority.free_slots import FreeSlots
 from spark_sched.sim.priority.memory import Memory
@@ -148,11 +148,10 @@ class _PriorityRun:
                     self.seen.energy_j = self._energy_j()
             # 4. and 5.
             if self.queue.count:
-                if self.running.sticky < self.rule.sticky_slots:
-                    self._stage_one()
+                self._stage_one()
                 self._stage_two()
-            more = self.queue.count and self.running.sticky < self.rule.sticky_slots and self.free.count
-            again_s = now_s + 1 if more else math.inf
+            # Phase II may have evicted a task that can take a sticky slot in the next second.
+            again_s = math.inf if self._first_for_sticky() is None else now_s + 1
             # 6. Next ends.
             self.ends.schedule(self.tasks.attempt, now_s)
             if progress is not None and now_s >= progress_s:
@@ -186,12 +185,17 @@ class _PriorityRun:
     # ---- 4. and 5. who gets slots ----
 
     def _stage_one(self) -> None:
-        limit = self.rule.sticky_slots
-        while self.queue.count and self.running.sticky < limit and self.free.count:
-            task = self.queue.pop_first()
+        while (key := self._first_for_sticky()) is not None:
+            task = self.queue.pop(key)
             self.tasks.sticky[task] = 1
             self.running.sticky += 1
             self._start(task, self._choose(task))
+
+    def _first_for_sticky(self) -> int | None:
+        """The key of the waiting task that can take a sticky slot now, if there is such a task and slot."""
+        if self.running.sticky >= self.rule.sticky_slots or not self.free.count:
+            return None
+        return self.queue.first(GRATIS if self.rule.sticky_gratis else None)
 
     def _stage_two(self) -> None:
         queue, running = self.queue, self.running

@@ -35,9 +35,14 @@ class CentralQueue:
         self.count -= 1
         return heapq.heappop(self._heaps[key])
 
-    def pop_first(self) -> int:
-        """The task that arrived first, whatever its priority."""
-        return self.pop(min((heap[0], key) for key, heap in self._heaps.items() if heap)[1])
+    def first(self, priorities: frozenset[int] | None = None) -> int | None:
+        """The key of the task that arrived first, of any priority or of certain ones; None: none waits."""
+        heads = (
+            (heap[0], key)
+            for key, heap in self._heaps.items()
+            if heap and (priorities is None or -key in priorities)
+        )
+        return min(heads, default=(0, None))[1]
 
     def length(self, key: int) -> int:
         return len(self._heaps.get(key, ()))

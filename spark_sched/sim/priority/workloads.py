@@ -20,8 +20,14 @@ from spark_sched.traces.generators.thesis import WORKLOADS as ARRIVALS
 
 __all__ = ["HIGHEST_FACTOR", "WORKLOADS", "workload"]
 
-#: W-A: sampled from the real trace, CPU and memory by request or scaled to table 5.2's usage; or generated.
-WORKLOADS = ("W-A-request", "W-A-usage", "W-A-generated", "W-B", "W-C", "W-D", "W-E")
+#: W-A: sampled from the real trace, with CPU and memory by request, or scaled to table 5.2's usage, or CPU
+#: scaled to its demand; or generated.
+WORKLOADS = ("W-A-request", "W-A-usage", "W-A-demand", "W-A-generated", "W-B", "W-C", "W-D", "W-E")
+_SAMPLED = {
+    "W-A-request": ArrivedTasks.by_request,
+    "W-A-usage": ArrivedTasks.by_usage,
+    "W-A-demand": ArrivedTasks.by_demand,
+}
 _TASKS = 60_000
 #: Of all CPU demands. Beyond it a run of 15 h would last years of virtual time.
 HIGHEST_FACTOR = 1000
@@ -60,10 +66,10 @@ def workload(
         )
     rng = np.random.default_rng(seed)
     tasks = _TASKS * hours / 15.0
-    if name in ("W-A-request", "W-A-usage"):
+    if name in _SAMPLED:
         if source is None:
             raise BadInputError(f"{name} is sampled from Google's trace: name its folder")
-        table = source.by_request(rng) if name == "W-A-request" else source.by_usage(rng)
+        table = _SAMPLED[name](source, rng)
         sampled = sampled_window(table, rng, hours=hours, tasks=round(tasks * (_LOW if low else 1.0)))
         return _without_highest(sampled)
     within = 0.03 if hours >= 15.0 else 0.1

@@ -116,6 +116,39 @@ def test_sticky_slots_are_not_for_the_second_stage():
     assert starts[2][0] == 50  # one regular slot: the third waits for the second
 
 
+def test_gratis_sticky_slots_are_not_for_higher_classes():
+    # Two sticky slots and one regular one. Under HYBRID the tasks of class 4 take the sticky ones.
+    workload = tasks((0, 4, 500), (0, 4, 500), (1, 0, 500), (1, 0, 500))
+    slots = server(slots=3, cores=3)
+    result, log = run(workload, slots, rule=PreemptionRule(sticky_slots=2, sticky_gratis=True))
+    starts = {task: at for what, at, task in log if what == "start"}
+    assert (starts[0], starts[2], starts[3]) == (0, 1, 1)
+    assert starts[1] > 1  # though a slot was free
+    assert result.priority_evictions.sum() == 0
+    _, log = run(workload, slots, rule=PreemptionRule(sticky_slots=2))
+    assert ("start", 0, 1) in log
+
+
+def test_an_evicted_gratis_task_gets_the_next_sticky_slot():
+    workload = tasks((0, 0, 100), (0, 1, 400), (10, 4, 400))
+    result, log = run(
+        workload, server(slots=2, cores=2), rule=PreemptionRule(sticky_slots=1, sticky_gratis=True)
+    )
+    assert ("evict", 10, 1) in log  # class 1 had the regular slot
+    assert ("start", 230, 1) in log  # when class 0 has left the sticky one
+    assert result.priority_evictions.tolist() == [0, 1, 0]
+
+
+def test_sticky_slots_for_gratis_classes_leave_slots_for_the_others():
+    one = tasks((0, 4, 1))
+    with pytest.raises(BadInputError, match="leaves no slot for classes above gratis"):
+        simulate_priorities(one, [server(slots=2)], PreemptionRule(sticky_slots=2, sticky_gratis=True))
+    with pytest.raises(BadInputError, match="use order 'priority'"):
+        PreemptionRule(order="arrival", sticky_slots=1, sticky_gratis=True).check()
+    assert named_rule("hybrid7-gratis") == PreemptionRule(powerful=True, sticky_slots=7, sticky_gratis=True)
+    assert named_rule("hybrid200-gratis") == named_rule("hybrid-gratis")
+
+
 def test_production_tasks_get_powerful_slots_and_evict_there():
     kinds = with_levels([server(slots=4, name="normal"), server(slots=1, name="powerful")])
     workload = tasks(*[(0, 0, 1000)] * 5, (100, 9, 10))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,23 @@ def test_tasks_as_requested_and_as_used(tmp_path):
     scale = TABLE_5_2[0].cpu_usage / 0.2  # the mean over tasks, not over time
     assert found.by_usage(rng()).demand == pytest.approx([10.0 * scale, 90.0 * scale])
     assert found.by_usage(rng()).arrival_s.tolist() == [0.0, 10.0]
+
+
+def test_demands_have_the_means_of_table_5_2_and_class_2_counts_as_class_4(tmp_path):
+    found = arrived_tasks(
+        tables(
+            tmp_path,
+            (1000, SUBMIT, 0), (1005, SCHEDULE, 0), (1105, FINISH, 0),
+            (1010, SUBMIT, 1, 0.3), (1015, SCHEDULE, 1, 0.3), (1315, KILL, 1, 0.3),
+            (1020, SUBMIT, 2), (1025, SCHEDULE, 2), (1325, KILL, 2),
+        )
+    )  # fmt: skip
+    table = replace(found, priority=np.array([0, 2, 4])).by_demand(rng())
+    assert table.priority.tolist() == [0, 4, 4]
+    mean = TABLE_5_2[4].cpu_demand
+    assert table.demand == pytest.approx([TABLE_5_2[0].cpu_demand, 1.5 * mean, 0.5 * mean])
+    many = replace(found, **{name: np.repeat(getattr(found, name), 2_000) for name in found.__annotations__})
+    assert many.by_demand(rng()).memory.mean() == pytest.approx(TABLE_5_2[0].memory_usage, rel=0.05)
 
 
 def test_the_last_attempt_counts_and_an_eviction_does_not_end_a_task(tmp_path):

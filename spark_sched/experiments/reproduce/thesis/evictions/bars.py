@@ -67,8 +67,9 @@ _SLOTS = {
     "WA2SC": EvictionSetup("wasp", "WASC", memory=True),
     "SC3": EvictionSetup("mrs", "SC3", memory=True),
 }
-_HYBRID = {
+_STICKY = {
     "HYBRID": EvictionSetup("hybrid", "WASC", memory=True),
+    "HYBRID_gratis": EvictionSetup("hybrid-gratis", "WASC", memory=True),
     "WASP": EvictionSetup("wasp", "WASC", memory=True),
 }
 
@@ -90,6 +91,22 @@ def _limited(victims: str, paper: float | None) -> tuple[Bar, Bar]:
     )
 
 
+def _sticky(arm: str) -> tuple[Bar, ...]:
+    """Of all waiting tasks (HYBRID), or of gratis classes alone."""
+
+    def bar(metric: str, of: str, paper: float, least: float, or_equal: bool = False) -> Bar:
+        number = lower(of, arm, "WASP")
+        name = f"{metric}_{arm}_below_WASP"
+        return Bar(name, "%", paper, _STICKY, number, _fitting, least=least, or_equal=or_equal)
+
+    return (
+        bar("NE", "NE", 60, 60),
+        bar("WE", "WE", 85, 85),
+        bar("R_evicted_class_0", "R_lowest_evicted", 43, 40),
+        bar("R_9", "R/9", 10, 0, or_equal=True),
+    )
+
+
 BARS = (
     Bar("WE_MRS_below_LRS", "%", 78, _VICTIMS, lower("WE", "mrs", "lrs"), _sampled, least=70),
     Bar("V_MRS_below_LRS", "%", 20, _VICTIMS, lower("V", "mrs", "lrs"), _sampled, least=20),
@@ -100,12 +117,8 @@ BARS = (
     *_limited("mrs", 1.8),
     *_limited("lrs", 3.6),
     Bar("V_WA2SC_below_SC3", "%", 18, _SLOTS, lower("V", "WA2SC", "SC3"), _fitting, least=15),
-    Bar("NE_HYBRID_below_WASP", "%", 60, _HYBRID, lower("NE", "HYBRID", "WASP"), _fitting, least=60),
-    Bar("WE_HYBRID_below_WASP", "%", 85, _HYBRID, lower("WE", "HYBRID", "WASP"), _fitting, least=85),
-    Bar("R_evicted_class_0_HYBRID_below_WASP", "%", 43, _HYBRID,
-        lower("R_lowest_evicted", "HYBRID", "WASP"), _fitting, least=40),
-    Bar("R_9_HYBRID_below_WASP", "%", 10, _HYBRID, lower("R/9", "HYBRID", "WASP"), _fitting,
-        least=0, or_equal=True),
+    *_sticky("HYBRID"),
+    *_sticky("HYBRID_gratis"),
     *[
         Bar(f"{metric}_{rule}_below_{base}", "%", None, _PRICED, lower(metric, rule, base), all_workloads,
             least=0, or_equal=True)

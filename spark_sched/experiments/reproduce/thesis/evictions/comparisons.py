@@ -155,7 +155,7 @@ def value(summary: RunSummary, metric: str) -> float | None:
 
 def real_workloads() -> tuple[str, ...]:
     """W-A as sampled from the trace, if the trace is available, and as generated."""
-    sampled = ("W-A-request", "W-A-usage") if priority_runs.source_folder() else ()
+    sampled = ("W-A-request", "W-A-usage", "W-A-demand") if priority_runs.source_folder() else ()
     return (*sampled, "W-A-generated")
 
 
@@ -246,9 +246,11 @@ _ENERGY = (
 _SOURCES = (
     " W-A-request: tasks sampled from the real trace's contiguous window, CPU demand = request × duration; "
     "durations that the window cuts off are drawn from Kaplan and Meier's estimate for the class; "
-    "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-generated: drawn from "
-    f"table 5.2. The sampled ones need the tables' folder in {priority_runs.SOURCE}. WE is in cpu·s; the "
-    "thesis' 219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as millionths."
+    "W-A-usage: the same, requests of each class scaled to table 5.2's mean usage; W-A-demand: the same, "
+    "demands scaled to table 5.2's, memory drawn from it, and class 2 counted as class 4; W-A-generated: "
+    f"drawn from table 5.2. The sampled ones need the tables' folder in {priority_runs.SOURCE}. WE is in "
+    "cpu·s; the thesis' 219·10⁹ cpu·s is more than its cluster has in 15 h (3.6·10⁶), so it is read as "
+    "millionths."
 )
 
 
