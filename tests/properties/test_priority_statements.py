@@ -203,6 +203,10 @@ def test_no_task_is_lost_and_no_slot_is_used_twice(seed, name, resume):
     assert not running
     assert set(ended.values()) == {1}
     assert len(ended) == count
+    ended_s = np.isfinite(result.end_s)
+    parts_s = sum(result.times_s.values())[ended_s]
+    # The rest is the time in the queue.
+    assert (parts_s <= result.response_s[ended_s] + 1e-9).all()
     if rule.limit is not None:
         assert result.priority_evictions.max() <= rule.limit
     if not rule.resume:

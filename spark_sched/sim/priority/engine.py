@@ -30,7 +30,7 @@ from spark_sched.sim.priority.next_ends import NextEnds
 from spark_sched.sim.priority.queue import CentralQueue
 from spark_sched.sim.priority.results import Observations, PriorityResult
 from spark_sched.sim.priority.servers import Server, ServerGroup
-from spark_sched.sim.priority.states import RunningCounts, TaskStates
+from spark_sched.sim.priority.states import AttemptTimes, RunningCounts, TaskStates
 from spark_sched.sim.priority.task_table import TaskTable
 
 __all__ = ["simulate_priorities"]
@@ -100,6 +100,7 @@ class _PriorityRun:
     ) -> None:
         self.wake_s = wake_s
         self.tasks = TaskStates(table)
+        self.times = AttemptTimes(len(table))
         self.observer = observer
         self.rule = rule
         kinds = [kind for kind in types for _ in range(kind.count)]
@@ -168,6 +169,7 @@ class _PriorityRun:
             _, task, attempt = heapq.heappop(heap)
             if attempts[task] == attempt:
                 self._stop(task)
+                self.times.stops(task, self.now_s)
                 self.tasks.end_s[task] = self.now_s
                 self.seen.gone += 1
                 if self.observer is not None:
@@ -268,6 +270,7 @@ class _PriorityRun:
         tasks.attempt[task] += 1
         tasks.server_of[task] = number
         tasks.begun[task] = server.served
+        self.times.starts(task, self.now_s, server.wake_s)
         left = tasks.left[task]
         heapq.heappush(server.heap, (server.served + left, task, tasks.attempt[task]))
         priority, evictions = tasks.priority[task], tasks.evictions[task]
@@ -300,13 +303,14 @@ class _PriorityRun:
             server.served = 0.0  # a fresh sum keeps its digits
             server.heap.clear()
 
-    def _evict(self, task: int) -> None:
-        """The task loses its slot and waits again, at its first arrival's place."""
+    def _evict(self, task: int, cause: str) -> None:
+        """The task loses its slot, for ``memory`` or ``priority``, and waits at its first arrival's place."""
         tasks = self.tasks
         server = self.servers[tasks.server_of[task]]
         server.advance(self.now_s)
         progress = server.served - tasks.begun[task]
         self._stop(task)
+        self.times.stops(task, self.now_s, None if self.rule.resume else cause)
         if self.rule.resume:
             tasks.left[task] = max(1e-6, tasks.left[task] - progress)
         else:
@@ -314,7 +318,7 @@ class _PriorityRun:
         self.ends.changed(server)
 
     def _evict_for_memory(self, task: int) -> None:
-        self._evict(task)
+        self._evict(task, "memory")
         self.tasks.memory_evictions[task] += 1
         self.queue.push(self.tasks.priority[task], task)
         if self.observer is not None:
@@ -324,7 +328,7 @@ class _PriorityRun:
         priority, evictions = self.tasks.priority[task], self.tasks.evictions
         fresh, before = self.running.by_priority[priority]
         self.seen.states.append((before, fresh, evictions[task] > 0))
-        self._evict(task)
+        self._evict(task, "priority")
         evictions[task] += 1
         dropped = self.rule.drops(evictions[task])
         if dropped:
@@ -351,7 +355,7 @@ class _PriorityRun:
         return sum(server.energy_j for server in self.servers)
 
     def _result(self) -> PriorityResult:
-        tasks, seen = self.tasks, self.seen
+        tasks, seen, times = self.tasks, self.seen, self.times
         return PriorityResult(
             tasks.table,
             np.array(tasks.end_s),
@@ -363,5 +367,11 @@ class _PriorityRun:
             float(self.now_s),
             seen.samples,
             seen.states,
+            {
+                "executing": np.array(times.executing),
+                "waking": np.array(times.waking),
+                "lost_for_memory": np.array(times.lost["memory"]),
+                "lost_for_priority": np.array(times.lost["priority"]),
+            },
             seen.refused,
         )

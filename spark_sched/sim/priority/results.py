@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,8 @@ class PriorityResult:
             minute.
         states: at each priority eviction ``(running tasks of the lowest class that were evicted before, that
             were not, whether the victim was evicted before)`` (figure 7.2).
+        times_s: seconds of each task on servers (figure 6.5): ``executing`` successfully (T_x), ``waking``
+            its servers up (T_wu), and executing what was ``lost_for_memory`` or ``lost_for_priority`` (T_we).
         refused: evictions that were not worth their price.
     """
 
@@ -53,6 +56,7 @@ class PriorityResult:
     span_s: float
     samples: list[tuple[int, int, int, int, float, float]]
     states: list[tuple[int, int, bool]]
+    times_s: Mapping[str, np.ndarray]
     refused: int = 0
 
     @property
@@ -60,13 +64,24 @@ class PriorityResult:
         response_s: np.ndarray = self.end_s - self.tasks.arrival_s
         return response_s
 
+    def breakdown(self, priority: int | None = None) -> dict[str, float]:
+        """The mean response time of the tasks that finished, of a class or of all, in its parts in s (figure
+        6.5). What `times_s` leaves of the response time is the time in the queue (T_q)."""
+        done = np.isfinite(self.end_s)
+        if priority is not None:
+            done &= self.tasks.priority == priority
+        if not done.any():
+            return {}
+        found = {name: float(values[done].mean()) for name, values in self.times_s.items()}
+        return {"queued": float(self.response_s[done].mean()) - sum(found.values()), **found}
+
     def weighted_response(self) -> float:
         """V (equation 6.5): the mean over classes of weight × mean response time, in s."""
         found = self.by_class()
         return float(np.mean([(p + WEIGHT_OFFSET) * row["response_s"] for p, row in found.items()]))
 
     def by_class(self) -> dict[int, dict[str, float]]:
-        """Per priority: tasks, mean response time (s), evictions, dropped, wasted (cpu·s)."""
+        """Per priority: tasks, mean response time (s) and its parts, evictions, dropped, wasted (cpu·s)."""
         found = {}
         response_s = self.response_s
         for priority in np.unique(self.tasks.priority):
@@ -77,6 +92,7 @@ class PriorityResult:
             found[int(priority)] = {
                 "tasks": int(mine.sum()),
                 "response_s": float(response_s[done].mean()),
+                **{f"{name}_s": mean_s for name, mean_s in self.breakdown(int(priority)).items()},
                 "priority_evictions": int(self.priority_evictions[mine].sum()),
                 "memory_evictions": int(self.memory_evictions[mine].sum()),
                 "dropped": int(mine.sum() - done.sum()),
@@ -103,6 +119,7 @@ class PriorityResult:
             "E_kwh": self.energy_j / 3.6e6,
             "E_all_kwh": self.energy_all_j / 3.6e6,
             "R": mean(done),
+            "R_parts": self.breakdown(),
             "R_lowest": mean(lowest),
             "R_lowest_evicted": mean(lowest & hit),
             "R_lowest_not_evicted": mean(lowest & ~hit),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from spark_sched.sim.priority.task_table import TaskTable
 
-__all__ = ["RunningCounts", "TaskStates"]
+__all__ = ["AttemptTimes", "RunningCounts", "TaskStates"]
 
 
 class TaskStates:
@@ -46,6 +46,36 @@ class TaskStates:
         self.memory_evictions = [0] * count
         self.wasted = [0.0] * count
         self.end_s = [math.nan] * count
+
+
+class AttemptTimes:
+    """How long each task was on servers, by what became of it (thesis figure 6.5); in s.
+
+    Attributes:
+        waking: until the servers of its attempts were awake (T_wu).
+        executing: in attempts whose work counts (T_x): the last one, and with resume the evicted ones, too.
+        lost: in evicted attempts whose work was lost, for memory and for priority: T_we(M) and T_we(P).
+    """
+
+    __slots__ = ("_awake_s", "_start_s", "executing", "lost", "waking")
+
+    def __init__(self, count: int) -> None:
+        self._start_s = [0] * count
+        self._awake_s = [0] * count
+        self.waking = [0] * count
+        self.executing = [0] * count
+        self.lost = {"memory": [0] * count, "priority": [0] * count}
+
+    def starts(self, task: int, now_s: int, awake_s: int) -> None:
+        """An attempt starts on a server that is awake from ``awake_s`` on."""
+        self._start_s[task] = now_s
+        self._awake_s[task] = max(now_s, awake_s)
+
+    def stops(self, task: int, now_s: int, lost_for: str | None = None) -> None:
+        """The attempt ends; its work is lost for ``memory`` or ``priority``, or is not."""
+        awake_s = min(now_s, self._awake_s[task])
+        self.waking[task] += awake_s - self._start_s[task]
+        (self.lost[lost_for] if lost_for else self.executing)[task] += now_s - awake_s
 
 
 class RunningCounts:

@@ -67,6 +67,30 @@ def test_a_resumed_task_goes_on_where_it_was():
     assert result.summary()["WE"] == 0.0
 
 
+def test_a_response_time_is_the_sum_of_its_parts():
+    workload = tasks((0, 0, 100), (80, 9, 10))
+    result, _ = run(workload, server())
+    # 30 s until the server is awake, 50 s lost at 80, 10 s for the other task, then 100 s.
+    assert result.breakdown(0) == {
+        "queued": 10.0, "executing": 100.0, "waking": 30.0, "lost_for_memory": 0.0, "lost_for_priority": 50.0,
+    }  # fmt: skip
+    resumed, _ = run(workload, server(), resume=True)
+    assert resumed.breakdown(0) == {
+        "queued": 10.0, "executing": 100.0, "waking": 30.0, "lost_for_memory": 0.0, "lost_for_priority": 0.0,
+    }  # fmt: skip
+    assert result.breakdown(9)["executing"] == 10.0
+    assert result.by_class()[0]["lost_for_priority_s"] == 50.0
+    assert result.summary()["R_parts"]["executing"] == 55.0
+    assert result.breakdown(4) == {}
+
+
+def test_an_eviction_before_the_server_is_awake_loses_no_execution():
+    result, _ = run(tasks((0, 0, 100), (20, 9, 10)), server())
+    parts = result.breakdown(0)
+    assert (parts["waking"], parts["lost_for_priority"]) == (20.0, 0.0)
+    assert result.breakdown(9)["waking"] == 10.0
+
+
 def test_equal_priority_waits():
     result, _ = run(tasks((0, 4, 100), (80, 4, 10)), server())
     assert result.priority_evictions.tolist() == [0, 0]
