@@ -16,6 +16,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from spark_sched.sim.priority.next_ends import NextEnds
 from spark_sched.sim.priority.queue import CentralQueue
 from spark_sched.sim.priority.results import Observations, PriorityResult
 from spark_sched.sim.priority.servers import Server, ServerGroup
-from spark_sched.sim.priority.states import AttemptTimes, RunningCounts, TaskStates
+from spark_sched.sim.priority.states import RunningCounts, TaskStates
 from spark_sched.sim.priority.task_table import TaskTable
 
 __all__ = ["simulate_priorities"]
@@ -51,10 +52,11 @@ def simulate_priorities(
     memory_eviction: str = "LSF",
     seed: int = 0,
     wake_s: int = _WAKE_S,
+    power_policy: Literal["sleep", "idle"] = "sleep",
     progress: Callable[[int, int], None] | None = None,
     observer: Observer | None = None,
 ) -> PriorityResult:
-    """Run the workload until its last task has left; empty servers sleep at once (SLP, §6.2.5).
+    """Run the workload until its last task has left.
 
     Args:
         tasks: who comes when.
@@ -63,18 +65,22 @@ def simulate_priorities(
         memory_eviction: ``LSF`` or ``LPF`` (§6.2.3.4).
         seed: of slots, memory checkpoints and random victims. The same seed gives the same result.
         wake_s: how long a sleeping server takes to wake up.
+        power_policy: an empty server goes to ``sleep`` at once (SLP, §6.2.5), or stays ``idle`` (IDL).
         progress: ``progress(tasks that left, second)``, now and then.
         observer: ``observer(what, second, task)`` for each ``start``, ``end``, ``evict``, ``drop`` and
             ``memory`` (eviction).
 
     Raises:
-        BadInputError: a task needs more memory than the largest server has; or a number of the rule makes no
-            sense on these servers.
+        BadInputError: a task needs more memory than the largest server has; a number of the rule makes no
+            sense on these servers; or the power policy is unknown.
     """
+    if power_policy not in ("sleep", "idle"):
+        raise BadInputError(f"power_policy is {power_policy!r} but must be sleep or idle")
     rule.check(sum(kind.count * kind.slots for kind in servers))
     _check_memory(tasks, servers)
     with seldom_collected():
-        return _PriorityRun(tasks, servers, rule, memory_eviction, seed, wake_s, observer).run(progress)
+        sleep_s = wake_s if power_policy == "sleep" else None
+        return _PriorityRun(tasks, servers, rule, memory_eviction, seed, sleep_s, observer).run(progress)
 
 
 def _check_memory(tasks: TaskTable, servers: Sequence[ServerGroup]) -> None:
@@ -95,16 +101,15 @@ class _PriorityRun:
         rule: PreemptionRule,
         memory_eviction: str,
         seed: int,
-        wake_s: int,
+        wake_s: int | None,
         observer: Observer | None,
     ) -> None:
-        self.wake_s = wake_s
+        self.wake_s = wake_s or 0
         self.tasks = TaskStates(table)
-        self.times = AttemptTimes(len(table))
         self.observer = observer
         self.rule = rule
         kinds = [kind for kind in types for _ in range(kind.count)]
-        self.servers = [Server(number, kind, asleep=True) for number, kind in enumerate(kinds)]
+        self.servers = [Server(number, kind, asleep=wake_s is not None) for number, kind in enumerate(kinds)]
         self.regular = sum(kind.slots for kind in kinds) - rule.sticky_slots  # slots of phase II
         self.running = RunningCounts(self.tasks.priority)
         rng = random.Random(seed)
@@ -117,7 +122,7 @@ class _PriorityRun:
             evict=self._evict_for_memory,
         )  # fmt: skip
         self.pricer = Pricer() if rule.priced else None
-        self.ends = NextEnds(self.servers)
+        self.ends = NextEnds(self.servers, sleeps=wake_s is not None)
         self.now_s = 0
         self.seen = Observations()
 
@@ -169,7 +174,7 @@ class _PriorityRun:
             _, task, attempt = heapq.heappop(heap)
             if attempts[task] == attempt:
                 self._stop(task)
-                self.times.stops(task, self.now_s)
+                self.tasks.times.stops(task, self.now_s)
                 self.tasks.end_s[task] = self.now_s
                 self.seen.gone += 1
                 if self.observer is not None:
@@ -270,7 +275,7 @@ class _PriorityRun:
         tasks.attempt[task] += 1
         tasks.server_of[task] = number
         tasks.begun[task] = server.served
-        self.times.starts(task, self.now_s, server.wake_s)
+        tasks.times.starts(task, self.now_s, server.wake_s)
         left = tasks.left[task]
         heapq.heappush(server.heap, (server.served + left, task, tasks.attempt[task]))
         priority, evictions = tasks.priority[task], tasks.evictions[task]
@@ -310,7 +315,7 @@ class _PriorityRun:
         server.advance(self.now_s)
         progress = server.served - tasks.begun[task]
         self._stop(task)
-        self.times.stops(task, self.now_s, None if self.rule.resume else cause)
+        tasks.times.stops(task, self.now_s, None if self.rule.resume else cause)
         if self.rule.resume:
             tasks.left[task] = max(1e-6, tasks.left[task] - progress)
         else:
@@ -355,7 +360,7 @@ class _PriorityRun:
         return sum(server.energy_j for server in self.servers)
 
     def _result(self) -> PriorityResult:
-        tasks, seen, times = self.tasks, self.seen, self.times
+        tasks, seen, times = self.tasks, self.seen, self.tasks.times
         return PriorityResult(
             tasks.table,
             np.array(tasks.end_s),

@@ -18,10 +18,11 @@ class NextEnds:
     has another generation than the server.
     """
 
-    __slots__ = ("_changed", "_generation", "_heap", "_servers")
+    __slots__ = ("_changed", "_generation", "_heap", "_servers", "_sleeps")
 
-    def __init__(self, servers: Sequence[Server]) -> None:
+    def __init__(self, servers: Sequence[Server], *, sleeps: bool) -> None:
         self._servers = servers
+        self._sleeps = sleeps
         self._heap: list[tuple[int, int, int]] = []  # (second, server, generation)
         self._generation = [0] * len(servers)
         self._changed: dict[int, Server] = {}  # by number, in the order of their changes
@@ -44,11 +45,11 @@ class NextEnds:
         self._changed.setdefault(server.number, server)
 
     def schedule(self, attempts: Sequence[int], now_s: int) -> None:
-        """New entries for the servers that changed; those without tasks sleep."""
+        """New entries for the servers that changed; those without tasks sleep, or stay idle."""
         for number, server in self._changed.items():
             self._generation[number] += 1
             if not server.running:
-                server.asleep = True
+                server.asleep = self._sleeps
                 server.wake_s = 0
                 continue
             at_s = server.next_end_s(attempts, now_s)

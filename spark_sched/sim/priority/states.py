@@ -23,11 +23,13 @@ class TaskStates:
         evictions: how often it was evicted for priority; ``memory_evictions``: for memory.
         wasted: CPU time that its evictions lost.
         end_s: when it was done; NaN: not yet, or dropped.
+        times: how long it was on servers.
     """
 
     __slots__ = (
         "arrival_s", "attempt", "begun", "demand", "end_s", "evictions", "left", "memory",
-        "memory_evictions", "priority", "server_of", "sticky", "table", "wasted",
+        "memory_evictions", "priority", "server_of", "sticky", "table",
+        "times", "wasted",
     )  # fmt: skip
 
     def __init__(self, table: TaskTable) -> None:
@@ -46,6 +48,7 @@ class TaskStates:
         self.memory_evictions = [0] * count
         self.wasted = [0.0] * count
         self.end_s = [math.nan] * count
+        self.times = AttemptTimes(count)
 
 
 class AttemptTimes:

@@ -214,6 +214,15 @@ def test_energy_until_the_last_arrival_and_until_the_last_end():
     assert result.energy_all_j == pytest.approx(until_arrival_j + 30 * 200 + 1 * 160)
 
 
+def test_servers_may_stay_idle_instead_of_sleeping():
+    result, _ = run(tasks((100, 0, 10), (200, 0, 1)), server(), power_policy="idle")
+    assert result.response_s.tolist() == [10, 1]  # no server wakes up
+    assert result.energy_j == pytest.approx(100 * 100 + 10 * 160 + 90 * 100)
+    assert result.breakdown()["waking"] == 0.0
+    with pytest.raises(BadInputError, match="power_policy is 'SLP' but must be sleep or idle"):
+        run(tasks((0, 0, 1)), server(), power_policy="SLP")
+
+
 def test_v_weighs_class_means():
     result, _ = run(tasks((0, 0, 10), (50, 2, 10)), server(cores=1))
     response = result.response_s
