@@ -108,7 +108,7 @@ def _causes(document: dict[str, Any]) -> Table:
 
 def _classes(document: dict[str, Any]) -> Table:
     table = Table(title="by priority (table 5.2)")
-    table.caption = f"demand = {document['demand_from']}, of tasks that came and finished in the window"
+    table.caption = f"demand = {document['demand_from']}, of tasks that came and left in the window"
     for name in ("priority", "% tasks", "% evictions", "per task", "max", "interarrival, s"):
         table.add_column(name)
     for name in ("CPU demand, cpu·s", "memory demand, ram·s", "CPU", "memory"):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from spark_sched.traces.evictions.tables import (
     EVICT,
+    FAIL,
     FINISH,
     KILL,
     LOST,
@@ -28,6 +29,14 @@ TOLERANCES_S = (1, 5, 10, 20, 30)
 FAILURE_TOLERANCES_S = (0, 15, 30, 45)
 
 
+class _Attempt(NamedTuple):
+    """Length in s, CPU and memory of an attempt that ended by itself: it was not evicted."""
+
+    span_s: float
+    cpus: float
+    memory: float
+
+
 @dataclass(slots=True)
 class _ActiveTask:
     """A task that has not left yet. Times are in µs."""
@@ -44,6 +53,7 @@ class _ActiveTask:
     cpu_us: float = 0.0  # CPU rate times time, of the attempt
     memory_us: float = 0.0  # mean memory usage times time
     used_us: float = 0.0
+    ended: _Attempt | None = None  # the last attempt, if it ended by itself
 
 
 @dataclass(slots=True)
@@ -58,7 +68,7 @@ class _UnexplainedEviction:
 @dataclass(slots=True)
 class ClassTotals:
     """The values of table 5.2 for one priority. Demands and usages are sums over tasks that arrived and
-    finished: a long task's usage counts no more than a short one's, as in the mean of section 8.1.1.1."""
+    departed: a long task's usage counts no more than a short one's, as in the mean of section 8.1.1.1."""
 
     tasks: int = 0
     evictions: int = 0
@@ -68,7 +78,7 @@ class ClassTotals:
     max_evictions: int = 0
     first_us: int | None = None
     last_us: int = 0
-    finished: int = 0
+    departed: int = 0
     cpu_s: float = 0.0
     memory_s: float = 0.0
     cpus: float = 0.0
@@ -183,13 +193,16 @@ class EvictionAnalysis:
         if row.kind == SCHEDULE:
             task.start_us = row.time_us
             task.used_memory = task.used_disk = task.cpu_us = task.memory_us = task.used_us = 0.0
+            task.ended = None
             self._scheduled(row)
         elif row.kind == EVICT:
             self._evicted(task, row)
             task.start_us = -1
+        elif row.kind == FAIL:
+            self._ended(task, row.time_us)
         elif row.kind in (FINISH, KILL, LOST):
-            if row.kind == FINISH:
-                self._finished(task, row.time_us)
+            self._ended(task, row.time_us)
+            self._departed(task)
             self._left(task, finished=row.kind == FINISH)
             del self._tasks[key]
 
@@ -263,11 +276,11 @@ class EvictionAnalysis:
             self.causes.preempted[tolerance_s] += gap_us <= tolerance_s * 1_000_000
         self.causes.pairs[(evictor, evicted)] += 1
 
-    def _finished(self, task: _ActiveTask, now_us: int) -> None:
-        """§5.2.3: demands of tasks that arrived and departed in the window."""
-        if task.start_us <= 0 or task.submit_us <= 0:
+    def _ended(self, task: _ActiveTask, now_us: int) -> None:
+        """The running attempt, if there is one, ends by itself, successful or not."""
+        start_us, task.start_us = task.start_us, -1
+        if start_us <= 0:
             return
-        span_s = (now_us - task.start_us) / 1e6
         if self.usage:
             if task.used_us <= 0:
                 return
@@ -276,12 +289,21 @@ class EvictionAnalysis:
             cpus, memory = task.cpus, task.memory
         else:
             return
-        totals = self.classes[task.priority]
-        totals.finished += 1
-        totals.cpus += cpus
-        totals.memory += memory
-        totals.cpu_s += cpus * span_s
-        totals.memory_s += memory * span_s
+        task.ended = _Attempt((now_us - start_us) / 1e6, cpus, memory)
+
+    def _departed(self, task: _ActiveTask) -> None:
+        """§5.2.3: demands of tasks that arrived and departed in the window; §5.1: "an (un)successful finish".
+
+        The last attempt counts. What a task whose last attempt was evicted would have needed is unknown.
+        """
+        if task.submit_us <= 0 or task.ended is None:
+            return
+        totals, ended = self.classes[task.priority], task.ended
+        totals.departed += 1
+        totals.cpus += ended.cpus
+        totals.memory += ended.memory
+        totals.cpu_s += ended.cpus * ended.span_s
+        totals.memory_s += ended.memory * ended.span_s
 
     def _left(self, task: _ActiveTask, *, finished: bool) -> None:
         if task.evictions:

@@ -74,10 +74,10 @@ def _class(totals: ClassTotals, tasks: int, evictions: int) -> dict[str, Any]:
         "evictions_per_evicted_task": _share(totals.evictions, totals.evicted_tasks),
         "max_evictions": totals.max_evictions,
         "interarrival_s": (totals.last_us - first_us) / 1e6 / gaps if gaps > 0 and first_us else None,
-        "cpu_demand_s": _share(totals.cpu_s, totals.finished),
-        "memory_demand_s": _share(totals.memory_s, totals.finished),
-        "cpu_usage": _share(totals.cpus, totals.finished),
-        "memory_usage": _share(totals.memory, totals.finished),
+        "cpu_demand_s": _share(totals.cpu_s, totals.departed),
+        "memory_demand_s": _share(totals.memory_s, totals.departed),
+        "cpu_usage": _share(totals.cpus, totals.departed),
+        "memory_usage": _share(totals.memory, totals.departed),
     }
 
 

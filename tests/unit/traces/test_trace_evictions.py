@@ -12,7 +12,7 @@ from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
 
-SUBMIT, SCHEDULE, EVICT, FINISH = 0, 1, 2, 4
+SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL = range(6)
 
 
 def task(at_s, kind, job, machine=1, priority=0, cpus=0.1, memory=0.2, disk=0.01):
@@ -180,6 +180,24 @@ def test_demand_comes_from_usage_where_there_is_such_a_table(tables):
     assert row["cpu_demand_s"] == pytest.approx(3.0)
     assert row["memory_demand_s"] == pytest.approx(2.0), "of the mean usage, not of the maximum of 0.1"
     assert row["memory_usage"] == pytest.approx(0.02)
+
+
+def test_tasks_that_fail_or_are_killed_have_a_demand_too(tables):
+    rows = [
+        *[task(1000, SUBMIT, job) for job in (1, 2, 3, 4, 5)],
+        *[task(1010, SCHEDULE, job) for job in (1, 2, 3, 4)],
+        task(1110, FINISH, 1),  # 100 s
+        task(1310, KILL, 2),  # 300 s
+        # Its last attempt failed after 500 s; it is killed while it waits for another one.
+        task(1510, FAIL, 3), task(1511, SUBMIT, 3), task(1600, KILL, 3),
+        # Its last attempt was evicted: how long it would have run is unknown.
+        task(1020, FAIL, 4), task(1021, SUBMIT, 4), task(1030, SCHEDULE, 4), task(1040, EVICT, 4),
+        task(1050, KILL, 4),
+        task(1050, KILL, 5),  # it never ran
+    ]  # fmt: skip
+    (row,) = analysed(tables(sorted(rows, key=lambda text: int(text.split(",")[0]))))["classes"]
+    assert row["cpu_demand_s"] == pytest.approx(0.1 * (100 + 300 + 500) / 3)
+    assert (row["cpu_usage"], row["memory_usage"]) == pytest.approx((0.1, 0.2))
 
 
 def test_usage_is_a_mean_over_tasks_however_long_they_ran(tables):
