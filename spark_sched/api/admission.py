@@ -45,11 +45,11 @@ class Admission:
     """The planner's forecast for the job in question. Times are in seconds from the question on.
 
     Attributes:
-        probability: of meeting the deadline; None if no deadline was given, or without history.
+        probability: probability of meeting the deadline; None if no deadline was given, or without history.
         start_s: when the job would start; None: not within the plan-ahead window, or the policy plans no
-            starts (all but ``3sigma`` and its variants).
+            starts (only ``3sigma`` and its variants plan them).
         earliest_deadline_s: the earliest deadline that the job meets with probability ``confidence``; None if
-            no start in the window meets any, or without history.
+            no start in the window meets any deadline with that probability, or without history.
         confidence: 0.95.
         runtime_s: median and 95 % quantile of the runtime; None while no job has ended.
         runtime_source: the history behind the runtime, or ``no history``.
@@ -69,9 +69,12 @@ class Admission:
         runs = "" if self.runtime_s is None else f"runs {self.runtime_s[0]:.0f} s "
         parts = [f"{begins}, {runs}({self.runtime_source})"]
         if self.probability is not None:
-            parts.append(f"meets its deadline with {self.probability:.0%}")
+            parts.append(f"meets its deadline with probability {self.probability:.0%}")
         if self.earliest_deadline_s is not None:
-            parts.append(f"{self.earliest_deadline_s:.0f} s would be met with {self.confidence:.0%}")
+            parts.append(
+                f"a deadline of {self.earliest_deadline_s:.0f} s would be met with probability "
+                f"{self.confidence:.0%}"
+            )
         if self.delays:
             parts.append(f"delays {', '.join(delay.name for delay in self.delays)}")
         return "; ".join(parts)
@@ -90,8 +93,8 @@ def admission(
 ) -> Admission:
     """Ask the planner how it would plan a job, before submitting it with `spark_sched.job`.
 
-    The answer follows from the present plan, from history, and from how forecasts in such a situation turned
-    out. It reserves nothing: jobs that arrive later change the outcome.
+    The answer follows from the present plan, from history, and from the outcomes of earlier forecasts in the
+    same situation. It reserves nothing: jobs that arrive later change the outcome.
 
     Args:
         spark: a session or context of this process (not Spark Connect), attached.
@@ -147,7 +150,7 @@ def admission(
 
 def _check(name: str, tasks: int, priority: int, timeout_s: float) -> None:
     if isinstance(tasks, bool) or not isinstance(tasks, int) or tasks < 1:
-        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1: the widest stage's tasks")
+        raise BadInputError(f"tasks is {tasks!r} but must be a whole number from 1")
     if not isinstance(name, str) or not name.strip():
         raise BadInputError(f"name is {name!r} but must be text that is not empty")
     if isinstance(priority, bool) or not isinstance(priority, int):
