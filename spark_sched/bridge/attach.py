@@ -46,7 +46,7 @@ def conf(
     wrapped = wrap_master(master)
     other = given.pop(MASTER, master)
     if wrap_master(other) != wrapped:
-        raise BadInputError(f"{MASTER} is {other!r} and the master is {master!r}: give it once")
+        raise BadInputError(f"{MASTER} is {other!r} but the master is {master!r}: give only one of them")
     validate(given)
     class_path = os.pathsep.join(filter(None, [str(build(spark_home)), given.pop(CLASS_PATH, "")]))
     return {

@@ -46,7 +46,7 @@ def command() -> None:
     type=click.IntRange(1, 47),
     default=8,
     show_default=True,
-    help="On EC2: stop after this number of hours; the same command continues.",
+    help="On EC2: stop after this number of hours; repeat the command to continue.",
 )
 @_JSON
 @click.pass_context
@@ -64,8 +64,9 @@ def run_command(
 ) -> None:
     """Run a suite's arms in blocks of paired runs, in random order.
 
-    Every finished run is stored at once. After an interruption or a crash the same command continues: it
-    repeats no finished run. The test ends when all intervals are narrow enough, or after the suite's blocks.
+    Every finished run is stored at once. After an interruption or a crash, repeat the command to continue
+    without repeating finished runs. The test ends when all intervals are narrow enough, or when all blocks of
+    the suite have run.
 
     \b
     Examples:
@@ -74,7 +75,7 @@ def run_command(
       spark-sched ab run conf/ab/deadlines.toml --on ec2 --out deadlines-ec2
     """
     if sum([simulate, master is not None, place is not None]) > 1:
-        raise BadInputError("--simulate, --master and --on name three places: give one of them")
+        raise BadInputError("--simulate, --master and --on exclude each other: give one of them")
     if place is None:
         refuse_without("--on ec2", "stack", "region", "hours")
     with needing("ab"):
@@ -101,10 +102,10 @@ def run_command(
 
             document = run_on_ec2(plan, out, Account(region), stack, hours, note)
     except KeyboardInterrupt:
-        click.echo("interrupted: finished runs are stored, the same command continues", err=True)
+        click.echo("interrupted: finished runs are stored, repeat the command to continue", err=True)
         context.exit(EXIT_INTERRUPTED)
     except (ArmError, ClusterError) as error:
-        raise Failure(f"{error}\nfinished runs are stored, the same command continues") from None
+        raise Failure(f"{error}\nfinished runs are stored, repeat the command to continue") from None
     _publish(document, out, as_json)
 
 
@@ -114,7 +115,7 @@ def run_command(
     "--against",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of the same suite, such as simulated: add how well the orders of the arms agree.",
+    help="Folder of another test of the same suite: also report how well the orders of the arms agree.",
 )
 @_JSON
 def report_command(directory: Path, against: Path | None, as_json: bool) -> None:

@@ -32,11 +32,11 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
     """Run the suites of a TOML file: workloads with SparkBench's names and parameters.
 
     SparkBench's own files (HOCON, ending in .conf or .hocon) and workloads of the UWFQ benchmark tool (.json)
-    run as well; what is not known here is named and left out.
+    run as well; the command leaves out the parts that it does not support, and names them.
 
-    A list of values makes one job for each. Suites run one after the other; the jobs of one run in sequence,
-    side by side, or arrive as a Poisson process. docs/how-to/run-a-suite.md explains the file; conf/bench has
-    examples.
+    A list of values makes one job for each value. Suites run one after the other. The jobs of a suite run in
+    sequence or side by side, or arrive as a Poisson process. docs/how-to/run-a-suite.md explains the file;
+    conf/bench has examples.
 
     \b
     Examples:
@@ -97,9 +97,11 @@ def _check_writable(out: Path) -> None:
     """Refuse a file that cannot be written, before the jobs run."""
     folder = out.resolve().parent
     if not folder.is_dir():
-        raise BadInputError(f"--out is {str(out)!r}, and there is no folder {str(folder)!r}: make it first")
+        raise BadInputError(f"--out is {str(out)!r} but the folder {str(folder)!r} does not exist: create it")
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise BadInputError(f"--out is {str(out)!r}, and {str(folder)!r} cannot be written: name another")
+        raise BadInputError(
+            f"--out is {str(out)!r} but {str(folder)!r} cannot be written: name another folder"
+        )
 
 
 def _print(document: dict[str, Any]) -> None:

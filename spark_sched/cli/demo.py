@@ -27,9 +27,9 @@ import click
 def command(context: click.Context, quick: bool, out: Path, seed: int, as_json: bool) -> None:
     """Run KMeans, SVM and PageRank against background work on a real local cluster.
 
-    Each runs alone, under Spark's own FAIR scheduler with a high-weight pool, and under spark_sched, on the
-    same inputs and the same background. Progress goes to standard error; the table, report.html and
-    results.json show job completion time and slowdown with their spread.
+    Each program runs alone, under Spark's own FAIR scheduler with a high-weight pool, and under spark_sched,
+    on the same inputs and beside the same background. Progress goes to standard error; the table, report.html
+    and results.json show job completion time and slowdown with their spread.
 
     \b
     Examples:

@@ -20,8 +20,8 @@ _HEAD = f"""<!-- Generated: do not edit. Change the command in spark_sched/cli, 
 
 This page lists every command and option. Results go to standard output; progress and notes go to standard
 error. The exit status is 0 for success, 2 for wrong input (one sentence names the input and the remedy)
-and 1 for any other failure. A log without jobs is wrong input for commands that need jobs (whatif, recommend,
-predict), unless another log has some; commands that describe a log (usage, trace stats) say so and succeed.
+and 1 for any other failure. Commands that need jobs (whatif, recommend, predict) treat logs as wrong input if
+none of them has a job; commands that describe a log (usage, trace stats) report this and succeed.
 """
 
 

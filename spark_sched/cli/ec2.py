@@ -43,9 +43,9 @@ def command() -> None:
     "--budget",
     type=click.FloatRange(min=1),
     required=True,
-    help="The account's dollars per month to alarm at.",
+    help="The account's budget in dollars per month; AWS sends an e-mail at 80 % of it.",
 )
-@click.option("--email", required=True, help="Address for the budget's alarm.")
+@click.option("--email", required=True, help="Address for that e-mail.")
 @click.option(
     "--wheel",
     type=click.Path(path_type=Path),
@@ -67,7 +67,7 @@ def up_command(
 ) -> None:
     """Bring up a cluster that fits an A/B suite; the same command again changes or reuses it.
 
-    Waits until all nodes run. What it costs per hour is printed first.
+    Prints the cost per hour first. Then waits until all nodes run.
 
     \b
     Examples:
@@ -111,7 +111,7 @@ def up_command(
 @region_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def status_command(stack: str, region: str | None, as_json: bool) -> None:
-    """Print the stack's state, the reason of a failure, and the cost per hour."""
+    """Print the stack's state, the reason for a failure, and the cost per hour."""
     with needing("ec2"):
         from spark_sched.cluster import ec2
         from spark_sched.cluster.ec2.stack import failure

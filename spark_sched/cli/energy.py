@@ -44,11 +44,11 @@ _INTERVAL_S = 10.0
 def command(
     context: click.Context, out: Path, host: str | None, counters: Path, arguments: tuple[str, ...]
 ) -> None:
-    """Run a command and measure the energy of this host's processors (RAPL) meanwhile.
+    """Run COMMAND and measure the energy of this host's processors (RAPL) while it runs.
 
     The file has a table [measured_j] with the energy in joules of the processors, and of the memory where it
-    has a counter. Run the command on every host that has executors. A host without counters is refused. The
-    exit status is that of the command.
+    has a counter. Use this on every host that has executors. On a host without counters COMMAND is not run.
+    The exit status is that of COMMAND.
 
     \b
     Examples:
@@ -60,7 +60,9 @@ def command(
     meter = RaplMeter(counters)
     status, joules = _measured(arguments, meter)
     if not joules > 0.0:
-        raise BadInputError(f"the counters below {counters} did not change: {out} was not written")
+        raise BadInputError(
+            f"the counters below {counters} did not change, so {out} was not written: run a longer command"
+        )
     name = json.dumps(host or socket.gethostname())
     out.write_text(f"[measured_j]\n{name} = {joules:.3f}\n", encoding="utf-8")
     context.exit(status)
@@ -74,7 +76,7 @@ def _measured(arguments: Sequence[str], meter: RaplMeter) -> tuple[int, float]:
     try:
         child = subprocess.Popen(arguments)
     except OSError as error:
-        raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror})") from None
+        raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror}): check the command") from None
     handlers = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
         signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number)),

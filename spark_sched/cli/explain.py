@@ -12,11 +12,11 @@ from spark_sched.cli.common import echo_json
 @click.argument("job")
 @click.option("--json", "as_json", is_flag=True, help="Print the job's status document, as one JSON object.")
 def command(url: str, job: str, as_json: bool) -> None:
-    """Tell what happened to a job: what it waited for, what it held, which plans concerned it.
+    """Tell the story of a job: what it waited for, which slots it held, which plans contained it.
 
     URL is the address of the application's Spark UI. JOB is a job's name, or the id that spark_sched.job
-    gave. All jobs of the name are reported, the newest last. A job that ended stays known for 15 minutes.
-    The UI's view ACLs apply.
+    gave. If several jobs have the name, all are printed, the newest last. The story of a job that has ended
+    remains available for 15 minutes. The UI's view ACLs apply.
 
     \b
     Examples:

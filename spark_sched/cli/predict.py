@@ -45,9 +45,9 @@ def command() -> None:
 def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     """Measure predictor accuracy on the second half of TRACE.
 
-    In the order of time, every job is predicted at its submission from the jobs that ended before, and
-    learned at its end. Prints the share of finished jobs whose estimate is off by a factor of two or more,
-    and how often runtimes are in the predicted intervals, before and after calibration.
+    Goes through the jobs in the order of time: predicts each job at its submission from the jobs that ended
+    before, and learns from it at its end. Prints the share of finished jobs whose estimate is off by a factor
+    of two or more, and how often runtimes are in the predicted intervals, before and after calibration.
 
     If the trace has task durations, also prints how much mean task times vary over time and over space, and
     the error of job sizes estimated from pilots, from history and from both (docs/explanation/slearn.md).
@@ -76,7 +76,9 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     if not jobs and tasks is None:
         if not left_out:
             raise BadInputError(f"{trace} has no job: give a trace with jobs")
-        raise BadInputError(f"{trace} has no job with an arrival time: predictions need the order of jobs")
+        raise BadInputError(
+            f"{trace} has no job with an arrival time, which predictions need: give one that has them"
+        )
     found: dict[str, Any] = {}
     with counting_bar("jobs") as show:
         try:
@@ -154,7 +156,8 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     if not any(row["jobs"] for row in rows):
         store.close()
         raise BadInputError(
-            f"{', '.join(map(str, eventlogs))} has no job with an arrival time: there is nothing to learn"
+            f"{', '.join(map(str, eventlogs))} has no job with an arrival time: there is nothing to learn, "
+            "give other logs"
         )
     # Saves the state, so that planners need not read all jobs.
     predictor = store.load()

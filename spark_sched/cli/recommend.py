@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     default="name",
     show_default=True,
     metavar="user,class,name",
-    help="One group for each.",
+    help="Group the jobs by one of these, or by several, separated by commas.",
 )
 @click.option(
     "--deviations",
@@ -38,9 +38,9 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
     """Recommend executors, slots and priorities from an application's history.
 
     A LOG is a Spark event log (a file, a rolling directory or a folder), or the file that
-    spark.sched.events.path named. All are taken for runs of one application. Each recommendation has its
-    reason; what the logs do not record is left out and named. docs/how-to/size-an-application.md explains
-    the numbers.
+    spark.sched.events.path named. All logs count as runs of one application. Each recommendation has its
+    reason. If the logs do not record a statistic, the command names it and leaves out the recommendation that
+    needs it. docs/how-to/size-an-application.md explains the numbers.
 
     \b
     Examples:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,7 +16,7 @@ _ABOUT_JOB = (
     "JOB is a job's name, the id that spark_sched.job gave, or its key in the status. If several jobs have "
     "the name, give the key."
 )
-_ABOUT_ACLS = "The UI's modify ACLs apply, as to Spark's kill links."
+_ABOUT_ACLS = "The modify ACLs of the UI apply, as for Spark's kill links."
 
 
 def _json_option(command: Callable[..., None]) -> Callable[..., None]:
@@ -35,10 +36,14 @@ def _example(text: str) -> str:
     return f"\n\n\b\nExamples:\n  {text}"
 
 
+def _wrapped(*sentences: str) -> str:
+    return textwrap.fill(" ".join(sentences), 106)
+
+
 def _of_job(name: str, line: str, more: str) -> click.Command:
     @click.command(
         name,
-        help=f"{line}\n\n{more} {_ABOUT_URL} {_ABOUT_JOB} {_ABOUT_ACLS}"
+        help=f"{line}\n\n{_wrapped(more, _ABOUT_URL, _ABOUT_JOB, _ABOUT_ACLS)}"
         + _example(f"spark-sched {name} http://localhost:4040 nightly-report"),
     )
     @click.argument("url")
@@ -53,7 +58,7 @@ def _of_job(name: str, line: str, more: str) -> click.Command:
 def _of_all(name: str, line: str, more: str) -> click.Command:
     @click.command(
         name,
-        help=f"{line}\n\n{more} {_ABOUT_URL} {_ABOUT_ACLS}"
+        help=f"{line}\n\n{_wrapped(more, _ABOUT_URL, _ABOUT_ACLS)}"
         + _example(f"spark-sched {name} http://localhost:4040"),
     )
     @click.argument("url")
@@ -67,7 +72,7 @@ def _of_all(name: str, line: str, more: str) -> click.Command:
 @click.command("set")
 @click.argument("url")
 @click.argument("job")
-@click.option("--priority", metavar="N", help="The higher one wins.")
+@click.option("--priority", metavar="N", help="The new priority; the higher one wins.")
 @click.option(
     "--deadline",
     metavar="TIME",
@@ -80,9 +85,9 @@ def set_command(
 ) -> None:
     """Change a job's priority, deadline or isolation level.
 
-    The limits on marks (spark.sched.limits.*) are for tenants and do not apply. URL is the address of the
+    The limits on marks (spark.sched.limits.*) restrict tenants, not this command. URL is the address of the
     application's Spark UI. JOB is a job's name, the id that spark_sched.job gave, or its key in the status.
-    If several jobs have the name, give the key. The UI's modify ACLs apply, as to Spark's kill links.
+    If several jobs have the name, give the key. The modify ACLs of the UI apply, as for Spark's kill links.
 
     \b
     Examples:
@@ -92,7 +97,7 @@ def set_command(
     given = {"priority": priority, "deadline": deadline, "isolation": isolation}
     wanted = {field: text for field, text in given.items() if text is not None}
     if not wanted:
-        raise BadInputError("nothing is to be changed: give --priority, --deadline or --isolation")
+        raise BadInputError("no change was given: give --priority, --deadline or --isolation")
     _send(url, "set", {"job": job, **wanted}, as_json)
 
 
@@ -103,9 +108,9 @@ def set_command(
 def policy_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another policy.
 
-    The planner checks the name, then another planner process takes over. The last plan stays in force until
-    it expires or the first plan of the new policy comes. URL is the address of the application's Spark UI.
-    The UI's modify ACLs apply, as to Spark's kill links.
+    The planner checks the name, then a new planner process takes over. The last plan stays in force until
+    it expires or the first plan of the new policy arrives. URL is the address of the application's Spark UI.
+    The modify ACLs of the UI apply, as for Spark's kill links.
 
     \b
     Examples:
@@ -121,9 +126,9 @@ def policy_command(url: str, name: str, as_json: bool) -> None:
 def mode_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another mode.
 
-    In shadow mode the scheduler plans and counts what it would have done; Spark decides every placement. In
-    mode off no slot is held and nothing is planned. URL is the address of the application's Spark UI. The
-    UI's modify ACLs apply, as to Spark's kill links.
+    In mode shadow the scheduler makes plans and counts what it would have done; Spark decides every
+    placement. In mode off it holds no slots and makes no plans. URL is the address of the application's
+    Spark UI. The modify ACLs of the UI apply, as for Spark's kill links.
 
     \b
     Examples:
@@ -137,21 +142,21 @@ hold = _of_job(
     "Start no further task of a job until it is resumed.",
     "Its running tasks continue. It holds no slots.",
 )
-resume = _of_job("resume", "Let a job on hold start tasks again.", "It ends what `spark-sched hold` began.")
+resume = _of_job("resume", "Let a job on hold start tasks again.", "This undoes `spark-sched hold`.")
 cancel = _of_job(
     "cancel",
     "Cancel the Spark jobs that run for a job now.",
-    "The program gets an exception, as with Spark's kill links. What it submits after that runs.",
+    "The program gets an exception, as with Spark's kill links. Jobs that it submits later run as usual.",
 )
 end = _of_job(
     "end",
     "End a job that does not end by itself, such as one that a SQL session marks.",
-    "It holds no slots from now on and ends with its last active stage. What its mark submits after that is "
-    "another job of the same name.",
+    "It holds no slots from now on and ends with its last active stage. Work that is submitted later under "
+    "the same mark belongs to a new job of the same name.",
 )
 pause = _of_all(
     "pause",
     "Release all held slots and let no job hold any.",
-    "Order and starts stay planned. `spark-sched unpause` ends it.",
+    "Plans still decide the order and the start of jobs. `spark-sched unpause` ends the pause.",
 )
-unpause = _of_all("unpause", "Let jobs hold slots again.", "It ends what `spark-sched pause` began.")
+unpause = _of_all("unpause", "Let jobs hold slots again.", "This undoes `spark-sched pause`.")

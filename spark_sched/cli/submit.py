@@ -78,7 +78,9 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
         elif option == "--driver-class-path":
             split.class_path = value
         elif option == "--remote":
-            raise BadInputError(f"--remote is {value!r}: attach the scheduler where that server is started")
+            raise BadInputError(
+                f"--remote is {value!r}, a running server: attach the scheduler when you start that server"
+            )
         elif option == "--deploy-mode":
             _check_deploy_mode(option, value)
             split.rest += [option, value]
@@ -90,8 +92,8 @@ def split_arguments(arguments: Sequence[str]) -> SubmitArguments:
 def _check_deploy_mode(source: str, mode: str) -> None:
     if mode != "client":
         raise BadInputError(
-            f"{source} is {mode!r}: the bridge lives on this machine, so use client, or spark-submit with "
-            "the properties of `spark-sched conf` and a jar the driver can read"
+            f"{source} is {mode!r}, but the bridge is on this machine: use client, or run spark-submit with "
+            "the properties of `spark-sched conf` and a jar that the driver can read"
         )
 
 

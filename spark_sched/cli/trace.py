@@ -220,7 +220,7 @@ def generate_thesis(
 @click.option("--mean-task-s", default=10.0, show_default=True, help="Mean duration of a task.")
 @click.option("--alpha", default=1.6, show_default=True, help="Pareto shape, above 1.")
 @click.option("--mean-gap-s", default=60.0, show_default=True, help="Mean gap between arrivals (Poisson).")
-@click.option("--priority", default=0, show_default=True)
+@click.option("--priority", default=0, show_default=True, help="Priority of all jobs.")
 @_JSON
 def generate_pareto(out: Path, seed: int, as_json: bool, **parameters: Any) -> None:
     """Chains of stages with Pareto task durations (slot-reservation paper)."""

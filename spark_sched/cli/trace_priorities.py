@@ -49,7 +49,13 @@ _COLUMNS = {
     "--demand", "factor", default=1.0, show_default=True, metavar="X", help="Multiply all CPU demands by X."
 )
 @click.option("--format", "format_", metavar="NAME", help="The input's format; found from its content.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same simulation.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def priorities(
     path: Path,
@@ -64,8 +70,8 @@ def priorities(
     """Simulate priority scheduling with evictions: the tasks of a trace on the thesis' 125 servers.
 
     Tasks arrive with their job. Their CPU and memory requests are fractions of the largest server; a task
-    without CPU request is taken to use a whole one (see --demand). Without --setting and --rule all settings
-    S1 to S11 run. docs/explanation/evictions.md has the rules and the metrics.
+    without a CPU request counts as 1, a whole such server (see --demand). Without --setting and --rule all
+    settings S1 to S11 run. docs/explanation/evictions.md has the rules and the metrics.
 
     \b
     Examples:

@@ -36,7 +36,7 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     default="name",
     show_default=True,
     metavar="user,class,name,stage,executor",
-    help="One row for each.",
+    help="Group the rows by one of these, or by several, separated by commas.",
 )
 @click.option("--rate", metavar="PRICE", help="Price of a slot-hour with its currency, such as 0.04EUR.")
 @click.option(
@@ -51,13 +51,13 @@ _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([^\d\s/]*)")
     multiple=True,
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE.toml",
-    help="Measured energy of a host, as `spark-sched energy` writes it; with --energy, may be repeated.",
+    help="Measured energy of a host, as `spark-sched energy` writes it; needs --energy; repeatable.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Also write the rows to FILE.csv or FILE.parquet; with --energy, those of the energy.",
+    help="Also write the rows to FILE.csv or FILE.parquet; with --energy, the rows of the energy.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(
@@ -72,12 +72,12 @@ def command(
     """Charge the executors' slot time, and their hosts' energy, to users, classes or jobs.
 
     A LOG is the file that spark.sched.events.path named, or a Spark event log (a file, a rolling directory or
-    a folder). The former records which idle slots were held; attached applications write into their event
-    logs how long slots were held for each job. The rows and the idle time add up to what the executors
-    offered.
+    a folder). The file records which slots were held idle. The event log of an attached application records
+    only for how long slots were held for each job. The rows and the idle time add up to the slot time that
+    the executors offered.
 
-    A URL such as http://localhost:4040 is the UI of a live application with spark_sched. It adds up slot time
-    by class, and that of jobs that are not over by user and name.
+    A URL such as http://localhost:4040 is the UI of a live application with spark_sched. There the rows by
+    class include all jobs, and the rows by user and name only jobs that have not ended.
     docs/how-to/charge-slot-time.md explains the columns.
 
     \b
@@ -139,7 +139,9 @@ def _live(
     if len(sources) > 1:
         raise BadInputError(f"LOG...|URL is {' '.join(sources)!r} but must be logs, or one URL alone")
     if profile_path is not None:
-        raise BadInputError("--energy needs the times of attempts, which a URL does not tell: give a log")
+        raise BadInputError(
+            "--energy needs the times of attempts, which a live application does not report: give a log"
+        )
     document = live_document(sources[0], by, price, currency)
     if out is not None:
         with needing("usage"):

@@ -50,7 +50,13 @@ if TYPE_CHECKING:
     help="recorded: jobs arrive at their recorded times; one-by-one: each arrives when the previous one "
     "ends; auto: one-by-one if no two jobs of the log overlap.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="The same seed gives the same replay.",
+)
 @click.option(
     "--jobs", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Rows of the table."
 )
@@ -70,7 +76,7 @@ def command(
     """Replay Spark event logs under other policies, settings and priorities.
 
     An EVENTLOG is a file (plain or compressed), a rolling directory or a folder of logs, of stock Spark or of
-    this scheduler. The first line is the error of the replay under the policy that really ran.
+    this scheduler. The first line is the error of the replay under the recorded policy.
     docs/explanation/whatif.md explains the method.
 
     \b

@@ -32,7 +32,9 @@ class StandaloneCluster:
             with socket.create_connection(self._master, timeout=10) as connection:
                 address = str(connection.getsockname()[0])
         except OSError as error:
-            raise ClusterError(f"the master {self.master_url} does not answer ({error})") from None
+            raise ClusterError(
+                f"the master {self.master_url} does not answer ({error}): check that it runs"
+            ) from None
         return {
             "spark.master": self.master_url,
             "spark.driver.host": address,

@@ -48,10 +48,10 @@ RESERVATION_ISOLATION = ConfigKey(
     "spark.sched.reservation.isolation",
     values.number(0, 1),
     "1.0",
-    "Isolation level P of jobs that set none: the probability that a stage starts on its held slots. With "
-    "1 slots are held until `maxHold`, with 0 not at all. Between them "
-    "`spark.sched.reservation.deadline` says how the deadline of a reservation follows from P (Speculative "
-    "Slot Reservation, §IV).",
+    "Isolation level P of jobs that set none: the probability with which a job's held slots last until its "
+    "next stage starts. With 1, slots are held for at most `maxHold`; with 0, no slots are held. For levels "
+    "between, `spark.sched.reservation.deadline` selects how the deadline of a reservation follows from P "
+    "(Speculative Slot Reservation, §IV).",
 )
 RESERVATION_MIN_PRIORITY = ConfigKey(
     "spark.sched.reservation.minPriority",
@@ -64,9 +64,10 @@ RESERVATION_DEADLINE = ConfigKey(
     values.choice("calibrated", "pareto", "fixed"),
     "calibrated",
     "How the deadline of a reservation follows from P. `calibrated`: from the task times of the job's "
-    "earlier stages, else of other jobs', corrected by how many stages ended in time; where those do not "
-    "tell, slots stay held for a share P of the stages, chosen at random. `pareto`: the paper's formula, "
-    "from the stage's own finished tasks. `fixed`: `maxHold`, whatever P is (0 holds nothing).",
+    "earlier stages, or else of other jobs' stages, corrected by the share of stages that ended in time; "
+    "without enough of these times, slots stay held for a share P of the stages, chosen at random. "
+    "`pareto`: from the stage's own finished tasks, by the paper's formula. `fixed`: `maxHold` for every P "
+    "above 0.",
 )
 RESERVATION_MAX_HOLD = ConfigKey(
     "spark.sched.reservation.maxHold",
@@ -79,63 +80,66 @@ RESERVATION_GAP = ConfigKey(
     values.time_ms(),
     "10s",
     "Longest time that slots stay held between two actions of one job, while the driver's own code runs. A "
-    "job without an explicit end (a mark by name, a job group) is over when it has been idle for this long, "
-    "and ended with its last activity.",
+    "job without an explicit end (a mark by name, a job group) counts as ended when it has been idle for "
+    "this long; its recorded end is its last activity.",
 )
 RESERVATION_FIRST_GAP = ConfigKey(
     "spark.sched.reservation.firstGap",
     values.time_ms(),
     "1s",
-    "How long slots stay held after the first action of a job without a history, and at least how long after "
-    "that of one whose earlier runs paused. After later actions it is twice the longest of the job's latest "
-    "pauses, at least 500 ms and at most `gap`.",
+    "How long slots stay held after the first action of a job without a history. If earlier runs of the job "
+    "paused there, it is the least time that slots stay held. After later actions slots stay held for twice "
+    "the longest of the job's latest pauses, at least 500 ms and at most `gap`; if all of these pauses were "
+    "longer than that, the slots are released.",
 )
 RESERVATION_IDLE_SHARE = ConfigKey(
     "spark.sched.reservation.idleShare",
     values.number(0, 1),
     "0.25",
     "Share of all slots that one job may hold on average while it pauses between actions. Slots beyond this "
-    "share are released early; 1 sets no bound.",
+    "share are released early; 1 means no limit.",
 )
 LIMITS_IDLE_SHARE = ConfigKey(
     "spark.sched.limits.idleShare",
     values.number(0, 1),
     "0.4",
-    "The same for all jobs of the application together. Jobs of the lowest priority release their slots "
-    "first.",
+    "Share of all slots that all jobs of the application together may hold on average while they pause "
+    "between actions. Jobs of the lowest priority release their slots first.",
 )
 LIMITS_IDLE_BURST = ConfigKey(
     "spark.sched.limits.idleBurst",
     values.time_ms(),
     "5s",
-    "How much idle time may exceed either share for a short time, given as the time for which all slots "
-    "could be held.",
+    "How much held slot time may exceed `reservation.idleShare` and `limits.idleShare` for a short time. "
+    "The value is a length of time: the allowed slot time is that of all slots held for this long.",
 )
 RESERVATION_PRE_RESERVE_THRESHOLD = ConfigKey(
     "spark.sched.reservation.preReserveThreshold",
     values.number(0, 1),
     "0.5",
-    "Fraction R of a stage: when it has finished, a wider next stage claims slots that other jobs release.",
+    "Fraction R: when this fraction of a stage's tasks has finished, a wider next stage claims slots that "
+    "other jobs release.",
 )
 RESERVATION_ALPHA = ConfigKey(
     "spark.sched.reservation.alpha",
     values.number(1.01, 100),
     "1.6",
-    "Prior shape α of the Pareto distribution of task times, used until enough tasks have finished: by "
-    "`pareto` deadlines, and for the idle time that equation 4 predicts.",
+    "Prior shape α of the Pareto distribution of task times, used until enough tasks have finished. It "
+    "affects `pareto` deadlines and the idle time that equation 4 predicts.",
 )
 RESERVATION_ALPHA_WEIGHT = ConfigKey(
     "spark.sched.reservation.alphaWeight",
     values.number(0, 1e6),
     "5",
-    "Weight of the prior α, as a number of finished tasks; 0 drops it after the first few tasks.",
+    "Weight of the prior α, as a number of finished tasks; with 0 the prior is ignored after the first few "
+    "tasks.",
 )
 RESERVATION_LOOKAHEAD = ConfigKey(
     "spark.sched.reservation.lookahead",
     values.choice("job", "stage"),
     "job",
-    "`job`: a marked job holds slots for its widest stage so far, since the needs of its next action are "
-    "unknown. `stage`: for the next stage only, as in Algorithm 1.",
+    "`job`: a marked job holds slots for its widest stage so far, because the needs of its next action are "
+    "unknown. `stage`: it holds slots for the next stage only, as in Algorithm 1.",
 )
 COPIES_ENABLED = ConfigKey(
     "spark.sched.copies.enabled",
@@ -147,35 +151,38 @@ COPIES_MIN_TASK_TIME = ConfigKey(
     "spark.sched.copies.minTaskTime",
     values.time_ms(),
     "100ms",
-    "A task that has run for less than this gets no copy yet.",
+    "A task gets no copy before it has run for this long.",
 )
 COPIES_MIN_SLOWDOWN = ConfigKey(
     "spark.sched.copies.minSlowdown",
     values.number(0, 1000),
     "1.5",
-    "A task gets a copy only after it has run this many times its stage's typical (geometric mean) "
-    "task time; where the stage runs Python, 2 s and `spark.python.task.killTimeout` more, since a killed "
-    "Python task keeps its slot for up to that time. 0 copies as soon as `minTaskTime` has passed.",
+    "A task gets a copy only after it has run for this many times its stage's typical (geometric mean) task "
+    "time. In a stage that runs Python it must run 2 s plus `spark.python.task.killTimeout` longer, because "
+    "a killed Python task keeps its slot for up to that time. With 0, tasks get copies as soon as "
+    "`minTaskTime` has passed.",
 )
 PLACEMENT = ConfigKey(
     "spark.sched.placement",
     values.choice("spread", "pack"),
     "spread",
-    "`spread`: tasks start on executors in random order, one on each in turn, as in Spark. `pack`: executors "
-    "with held slots are filled first, then those with the most running tasks, so that dynamic allocation "
-    "can release the others. Tasks are spread while a barrier stage waits, or a task of a job whose deadline "
-    "the plan in force does not forecast to be met with 95 %. They are also spread from the moment that one "
-    "has waited for `spark.dynamicAllocation.schedulerBacklogTimeout` until none has waited that long for "
+    "`spread`: tasks start on executors in random order, one on each in turn, as in Spark. `pack`: "
+    "executors with held slots are filled first, then those with the most running tasks, so that dynamic "
+    "allocation can release the others. Even with `pack`, tasks are spread while a barrier stage waits, and "
+    "while a task waits whose job has a deadline that the plan in force does not forecast to be met with a "
+    "probability of 95 %. They are also spread from the moment at which a task has waited for "
+    "`spark.dynamicAllocation.schedulerBacklogTimeout` until no task has waited that long for "
     "`spark.dynamicAllocation.executorIdleTimeout`.",
 )
 PLACEMENT_HEADROOM = ConfigKey(
     "spark.sched.placement.headroom",
     values.number(0, 0.9),
     "0.25",
-    "With `spark.sched.placement=pack`, the share of one executor's slots, rounded down, that stays free for "
-    "bursts on all executors in use together. An executor without tasks gets one only when the others are "
-    "full but for these slots. When all executors are in use, tasks take these slots, too. With more "
-    "headroom fewer executors are released, and fewer bursts wait for new ones.",
+    "With `spark.sched.placement=pack`, the share of one executor's slots, rounded down, that stays free "
+    "for bursts; it counts once for all executors in use together. An executor without tasks gets a task "
+    "only when all other slots of the executors in use are taken. When all executors are in use, tasks take "
+    "the free slots, too. With more headroom fewer executors are released, and fewer bursts wait for new "
+    "ones.",
 )
 PLANNER_ENABLED = ConfigKey(
     "spark.sched.planner.enabled",
@@ -194,9 +201,9 @@ PLANNER_PACKAGE = ConfigKey(
     "spark.sched.planner.package",
     values.text("path"),
     "",
-    "Folder of the `spark_sched` that the planner runs, so that planner and scheduler have the same "
-    "version; `spark-sched conf` and `submit` set it to their own. If it is empty, or missing on the "
-    "driver's machine, the planner runs the package installed in `planner.python`.",
+    "Folder of the `spark_sched` package that the planner runs, so that planner and scheduler have the same "
+    "version; `spark-sched conf` and `submit` set it to the folder of their own package. If it is empty, or "
+    "missing on the driver's machine, the planner runs the package that is installed for `planner.python`.",
 )
 PLANNER_POLICY = ConfigKey(
     "spark.sched.planner.policy",
@@ -208,8 +215,8 @@ PLANNER_SOLVER = ConfigKey(
     "spark.sched.planner.solver",
     values.text("solver name", required=True),
     "prices",
-    "Solver of policies that plan start times: `prices`, `highs`, `cbc`, or `pulp:NAME` for another one that "
-    "PuLP finds. All but `prices` need the extra `solvers`.",
+    "Solver of policies that plan start times: `prices`, `highs`, `cbc`, or `pulp:NAME` for another solver "
+    "that PuLP finds. All but `prices` need the extra `solvers`.",
 )
 PLANNER_INTERVAL = ConfigKey(
     "spark.sched.planner.interval",
@@ -240,7 +247,8 @@ PLANNER_DRAIN_TIMEOUT = ConfigKey(
     values.time_ms(),
     "2s",
     "How long the application waits at its end for the planner to read the last events and store what it "
-    "learned; if no planner runs then, one more is started. Only with `history.path` or `events.path`.",
+    "learned; if no planner runs then, one more is started. It waits only if `history.path` or `events.path` "
+    "is set.",
 )
 PLANNER_RESTART_BACKOFF = ConfigKey(
     "spark.sched.planner.restartBackoff",
@@ -258,8 +266,8 @@ EVENTS_QUEUE_CAPACITY = ConfigKey(
     "spark.sched.events.queueCapacity",
     values.whole(16, 10_000_000),
     "10000",
-    "Most events that wait for the planner. If there are more, the oldest are dropped and counted, and the "
-    "planner's state is rebuilt from the scheduler's.",
+    "Largest number of events that wait for the planner. If there are more, the oldest are dropped and "
+    "counted, and the planner rebuilds its state from the scheduler's.",
 )
 EVENTS_PATH = ConfigKey(
     "spark.sched.events.path",
@@ -297,26 +305,26 @@ LIMITS_MARKS = ConfigKey(
     "spark.sched.limits.marks",
     values.words("id", "name", "user", "priority", "deadline", "isolation", "class", "copies"),
     "id,name,user,priority,deadline,isolation,class,copies",
-    "Marks that are accepted; others are ignored with a warning. Anyone who can run a query can mark it, "
-    "so remove the marks that users must not set: `deadline` if the policy prefers jobs with one, `copies` "
-    "since `never` protects a job from eviction, `user` if a tenant must not use another's name. With "
-    "Spark Connect the user is always the one that the server knows.",
+    "Marks that are accepted; others are ignored with a warning. Anyone who can run a query can mark it, so "
+    "remove the marks that users must not set: `deadline` if the policy prefers jobs with a deadline, "
+    "`copies` because `never` protects a job from eviction, `user` if a tenant must not use another's name. "
+    "With Spark Connect the user is always the one that the server knows.",
 )
 MODE = ConfigKey(
     "spark.sched.mode",
     values.choice("on", "shadow", "off"),
     "on",
-    "How far scheduling goes: `on`; `shadow`, where plans and holds are made, shown and counted as what "
-    "would have been, while placements are Spark's own; or `off`, where nothing is held and the planner is "
-    "not started. `spark-sched mode` switches it while the application runs.",
+    "What the scheduler does. `on`: it decides which task gets which slot. `shadow`: it makes plans and "
+    "counts what it would have done, but Spark's own scheduler decides every placement. `off`: it holds no "
+    "slots and does not start the planner. `spark-sched mode` switches the mode while the application runs.",
 )
 STEERING_ENABLED = ConfigKey(
     "spark.sched.steering.enabled",
     values.flag(),
     "true",
-    "Whether jobs and policies can be changed over the network (`spark-sched set`, `hold`, `policy` and so "
-    "on). `spark.ui.killEnabled` must be true, too, and `spark.modify.acls` says who may, as for Spark's "
-    "kill links.",
+    "Whether users can change jobs, the policy and the mode over the network (`spark-sched set`, `hold`, "
+    "`policy` and so on). `spark.ui.killEnabled` must also be true, and `spark.modify.acls` lists the users "
+    "who may, as for Spark's kill links.",
 )
 SEED = ConfigKey(
     "spark.sched.seed",
@@ -344,7 +352,7 @@ JOB_PRIORITY = ConfigKey(
     "spark.sched.job.priority",
     values.whole(_INT_MIN, _INT_MAX, "priority"),
     "",
-    "Higher wins; work without a mark has priority 0.",
+    "Priority of the job; the higher one wins. Work without a mark has priority 0.",
     kind="job",
 )
 JOB_DEADLINE = ConfigKey(

@@ -41,10 +41,12 @@ class FlowSizes:
         rising = all(a < b for a, b in zip(self.shares, self.shares[1:], strict=False))
         grows = all(0.0 < a < b for a, b in zip(self.sizes_b, self.sizes_b[1:], strict=False))
         if len(self.shares) != len(self.sizes_b) or len(self.shares) < 2 or not rising or not grows:
-            raise BadInputError("flow sizes need as many rising shares as rising sizes above 0, two at least")
+            raise BadInputError(
+                "flow sizes need two or more sizes above 0 and as many shares, both in rising order"
+            )
         if self.shares[0] != 0.0 or self.shares[-1] != 1.0:
             raise BadInputError(
-                f"shares of flow sizes go from 0 to 1, not {self.shares[0]} to {self.shares[-1]}"
+                f"shares of flow sizes must go from 0 to 1, not {self.shares[0]} to {self.shares[-1]}"
             )
 
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
@@ -87,12 +89,12 @@ class Tasks:
 
     def __post_init__(self) -> None:
         if len({len(column) for column in self._columns()}) != 1:
-            raise BadInputError("tasks need columns of one length")
+            raise BadInputError("the columns of tasks must have the same length")
         if (np.diff(self.arrival_s) < 0).any():
             raise BadInputError("tasks must be in the order of their arrival")
         whole = len(self.arrival_s) == 0 or np.issubdtype(self.arrival_s.dtype, np.integer)
         if not whole or (self.arrival_s < 0).any():
-            raise BadInputError("arrival_s of tasks must be whole seconds from 0 on")
+            raise BadInputError("arrival_s of tasks must be whole numbers of seconds from 0")
         for name in ("duration_s", "cpu"):
             _require(name, getattr(self, name) > 0.0, getattr(self, name), "above 0")
         for name in ("memory", "external_b", "internal_b"):

@@ -93,10 +93,13 @@ def simulate_slots(
 
 def _check(slot_s: int, horizon_s: int, warm_up_s: int) -> None:
     if slot_s < 1 or horizon_s < slot_s:
-        raise BadInputError(f"slot_s is {slot_s} and horizon_s {horizon_s}: give at least 1 s and one slot")
+        raise BadInputError(
+            f"slot_s is {slot_s} and horizon_s is {horizon_s}: give at least 1 s, and a horizon of at least "
+            "one slot"
+        )
     if not 0 <= warm_up_s <= horizon_s - slot_s:
         raise BadInputError(
-            f"warm_up_s is {warm_up_s} but must be at least 0 and leave a slot before {horizon_s} s"
+            f"warm_up_s is {warm_up_s} but must be from 0 to {horizon_s - slot_s}, the last slot's start"
         )
 
 

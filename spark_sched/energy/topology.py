@@ -71,7 +71,7 @@ class Topology:
             if not 0.0 <= getattr(self, name) < float("inf"):
                 raise BadInputError(f"{name} is {getattr(self, name)!r} but must be at least 0 and finite")
         if not all(0 <= kind < len(self.types) for kind in self.servers):
-            raise BadInputError(f"servers names a type outside 0 to {len(self.types) - 1}")
+            raise BadInputError(f"servers has the number of a type outside 0 to {len(self.types) - 1}")
 
     @property
     def cpu(self) -> float:

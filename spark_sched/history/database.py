@@ -158,7 +158,7 @@ class Database:
             with contextlib.suppress(FileNotFoundError):
                 Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
         self.begun_anew += 1
-        self._warn(f"{path} is damaged ({error}): it is kept as {aside}, a new history begins")
+        self._warn(f"{path} is damaged ({error}): it is kept as {aside}, and a new history begins")
 
     # -- trouble
 

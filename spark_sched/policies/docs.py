@@ -16,20 +16,21 @@ _HEAD = f"""<!-- Generated: do not edit. Change spark_sched/policies, then run: 
 
 # Options of policies
 
-[What each policy does](policies.md). [Write a policy](../how-to/write-a-policy.md) shows how
-others are added.
+This page lists which changes make each built-in policy plan anew, what it reads and uses, and its options.
+[Policies](policies.md) says what each policy does. [Write a policy](../how-to/write-a-policy.md) shows how to
+add one.
 
-| policy | makes a new plan after changes of | reads of marks | its plans use | options |
+| policy | makes a new plan after changes of | marks that it reads | its plans use | options |
 |---|---|---|---|---|
 """
 
 _OPTIONS_HEAD = """
 ## Options
 
-Each is the setting `spark.sched.policy.POLICY.OPTION`, and in an experiment file an entry of the arm's
-`options`. An unknown one stops the application with one sentence before any executor starts.
+An option is the setting `spark.sched.policy.POLICY.OPTION`; in an experiment file it is an entry of the arm's
+`options`. An unknown option stops the application with a message before any executor starts.
 
-| option | of | unit | default | must be | meaning |
+| option | policies | unit | default | must be | meaning |
 |---|---|---|---|---|---|
 """
 

@@ -101,7 +101,7 @@ class ClusterSpec:
         if not self.nodes:
             raise BadInputError("the cluster has no node: give it one")
         if len({node.name for node in self.nodes}) != len(self.nodes):
-            raise BadInputError("two nodes of the cluster have one name: names must differ")
+            raise BadInputError("two nodes of the cluster have the same name: give each its own")
         for node in self.nodes:
             for what, value, least in (("slots", node.slots, 1), ("cores", node.cores, 1)):
                 if value < least:
@@ -117,7 +117,7 @@ class ClusterSpec:
                 )
             if self.model == "sharing" and (node.from_ms or node.until_ms is not None):
                 raise BadInputError(
-                    f"node {node.name!r} comes or goes, which only nodes of the slots model can"
+                    f"node {node.name!r} joins or leaves, which only nodes of the slots model can"
                 )
             if node.partition < 0:
                 raise BadInputError(

@@ -210,7 +210,7 @@ def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> I
             if size > MAX_LINE_BYTES:
                 raise BadInputError(
                     f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: "
-                    "no text trace has such rows"
+                    "this is not a text trace, give another file"
                 )
             continue
         parts[0] = b"".join(rest) + parts[0]

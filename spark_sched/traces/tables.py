@@ -158,7 +158,7 @@ class TraceMeta:
         version = raw.pop("schema", None)
         if version != SCHEMA_VERSION:
             raise BadInputError(
-                f"the trace has schema {version}, this version reads {SCHEMA_VERSION}: convert its source "
+                f"the trace has schema {version} but this version reads {SCHEMA_VERSION}: convert its source "
                 "again"
             )
         raw["machines"] = tuple(Machine(**m) for m in raw["machines"])

@@ -124,15 +124,15 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
         raise BadInputError(str(answer["error"]))
     _document(base, "/status")  # It says what is wrong with the address.
     raise BadInputError(
-        f"URL is {base!r} but its UI refuses changes (status {status}): ask for a place in "
-        "spark.modify.acls, or use the spark-sched of the application's version"
+        f"URL is {base!r} but its UI refuses changes (status {status}): ask to be added to "
+        "spark.modify.acls, or use the application's version of spark-sched"
     )
 
 
 def _no_answer(base: str, error: Exception) -> BadInputError:
     if isinstance(error, HTTPException):
         return BadInputError(
-            f"URL is {base!r} but what answers there is no HTTP server, or breaks off "
+            f"URL is {base!r} but the answer is not HTTP or is incomplete "
             f"({type(error).__name__}): give the address of a running application's UI such as {_EXAMPLE}"
         )
     why = getattr(error, "reason", None) or error
@@ -150,7 +150,7 @@ def _document(base: str, path: str) -> Any:
         raise _no_answer(base, error) from None
     if status in (401, 403):
         raise BadInputError(
-            f"URL is {base!r} but its UI does not let you in (status {status}): ask for a place in "
+            f"URL is {base!r} but its UI denies access (status {status}): ask to be added to "
             "spark.ui.view.acls of the application"
         )
     document = _parsed(body)

@@ -14,7 +14,7 @@ def unknown_job(job: str, status: Status) -> BadInputError:
     """A sentence with the names of the jobs that there are."""
     names = sorted({each.name for each in status.jobs})
     if not names:
-        known = "no job is there now"
+        known = "there are no jobs now"
     else:
         more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
         known = f"now there are {', '.join(names[:_MOST_NAMES])}{more}"

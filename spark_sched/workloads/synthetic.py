@@ -47,7 +47,7 @@ def run_query(spark: SparkSession, rows: int, tasks: int) -> float:
     found = numbers.groupBy("k").sum("id").selectExpr("sum(`sum(id)`)").first()
     taken_s = time.monotonic() - started_s
     if found is None or found[0] != rows * (rows - 1) // 2:
-        raise RuntimeError(f"the sum of {rows} numbers came out as {found}")
+        raise RuntimeError(f"the sum of {rows} numbers is wrong: {found}")
     return taken_s
 
 

@@ -94,8 +94,8 @@ def test_what_cannot_be_changed_is_refused_in_a_sentence(steered):
         ("bad_deadline", "deadline is 'soon' but must be a time from now"),
         ("past_deadline", "but must be a moment in the future"),
         ("bad_priority", "priority is 'high' but must be a whole number"),
-        ("nothing", "nothing is to be changed"),
-        ("ambiguous", "2 jobs are called so: give one of the keys mark-"),
+        ("nothing", "no change was given"),
+        ("ambiguous", "2 jobs have this name: give one of the keys mark-"),
     ):
         exit_status, said = steered[name]
         assert exit_status == 2, name

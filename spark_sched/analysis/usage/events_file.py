@@ -50,7 +50,7 @@ def usage_of_recorded(
                 else:
                     report.cut(str(path), number, "the last line is cut off")
     except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     return fold.finish()
 
 
@@ -60,7 +60,9 @@ def _parsed(path: Path, number: int, line: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise BadInputError(f"{path}, line {number}: not an event that the planner recorded")
+        raise BadInputError(
+            f"{path}, line {number} is not a recorded event: give a file that spark.sched.events.path named"
+        )
     return found
 
 

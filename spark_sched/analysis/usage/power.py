@@ -87,7 +87,9 @@ def read_profile(path: Path, measured: Sequence[Path] = ()) -> PowerProfile:
         _known(file, "a measurement", further, ("measured_j",))
         for name, joules in _measured_j(file, further).items():
             if name in measured_j:
-                raise BadInputError(f"{file} has the energy of host {name!r} again: give it in one file")
+                raise BadInputError(
+                    f"{file} gives the energy of host {name!r} a second time: keep one of them"
+                )
             measured_j[name] = joules
     return PowerProfile(
         kind("default", default),
@@ -100,9 +102,9 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror})") from None
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except ValueError as error:
-        raise BadInputError(f"{path} is not TOML: {error}") from None
+        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
     return document
 
 

@@ -109,7 +109,10 @@ def _record(key: RunKey, seed: int, result: Result) -> Record:
     foreground = next(row for row in rows if row["job"] == _FOREGROUND)
     others = [row for row in rows if row is not foreground]
     if foreground["jct_ms"] is None or any(row["jct_ms"] is None for row in others):
-        raise BadInputError(f"{key.workload} does not end within 24 simulated hours under {key.setting}")
+        raise BadInputError(
+            f"{key.workload} does not end within 24 simulated hours under {key.setting}: give less work or "
+            "more slots"
+        )
     return Record(
         key.block,
         key.workload,

@@ -93,7 +93,9 @@ def open_store(directory: Path, suite: Suite, basis: Mapping[str, Any]) -> Itera
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadInputError(f"--out is {str(directory)!r} but cannot be made ({error.strerror})") from None
+        raise BadInputError(
+            f"--out is {str(directory)!r} but cannot be made ({error.strerror}): name another"
+        ) from None
     lock = FileLock(directory / ".lock")
     try:
         lock.acquire(timeout=0)

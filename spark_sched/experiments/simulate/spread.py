@@ -59,7 +59,7 @@ def check_place(place: str) -> str | None:
     try:
         master, kind = check_inner_master(place)
     except BadInputError as error:
-        raise BadInputError(f"--on: {error}; or as spark, for the one that is configured") from None
+        raise BadInputError(f"--on: {error}; or give spark for the configured master") from None
     if kind == "spark":
         _check_reachable(place, master)
     return master

@@ -29,46 +29,46 @@ _VICTIMS = Option(
     "victims",
     choice("MRS", "RND", "LRS"),
     "MRS",
-    "which tasks of the lowest running priority are evicted first: the most recently started ones, random "
-    "ones, or the least recently started ones",
+    "Which tasks of the lowest running priority are evicted first: the most recently started ones, random "
+    "ones, or the least recently started ones.",
 )
 _MOST_EVICTIONS = Option(
     "most_evictions",
     whole(0, 1_000_000),
     "5",
-    "a task that was evicted this often is not evicted again; 0: no task is evicted",
+    "A task that was evicted this often is not evicted again; with 0 no task is evicted.",
 )
 _JOB_BUDGET = Option(
     "job_budget",
     time_ms(),
     "1h",
-    "slot time that evictions may take from one job in all; its tasks are not evicted beyond that",
+    "Slot time that one job may lose by evictions in total; after that its tasks are not evicted.",
 )
 _WORTH = Option(
     "worth",
     number(0.001, 1e9),
     "4",
-    "slot time of work that may be lost for each unit of slot time by which a waiting task starts earlier",
+    "Slot time of work that may be lost for each unit of slot time by which a waiting task starts earlier.",
 )
 _POWERFUL_PRIORITY = Option(
     "powerful_priority",
     whole(-(2**31), 2**31 - 1),
     "9",
-    "jobs of at least this priority start their tasks, and evict, on the fastest executors first, where task "
-    "times show that executors differ",
+    "Jobs of at least this priority start their tasks, and evict, on the fastest executors first, if task "
+    "times show that executors differ in speed.",
 )
 _STICKY_SLOTS = Option(
     "sticky_slots",
     whole(0, 1_000_000),
     "0",
-    "slots that serve jobs which have waited for `sticky_wait`, in the order of their arrival, whatever "
-    "their priority; their tasks there are not evicted",
+    "Number of slots that serve jobs which have waited for `sticky_wait`, in the order of their arrival, "
+    "whatever their priority. Their tasks in these slots are not evicted.",
 )
 _STICKY_WAIT = Option(
     "sticky_wait",
     time_ms(),
     "1min",
-    "how long none of a job's tasks runs before the job may take sticky slots",
+    "How long none of a job's tasks must have run before the job may take sticky slots.",
 )
 
 #: How soon, and how late, an eviction that was not worth its price is looked at again.

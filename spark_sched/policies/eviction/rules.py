@@ -70,7 +70,9 @@ class PreemptionRule:
                 f"(0 and 1): use at most {slots - 1}"
             )
         if self.priced_slots and not self.priced:
-            raise BadInputError("priced_slots is set and priced is not: set both, as slots use its prices")
+            raise BadInputError(
+                "priced_slots is set but priced is not: set both, because slots use the prices of evictions"
+            )
 
     def evictable(self, evictions: int) -> bool:
         """Whether a task that was evicted this often for priority may be evicted again."""

@@ -87,7 +87,9 @@ def slot_configuration(classes: Mapping[int, ClassUsage], servers: Sequence[Serv
     """
     groups = ([p for p in classes if p in PRODUCTION], [p for p in classes if p not in PRODUCTION])
     if not groups[0] or not groups[1] or not servers:
-        raise BadInputError("slots need servers, a production class (9 to 11) and another one: give them")
+        raise BadInputError(
+            "slots need at least one server, one production class (9 to 11) and one other class: give them"
+        )
     occupied = dict(zip(classes, occupancies(list(classes.values())), strict=True))
     sums = [sum(occupied[p] for p in group) for group in groups]
     occupancy = sums[0]

@@ -20,7 +20,7 @@ POOL_BY = Option(
     "poolBy",
     values.choice("job", "user", "class"),
     "job",
-    "What names a job's pool: the job, its user or its class.",
+    "What determines a job's pool: the job itself, its user or its class.",
 )
 WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of pools, `ann=2,bob=1`; others have 1.")
 MIN_SHARES = Option(

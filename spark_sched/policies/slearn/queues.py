@@ -15,7 +15,8 @@ FIRST_QUEUE = Option(
     "firstQueue",
     values.time_ms(1),
     "1000s",
-    "Jobs of less slot time than this are in the first queue. Each further queue reaches ten times as far.",
+    "Jobs of less slot time than this are in the first queue. The limit of each further queue is ten times "
+    "that of the one before.",
 )
 
 

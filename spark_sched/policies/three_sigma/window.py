@@ -26,7 +26,7 @@ FIRST_STEP = Option(
     "it should be a fraction of usual runtimes.",
 )
 WINDOW = Option(
-    "window", values.time_ms(1), "4h", f"How far it plans ahead, in {STEPS} steps that grow longer."
+    "window", values.time_ms(1), "4h", f"How far the policy plans ahead, in {STEPS} steps that grow longer."
 )
 
 

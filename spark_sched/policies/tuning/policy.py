@@ -33,30 +33,33 @@ _LOSS = Option(
     "loss",
     _or_empty(number(0.001, 0.5)),
     "",
-    "goal: the mean share of a run's slot time in which its slots are held idle; P falls when the runs show "
-    "more, and rises when they show less; empty: no such goal",
+    "Goal: the mean share of a run's slot time in which its slots are held idle. P falls when runs exceed "
+    "the goal, and rises when they stay below it. Empty: no such goal.",
 )
 _SLOWDOWN = Option(
     "slowdown",
     _or_empty(number(1.01, 100)),
     "",
-    "goal: the mean time of a run over its estimated time alone on the cluster; P rises when the runs show "
-    "more, and falls when they show less; empty: no such goal. Without any goal no level changes",
+    "Goal: the mean time of a run divided by its estimated time alone on the cluster. P rises when runs "
+    "exceed the goal, and falls when they stay below it. Empty: no such goal. Without any goal no level "
+    "changes.",
 )
-_LOWEST = Option("lowest", number(0, 1), "0", "P is never tuned below this")
-_HIGHEST = Option("highest", number(0, 1), "1", "P is never tuned above this")
+_LOWEST = Option("lowest", number(0, 1), "0", "P is never tuned below this.")
+_HIGHEST = Option("highest", number(0, 1), "1", "P is never tuned above this.")
 _STEP = Option(
     "step",
     number(0.01, 1),
     "0.1",
-    "the first step of P; a step back is half as long as the one before, but not below a quarter of this",
+    "The first step of P. A step in the opposite direction is half as long as the one before, but at least "
+    "a quarter of this.",
 )
-_RUNS = Option("runs", whole(1, 50), "5", "least runs of a job between two steps of its P")
+_RUNS = Option("runs", whole(1, 50), "5", "Least number of runs of a job between two steps of its P.")
 _BAND = Option(
     "band",
     number(0, 0.9),
     "0.2",
-    "P does not change while the mean may lie between the goal and this part of it below",
+    "P does not change while the mean of the runs may lie between the goal and (1 - band) times the goal "
+    "(for `slowdown`, of their parts above 1).",
 )
 
 #: Recurring jobs whose levels are remembered, the latest ones.

@@ -195,7 +195,7 @@ def arrived_tasks(path: Path, progress: Progress | None = None) -> ArrivedTasks:
         if task.duration_s > 0.0 and task.cpus and task.memory is not None:
             found.append((task.arrival_s, task.duration_s, task.ended, task.priority, task.cpus, task.memory))
     if not any(task[2] for task in found):
-        raise BadInputError(f"{path} has no task that came and ran to an end: give more parts")
+        raise BadInputError(f"{path} has no task that arrived and finished: give more parts")
     found.sort()
     return ArrivedTasks(*(np.array(column) for column in zip(*found, strict=True)))
 

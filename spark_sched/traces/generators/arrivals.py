@@ -30,7 +30,7 @@ def hyperexponential(rng: np.random.Generator, count: int, mean_gap_s: float, c2
     """
     check_positive("mean_gap_s", mean_gap_s)
     if not c2 >= 1:
-        raise BadInputError(f"c2 is {c2}: a hyper-exponential has at least 1, give 1 for Poisson arrivals")
+        raise BadInputError(f"c2 is {c2} but must be at least 1, which gives Poisson arrivals")
     often = (1 + math.sqrt((c2 - 1) / (c2 + 1))) / 2
     short = rng.random(count) < often
     mean_s = np.where(short, mean_gap_s / (2 * often), mean_gap_s / (2 * (1 - often)))

@@ -49,7 +49,7 @@ def pareto_jobs(
         if value < 1:
             raise BadInputError(f"{name} is {value}: give at least 1")
     if not -(2**31) <= priority < 2**31:
-        raise BadInputError(f"priority is {priority}: give a number of 32 bits")
+        raise BadInputError(f"priority is {priority}: give a whole number of 32 bits")
     check_positive("mean_task_s", mean_task_s)
     submit_s = poisson(rng, jobs, mean_gap_s)
     durations = pareto_durations_s(rng, np.full(jobs * stages * tasks, mean_task_s), alpha)

@@ -66,11 +66,13 @@ def open_trace(
         raise BadInputError(f"{path} is {words}")
     if found is None:
         if format:
-            raise BadInputError(f"{path} is not a {format} trace, it looks like {words}: give another file")
+            raise BadInputError(f"{path} is not a {format} trace but looks like {words}: give another file")
         known = ", ".join(sorted(FORMATS))
-        raise BadInputError(f"{path} has no known trace format, it looks like {words}: give one of {known}")
+        raise BadInputError(
+            f"{path} has no known trace format but looks like {words}: give a trace of {known}"
+        )
     if format is not None and found != format:
-        raise BadInputError(f"{path} is not a {format} trace, it looks like {words}: read it as {found}")
+        raise BadInputError(f"{path} is not a {format} trace but looks like {words}: read it as {found}")
     reader = FORMATS[found]
     try:
         return reader(path, progress, **options)

@@ -82,7 +82,7 @@ def test_the_command_writes_what_usage_reads(root: Path, tmp_path: Path) -> None
     assert found.exit_code == 3, found.output
     assert out.read_text() == '[measured_j]\n"node-17" = 42.500\n'
     assert read_profile(THESIS, [out]).measured_j == {"node-17": 42.5}
-    with pytest.raises(BadInputError, match="has the energy of host 'node-17' again"):
+    with pytest.raises(BadInputError, match="gives the energy of host 'node-17' a second time"):
         read_profile(THESIS, [out, out])
 
 

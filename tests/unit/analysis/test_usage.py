@@ -217,7 +217,7 @@ def test_a_line_cut_off_by_a_kill_is_left_out_and_a_wrong_one_is_named(simulated
     with path.open("a") as file:
         file.write("\n")
     lines = len(path.read_text().splitlines())
-    with pytest.raises(BadInputError, match=f"line {lines}: not an event"):
+    with pytest.raises(BadInputError, match=f"line {lines} is not a recorded event"):
         usage_of_recorded(path)
 
 

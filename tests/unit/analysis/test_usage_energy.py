@@ -141,7 +141,7 @@ def test_the_example_profile_has_the_server_types_of_the_thesis(tmp_path):
             "[types.A]\nidle_w = 1\ncpu_w = 1\n[measured_j]\nx = 0",
             "measured_j.x is 0 but must be a number",
         ),
-        ("types = ", "is not TOML"),
+        ("types = ", "is not a TOML file"),
     ],
 )
 def test_a_wrong_profile_is_refused_in_one_sentence(tmp_path, text, says):

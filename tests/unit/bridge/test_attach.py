@@ -52,6 +52,6 @@ def test_a_wrong_override_is_refused_before_anything_is_built(monkeypatch):
 def test_two_masters_are_refused_and_one_said_twice_is_fine():
     assert attach.conf("local", {"spark.master": "spark-sched:local"})["spark.master"] == "spark-sched:local"
     with pytest.raises(
-        BadInputError, match=r"spark.master is 'yarn' and the master is 'local': give it once"
+        BadInputError, match=r"spark.master is 'yarn' but the master is 'local': give only one of them"
     ):
         attach.conf("local", {"spark.master": "yarn"})

@@ -114,7 +114,7 @@ def test_conf_class_path_prints_the_jar(spark_sched, tmp_path):
         pytest.param(["submit", "--deploy-mode", "cluster", "a.py"], "use client", id="submit: cluster mode"),
         pytest.param(
             ["submit", "--conf", "spark.submit.deployMode=cluster", "spark-internal"],
-            "spark.submit.deployMode is 'cluster': the bridge lives on this machine, so use client",
+            "spark.submit.deployMode is 'cluster', but the bridge is on this machine: use client",
             id="submit: cluster mode by property",
         ),
         pytest.param(["submit", "--kill", "driver-1"], "use spark-submit --kill", id="submit: no run"),

@@ -39,7 +39,7 @@ def test_a_task_has_finite_demands(column: str, value: float, range_: str) -> No
 
 @pytest.mark.parametrize("arrivals", [[-1, 0], [0.5, 1.5]])
 def test_tasks_arrive_in_whole_seconds_from_0_on(arrivals: list[float]) -> None:
-    with pytest.raises(BadInputError, match="arrival_s of tasks must be whole seconds from 0 on"):
+    with pytest.raises(BadInputError, match="arrival_s of tasks must be whole numbers of seconds from 0"):
         two_tasks(arrival_s=arrivals)
 
 

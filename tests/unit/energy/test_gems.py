@@ -130,7 +130,7 @@ def test_bad_input_is_named() -> None:
     for name in ("load", "horizon_s"):
         with pytest.raises(BadInputError, match=f"{name} is inf but must be above 0 and finite"):
             google_like(np.random.default_rng(0), CHAPTER_4, **{"horizon_s": 10.0, name: np.inf})
-    with pytest.raises(BadInputError, match="shares of flow sizes go from 0 to 1"):
+    with pytest.raises(BadInputError, match="shares of flow sizes must go from 0 to 1"):
         FlowSizes((0.1, 1.0), (1.0, 2.0))
     with pytest.raises(BadInputError, match="width is 2 but is a share"):
         google_like(np.random.default_rng(0), CHAPTER_4, horizon_s=10.0, width=2)

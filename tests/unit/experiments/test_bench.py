@@ -265,8 +265,8 @@ def test_the_command_simulates_a_suite_and_writes_one_document(tmp_path):
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [
-        pytest.param("missing/results.json", "there is no folder", id="no folder"),
-        pytest.param("suite.toml/results.json", "there is no folder", id="inside a file"),
+        pytest.param("missing/results.json", "does not exist: create it", id="no folder"),
+        pytest.param("suite.toml/results.json", "does not exist: create it", id="inside a file"),
     ],
 )
 def test_a_file_that_cannot_be_written_is_refused_before_the_jobs_run(tmp_path, monkeypatch, place, sentence):

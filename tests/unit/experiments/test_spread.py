@@ -36,7 +36,7 @@ def test_places_are_masters_or_the_configured_one() -> None:
     [
         ("sprak://host:7077", "did you mean 'spark://host:7077'"),
         ("local[0]", "local, local[N]"),
-        ("cluster", "spark, for the one that is configured"),
+        ("cluster", "give spark for the configured master"),
     ],
 )
 def test_what_is_no_master_is_refused_in_one_sentence(tmp_path: Path, place: str, words: str) -> None:

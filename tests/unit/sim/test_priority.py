@@ -381,5 +381,5 @@ def test_among_equal_slots_one_of_a_server_that_is_awake_is_taken():
 
 
 def test_slots_have_no_price_where_evictions_have_none():
-    with pytest.raises(BadInputError, match="priced_slots is set and priced is not"):
+    with pytest.raises(BadInputError, match="priced_slots is set but priced is not"):
         run(tasks((0, 0, 10)), server(), rule=PreemptionRule(priced_slots=True))

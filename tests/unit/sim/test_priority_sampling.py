@@ -94,7 +94,7 @@ def test_running_tasks_are_kept_and_tasks_from_before_the_tables_are_not(tmp_pat
 
 
 def test_tables_in_which_no_task_ends_are_refused(tmp_path):
-    with pytest.raises(BadInputError, match="no task that came and ran to an end"):
+    with pytest.raises(BadInputError, match="no task that arrived and finished"):
         arrived_tasks(tables(tmp_path, (1000, SUBMIT, 0), (1100, SCHEDULE, 0), (1200, SUBMIT, 1)))
 
 

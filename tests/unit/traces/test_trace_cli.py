@@ -117,7 +117,7 @@ def test_e2e_classes_can_be_fitted_to_another_trace(trace_command):
     ("arguments", "words"),
     [
         pytest.param(("stats", "none"), "none does not exist", id="no such file"),
-        pytest.param(("stats", "hawk.tr", "--format", "swf"), "it looks like a Hawk", id="another format"),
+        pytest.param(("stats", "hawk.tr", "--format", "swf"), "but looks like a Hawk", id="another format"),
         pytest.param(
             ("stats", "hawk.tr", "--executors", "3"), "no option executors", id="an option it lacks"
         ),

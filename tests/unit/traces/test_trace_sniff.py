@@ -37,7 +37,7 @@ def test_a_format_is_found_from_the_content(tmp_path, data, name, compress):
     path.write_bytes(compress(data))
     assert open_trace(path).format == name
     other = next(f for f in FORMATS if f != name)
-    with pytest.raises(BadInputError, match=f"is not a {other} trace, it looks like .*: read it as {name}"):
+    with pytest.raises(BadInputError, match=f"is not a {other} trace but looks like .*: read it as {name}"):
         open_trace(path, other)
 
 

@@ -124,7 +124,7 @@ def test_a_peer_that_is_no_http_server_is_named(sent: bytes, error: str, command
         done = CliRunner().invoke(app, [*command, url, *arguments])
         answering.join()
     assert done.exit_code == 2
-    assert f"{url!r} but what answers there is no HTTP server, or breaks off ({error})" in done.output
+    assert f"{url!r} but the answer is not HTTP or is incomplete ({error})" in done.output
 
 
 def _answer_once(peer: socket.socket, sent: bytes) -> None:
@@ -158,7 +158,7 @@ def test_an_unknown_job_is_answered_with_the_names_that_there_are(site: _Site):
         pytest.param({**STOCK, "*": (404, "")}, "runs without spark_sched", id="stock, 404"),
         pytest.param({}, "no Spark application's UI answers there", id="another site"),
         pytest.param({"*": (200, "[1]")}, "no Spark application's UI answers there", id="another JSON"),
-        pytest.param({"*": (403, "")}, "does not let you in", id="view ACLs"),
+        pytest.param({"*": (403, "")}, "denies access", id="view ACLs"),
         pytest.param({"*": (200, '{"schema": 2}')}, "schema is 2, not 1", id="a newer driver"),
     ],
 )
@@ -325,4 +325,4 @@ def test_a_refused_change_is_the_drivers_sentence(site: _Site):
     done = CliRunner().invoke(app, ["pause", site.url])
     assert (done.exit_code, "spark.modify.acls" in done.output) == (2, True)
     done = CliRunner().invoke(app, ["set", site.url, "x"])
-    assert (done.exit_code, "nothing is to be changed" in done.output) == (2, True)
+    assert (done.exit_code, "no change was given" in done.output) == (2, True)

@@ -150,7 +150,7 @@ def test_an_unknown_name_is_answered_with_the_nearest():
     assert "did you mean 'nightly-report'?" in sentence
     assert "now there are etl, nightly-report" in sentence
     document = example() | {"jobs": []}
-    assert "no job is there now" in str(unknown_job("x", Status.from_json(document)))
+    assert "there are no jobs now" in str(unknown_job("x", Status.from_json(document)))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ object MarkChange {
    * @param nowMs from when a deadline counts that is a length of time
    */
   def read(given: Map[String, String], mark: JobMark, nowMs: Long): Either[Refusal, JobMark] =
-    if (given.isEmpty) Left(refusal(s"nothing is to be changed: give at least one of ${Fields.mkString(", ")}"))
+    if (given.isEmpty) Left(refusal(s"no change was given: give at least one of ${Fields.mkString(", ")}"))
     else Fields.filter(given.contains).foldLeft[Either[Refusal, JobMark]](Right(mark)) { (so, field) =>
       so.flatMap(set(_, field, given(field).trim, nowMs))
     }

@@ -21,7 +21,7 @@ final class MarkChangeSuite extends AnyFunSuite {
     assert(sentence("isolation" -> "2") === "isolation is '2' but must be a number from 0 to 1, or default")
     assert(sentence("deadline" -> "soon").startsWith("deadline is 'soon' but must be a time from now"))
     assert(sentence("deadline" -> "500") === "deadline is '500' but must be a moment in the future")
-    assert(sentence() === "nothing is to be changed: give at least one of priority, deadline, isolation")
+    assert(sentence() === "no change was given: give at least one of priority, deadline, isolation")
   }
 
   test("what operators order is remembered as long as the job, and a plan from before does not undo it") {

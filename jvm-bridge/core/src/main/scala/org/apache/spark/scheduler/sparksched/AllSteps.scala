@@ -17,7 +17,7 @@ private[sparksched] object AllSteps extends Logging {
       try step()
       catch {
         case _: InterruptedException => interrupted = true
-        case NonFatal(thrown) => logError("spark_sched could not end all that it began", thrown)
+        case NonFatal(thrown) => logError("spark_sched could not end everything that it started", thrown)
       }
     }
     if (interrupted) Thread.currentThread.interrupt()

@@ -46,9 +46,9 @@ private[sparksched] final class FailOpen(injected: Option[String], onFailure: ()
       first
     }
     if (first) {
-      logError(s"spark_sched failed at '$seam'; the application goes on under Spark's own scheduling", thrown)
+      logError(s"spark_sched failed at '$seam'; the application continues under Spark's own scheduling", thrown)
       try onFailure()
-      catch { case next: Throwable if FailOpen.survivable(next) => logError("spark_sched could not be put aside", next) }
+      catch { case next: Throwable if FailOpen.survivable(next) => logError("spark_sched could not switch itself off", next) }
     }
   }
 

@@ -22,7 +22,7 @@ private[spark] final class HistoryPlugin extends AppHistoryServerPlugin with Log
       val history = new HistoryEntries(ui.store.store)
       if (history.isThere) ui.attachTab(new HistoryTab(ui, history))
     } catch {
-      case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the tab of scheduling cannot be shown", thrown)
+      case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the tab Scheduling cannot be shown", thrown)
     }
 
   override def displayOrder: Int = 100

@@ -35,7 +35,7 @@ private[sparksched] object InnerMaster {
     case k8s if k8s.startsWith("k8s://") => Right(Other(inner))
     case other =>
       val near = Known.minBy(k => Words.distance(k, other))
-      Left(s"The master behind '$Prefix' is '$other', which is none that Spark knows: did you mean $near? " +
+      Left(s"The master behind '$Prefix' is '$other', which Spark does not know: did you mean $near? " +
         s"Known forms: ${Known.mkString(", ")}.")
   }
 

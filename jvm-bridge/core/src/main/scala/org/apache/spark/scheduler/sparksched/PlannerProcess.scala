@@ -65,7 +65,7 @@ private[sparksched] final class PlannerProcess(
     try refused.get(settings.startTimeoutMs, TimeUnit.MILLISECONDS)
     catch {
       case _: TimeoutException =>
-        logWarning("The planner has not looked at its settings yet; if it refuses them, the configured rules apply")
+        logWarning("The planner has not checked its settings yet; if it refuses them, the configured rules apply")
         None
       case interrupted: InterruptedException =>
         stop(patient = false) // The application is given up before it began, and Spark stops nothing of it.
@@ -164,7 +164,7 @@ private[sparksched] final class PlannerProcess(
     (planner, worked)
   } catch {
     case thrown @ (NonFatal(_) | _: OutOfMemoryError) =>
-      logWarning(s"The planner could not be started with ${settings.python}, or not be watched; the configured rules apply", thrown)
+      logWarning(s"The planner could not be started with ${settings.python}, or its process could not be watched; the configured rules apply", thrown)
       process.foreach(end(_, patient = false))
       (None, false)
   }
@@ -217,7 +217,7 @@ private[sparksched] final class PlannerProcess(
     // It may still have the last line, which tells why a planner that was never heard of ended.
     relay.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000)
     if (!over && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
-      "scheduling goes on by the last valid rules")
+      "scheduling continues with the last valid rules")
     entry.heartbeat.silentMs.isDefined
   }
 

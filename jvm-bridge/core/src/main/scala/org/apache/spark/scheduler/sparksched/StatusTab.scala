@@ -26,7 +26,7 @@ private[sparksched] object StatusTab extends Logging {
   def attach(ui: SparkUI, source: StatusSource, buttons: SteeringButtons): Unit =
     try ui.attachTab(new StatusTab(ui, source, buttons))
     catch {
-      case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the Spark UI has no tab for scheduling", thrown)
+      case thrown @ (NonFatal(_) | _: LinkageError) => logWarning("spark_sched: the Spark UI cannot show the tab Scheduling", thrown)
     }
 }
 

@@ -122,12 +122,12 @@ private[sparksched] final class Steering(
         case Seq(mark) => change(mark, nowMs)
         case Seq() => Left(Refusal("unknown_job", s"job is '$job' but no such job is known: ${known(registry.names)}"))
         case several => Left(Refusal("ambiguous_job",
-          s"job is '$job' but ${several.size} jobs are called so: give one of the keys ${several.map(_.key).mkString(", ")}"))
+          s"job is '$job' but ${several.size} jobs have this name: give one of the keys ${several.map(_.key).mkString(", ")}"))
       }
     }
 
   private def known(names: Seq[String]): String =
-    if (names.isEmpty) "no job is there now"
+    if (names.isEmpty) "there are no jobs now"
     else s"now there are ${listed(names.take(MostNames))}${if (names.size > MostNames) s" and ${names.size - MostNames} more" else ""}"
 
   /** @param told what the planner is told of it */
@@ -147,7 +147,7 @@ private[sparksched] final class Steering(
   /** The planner that runs judges the name, as it knows other packages' policies and their options. */
   private def switchPolicy(name: String, by: String): Either[Refusal, String] =
     if (!scheduler.settings.planner.enabled)
-      Left(Refusal("no_planner", s"policy is '$name' but ${Settings.PlannerEnabled.name} is false: nobody makes plans"))
+      Left(Refusal("no_planner", s"policy is '$name' but ${Settings.PlannerEnabled.name} is false: no planner runs"))
     else if (name == policy) Right(s"the policy is $name already: nothing was changed")
     else judged(name).flatMap { _ =>
       val said = switch(by, s"the policy is $name")(_.copy(policy = name))

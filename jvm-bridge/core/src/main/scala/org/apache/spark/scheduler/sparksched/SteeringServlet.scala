@@ -35,12 +35,12 @@ private[sparksched] final class SteeringServlet(
       else if (!allowed) Left(Refusal("not_allowed", "spark.sched.steering.enabled or spark.ui.killEnabled is false: nothing can be changed here"))
       else if (request.getHeader(Header) == null) Left(Refusal("not_allowed", s"the header $Header is missing: send it with any value"))
       else if (!mayModify(user))
-        Left(Refusal("not_allowed", s"user ${Option(user).getOrElse("nobody")} may not change the application: ask for a place in spark.modify.acls"))
+        Left(Refusal("not_allowed", s"user ${Option(user).getOrElse("nobody")} may not change the application: ask to be added to spark.modify.acls"))
       else
         try arguments(request).flatMap(steering.steer(path.stripPrefix(Steer), _, who(request)))
         catch {
           case NonFatal(thrown) =>
-            logWarning("spark_sched: a change that was asked for failed", thrown)
+            logWarning("spark_sched: a requested change failed", thrown)
             Left(Refusal("failed", s"it failed: ${thrown.getMessage}"))
         }
     val status = done.fold(refused => Status.getOrElse(refused.code, HttpServletResponse.SC_CONFLICT), _ => HttpServletResponse.SC_OK)

@@ -25,7 +25,7 @@ final class InnerMasterSuite extends AnyFunSuite {
 
   test("a master that Spark does not know is one sentence with the nearest form") {
     val said = parse("lcal[4]").swap.getOrElse(fail("accepted"))
-    assert(said.startsWith("The master behind 'spark-sched:' is 'lcal[4]', which is none that Spark knows: did you mean local[4]?"))
+    assert(said.startsWith("The master behind 'spark-sched:' is 'lcal[4]', which Spark does not know: did you mean local[4]?"))
   }
 
   test("nothing, half an address and a wrapped wrapper are refused") {
