@@ -1,1 +1,1 @@
-"""The functions that users import: mark a job, ask before submitting one, see and change what goes on."""
+"""The functions that users import: mark a job, ask for admission, read the status, change an application."""

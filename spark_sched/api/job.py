@@ -26,9 +26,9 @@ _ID = f"{JOB_PREFIX}id"
 _NAME = f"{JOB_PREFIX}name"
 _TAGS = "spark.job.tags"
 _SEPARATOR = ","
-# What Spark's own pages call a job by.
+# The properties from which Spark's own pages take a job's name.
 _SHOWN = ("spark.job.description", "spark.jobGroup.id")
-# Contexts with a warning already; an entry ends with its context.
+# Contexts that already got the warning; an entry is removed with its context.
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
 
 Deadline = str | float | timedelta | datetime

@@ -18,7 +18,7 @@ __all__ = ["explain", "status"]
 def status(spark: SparkSession | SparkContext) -> Status:
     """The running jobs, the waiting jobs with the reason, the held slots, and whether the planner is alive.
 
-    In a notebook the result shows itself as a table; as text it is the one that ``spark-sched top`` prints.
+    A notebook shows the result as a table. As text it is the table that ``spark-sched top`` prints.
 
     Args:
         spark: a session or context of this process (not Spark Connect), attached.
@@ -31,16 +31,16 @@ def status(spark: SparkSession | SparkContext) -> Status:
 
 
 def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
-    """One job with its history: why it waited, which slots it held, which plans affected it.
+    """One job with its story: why it waited, which slots it held, which plans contained it.
 
     Args:
         spark: as for `status`.
-        job: its name, or the id that `spark_sched.job` gave. Of several jobs of this name, the newest is
-            reported. A job that ended stays known for 15 minutes.
+        job: its name, or the id that `spark_sched.job` gave. If several jobs have this name, the newest is
+            returned. A job that has ended remains available for 15 minutes.
 
     Raises:
-        BadInputError: the application is not attached, or the job is unknown; the sentence has the
-            nearest names.
+        BadInputError: the application is not attached, or the job is unknown; the message has the most
+            similar names.
     """
     scheduler, context = _attached(spark)
     found = Status.from_text(scheduler.explain(context, job)).jobs

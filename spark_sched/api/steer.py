@@ -1,10 +1,10 @@
 """Change a running application from its own Python driver: ``spark_sched.steer.hold(spark, "report")``.
 
 Every change is an event for the planner and for recorded logs, a line in the driver's log that names who made
-it, and an entry in the job's story. It outlives the planner process. A job is meant by its name, the id that
-`spark_sched.job` gave, or its key in the status; of several jobs of one name only the key is taken.
+it, and an entry in the job's story. It outlives the planner process. Name a job by its name, by the id that
+`spark_sched.job` gave, or by its key in the status. If several jobs have the name, give the key.
 
-Each function returns what it changed, in one sentence. It raises BadInputError, with the driver's sentence,
+Each function returns a sentence that says what it changed. It raises BadInputError with the driver's message
 if the application is not attached, the job is unknown, or a value is wrong.
 """
 
@@ -35,13 +35,13 @@ def change(
 ) -> str:
     """Change a job's marks; those that are None stay as they are.
 
-    The limits on marks (``spark.sched.limits.*``) are for tenants and do not apply here.
+    The limits on marks (``spark.sched.limits.*``) restrict tenants and do not apply here.
 
     Args:
         spark: a session or context of this process (not Spark Connect), attached.
         job: see the module.
         priority: the higher one wins.
-        deadline: as for `spark_sched.job`, or ``"none"`` to take it away.
+        deadline: as for `spark_sched.job`, or ``"none"`` to remove it.
         isolation: the isolation level P from 0 to 1, or ``"default"`` for the configured one.
     """
     given: dict[str, object] = {"job": job}
@@ -55,7 +55,7 @@ def change(
 
 
 def hold(spark: SparkSession | SparkContext, job: str) -> str:
-    """Start no further task of a job until it is resumed. Its running tasks go on, and it holds no slots."""
+    """Start no further task of a job until it is resumed. Its running tasks continue. It holds no slots."""
     return _steer(spark, "hold", {"job": job})
 
 
@@ -67,7 +67,7 @@ def resume(spark: SparkSession | SparkContext, job: str) -> str:
 def cancel(spark: SparkSession | SparkContext, job: str) -> str:
     """Cancel the Spark jobs that run for a job now, as Spark's kill links do.
 
-    The thread that waits for them gets an exception. What the program submits after that runs.
+    The thread that waits for them gets an exception. Spark jobs that the program submits later run as usual.
     """
     return _steer(spark, "cancel", {"job": job})
 
@@ -76,13 +76,14 @@ def end(spark: SparkSession | SparkContext, job: str) -> str:
     """End a job that does not end by itself, such as one that the settings of a SQL session mark.
 
     It holds no slots from now on and ends with its last active stage, or with its last activity if it has
-    none. What its mark submits after that is another job of the same name.
+    none. Work that is submitted later under the same mark belongs to a new job of the same name.
     """
     return _steer(spark, "end", {"job": job})
 
 
 def pause(spark: SparkSession | SparkContext) -> str:
-    """Release all held slots, and let no job hold any until `unpause`. Order and starts stay planned."""
+    """Release all held slots, and let no job hold any until `unpause`. Plans still decide order and
+    starts."""
     return _steer(spark, "pause", {})
 
 
@@ -92,15 +93,15 @@ def unpause(spark: SparkSession | SparkContext) -> str:
 
 
 def policy(spark: SparkSession | SparkContext, name: str) -> str:
-    """Switch to another policy: the planner judges the name and another planner process takes over.
+    """Switch to another policy: the planner checks the name, then a new planner process takes over.
 
-    The last plan stays in force until it expires or the first one of the new policy comes.
+    The last plan stays in force until it expires or the first plan of the new policy arrives.
     """
     return _steer(spark, "policy", {"name": name})
 
 
 def mode(spark: SparkSession | SparkContext, name: str) -> str:
-    """Switch to ``"on"``, ``"shadow"`` (all is planned and nothing enforced) or ``"off"``."""
+    """Switch to ``"on"``, ``"shadow"`` (plans are made but not enforced) or ``"off"``."""
     return _steer(spark, "mode", {"name": name})
 
 

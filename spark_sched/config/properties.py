@@ -38,7 +38,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def format_properties(entries: Mapping[str, str], comment: str = "") -> str:
-    """A properties text whose reading gives ``entries`` back (values trimmed)."""
+    """A properties text from which `parse_properties` reads ``entries`` (values trimmed)."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"{_escape(key, key=True)}={_escape(value, key=False)}" for key, value in entries.items()]
     return "\n".join(lines) + "\n"

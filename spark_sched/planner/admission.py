@@ -1,8 +1,9 @@
 """Admission: the chance that a job not yet submitted meets its deadline, and the jobs that it would delay.
 
-The policy itself is asked, with the job beside those that are there. The runtime is history's, and the start
-is the plan's if the policy plans starts (3Sigma §3.2 and §4.3). The end is corrected by how such forecasts
-turned out, as the ends shown of active jobs are (`Outlook`). Nothing is reserved by asking.
+The policy makes a plan for the active jobs and the asked job together. The runtime comes from history. The
+start comes from the plan if the policy plans starts (3Sigma §3.2 and §4.3). The end is corrected by the
+errors of earlier forecasts, like the ends that the status shows for active jobs (`Outlook`). A query reserves
+nothing.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ from spark_sched.state import DurationSummary, JobMarks, JobView, Snapshot, Stag
 
 __all__ = ["Asked", "answer"]
 
-#: The chance at which a deadline counts as one that would be met.
+#: The probability from which on a deadline counts as one that would be met.
 CONFIDENCE = 0.95
 _KEY = "asked"
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A job that may come: ``tasks`` of its widest stage, and its deadline in ms from now, if it has one."""
+    """The job that the query describes: ``tasks`` of its widest stage, and its deadline in ms from now, if
+    any."""
 
     name: str
     tasks: int
@@ -144,7 +146,7 @@ class _Question:
         self._view = _view(asked, now_ms, arrival)
         self._now_ms = now_ms
         self._memory = memory
-        # Starts that the policy chooses from; None: it plans none.
+        # Starts from which the policy chooses; None: it plans no starts.
         self._starts_s: list[float] | None = None
         # Not the runtime that policies plan with: without history that is a default, and for some policies
         # a single number.
@@ -188,7 +190,7 @@ class _Question:
             case = self.case(deadlines_ms[number])
             return _chance(case, deadlines_ms[number] / 1000.0) >= CONFIDENCE - 1e-6
 
-        # A later deadline is no harder to meet.
+        # A later deadline is never harder to meet.
         found = bisect.bisect_left(range(len(deadlines_ms)), True, key=met)
         return None if found == len(deadlines_ms) else deadlines_ms[found] / 1000.0
 

@@ -1,4 +1,4 @@
-"""The first line of the planner's standard input: where the driver listens, and the secret it wants to hear.
+"""The first line of the planner's standard input: the driver's address, and the secret that it requires.
 
 The pipe is read by its file descriptor, byte by byte: a buffered reader would swallow what follows, and
 would hold a lock at interpreter exit.

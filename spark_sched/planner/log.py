@@ -21,7 +21,7 @@ class _OneLine(logging.Formatter):
 
 
 def make_log(stream: TextIO, secret: str = "") -> logging.Logger:
-    """A log of its own, so that other libraries' settings do not change it. ``secret`` is blotted out."""
+    """A logger of its own, which other libraries' settings do not change. It hides ``secret``."""
     log = logging.Logger("spark_sched.planner", logging.INFO)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_OneLine(secret))

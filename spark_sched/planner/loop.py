@@ -1,4 +1,4 @@
-"""The planner's main loop. Its clock, its generator and its way to the driver are given to it."""
+"""The planner's main loop. Its clock, its generator and its connection to the driver are arguments."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int, Any], 
 
 #: Events taken at once: some 20 ms of work.
 MAX_EVENTS = 2_000
-#: Longest wait for events. The driver takes a planner silent for long (stallTimeout) for dead.
+#: Longest wait for events. The driver restarts a planner that is silent for longer than stallTimeout.
 MAX_POLL_MS = 1_000
 _OF_TASKS = (TaskLaunched, TaskEnded, ShortTasks, SlotHeld, SlotFreed)
 
 
 @dataclass(slots=True)
 class PlannerCounters:
-    """The planner's counters; rejected plans by the driver's code."""
+    """The planner's counters; rejected plans are counted by the code of the driver's answer."""
 
     batches: int = 0
     resets: int = 0
@@ -70,14 +70,14 @@ class _Plans:
 class PlannerLoop:
     """Polls events, keeps the state and sends plans. One thread; ``cycle`` is one turn.
 
-    A plan is made at most once per interval, when an event occurred that the policy's plans depend on
-    (its `Capabilities`), or when the last plan asked for it (``again_ms``). It is
-    sent when its rules differ from those in force, and again before those expire. A refused plan or a failing
-    policy is counted and logged, and the next interval tries again: the driver goes on by the last valid
-    rules, then by its configuration.
+    A plan is made at most once per interval, when an event occurred that the policy's plans depend on (its
+    `Capabilities`), or when the last plan asked for it (``again_ms``). It is sent when its rules differ from
+    those in force, and again before those expire. If the driver refuses the plan or the policy fails, the
+    loop counts and logs this and tries again in the next interval. Meanwhile the driver uses the last valid
+    rules, then its configuration.
 
     Args:
-        driver: the way to the driver.
+        driver: the connection to the driver.
         policy: decides.
         predictor: forecasts active jobs.
         rng: the policy's generator.
@@ -85,10 +85,10 @@ class PlannerLoop:
         validity_ms: how long the policy's plans are valid.
         clock_ms: a monotonic clock in milliseconds.
         sleep_ms: waits.
-        log: single lines for people.
-        recorder: keeps every event, if given.
-        answer: answers a user's question in JSON text; None: questions stay unanswered.
-        close: closes what was learned, after the last event.
+        log: the planner's log.
+        recorder: records every event, if given.
+        answer: answers a user's question in JSON text; None: questions get no answer.
+        close: stores what was learned and closes the history, after the last event.
     """
 
     def __init__(
@@ -125,9 +125,9 @@ class PlannerLoop:
         self._plans = _Plans()
 
     def run(self) -> None:
-        """Turn until the driver stops, and tell it when all is stored.
+        """Run cycles until the driver stops, and report to it when everything is stored.
 
-        Raises DriverLostError when the driver is gone before, BadInputError for a bad batch.
+        Raises DriverLostError if the driver ends before that, BadInputError for a bad batch.
         """
         while self.cycle():
             pass
@@ -214,7 +214,7 @@ class PlannerLoop:
             plan, memory = self._policy.decide(snapshot, known, now_ms, self._rng, self._plans.memory)
             self._outlook.see(snapshot)
             text = self._text_of(plan, snapshot, known, now_ms) if self._is_news(plan) else None
-        except Exception as error:  # A policy's bug must not end the planner: other rules stay in force.
+        except Exception as error:  # A policy's bug must not end the planner: the last rules stay in force.
             self._fail(error)
             return
         self._plans.memory = memory
@@ -246,8 +246,7 @@ class PlannerLoop:
         return annotated.to_text()
 
     def _is_news(self, plan: Plan) -> bool:
-        """Whether the driver needs the plan: its rules are others than those in force, or those expire
-        soon."""
+        """Whether the driver needs the plan: its rules differ from those in force, or those expire soon."""
         old = self._plans.in_force
         if old is None or self._pace.refresh_is_due():
             return True

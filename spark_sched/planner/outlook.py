@@ -15,7 +15,7 @@ __all__ = ["Outlook"]
 #: Least time between two computations of ends, and most jobs in one: it takes 50 µs per job.
 _EVERY_MS = 1_000.0
 _MOST_JOBS = 200
-#: A job that is older when first seen is no newcomer; plans may come later than every second.
+#: A job that is older than this when first seen is no newcomer. Plans may be more than a second apart.
 _NEW_MS = 5 * _EVERY_MS
 _QUANTILES = (0.1, 0.5, 0.9)
 
@@ -25,7 +25,7 @@ class Outlook:
 
     A runtime starts with the job's first task. The snapshot does not show that time for a job between two
     stages, so this class remembers when it first saw each job with a task. Ends are corrected by the
-    quantiles at which earlier jobs ended in their own forecasts (`EndCorrection`).
+    quantiles of their own forecasts at which earlier jobs ended (`EndCorrection`).
 
     Args:
         clock_ms: a monotonic clock in milliseconds.
@@ -95,8 +95,8 @@ class Outlook:
     def of_newcomer(
         self, job: str, given: RuntimeDistribution, snapshot: Snapshot, plan: Plan, now_ms: int
     ) -> RuntimeDistribution:
-        """Seconds from now to the end of a job that arrives now, which snapshot and plan have; ``given``: as
-        history and plan have them.
+        """Seconds from now to the end of a job that arrives now and is in the snapshot and the plan.
+        ``given`` are the uncorrected seconds, from history and plan.
         """
         if self._correction is None:
             return given
@@ -114,11 +114,12 @@ class Outlook:
         first: bool,
         now_ms: int,
     ) -> None:
-        """Of a job that the last computation did not see, the forecast that `of_newcomer` would have got."""
+        """For a job that the last computation did not see, record the forecast that `of_newcomer` would have
+        made."""
         if self._correction is None or view.job in self._arrived or forecast.runtime is None:
             return
         if now_ms - view.started_ms > _NEW_MS:
-            return  # it was there before this planner or its last reset: such jobs are the long ones
+            return  # it is older than this planner or its last reset: such jobs are mostly long ones
         if entry.start_ms is not None or not entry.deferred:
             wait_s = max(0, (entry.start_ms or 0) - view.started_ms) / 1000.0
             given = forecast.runtime.later(wait_s)
@@ -139,7 +140,8 @@ class Outlook:
         else:
             origin_ms = begun_ms
             given = runtime.conditional((now_ms - origin_ms) / 1000.0)
-        # 2. Corrected by the errors of such forecasts. The job still runs, so its end is never in the past.
+        # 2. Correct them by the errors of such forecasts. The job still runs, so its end is never in the
+        # past.
         passed_s = (now_ms - origin_ms) / 1000.0
         if self._correction is not None:
             age = passed_s / max(1e-3, float(runtime.quantile(0.5)))
@@ -160,7 +162,7 @@ def _arrival(job: str, snapshot: Snapshot, first: bool) -> Situation:
 
 
 def _crowd(snapshot: Snapshot, without: str | None = None) -> float:
-    """Tasks that wait for a slot, per slot; those of one job left out."""
+    """Waiting tasks per slot, without those of one job."""
     waiting = sum(
         max(0, stage.tasks - stage.finished - len(stage.running))
         for view in snapshot.jobs.values()

@@ -11,7 +11,7 @@ __all__ = ["Pace"]
 @dataclass(slots=True)
 class Pace:
     """Plans are at least ``interval_ms`` apart. One is due after a change, when the rules in force should be
-    sent again, and when the last plan wanted the next one. Times are in ms of the planner's clock.
+    sent again, and when the last plan asked for the next one. Times are in ms of the planner's clock.
 
     Attributes:
         interval_ms: least time between two plans.
@@ -19,9 +19,9 @@ class Pace:
         clock_ms: a monotonic clock.
         sleep_ms: waits.
         changed: something happened that the next plan may depend on.
-        heard_at_ms: when the last batch came.
+        heard_at_ms: when the last batch arrived.
         planned_at_ms, sent_at_ms: when the last plan was made, and when one was sent.
-        again_at_ms: when the last plan wanted the next one.
+        again_at_ms: when the last plan asked for the next one.
     """
 
     interval_ms: float
@@ -45,7 +45,7 @@ class Pace:
         return self.clock_ms() >= self.sent_at_ms + self.refresh_ms
 
     def heard(self) -> None:
-        """A batch has come."""
+        """A batch has arrived."""
         self.heard_at_ms = self.clock_ms()
 
     def since_heard_ms(self) -> int:

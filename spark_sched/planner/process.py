@@ -1,6 +1,7 @@
 """The planner process: ``main``, run by `spark_sched.isolated`. Only the driver starts it.
 
-Imports are kept few: the first jobs of an application run by configured rules until the planner is up.
+Few modules are imported, because the first jobs of an application run by configured rules until the planner
+is up.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ EXIT_DRIVER_LOST = 4
 
 
 def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
-    """The loop as the driver's settings want it. Raises BadInputError for a wrong setting.
+    """The loop that the driver's settings describe. Raises BadInputError for a wrong setting.
 
     The driver may wait for the check, so it is notified as soon as all settings are known to be valid.
     """
@@ -109,7 +110,7 @@ def asked_policy(text: str) -> str | None:
 
 def main(stdin_fd: int = 0) -> int:
     """Run until the driver is gone. Returns the exit status."""
-    # 1. The handshake, and from then on the pipe's end means: leave at once.
+    # 1. Read the handshake. From then on the end of the pipe means that the planner must exit at once.
     log = make_log(sys.stderr)
     started_in = _working_directory()
     try:
@@ -156,10 +157,10 @@ def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:
 
 @contextmanager
 def signs_of_life(driver: Driver, every_s: float = 2.0, most_s: float = 180.0) -> Iterator[None]:
-    """Tell the driver that the planner is busy, not hung, while the block runs; for ``most_s`` at most.
+    """Report to the driver that the planner is busy, not hung, while the block runs; for ``most_s`` at most.
 
-    A policy may compile its inner loops the first time on a machine, which takes longer than a planner may be
-    silent for.
+    On its first run on a machine a policy may compile its inner loops, which takes longer than a planner may
+    be silent.
     """
     over = threading.Event()
 
@@ -185,8 +186,9 @@ def _settings(driver: Driver) -> Settings:
 
 
 def _go_to(folder: str, log: logging.Logger) -> None:
-    """Paths in settings are relative to the driver's working directory. The planner is started elsewhere, and
-    Python has made its search path absolute by now, so that nothing is imported from here."""
+    """Change to the driver's working directory, because paths in settings are relative to it. The planner
+    starts in another folder, and Python has made its search path absolute by now, so nothing is imported from
+    here."""
     try:
         os.chdir(folder)
     except OSError as error:
@@ -221,15 +223,15 @@ def _working_directory() -> str | None:
 
 
 def _remove(folder: str | None) -> None:
-    """Remove the folder that a killed driver leaves behind, unless it is not empty, or gone already."""
+    """Remove the folder that a killed driver leaves behind, if it still exists and is empty."""
     if folder is not None:
         with suppress(OSError):
             os.rmdir(folder)
 
 
 def _leave_with_the_driver(fd: int, started_in: str | None) -> None:
-    # Ctrl-C in a terminal, or a service manager that stops a service, reaches the driver's children, too. The
-    # driver decides what it means: it may still want the jobs that end now to be learned.
+    # The driver's children also get the signals of Ctrl-C in a terminal and of a service manager. Only the
+    # driver reacts to them: the planner may still have to learn from the jobs that end now.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 

@@ -19,11 +19,11 @@ def _private(path: str, flags: int) -> int:
 
 
 class EventRecorder:
-    """Records raw events, those of unknown types too, and a line of its own where a reset began.
+    """Records raw events, including those of unknown types, and adds a line where a reset began.
 
     One unbuffered write per batch: nothing is lost when the planner is killed, and lines of two applications
-    that share a file stay whole. A new file is its owner's alone. A file that cannot be written costs one
-    warning and the recording, never the planner.
+    that share a file stay whole. Only the owner can read a new file. If the file cannot be written, the
+    recorder logs one warning and records nothing; the planner continues.
     """
 
     def __init__(self, path: str, log: logging.Logger) -> None:

@@ -1,4 +1,4 @@
-"""The way to the driver: calls with text in and text out (``protocol/README.md``)."""
+"""The connection to the driver: calls whose arguments and results are text (``protocol/README.md``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Driver", "DriverLostError", "Py4jDriver"]
 
 
 class DriverLostError(Exception):
-    """The driver does not answer any more, or refuses the secret."""
+    """The driver no longer answers, or refuses the secret."""
 
 
 class Driver(Protocol):
@@ -48,7 +48,7 @@ class Driver(Protocol):
 
 
 class Py4jDriver:
-    """The driver's gateway on the loopback interface. Python is only ever the client."""
+    """The driver's gateway on the loopback interface. Python is always the client."""
 
     def __init__(self, address: str, port: int, secret: str) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway

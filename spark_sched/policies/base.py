@@ -34,14 +34,14 @@ class ChangesWith(IntEnum):
     """The changes that a policy's plans can depend on; each member includes those before it.
 
     Members:
-        ARRIVALS: a job's rules follow from its own marks, and its rank among equals from its arrival, so
-            that each job needs to be shown only once.
-        JOBS: which jobs are there, and the cluster's slots.
+        ARRIVALS: a job's rules follow from its own marks, and its rank among equals from its arrival, so the
+            policy needs to see each job only once.
+        JOBS: which jobs exist, and the cluster's slots.
         STAGES: how stages begin and end.
         GATES: when the last pilot of a stage ended or was lost.
-        TASKS: what single tasks do.
-        ROUNDS: what was launched, seen before the clock goes on, and which holds expired (simulator).
-        LAUNCHES: every single launch; live, plans are made as for ``TASKS``.
+        TASKS: when single tasks start and end.
+        ROUNDS: which tasks were launched, before the clock advances, and which holds expired (simulator).
+        LAUNCHES: every single launch. A live planner plans as for ``TASKS``.
     """
 
     ARRIVALS = 1
@@ -62,19 +62,19 @@ class Capabilities:
     """The inputs that a policy needs and the rules that its plans may use, for the planner and the simulator.
 
     Attributes:
-        changes_with: a new plan is made only after such a change. The default is right for any policy;
-            a smaller value saves plans.
-        changes_unforecast: the same while nothing is forecast; None: as ``changes_with``.
-        task_times: it wants `spark_sched.predict.tasks.pilots.TaskForecast`.
+        changes_with: a new plan is made only after such a change. The default is correct for any policy; a
+            smaller value saves plans.
+        changes_unforecast: the same while there are no forecasts; None: as ``changes_with``.
+        task_times: it needs `spark_sched.predict.tasks.pilots.TaskForecast`.
         places: its plans limit jobs to slots of some executors (`JobPlan.share`).
         start_times: its plans defer jobs (`JobPlan.deferred`, `JobPlan.start_ms`).
         preempts: its plans evict running jobs (`JobPlan.evict`).
         evicts_tasks: its plans evict single tasks (`JobPlan.victims`).
         pilots: its plans run some tasks of a stage first (`JobPlan.pilots`).
-        new_jobs_wait: jobs that its last plan does not know start nothing (`Plan.new_jobs_wait`).
-        marks: what it reads of jobs' marks, of ``priority``, ``isolation`` and ``deadline``; a comparison
-            that sets another one is refused. A policy that reads isolation holds slots.
-        tunes_isolation: it chooses the level of jobs that set none.
+        new_jobs_wait: jobs that its last plan does not contain start no tasks (`Plan.new_jobs_wait`).
+        marks: which of the marks ``priority``, ``isolation`` and ``deadline`` it reads; a comparison whose
+            arm sets a mark that it does not read is rejected. A policy that reads isolation holds slots.
+        tunes_isolation: it chooses the isolation level of jobs that set none.
         warm_up: called once before the first plan: loads or compiles what ``decide`` runs.
     """
 
@@ -104,7 +104,8 @@ class PolicySettings:
 
     Attributes:
         policy_options: all ``spark.sched.policy.*`` settings that were given.
-        options: their values for the policy that is built; defaults where it is built by hand.
+        options: the checked options of the policy that is created; their defaults if the settings are made by
+            hand.
     """
 
     reservation_enabled: bool
@@ -134,15 +135,15 @@ class PolicySettings:
 
 
 class Policy(Protocol):
-    """Decides. Built once with its settings; ``decide`` is a function of its arguments alone.
+    """Makes plans. It is created once with its settings; ``decide`` is a function of its arguments alone.
 
-    The same snapshot, forecasts, time, generator state and memory give the same plan and memory. Every active
-    job of the snapshot is in the plan exactly once; nothing else is. A policy may draw from ``rng`` and must
-    use no other randomness and no clock.
+    The same snapshot, forecasts, time, generator state and memory give the same plan and memory. The plan
+    contains every active job of the snapshot exactly once, and no other jobs. A policy may draw from ``rng``
+    and must use no other randomness and no clock.
 
     A policy's memory is a value of its own type that the caller keeps: None before the first plan, then the
     memory that the last decision returned. A policy never changes a memory and keeps no state, so that one
-    policy serves several planners, and a question about a plan that is never made leaves no trace.
+    policy serves several planners, and an admission query leaves no trace.
 
     Attributes:
         name: in plans and messages.
@@ -205,7 +206,7 @@ def dated_plan(
 
 #: A job's priority in force, its reservation rule and the reason.
 JobDecision: TypeAlias = tuple[int, ReservationRule | None, str]
-#: What to sort jobs by, the least first, and the decision on each.
+#: The sort key of jobs, the smallest first, and the decision on each job.
 Ranking: TypeAlias = tuple[Callable[[JobView], Any], Callable[[JobView], JobDecision]]
 
 
@@ -220,7 +221,7 @@ def make_plan(
     decide_job: Callable[[JobView], JobDecision],
     pool_of: Callable[[JobView], PoolShare | None] = lambda _: None,
 ) -> Plan:
-    """The plan of a policy that sorts jobs by a key and decides on each by itself."""
+    """The plan of a policy that sorts jobs by a key and decides on each job independently of the others."""
     ranked: Iterable[JobView] = sorted(snapshot.jobs.values(), key=rank_by)
     jobs = []
     for rank, job in enumerate(ranked):
@@ -230,7 +231,7 @@ def make_plan(
 
 
 class RankingPolicy(ABC):
-    """A policy that remembers nothing: it sorts jobs by a key and decides on each by itself.
+    """A policy without memory: it sorts jobs by a key and decides on each job independently of the others.
 
     Args:
         settings: of the application.

@@ -1,4 +1,4 @@
-"""Options of policies: declared beside each one, set as ``spark.sched.policy.NAME.OPTION``."""
+"""Options of policies: declared beside each policy, set as ``spark.sched.policy.NAME.OPTION``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Option(Generic[T]):
     doc: str
 
     def key(self, policy: str) -> ConfigKey[T]:
-        """The setting that it is for a policy."""
+        """The setting of this option for a policy."""
         return ConfigKey(f"{POLICY_PREFIX}{policy}.{self.name}", self.value, self.default, self.doc)
 
 
@@ -60,7 +60,7 @@ class Options:
 
     Attributes:
         declared: the options.
-        check: raises BadInputError for values that are wrong together.
+        check: raises BadInputError for a wrong combination of values.
     """
 
     declared: tuple[Option[Any], ...] = ()

@@ -33,7 +33,7 @@ class ReservationRule:
         t_m_ms: their scale in milliseconds, until the stage's own first task ends.
         prereserve_threshold: R in [0, 1], the finished fraction past which slots of others are taken.
         stage_tasks: tasks of the job's stages by index, each at least 1; empty when unknown.
-        copies: whether held idle slots may run copies of straggling tasks.
+        copies: whether copies of straggling tasks may run on held idle slots.
         gap_ms: how long slots stay held after an action, until the job's own pauses are learned.
     """
 
@@ -59,7 +59,7 @@ class ReservationRule:
 
 @dataclass(frozen=True, slots=True)
 class PilotSet:
-    """The tasks of one stage that run first (SLearn §5.1.2), so that the job's size is known from theirs.
+    """The tasks of one stage that run first (SLearn §5.1.2), to estimate the job's size.
 
     Until every one of them has ended or was lost (it failed, was killed, or its executor died), the other
     tasks of that stage start only on slots that no other job can use at that moment, in the order of the
@@ -80,13 +80,13 @@ class PilotSet:
 
 @dataclass(frozen=True, slots=True)
 class PoolShare:
-    """The claim of a pool where pools share the slots fairly, as in Spark's FAIR mode.
+    """The weight and minimum share of a pool, as in Spark's FAIR mode.
 
     Attributes:
-        name: jobs with the same name share what the pool gets.
-        weight: slots that it gets for each one of a pool of weight 1, above 0.
-        min_share: slots that it gets before others get more, at least 0.
-        fair: its jobs share its slots fairly, too; in other pools its jobs rank equally.
+        name: jobs with the same pool name share the pool's slots.
+        weight: number of slots that it gets for each slot of a pool of weight 1, above 0.
+        min_share: number of slots that it gets before other pools get more, at least 0.
+        fair: whether its jobs share its slots fairly, too; otherwise they rank equally in the pool.
     """
 
     name: str
@@ -100,23 +100,23 @@ class PoolShare:
 
 @dataclass(frozen=True, slots=True)
 class JobPlan:
-    """One job's rules and why it got them.
+    """One job's rules and the reason for them.
 
     Attributes:
         job: its key.
         rank, priority: its place in the order of jobs.
-        reservation: how it holds slots; None: it holds nothing.
+        reservation: how it holds slots; None: it holds none.
         reason: for people.
-        start_ms: when it is planned to start, on the driver's clock; None where the policy plans no times.
-        deferred: none of its waiting tasks starts under this plan.
+        start_ms: its planned start on the driver's clock; None if the policy plans no start times.
+        deferred: whether its waiting tasks must wait while this plan is in force.
         share: slots that its waiting tasks may take under this plan, by partition; None: any.
-        evict: its running tasks are killed, without counting as failures, and wait again.
+        evict: whether its running tasks are killed, without counting as failures, and wait again.
         victims: running attempts of jobs of lower priority, by number, that lose their slots to this job's
-            waiting tasks: in this order and only as many as its tasks that wait need. They wait again.
+            waiting tasks: in this order, and only as many as these tasks need. Evicted tasks wait again.
         pilots: the tasks that run before the others of their stage; None: all may run.
         queue: its place in the plan's ``queue_weights``; None: ranks alone order it.
-        pool: slots that it holds are given to a pool that FAIR order puts before this one; None: its priority
-            alone decides which job gets them.
+        pool: its held slots go to another pool if FAIR order puts that pool first; None: priority alone
+            decides which job gets them.
         powerful: its tasks start on the fastest executors by the plan's ``slowness`` first (thesis §8.1.2).
     """
 
@@ -136,7 +136,7 @@ class JobPlan:
     powerful: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The rules as a JSON object; what policies without planned times never set is left out."""
+        """The rules as a JSON object, without the fields that only policies with planned start times set."""
         found: dict[str, Any] = {
             "job": self.job,
             "rank": self.rank,
@@ -172,10 +172,10 @@ class PlanQuality:
     Attributes:
         solver: which one found it.
         status: ``optimal``, ``feasible``, ``none`` or ``refused`` (failed verification, starts nothing).
-        value: expected utility of what is planned less the cost of preemptions.
-        bound: no plan has more; None where the solver proved nothing.
-        pending, options: jobs and options that it chose from.
-        steps_ms: wall time of each step of the cycle, where the policy was given a clock; not on the wire.
+        value: expected utility of the planned starts minus the cost of preemptions.
+        bound: proven upper bound of the value; None if the solver proved none.
+        pending, options: number of jobs and options from which it chose.
+        steps_ms: wall time of each step of the cycle, if the policy has a clock; not sent to the driver.
     """
 
     solver: str
@@ -211,7 +211,7 @@ class EndQuantiles:
 
     Attributes:
         p10_ms, p50_ms, p90_ms: quantiles of its end on the driver's clock.
-        deadline_probability: of ending by its deadline; None: it has none.
+        deadline_probability: probability that it meets its deadline; None: it has none.
     """
 
     p10_ms: int
@@ -231,17 +231,17 @@ class Plan:
     """Rules for all active jobs of one snapshot, ranks rising from 0.
 
     Attributes:
-        snapshot: version of the last event the plan knows.
+        snapshot: version of the last event that the plan takes into account.
         made_at_ms: the driver's clock; the rules hold until ``made_at_ms + valid_for_ms``.
         ordered: ranks order jobs of equal priority; otherwise Spark's own FIFO or FAIR order does.
         number: assigned by the sender of the plan, rising from 1.
-        new_jobs_wait: jobs that the plan does not know start nothing before the next one.
+        new_jobs_wait: jobs that the plan does not contain start no tasks before the next plan.
         again_ms: when to plan again even if nothing happens until then, on the driver's clock.
         quality: of a plan of start times.
-        queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the fewest running
-            tasks over its weight, the one of equals that was due first (protocol/README.md), and there by
-            rank; empty: by rank alone. Ranks follow the order of the queues by load at the time of the plan,
-            for consumers that ignore the weights.
+        queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the lowest number of
+            running tasks divided by its weight, among equal queues to the one that was due first
+            (protocol/README.md), and within the queue by rank. Empty: by rank alone. The ranks also follow
+            the order of the queues by load at the time of the plan, for consumers that ignore the weights.
         solve_ms: wall time that the planner took; None: not measured.
         forecasts: expected ends by job, for people.
         slowness: a task's time on an executor over its time on an average one, above 0, for ``powerful``

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GROUP", "available", "built_in", "create", "is_known", "kind_of"]
 
-#: Of entry points: ``name = "package.module:Class"``. A built-in name cannot be taken.
+#: Group of the entry points: ``name = "package.module:Class"``. The names of built-in policies are reserved.
 GROUP = "spark_sched.policies"
 
-# As text, so that the planner imports the one it needs. A table has its policies by their names.
+# As text, so that the planner imports only the policy that it needs. A table has its policies by their names.
 _BUILT_IN = {
     "3sigma": "spark_sched.policies.three_sigma.variants:VARIANTS",
     "3sigma-gs": "spark_sched.policies.slearn.variants:ThreeSigmaGsPolicy",
@@ -66,7 +66,7 @@ def available() -> tuple[str, ...]:
 
 
 def is_known(name: str) -> bool:
-    """Whether a policy has that name. Other packages are looked at only for names that are not built in."""
+    """Whether a policy has that name. Entry points are read only for names that are not built in."""
     return name in _BUILT_IN or bool(_registered(name))
 
 

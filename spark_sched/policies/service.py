@@ -1,4 +1,4 @@
-"""Service that jobs have attained, folded from the snapshots that a policy saw."""
+"""The slot time that jobs have used (attained service), computed from the snapshots that a policy saw."""
 
 from __future__ import annotations
 

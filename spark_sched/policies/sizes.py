@@ -12,10 +12,10 @@ __all__ = ["SizedForecast", "expected_work_slot_ms"]
 
 @dataclass(frozen=True, slots=True)
 class SizedForecast(Forecast):
-    """A forecast that knows the job's size: an oracle's, in the simulator.
+    """A forecast with the job's size, as the simulator's oracle makes it.
 
     Attributes:
-        work_slot_ms: slot-milliseconds of all its tasks, those behind it included; None where unknown.
+        work_slot_ms: slot-milliseconds of all its tasks, including those that have ended; None if unknown.
     """
 
     work_slot_ms: float | None = None
@@ -24,8 +24,8 @@ class SizedForecast(Forecast):
 def expected_work_slot_ms(job: JobView, forecast: Forecast) -> float | None:
     """Slot-milliseconds of all tasks of a job; None where nothing is known of them.
 
-    The forecast's own number where it has one, else tasks times mean task time: the Pareto mean
-    alpha t_m / (alpha - 1), or the geometric mean of what its present stages have seen.
+    The forecast's own number if it has one, else tasks times mean task time. The mean task time is the Pareto
+    mean alpha t_m / (alpha - 1), or the geometric mean of the task times of its active stages.
     """
     if isinstance(forecast, SizedForecast) and forecast.work_slot_ms is not None:
         return forecast.work_slot_ms

@@ -16,13 +16,14 @@ from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
 __all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
 
-#: What a policy gets to know about jobs: nothing; earlier runs of the same name; these and runtimes from the
-#: history of all features (3Sigma); or the true values, in the simulator only.
+#: What policies learn about jobs: nothing; stages from earlier runs of the same name; these and runtimes from
+#: the history of all features (3Sigma); or, in the simulator only, the true values.
 PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
 class LivePredictor(NamedTuple):
-    """The predictor of a live planner, and the part of it that predicts runtimes of jobs yet to come."""
+    """The predictor of a live planner, and the part of it that predicts runtimes of jobs before their
+    submission."""
 
     predictor: Predictor
     runtimes: RuntimeHistory

@@ -26,9 +26,9 @@ __all__ = ["EndCorrection", "Situation"]
 _PRIOR = np.linspace(0.0, 1.0, 6)
 #: Ends that a category needs for its own correction; with fewer, the next wider category is used.
 _ENOUGH = 20
-#: The latest ends of a category that count; older ones belong to another load.
+#: Number of latest ends of a category that count; older ones may belong to another load.
 _MEMORY_JOBS = 100
-#: Users choose priorities, so there may be any number of categories; those learned last stay.
+#: Largest number of categories. Users choose priorities, so there may be many; those learned last are kept.
 _MOST_CATEGORIES = 1000
 #: Upper ends of categories.
 _CROWDS = (0.0, 0.5, 2.0)
@@ -49,10 +49,10 @@ class Situation:
     Attributes:
         begun: its first task was launched.
         first: no job before it in the plan's order waits for its first task.
-        crowd: tasks that wait for a slot, per slot; of the other jobs, if it arrives.
-        age: time since its submission, or since its first task, over the median runtime that is forecast.
-        arrives: it is being submitted; it may begin at once or wait.
-        priority: decides who goes first, of jobs to come, too; of no account once it has begun.
+        crowd: waiting tasks per slot; only those of the other jobs, if it arrives.
+        age: time since its submission, or since its first task, divided by the forecast median runtime.
+        arrives: whether it is just being submitted; it may then begin at once or wait.
+        priority: decides the order, also among later jobs; ignored once the job has begun.
     """
 
     begun: bool
@@ -140,7 +140,7 @@ class _Bend:
 
 
 class EndCorrection:
-    """Learns from ended jobs and corrects the ends forecast for active ones. Deterministic, sees no clock.
+    """Learns from ended jobs and corrects the forecast ends of active ones. Deterministic; reads no clock.
 
     For each job the first forecast per category is kept until the job ends. Jobs that have not ended count
     with the time reached so far (right-censored): jobs that end early are a biased sample.
@@ -179,7 +179,7 @@ class EndCorrection:
         """Learn from a job that completed."""
         self._bent_at_ms = None
         for category, (origin_ms, given) in self._taken(job):
-            # The one learned last comes last.
+            # The category learned last is at the end.
             learned = self._learned.pop(category) if category in self._learned else _Ends()
             self._learned[category] = learned
             learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
@@ -191,7 +191,7 @@ class EndCorrection:
         self._taken(job)
 
     def _taken(self, job: str) -> list[tuple[Category, tuple[int, RuntimeDistribution]]]:
-        """The job's forecasts, which are not kept any more."""
+        """Remove and return the job's forecasts."""
         taken = [(category, jobs.pop(job)) for category, jobs in self._given.items() if job in jobs]
         for category, _ in taken:
             if not self._given[category]:

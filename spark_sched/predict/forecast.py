@@ -18,11 +18,11 @@ class Forecast:
     """What to expect of one active job; None or empty where nothing is known.
 
     Attributes:
-        stage_tasks: tasks of each of the job's stages by index, those already seen included.
+        stage_tasks: number of tasks of each of the job's stages by index, including stages that have started.
         alpha: Pareto shape of the task times of the job's present stage, else of the stage that comes next.
         t_m_ms: their scale in milliseconds, the shortest task time to expect.
-        source: where it comes from, for people: ``"none"`` or the predictor's name.
-        runs: earlier runs of the job's name that agree with this one so far.
+        source: the origin of the forecast, for people: ``"none"`` or the predictor's name.
+        runs: number of earlier runs of the job's name that agree with this run so far.
         samples: task times behind ``alpha`` and ``t_m_ms``.
         runtime: how long the job runs from its first task on, in the places that it prefers; None: unknown.
         runtime_point_s: a point estimate of it, for policies that plan with one number.
@@ -46,12 +46,11 @@ UNKNOWN = Forecast()
 
 
 class Predictor(Protocol):
-    """Learns from what happened and forecasts active jobs. Deterministic; not thread-safe; never sees a
-    clock.
+    """Learns from events and forecasts active jobs. Deterministic; not thread-safe; reads no clock.
 
-    ``observe`` gets every event after the state has applied it, ``learn`` every summary the state made of
-    one; ``reset`` is called before events report the active jobs again. ``forecast`` answers from memory
-    and changes nothing.
+    ``observe`` gets every event after the state has applied it. ``learn`` gets every summary that the state
+    made of an event. ``reset`` is called before events report the active jobs again. ``forecast`` answers
+    from memory and changes nothing.
     """
 
     def observe(self, event: Event) -> None: ...

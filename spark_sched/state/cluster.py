@@ -1,4 +1,4 @@
-"""The planner's picture of the cluster, kept up to date event by event.
+"""The planner's model of the cluster, updated event by event.
 
 Pure bookkeeping: no clock, no I/O, no decisions. Not thread-safe; one loop owns it. A snapshot costs as much
 as the objects that changed since the last one plus one entry per active job and executor, however many tasks
@@ -50,8 +50,8 @@ class InvariantError(AssertionError):
 class ClusterState:
     """Executors, active jobs, their active stages, running attempts and held slots.
 
-    An event about an object that is not known (its start was before the planner's, or its end came twice) is
-    left out and counted in ``ignored`` by type: the picture stays consistent, and a reset repairs it.
+    An event about an unknown object (it started before the planner, or its end was reported twice) is ignored
+    and counted in ``ignored`` by type. The state stays consistent, and a reset completes it.
     """
 
     def __init__(self) -> None:

@@ -25,12 +25,12 @@ __all__ = ["BEFORE", "ExecutorState", "JobState", "StageState", "Story", "TaskSt
 
 #: Stands for an attempt that is not known.
 BEFORE = -1
-#: Events kept per object: enough to tell how it got where it is, too few to matter in memory.
+#: Events kept per object: enough to explain its state, few enough to need little memory.
 STORY_LENGTH = 20
 
 
 class Story:
-    """The latest events that touched an object, for the message of a broken invariant."""
+    """The latest events of an object, for the message of a broken invariant."""
 
     __slots__ = ("_events", "_told")
 

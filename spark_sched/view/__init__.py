@@ -1,4 +1,4 @@
-"""What people see of a live application: its status document, read and printed."""
+"""The status document of a live application, read and printed for people."""
 
 from spark_sched.view.status import (
     Application,

@@ -17,11 +17,11 @@ from spark_sched.view.status import JobStatus, Status
 __all__ = ["fetch_document", "fetch_jobs", "fetch_status", "send_change", "ui_address"]
 
 _API = "/sched/api/v1"
-#: Changes need it: no page of another site can make a browser send it.
+#: Header that every change must have: a page of another site cannot make a browser send it.
 _CHANGES = "X-Spark-Sched"
 _EXAMPLE = "http://localhost:4040"
 _TIMEOUT_S = 10.0
-#: What a call raises where no usable answer comes. No HTTPException is an OSError or a URLError.
+#: Exceptions of a call without a usable answer. An HTTPException is neither an OSError nor a URLError.
 _NO_ANSWER = (URLError, OSError, ValueError, HTTPException)
 #: Pages of the UI that a user may have copied the address of.
 _PAGES = (
@@ -46,7 +46,7 @@ def ui_address(url: str) -> str:
     """
     text = url.strip()
     if any(char.isspace() or not char.isprintable() for char in text):
-        # `urlsplit` would remove some of them without a word.
+        # `urlsplit` would silently remove some of them.
         raise BadInputError(
             f"URL is {url!r} but must not contain blanks or control characters: give an address such as "
             f"{_EXAMPLE}"
@@ -72,7 +72,7 @@ def ui_address(url: str) -> str:
 
 
 def fetch_document(url: str, job: str | None = None) -> Any:
-    """The parsed document of the application with this UI, or of its jobs of this name, key or id.
+    """The parsed status document of the application with this UI, or of its jobs with this name, key or id.
 
     Raises:
         BadInputError: the URL does not answer, is not the UI of an attached application, or the job is
@@ -109,7 +109,7 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
         given: its arguments.
 
     Raises:
-        BadInputError: as `fetch_document`, or the driver refuses; then the sentence is the driver's.
+        BadInputError: as `fetch_document`, or the driver refuses; then the message is the driver's.
     """
     base = ui_address(url)
     body = json.dumps(dict(given)).encode()
@@ -122,7 +122,7 @@ def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
         return str(answer["done"])
     if isinstance(answer, dict) and "code" in answer and "error" in answer:
         raise BadInputError(str(answer["error"]))
-    _document(base, "/status")  # It says what is wrong with the address.
+    _document(base, "/status")  # This raises the error that says what is wrong with the address.
     raise BadInputError(
         f"URL is {base!r} but its UI refuses changes (status {status}): ask to be added to "
         "spark.modify.acls, or use the application's version of spark-sched"
@@ -167,7 +167,7 @@ def _document(base: str, path: str) -> Any:
 
 
 def _is_spark(base: str) -> bool:
-    """Whether an application's UI is there: Spark's own REST calls answer."""
+    """Whether a Spark application's UI answers there: whether Spark's own REST calls work."""
     try:
         _, body = _get(base + "/api/v1/version")
     except _NO_ANSWER:
@@ -183,7 +183,7 @@ def _get(url: str, body: bytes | None = None) -> tuple[int, bytes]:
         headers |= {"Content-Type": "application/json", _CHANGES: "1"}
     request = Request(url, data=body, headers=headers)
     try:
-        # The planner judges a policy's name before the driver answers.
+        # The planner checks a policy's name before the driver answers.
         with urlopen(request, timeout=_TIMEOUT_S if body is None else 2 * _TIMEOUT_S) as answer:
             return answer.status, answer.read()
     except HTTPError as error:

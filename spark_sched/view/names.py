@@ -1,4 +1,4 @@
-"""What to say where a job's name is not known."""
+"""The error message for an unknown job name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST_NAMES = 10
 
 
 def unknown_job(job: str, status: Status) -> BadInputError:
-    """A sentence with the names of the jobs that there are."""
+    """The error, with the names of the existing jobs."""
     names = sorted({each.name for each in status.jobs})
     if not names:
         known = "there are no jobs now"

@@ -43,8 +43,8 @@ class Application:
     Attributes:
         id, name, user: Spark's.
         started_ms: when it started.
-        scheduling: false after a failure of this project's own code: Spark's own scheduling is in force.
-        executors: how many there are.
+        scheduling: false if this project's own code failed and Spark's own scheduling is in force.
+        executors: their number.
         slots, running_slots, held_slots: of all executors; those in use; those held idle.
     """
 
@@ -61,17 +61,17 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class PlannerStatus:
-    """The planner process and what became of its plans.
+    """The planner process and the fate of its plans.
 
     Attributes:
-        enabled: whether the settings want one.
-        alive: its process runs and has been heard of.
+        enabled: whether the settings enable the planner.
+        alive: whether its process runs and has contacted the driver.
         pid: its process; None: none runs.
-        silent_ms: since it was last heard of; None: not since it was last started.
-        restarts, stalls: how often it was started again, and replaced because it was silent.
+        silent_ms: time since it last contacted the driver; None: it has not since its last start.
+        restarts, stalls: how often it was restarted, and how often because it was silent.
         last_plan_age_ms: age of the newest accepted plan, in force or not; None: there was none.
         plans_accepted, plans_rejected: so far.
-        plan_fallbacks: plans that ran out without a newer one.
+        plan_fallbacks: plans that expired before a newer one arrived.
     """
 
     enabled: bool
@@ -94,8 +94,8 @@ class PlanStatus:
         number: rising for one planner process.
         policy: whose it is.
         age_ms, expires_in_ms: since when and for how long it is valid.
-        solve_ms: how long the planner took to make it; None: it did not say.
-        gap: how far it may be from the best plan, relative to that; None: unknown.
+        solve_ms: how long the planner took to make it; None: unknown.
+        gap: how far it may be from the best plan, as a share of the best plan's value; None: unknown.
     """
 
     number: int
@@ -123,12 +123,12 @@ class JobSlots:
     """A job's slots now.
 
     Attributes:
-        running: with attempts on them, copies included.
-        held: held idle for the job.
+        running: slots with attempts on them, including copies.
+        held: slots held idle for the job.
         pilot: of the running ones, those of pilots whose stage waits for them.
         copied: of the running ones, those of copies.
-        waiting: that its tasks wait for.
-        deferred: of the waiting ones, those that the plan keeps from it.
+        waiting: slots for which its tasks wait.
+        deferred: of the waiting ones, those that the plan does not let it take yet.
     """
 
     running: int
@@ -171,12 +171,12 @@ class ClassStatus:
 
     Attributes:
         job_class: ``none`` for jobs without one, ``other`` for all classes after the first 32.
-        jobs, waiting_jobs, jobs_at_risk: that are not over; of those, the ones that have work and no slots;
-            the ones that are past their deadline or will more likely miss than meet it.
+        jobs, waiting_jobs, jobs_at_risk: jobs that have not ended; those of them that have work and no slots;
+            those that are past their deadline or more likely to miss than to meet it.
         jobs_ended, deadlines_met, deadlines_missed: since the application's start. Only jobs that succeeded
             meet deadlines; one that an operator cancelled before its deadline has not missed it either.
-        jct_ms: completion times of the jobs that ended, added up.
-        slots: of the jobs that are not over.
+        jct_ms: sum of the completion times of the ended jobs.
+        slots: of the jobs that have not ended.
         slot_ms: of all jobs, ended or not.
     """
 
@@ -232,7 +232,7 @@ class JobMarks:
     Attributes:
         user, job_class: as marked.
         priority, isolation: in force.
-        deadline_ms: None: it has none.
+        deadline_ms: None if it has none.
         marked: whether its owner named it.
     """
 
@@ -284,7 +284,7 @@ class JobStatus:
         slots: now.
         forecast: of its end; None: nothing is known.
         slot_ms: slot time so far.
-        story: what happened to it; empty unless the job was asked for by name.
+        story: what happened to it; empty unless the job was requested by name.
     """
 
     job: str
@@ -328,8 +328,8 @@ class Status:
         now_ms: the moment, ms since 1970 on the driver's clock.
         application: its slots and executors.
         policy: the one that the settings name, or that somebody switched to.
-        mode: ``on``, ``shadow`` (plans and holds are on paper only) or ``off``.
-        reservations_paused: somebody lets no job hold slots.
+        mode: ``on``, ``shadow`` (plans and holds have no effect) or ``off``.
+        reservations_paused: whether an operator paused all reservations.
         planner: whether it is alive.
         plan: the one in force; None: the configured rules apply.
         jobs: those that are not over, in the order of their arrival.

@@ -53,7 +53,7 @@ def clock(ms: int) -> str:
 
 
 def application_line(status: Status) -> str:
-    """Who has the slots."""
+    """How many slots are in use, held and free."""
     app = status.application
     if not app.scheduling:
         return f"{app.name} ({app.id}): spark_sched has failed, and Spark's own scheduling is in force"
@@ -66,12 +66,12 @@ def application_line(status: Status) -> str:
 
 
 def _label(counter: str) -> str:
-    """Equation 4 only bounds what will be held idle (docs/explanation/architecture.md)."""
+    """The label says that equation 4 is only an upper bound (docs/explanation/architecture.md)."""
     return f"{counter} (at most)" if counter == "predicted_idle_slot_ms" else counter
 
 
 def mode_line(status: Status) -> str | None:
-    """What would have been done, where nothing is enforced or was for a time; None: all was."""
+    """What the scheduler would have done, if the mode is or was shadow or off; None: it was always on."""
     would = {
         name.removeprefix(_WOULD_HAVE): count
         for name, count in status.counters.items()

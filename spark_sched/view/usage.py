@@ -1,4 +1,4 @@
-"""What the status document says of the slot time that an application's jobs have used so far."""
+"""The slot time that an application's jobs have used so far, from the status document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OF: Mapping[str, Callable[[JobStatus, str], str]] = {
     "class": lambda job, user: job.marks.job_class or "",
     "name": lambda job, user: job.name,
 }
-#: What a live application's slot time can be divided by.
+#: The groups by which a live application's slot time can be divided.
 LIVE_GROUPS = tuple(_OF)
 #: The document's word for jobs without a class.
 _NO_CLASS = "none"
@@ -48,7 +48,7 @@ class LiveRow:
         return sum(self.slot_ms.values())
 
     def add(self, jobs: int, times: SlotTimes, sign: int = 1) -> None:
-        """Take in jobs, or take them out again (``sign`` -1); nothing falls below 0."""
+        """Add jobs, or subtract them again (``sign`` -1); no sum falls below 0."""
         self.jobs = max(0, self.jobs + sign * jobs)
         for kind, name in LIVE_KINDS.items():
             self.slot_ms[kind] = max(0, self.slot_ms[kind] + sign * getattr(times, name))

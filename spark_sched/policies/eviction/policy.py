@@ -71,15 +71,15 @@ _STICKY_WAIT = Option(
     "How long none of a job's tasks must have run before the job may take sticky slots.",
 )
 
-#: How soon, and how late, an eviction that was not worth its price is looked at again.
+#: Shortest and longest time until an eviction that was not worth its price is considered again.
 _AGAIN_MS = (1_000, 60_000)
 _HIGHEST = 2**31 - 1
-#: Victims that a reason names.
+#: Largest number of victims that a reason names.
 _NAMED = 3
 
 
 class _Named(NamedTuple):
-    """A victim of the last plan: whose it is, and for whom."""
+    """A victim of the last plan: its job, and the job for which it is evicted."""
 
     job: str
     beneficiary: str
@@ -93,7 +93,7 @@ class _Memory:
     sticky: Sticky = field(default_factory=Sticky)
 
     def at(self, snapshot: Snapshot) -> _Memory:
-        """What is left of it: without the victims that are gone."""
+        """The memory without the victims that have ended."""
         running = {
             task.task for job in snapshot.jobs.values() for stage in job.stages for task in stage.running
         }
@@ -101,13 +101,13 @@ class _Memory:
 
 
 class PriorityEvictionsPolicy:
-    """Jobs by priority, with reservations as under ``reservation``; and waiting tasks take the slots of
-    running tasks of lower priority (thesis, chapters 6 and 7).
+    """Jobs are ordered by priority and hold slots as under ``reservation``. In addition, waiting tasks take
+    the slots of running tasks of lower priority (thesis, chapters 6 and 7).
 
-    Victims are of the lowest running priority, there by the option ``victims``; no task more often than
-    ``most_evictions``. An eviction must be worth its price: the work that the victim loses against the time
-    by which the waiting task starts earlier. How long tasks still run is predicted from their siblings and
-    from history; one that is nearly done is a victim only where no other will do.
+    Victims have the lowest running priority; among these the option ``victims`` chooses. No task is evicted
+    more often than ``most_evictions``. An eviction must be worth its price: the work that the victim loses is
+    compared with the time by which the waiting task starts earlier. The remaining time of a task is predicted
+    from its siblings and from history; a task that is nearly done is a victim only if no other is suitable.
 
     ``sticky_slots`` of the slots serve jobs that have waited long (HYBRID, chapter 9).
     """
@@ -205,7 +205,8 @@ class PriorityEvictionsPolicy:
     def _with_victims(
         self, plan: Plan, snapshot: Snapshot, waiting: list[_WaitingStage], choice: Choice, now_ms: int
     ) -> Plan:
-        """The plan with its victims and reasons; made again when one that waits might have had its slot."""
+        """The plan with its victims and reasons. It asks for a new plan at the time at which a waiting task
+        would have had its slot without evictions."""
         takes: dict[str, list[Victim]] = {}
         waits: dict[str, int] = {}
         loses: dict[str, int] = {}
@@ -252,7 +253,7 @@ class _Running(NamedTuple):
 
 
 def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
-    """Stages with tasks that wait, in the order in which jobs get slots; a job on hold starts none."""
+    """Stages with waiting tasks, in the order in which jobs get slots, without those of jobs on hold."""
     found = []
     jobs = (job for job in snapshot.jobs.values() if not job.on_hold)
     for job in sorted(jobs, key=lambda job: (-job.marks.priority, job.arrival)):
@@ -303,7 +304,7 @@ def _demand(waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotD
 
 
 def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:
-    """The plan in which jobs with sticky slots take these before all others, and no more before them."""
+    """The plan in which jobs with sticky slots take these slots, and no others, before all other jobs."""
     highest = max((job.marks.priority for job in snapshot.jobs.values()), default=0)
     partitions = Counter(executor.partition for executor in snapshot.executors.values())
     partition = max(partitions, key=lambda each: (partitions[each], -each), default=0)

@@ -9,8 +9,8 @@ from spark_sched.predict.tasks.pilots import TaskForecast
 
 __all__ = ["known_slowness", "speed_levels"]
 
-#: Executors whose slowness differs by less than this factor are of one level: a stage is spread over all of
-#: them, and not packed on the first one for a difference that nobody would notice.
+#: Executors whose slowness differs by less than this factor are on the same level: a stage is spread over all
+#: of them instead of packed on the first one for a negligible difference.
 _ALIKE = 1.1
 #: Slowness has two decimals, and must be above 0 on the wire.
 _LEAST = 0.01

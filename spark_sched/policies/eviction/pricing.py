@@ -15,11 +15,13 @@ _DEMANDS, _ENDS = 500, 200
 
 
 def slot_rank(valuable: bool, core_rate: float, cores: int, running: int, asleep: bool) -> tuple[float, ...]:
-    """How well a slot suits a task, by the CPU rate that it would have there (equation 6.2). The slot with
-    the highest rank is the best one; among equal ones a server that is awake, so that others may sleep.
+    """How well a slot suits a task, by the CPU rate that the task would have there (equation 6.2). The slot
+    with the highest rank is the best one. Among equal slots those of awake servers are better, so that others
+    may sleep.
 
-    A valuable task takes the highest rate. Any other takes the slowest core that it would have for itself, so
-    that fast ones are left for valuable tasks; where all are shared, the highest rate of the slowest cores.
+    A valuable task takes the highest rate. Any other task takes the slowest core that it does not have to
+    share, so that fast cores stay free for valuable tasks. If all cores are shared, it takes the highest rate
+    among the slowest cores.
 
     Args:
         valuable: see `Pricer.valuable`.
@@ -38,11 +40,12 @@ class Pricer:
     (p + a) / (tasks of p seen so far), since V is a mean over classes of class means.
 
     - **Gain**: the seconds that the task would otherwise wait, times its value. The wait is the
-      number of tasks before it over the rate at which slots became free lately, or what the
-      victim is predicted to need still if that is shorter: then its slot is free sooner by itself.
-    - **Loss**: the victim does its lost work again and waits behind all of higher priority, times its value.
+      number of tasks before it divided by the rate at which slots became free recently, or the predicted
+      remaining time of the victim if that is shorter.
+    - **Loss**: the time in which the victim repeats its lost work and waits behind all tasks of higher
+    priority, times its value.
 
-    What it knows are arrivals and demands that were seen; nothing of the future.
+    It uses only past arrivals and demands.
     """
 
     def __init__(self) -> None:
@@ -52,7 +55,7 @@ class Pricer:
         self._ends_s: deque[int] = deque(maxlen=_ENDS)
 
     def arrived(self, priority: int) -> None:
-        """A task of this priority came for the first time."""
+        """A task of this priority arrived for the first time."""
         self._seen[priority] = self._seen.get(priority, 0) + 1
 
     def finished(self, priority: int, demand: float, now_s: int) -> None:
@@ -66,11 +69,11 @@ class Pricer:
             del demands[bisect_right(demands, recent.popleft()) - 1]
 
     def value(self, priority: int) -> float:
-        """What a second of response time of one task counts in V."""
+        """The weight in V of one second of response time of one task."""
         return (priority + _WEIGHT_OFFSET) / max(1, self._seen.get(priority, 0))
 
     def valuable(self, priority: int) -> bool:
-        """Whether a second of such a task counts more than one of the average task that was seen."""
+        """Whether a second of such a task has more weight than a second of the average task so far."""
         seen = self._seen
         mean = sum(each + _WEIGHT_OFFSET for each in seen) / max(1, sum(seen.values()))
         return self.value(priority) > mean
@@ -96,12 +99,14 @@ class Pricer:
         behind: Mapping[int, int],
         candidates: Mapping[int, tuple[int, float, float]],
     ) -> int | None:
-        """The task whose eviction is most worth it for a waiting one; None where none is.
+        """The task whose eviction has the largest gain over its price for a waiting task; None if no eviction
+        is worth its price.
 
         Args:
             priority: of the waiting task.
-            ahead: slots that must become free until it has one without an eviction.
-            behind: by the victim's priority, how many would have to until the victim has one again.
+            ahead: number of slots that must become free before the task has one without an eviction.
+            behind: by the victim's priority, the number of slots that must become free before the victim has
+                one again.
             candidates: by priority: task, CPU time that it would lose (cpu·s), and its present rate.
         """
         wait_s = self.wait_s(ahead)

@@ -25,9 +25,10 @@ _LEAST_SHAPE = 1.1
 class RemainingTimes:
     """Expected remaining times of the running attempts of one stage.
 
-    After ``elapsed_ms`` it is the mean of the times longer than that, less that: of the stage's tasks that
-    ended, else of what history expects; else the mean residual life of a Pareto distribution with the shape
-    of the job's task times. Where nothing is known, a task is expected to have run half of its time.
+    After ``elapsed_ms`` it is the mean of the task times that are longer, minus ``elapsed_ms``. The task
+    times are those of the stage's tasks that ended, or else those that history expects. If none is longer, it
+    is the mean residual life of a Pareto distribution with the shape of the job's task times. If nothing is
+    known, a task is assumed to have run half of its time.
     """
 
     __slots__ = ("_alpha", "_history", "_least_ms", "_siblings")

@@ -1,4 +1,4 @@
-"""What a preemptive policy allows, as data: the engine that applies it decides nothing by itself."""
+"""The rules of a preemptive policy as data; the engine that applies them makes no decisions of its own."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ class PreemptionRule:
     """Preemptive class-based scheduling with first-arrival order inside a class (§6.2.3.2).
 
     Attributes:
-        order: waiting tasks by ``priority`` and then first arrival, or by first ``arrival`` alone.
+        order: whether waiting tasks are ordered by ``priority`` and then first arrival, or by first
+            ``arrival`` alone.
         victims: which task of the lowest running priority is evicted for one of strictly higher priority:
             the most recently started, a random one, the least recently started; or ``none`` at all.
-        resume: an evicted task goes on where it was; else it starts over and its work is lost.
-        limit: a task is evicted for priority this often at most (§7.3.4); None: without limit.
+        resume: an evicted task continues where it stopped; otherwise it starts over and its work is lost.
+        limit: largest number of evictions of a task for priority (§7.3.4); None: no limit.
         at_limit: the ``limit``-th eviction ``drop``s the task, as in the thesis; or the task can no longer be
             evicted (``keep``).
         powerful: WASP (§8.1.2): tasks of production classes get, and evict from, the most powerful slots.
@@ -53,7 +54,7 @@ class PreemptionRule:
     priced_slots: bool = False
 
     def check(self, slots: int | None = None) -> None:
-        """Raise BadInputError where a number makes no sense, on a cluster of ``slots`` if that is known."""
+        """Raise BadInputError for a number out of range; ``slots`` is the size of the cluster, if known."""
         if self.limit is not None and self.limit < 1:
             raise BadInputError(f"limit is {self.limit} evictions of a task: use 1 or more")
         if self.sticky_slots < 0:

@@ -18,7 +18,7 @@ class Sticky:
     """The state of jobs with sticky slots; immutable.
 
     Attributes:
-        idle_since_ms: since when a job has tasks that wait and none that runs.
+        idle_since_ms: since when a job has waiting tasks and no running task.
         granted: sticky slots that jobs may take before all others.
         tasks: running attempts on sticky slots, which are never evicted.
         again_ms: when the next job will have waited long enough; None: none waits.
@@ -53,7 +53,7 @@ class StickySlots:
         if not self._slots:
             return Sticky()
         tasks, used, unused = self._tasks(before, snapshot)
-        # A job on hold starts nothing: it takes no slots from others, and needs none.
+        # A job on hold starts no tasks, so it takes no slots from others and needs none.
         jobs = [job for job in snapshot.jobs.values() if not job.on_hold]
         top = max((job.marks.priority for job in jobs if job.running_slots), default=None)
         idle_since_ms: dict[str, int] = {}

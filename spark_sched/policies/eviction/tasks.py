@@ -24,7 +24,7 @@ class Victim:
         job, priority: its job, and that job's priority.
         executor, slots: where it runs, and what that takes.
         elapsed_ms: how long it has run: the work that its eviction loses.
-        remaining_ms: how long it is expected to run still.
+        remaining_ms: its expected remaining time.
         slowness: of the executor: a task's time there over its time on an average one.
     """
 
@@ -44,7 +44,7 @@ class Victim:
 
     @property
     def nearly_done(self) -> bool:
-        """Whether it is not to be a victim while another will do."""
+        """Whether it should be a victim only if no other is suitable."""
         return self.remaining_ms < NEARLY_DONE * (self.elapsed_ms + self.remaining_ms)
 
 
@@ -55,10 +55,9 @@ class SlotDemand:
     Attributes:
         job, priority: whose they are.
         tasks, slots: how many, and slots that each takes of one executor.
-        free: slots that they may take as it is, by executor.
-        together: they start all at once or not at all.
-        named: victims that the plan before named for the job and that still run: their work is as good as
-            lost.
+        free: slots that they may take without an eviction, by executor.
+        together: whether they start all at once or not at all.
+        named: victims of the previous plan for this job that still run; their work counts as already lost.
         powerful: among victims of one priority those on the fastest executors go first (WASP, thesis §8.1.2).
     """
 
@@ -74,8 +73,8 @@ class SlotDemand:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """``worth``: slot time that may be lost for each unit of slot time that waiting tasks gain by it.
-    ``left_ms``: slot time that evictions may still take from jobs; a job that is missing may lose nothing."""
+    """``worth``: slot time that may be lost for each unit of slot time that waiting tasks gain. ``left_ms``:
+    slot time that each job may still lose by evictions; a job that is missing may lose none."""
 
     worth: float
     left_ms: Mapping[str, float]
@@ -83,8 +82,8 @@ class Terms:
 
 @dataclass(slots=True)
 class Choice:
-    """Victims of each demand in the order in which they go, tasks of each that go on waiting, and when the
-    first of the running tasks is expected to end, in ms from now."""
+    """Victims of each demand in the order of their eviction, the number of tasks of each demand that still
+    wait, and when the first running task is expected to end, in ms from now."""
 
     victims: list[list[Victim]] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)
@@ -96,19 +95,19 @@ def choose(
 ) -> Choice:
     """Victims for waiting tasks.
 
-    1. Demands are served in the order given. A waiting task takes free slots, else those of victims that are
-       named already, else those of the first candidates of one executor that are worth it.
-    2. Candidates are tried in the order given, those that are nearly done after all others. For powerful
-       demands those of a priority that are on the fastest executors come first.
-    3. They are worth it if ``worth`` times the wait that the eviction saves exceeds the work lost. The task
-       would wait until as many running tasks have ended as there are slots wanted before it, or until the
-       candidates themselves end, if that is sooner.
+    1. Demands are served in the given order. A waiting task takes free slots, else the slots of victims that
+    are already named, else those of the first candidates of one executor whose eviction is worth its price.
+    2. Candidates are tried in the given order, those that are nearly done after all others. For powerful
+    demands, candidates of equal priority on the fastest executors come first. 3. An eviction is worth its
+    price if ``worth`` times the wait that it saves exceeds the work lost. Without it the task would wait
+    until enough running tasks have ended for it and all tasks before it, or until the candidates themselves
+    end, if that is sooner.
 
     Args:
         demands: jobs of higher priority first.
         candidates: in the order of the victim rule.
         running_ms: expected remaining times of the slots of all running attempts, one for each slot.
-        terms: the price, and what jobs may still lose.
+        terms: the price, and the slot time that jobs may still lose.
     """
     choosing = _Choosing(candidates, running_ms, terms)
     choice = Choice(first_end_ms=choosing.ends_ms[0] if choosing.ends_ms else float("inf"))
@@ -146,7 +145,7 @@ class _Choosing:
         while left:
             executor, group, least_wait_ms = self._next(demand, free)
             if executor is None:
-                # Those who come next would wait longer: for whom is it worth it?
+                # Later tasks of the demand would wait longer: for which of them is it worth its price?
                 kept = min(left, self._tasks_until(least_wait_ms, demand))
                 self._before += kept * demand.slots
                 waiting += kept
@@ -157,7 +156,7 @@ class _Choosing:
             free[executor] = free.get(executor, 0) + sum(victim.slots for victim in group) - demand.slots
             victims += group
             left -= 1
-        # A victim with several slots may have left room for tasks that were to wait.
+        # A victim with several slots may have made room for tasks that still wait.
         for executor in free:
             also = min(waiting, max(0, free[executor]) // demand.slots)
             free[executor] -= also * demand.slots
@@ -177,8 +176,8 @@ class _Choosing:
         return dict(self._open), dict(self._fastest), list(self.ends_ms), dict(self._left_ms), self._before
 
     def _next(self, demand: SlotDemand, free: Mapping[str, int]) -> tuple[str | None, list[Victim], float]:
-        """Where the next task of a demand goes, and who makes room for it there; else the wait from which on
-        somebody would."""
+        """Where the next task of a demand starts, and which victims make room for it there; otherwise the
+        wait from which on an eviction would be worth its price."""
         for executor, slots in free.items():
             if slots >= demand.slots:
                 return executor, [], 0.0
@@ -219,7 +218,7 @@ class _Choosing:
         return group if room >= demand.slots else []
 
     def _worth_from_ms(self, group: Sequence[Victim], demand: SlotDemand) -> float:
-        """The wait from which on it is worth the work of these victims to save it; infinite: it never is."""
+        """The wait from which on evicting these victims is worth their lost work; infinite: it never is."""
         costs: dict[str, float] = {}
         for victim in group:
             costs[victim.job] = costs.get(victim.job, 0.0) + victim.lost_ms
@@ -229,14 +228,14 @@ class _Choosing:
         return from_ms if from_ms < max(victim.remaining_ms for victim in group) else float("inf")
 
     def _tasks_until(self, wait_ms: float, demand: SlotDemand) -> int:
-        """How many tasks of the demand must wait until the next one would wait longer than that."""
+        """How many tasks of the demand must wait before the next one would wait longer than that."""
         if wait_ms == float("inf"):
             return demand.tasks
         ahead = bisect_right(self.ends_ms, wait_ms) - (self._before + demand.slots - 1)
         return max(1, -(-ahead // demand.slots))
 
     def _wait_ms(self, slots: int) -> float:
-        """Until this number of slots has become free after those that are wanted before."""
+        """Time in ms until this number of slots has become free, after the slots for earlier demands."""
         place = self._before + slots - 1
         return self.ends_ms[place] if place < len(self.ends_ms) else float("inf")
 

@@ -25,8 +25,8 @@ class _Group:
 class RunningIndex:
     """Chooses the task to evict for one of a higher priority without scanning all running tasks.
 
-    It is of the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most powerful
-    slots that hold a lower priority (§8.1.2). A level says how powerful a slot is, 0 the most.
+    The victim has the lowest running priority (§6.2.3.3). Under WASP a production task evicts in the most
+    powerful slots that run a task of lower priority (§8.1.2). Level 0 has the most powerful slots.
     """
 
     def __init__(self, rule: PreemptionRule, levels: int, rng: random.Random) -> None:
@@ -73,7 +73,7 @@ class RunningIndex:
         return None if lowest is None else self._pick(lowest, self._all)
 
     def of(self, priority: int) -> int | None:
-        """The task that would be evicted among those of exactly this priority, or None."""
+        """The task to evict among those of exactly this priority, or None."""
         present = any(p == priority and g.order for groups in self._groups for p, g in groups.items())
         return self._pick(priority, self._all) if present else None
 

@@ -125,7 +125,8 @@ def occupancies(classes: Sequence[ClassUsage]) -> list[float]:
 def upper_estimate(
     mean: float, deviation: float, chebyshev: float = CHEBYSHEV, sensitivity: float = 1.0
 ) -> float:
-    """Equation 8.3: what at least `coverage` of the values do not exceed, if ``sensitivity`` is 1."""
+    """Equation 8.3: a value that at least a share `coverage` of the values do not exceed, if ``sensitivity``
+    is 1."""
     return sensitivity * (mean + chebyshev * deviation)
 
 

@@ -44,7 +44,7 @@ class ReservationPolicy(RankingPolicy):
     ) -> tuple[ReservationRule | None, str]:
         """How the job holds slots, None where it holds nothing, and why.
 
-        ``tuned`` is a level in place of the configured one.
+        ``tuned`` is the isolation level to use instead of the configured one.
         """
         settings = self._settings
         if not settings.reservation_enabled:
@@ -72,11 +72,12 @@ class ReservationPolicy(RankingPolicy):
 
 
 def _gap_hold_ms(gap_ms: int | None, first_gap_ms: int) -> int | None:
-    """How long to hold before the job's own pauses tell; 0 if its earlier runs never paused.
+    """How long to hold slots before this run's own pauses are known; 0 if earlier runs of the job never
+    paused.
 
-    A run's first pause is often its longest, since the driver runs code for the first time: what most pauses
-    of earlier runs took is too short for it, so history holds for no less than no history does. Too long a
-    hold costs little, too short a one costs the slots.
+    A run's first pause is often its longest, because the driver runs code for the first time, so the typical
+    pause of earlier runs is too short for it. Therefore the time is never below that of a job without a
+    history. A hold that is too long costs little; one that is too short loses the slots.
     """
     return max(first_gap_ms, 2 * gap_ms) if gap_ms else gap_ms
 

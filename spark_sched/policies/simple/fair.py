@@ -41,10 +41,10 @@ def fair_order(used_slots: int, weight: float, min_share_slots: float) -> tuple[
 class FairPolicy(RankingPolicy):
     """Pools below their minimum share first, then pools by used slots over weight; FIFO within a pool.
 
-    The order is `fair_order`, where a held slot counts as used. Jobs hold slots as under ``reservation``, and
-    a hold gives way to a pool below its share. A plan's ranks hold until the next plan, so that shares are
-    exact only where plans are made at every launch (``ChangesWith.LAUNCHES``); between two plans the first
-    job takes all slots that come free.
+    The order is `fair_order`, in which a held slot counts as used. Jobs hold slots as under ``reservation``,
+    but a pool below its share can take held slots. Ranks stay the same until the next plan, so shares are
+    exact only if a plan is made at every launch (``ChangesWith.LAUNCHES``); between two plans the first job
+    takes all slots that become free.
 
     Args:
         settings: of the application.
@@ -69,7 +69,7 @@ class FairPolicy(RankingPolicy):
         def rank_by(job: JobView) -> tuple[bool, float, str, int]:
             name = self._pool(job)
             order = fair_order(used[name], self._weights.get(name, 1.0), self._min_shares.get(name, 0.0))
-            # Spark breaks ties by name; among jobs as pools their arrival is the fairer name.
+            # Spark breaks ties by name. If each job is a pool, arrival is fairer.
             return (*order, "" if self._pool_by == "job" else name, job.arrival)
 
         def decide_job(job: JobView) -> tuple[int, ReservationRule | None, str]:

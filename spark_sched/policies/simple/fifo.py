@@ -1,4 +1,4 @@
-"""First come, first served: the baseline that knows neither priorities nor reservations."""
+"""First come, first served: the baseline without priorities and reservations."""
 
 from __future__ import annotations
 

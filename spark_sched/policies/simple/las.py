@@ -1,4 +1,4 @@
-"""Least attained service first: short jobs win without anybody knowing that they are short."""
+"""Least attained service first: short jobs go first without a prediction of their size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["LasPolicy"]
 class LasPolicy:
     """Jobs by the slot-milliseconds they have used so far, least first; new ones before all others.
 
-    Service is folded from the snapshots (`Service`), so that each should show what was launched
+    The slot time is computed from the snapshots (`Service`), so the policy needs a snapshot after each launch
     (``ChangesWith.ROUNDS``).
     """
 

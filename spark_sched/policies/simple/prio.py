@@ -17,8 +17,8 @@ from spark_sched.state import JobView, Snapshot, StageView
 
 __all__ = ["PrioPolicy"]
 
-#: How long slots are kept for a stage that starts no further task. Whatever keeps it from them (a profile
-#: that no executor has, say) is then unknown, and evictions for it are in vain.
+#: How long slots are kept for a stage that starts no further task. After that the stage cannot use them for
+#: an unknown reason (such as a profile that no executor has), and evictions for it are useless.
 _PATIENCE_MS = 60_000
 
 #: Job and index of a stage.
@@ -44,11 +44,11 @@ class PrioPolicy:
     """SLO jobs in order of arrival, then best-effort jobs in order of arrival, as in schedulers like Borg.
 
     A waiting SLO job that does not fit gets the slots of best-effort jobs, the latest started first; they
-    lose their work and wait again. Those that the driver would not evict go on. Deadlines beyond having one
-    and runtimes are not looked at.
+    lose their work and wait again. Jobs that the driver would not evict continue. The policy ignores
+    runtimes, and considers only whether a job has a deadline.
 
-    Slots that evictions freed are kept for the waiting SLO job: its tasks may refuse them for
-    ``spark.locality.wait``, and best-effort tasks that took them meanwhile would only be evicted again.
+    Slots that evictions freed are kept for the waiting SLO job. Its tasks may refuse them for
+    ``spark.locality.wait``, and best-effort tasks that took them in that time would be evicted again.
     """
 
     name = "prio"
@@ -126,7 +126,7 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
     )
     jobs = snapshot.jobs.values()
     evictable = [job for job in jobs if job.marks.deadline_ms is None and job.running_slots and job.evictable]
-    # The latest started loses least; arrival decides between those of one moment.
+    # The latest started job loses least; arrival decides between jobs that started at the same moment.
     evictable.sort(key=lambda job: (_begun_ms(job), job.arrival))
     victims: set[str] = set()
     takers: dict[_Key, int] = {}

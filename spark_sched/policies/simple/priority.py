@@ -1,4 +1,5 @@
-"""Priorities without reservations: what "Speculative Slot Reservation" section II shows to be too little."""
+"""Priorities without reservations: the baseline whose lack of isolation "Speculative Slot Reservation"
+section II shows."""
 
 from __future__ import annotations
 
@@ -12,8 +13,7 @@ __all__ = ["PriorityPolicy"]
 
 
 class PriorityPolicy(RankingPolicy):
-    """Jobs by priority, then in Spark's own order; none holds a slot. Differs from ``reservation`` in that
-    alone."""
+    """Jobs by priority, then in Spark's own order, as under ``reservation``, but no job holds a slot."""
 
     name = "priority"
     capabilities = Capabilities(changes_with=ChangesWith.ARRIVALS, marks=frozenset({"priority"}))

@@ -1,4 +1,5 @@
-"""Shortest job first: the least work first, by the forecast's size; an oracle's is a bound."""
+"""Shortest job first: jobs with the least forecast work first. With an oracle's forecasts it is a lower
+bound."""
 
 from __future__ import annotations
 

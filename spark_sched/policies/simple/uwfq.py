@@ -2,9 +2,9 @@
 Spark Workloads with Dynamic Scheduling".
 
 Users share the cluster equally (or by weight), whatever number of jobs each has, and a user's jobs share that
-user's part. This fluid system runs only in the mind, in virtual time; really, jobs run one after another in
-the order in which they would end there. So each job ends about as early as under fair sharing, most much
-earlier.
+user's part. This fluid system is only simulated, in virtual time. The real jobs run one after another, in the
+order in which they would end in the fluid system. So each job ends about as early as under fair sharing, and
+most end much earlier.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from spark_sched.state import Snapshot
 
 __all__ = ["UwfqPolicy", "VirtualTime"]
 
-#: Jobs of one user that have ended but are not over in the fluid system.
+#: Largest number of ended jobs of one user that are kept while they still run in the fluid system.
 _ENDED_KEPT = 1_000
 
 
@@ -101,7 +101,7 @@ class VirtualTime:
             self.deadlines[each] = at
 
     def copy(self) -> VirtualTime:
-        """A system that goes on by itself from here."""
+        """An independent copy."""
         other = VirtualTime()
         other.deadlines = dict(self.deadlines)
         other._now_ms, other._time = self._now_ms, self._time
@@ -109,10 +109,10 @@ class VirtualTime:
         return other
 
     def forget(self, keep: set[int]) -> None:
-        """Drop the deadlines of jobs that really ended.
+        """Drop the deadlines of jobs that have really ended.
 
-        Where work is overestimated they stay in the fluid system for longer and longer: of each user's only
-        the `_ENDED_KEPT` that came last do.
+        If work is overestimated, such jobs accumulate in the fluid system. So only the latest `_ENDED_KEPT`
+        of each user are kept.
         """
         for user in self._users.values():
             user.drop_ended(keep)
@@ -120,7 +120,7 @@ class VirtualTime:
 
     @staticmethod
     def _serve(user: _User, service: float) -> None:
-        """``service`` slot-ms for the user's jobs, in equal parts; those that have all they need leave."""
+        """Give ``service`` slot-ms to the user's jobs in equal parts; jobs that have all they need leave."""
         while user.jobs:
             deadline, _, work = user.jobs[0]
             needed = (deadline - user.time) * len(user.jobs)
@@ -139,9 +139,10 @@ WEIGHTS = Option("weights", values.by_name(1e-9), "", "Weights of users, `ann=2,
 class UwfqPolicy:
     """Jobs by their virtual deadline in the fluid system of `VirtualTime`.
 
-    A job's work is its forecast's when it arrives (the paper assumes an exact one: give the simulator's
-    oracle); where nothing is known of it, the mean of the others'. Jobs without a user are one user's. The
-    paper's grace period for users who come back, and its splitting of tasks by runtime, are not here.
+    A job's work is forecast when it arrives (the paper assumes an exact forecast, as the simulator's oracle
+    gives). Without a forecast it is the mean work of the other jobs. All jobs without a user belong to one
+    user. The paper's grace period for returning users and its splitting of tasks by runtime are not
+    implemented.
 
     Args:
         settings: of the application.

@@ -1,1 +1,1 @@
-"""SLearn (Jajoo et al.): pilot tasks, queues by size, and the schemes it is compared with."""
+"""SLearn (Jajoo et al.): pilot tasks, queues by size, and the schedulers that the paper compares it with."""

@@ -15,10 +15,11 @@ _WORTH = 1.1
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveRatio:
-    """The sampling ratio with the least mean normalised JCT lately. Immutable: each step gives a new one.
+    """The sampling ratio with the lowest recent mean of normalised JCTs. Immutable: each step returns a new
+    one.
 
     Attributes:
-        window: T, jobs that try a ratio at first, and that its score remembers.
+        window: T, the number of jobs that try a ratio at first, and on which its score is based.
         started: jobs that were given a ratio.
         scores: normalised JCTs by ratio in percent, the oldest first (jobWiseSrScoresMap).
     """
@@ -30,7 +31,7 @@ class AdaptiveRatio:
     def percent(self) -> int:
         """GetCurrentSamplingPercentage: the ratio for the next job, 1 to 5 percent.
 
-        Of ratios with equal scores the smaller one wins. Where no score is known yet, 3 % it is.
+        If scores are equal, the smaller ratio wins. Without any score the ratio is 3 %.
         """
         stage = self.started // self.window
         if stage < len(_FIRST):

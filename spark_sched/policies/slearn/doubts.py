@@ -15,10 +15,10 @@ __all__ = ["Doubts", "Recurs"]
 #: A recurring job: whose, and its name.
 Recurs: TypeAlias = tuple[str | None, str | None]
 
-#: Chance that history does not hold for a recurring job that has not run pilots yet. The history so far
-#: was learned from these very runs, so it cannot serve as a test.
+#: Probability that history does not hold for a recurring job that has not run pilots yet. The history was
+#: learned from the job's own runs, so it cannot serve as a test.
 _AT_FIRST = 0.1
-#: Chance that it ceases to hold from one run to the next.
+#: Probability that it ceases to hold from one run to the next.
 _CHANGES = 0.005
 #: Bounds that keep a job's doubt from reaching 0 or 1, where evidence could not change it.
 _LEAST, _MOST = 0.002, 0.98
@@ -28,8 +28,9 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """The chance that history does not hold, by recurring job: a hidden state that pilots observe and that
-    changes between two runs with a constant probability. Immutable: each step gives a new value.
+    """The probability that history does not hold, by recurring job. This is a hidden state that pilots
+    observe and that changes between two runs with a constant probability. Immutable: each step returns a new
+    value.
 
     A doubt above 1/20 requires pilots (`BayesSizing`). So one pilot checks a job's history the first time,
     and about every tenth time after a check that history passed.
@@ -42,12 +43,12 @@ class Doubts:
         return self.known.get(recurs, _AT_FIRST)
 
     def came(self, recurs: Recurs) -> Doubts:
-        """Such a job was submitted: its history may have changed since the last one."""
+        """A run of the job was submitted: its history may have ceased to hold since the last run."""
         before = self.of(recurs)
         return self._with(recurs, before + (1.0 - before) * _CHANGES)
 
     def checked(self, recurs: Recurs, expected: StageExpectation, pilots_ms: Sequence[float]) -> Doubts:
-        """Its pilots ended: Bayes' rule. Nothing is learned where history had no forecast."""
+        """Its pilots ended: apply Bayes' rule. Without a forecast from history the doubt stays the same."""
         if not pilots_ms or expected.calibrated is None or expected.spread is None:
             return self
         seconds = [ms / 1000.0 for ms in pilots_ms]

@@ -26,9 +26,9 @@ __all__ = ["SAMPLING_QUEUE", "THIN_LIMIT", "GenericScheduler"]
 SAMPLING_QUEUE = 1
 #: Narrower jobs go to the top queue unsampled.
 THIN_LIMIT = 3
-#: Times that pilots are chosen for one stage before its job is sized without.
+#: Number of times that pilots are chosen for one stage before its job is sized without pilots.
 _ROUNDS = 3
-#: Most stages per job that are remembered as counted in its size: a stream's stages never end.
+#: Largest number of stages per job that are remembered as counted in its size, because a stream never ends.
 _COUNTED_KEPT = 1_000
 _NO_TIMES = StageTimes({}, frozenset())
 
@@ -45,7 +45,7 @@ class GenericScheduler:
     No job starves: a slot goes to the queue with the fewest running tasks over its weight, and of equals to
     the one that was due first (``schedcore.QueueTurns``). So a queue gets about its share of the time, a
     hundredth at least, even where more queues have work than there are slots, and within it no job waits for
-    one that came later. A barrier stage still needs all its slots at once.
+    a later one. A barrier stage still needs all its slots at once.
 
     Args:
         settings: of the application.
@@ -54,7 +54,7 @@ class GenericScheduler:
         thin_limit: jobs with fewer tasks are thin; 0: none is.
         fixed_percent: a sampling ratio that never changes, instead.
         thin_by_history: thin jobs with a history are sized by it instead (§7).
-        doubts: whether history holds is checked by pilots now and then (§7).
+        doubts: occasionally use pilots to check whether history holds (§7).
 
     Raises BadInputError for a negative limit, or a ratio that is not above 0 and at most 100.
     """
@@ -105,14 +105,14 @@ class GenericScheduler:
         before = memory
         if before is None:
             before = GsMemory(doubts=self._doubts)
-        # 1. Jobs that ended since: how their sampling ratio did.
+        # 1. Jobs that ended since the last plan: score their sampling ratio.
         ratio = before.ratio
         for key, old in before.jobs.items():
             if key in snapshot.jobs:
                 continue
             ended = snapshot.ended.get(key)
             if ended is None or not ended.attained_ms:
-                continue  # it ran nothing, or its run is unknown
+                continue  # it ran no task, or its run is unknown
             normalised_jct = (ended.ended_ms - old.started_ms) / ended.attained_ms
             if old.percent is not None:
                 ratio = ratio.ended(old.percent, normalised_jct)
@@ -204,7 +204,8 @@ class GenericScheduler:
         expected: tuple[StageExpectation, ...],
         rng: np.random.Generator,
     ) -> JobMemory:
-        """Sized if the pilots are over, with others if all were lost; else as before."""
+        """The job with its size if the pilots have ended, with new pilots if all were lost, else
+        unchanged."""
         pilots = known.pilots
         assert pilots is not None
         stage = next((p for p in job.stages if p.index == pilots.stage), None)
@@ -215,7 +216,8 @@ class GenericScheduler:
         if stage is not None and len(ended_ms) + lost < len(pilots.tasks):
             return known
         if stage is None and not ended_ms and known.rounds < _ROUNDS:
-            # It failed or was skipped: the next wide stage has pilots, as if the job had just come.
+            # The stage failed or was skipped: the next wide stage gets pilots, as if the job had just
+            # arrived.
             return replace(known, pilots=None, reason="its pilots' stage went before any of them ended")
         if ended_ms or stage is None:
             return self._size(known, job, pilots.stage, ended_ms, expected)
@@ -236,7 +238,7 @@ class GenericScheduler:
         pilots_ms: Sequence[float],
         expected: tuple[StageExpectation, ...],
     ) -> JobMemory:
-        """The job with its size, from the stage of that index, as far as it is known."""
+        """The job with its size, if known, from the stage of that index."""
         prior = expected[index] if index < len(expected) else None
         task_ms = self._sizing.task_ms(pilots_ms, prior)
         known = replace(known, pilots_ms=tuple(pilots_ms))
@@ -308,7 +310,7 @@ class GenericScheduler:
                     f"queue {queues[job.job]}: {size}{known.reason or 'nothing of it has come yet'}",
                     pilots=known.pilots,
                     queue=queues[job.job],
-                    # Its first stage may become the one with pilots: nothing starts until this is decided.
+                    # Its first stage may get pilots: no task starts until this is decided.
                     deferred=known.undecided,
                 )
             )

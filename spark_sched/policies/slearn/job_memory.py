@@ -1,4 +1,4 @@
-"""What GS remembers of a job from one plan to the next."""
+"""GS's memory of a job between two plans."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class JobMemory:
     """One job.
 
     Attributes:
-        started_ms: when it came.
+        started_ms: when it arrived.
         thin: all its stages so far were too narrow for pilots.
-        pilots: chosen and not all over; None: none chosen, or all over.
+        pilots: chosen pilots of which not all have ended; None: none chosen, or all ended.
         sampled: index of the stage whose pilots were chosen last, and slots that all its tasks take; a retry
             of it has fewer tasks.
-        rounds: times that pilots were chosen.
+        rounds: number of times that pilots were chosen.
         percent: the sampling ratio it was given; None: it was not sampled.
         task_ms: mean task time that its size follows from; None: not known yet.
         work_ms: its size in slot-ms; None: not known yet.
         counted: indices of the stages in that size.
-        reason: how its size is known, for people.
+        reason: how its size was estimated, for people.
         pilots_ms: times of the pilots that its size is based on.
     """
 

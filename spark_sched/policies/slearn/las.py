@@ -1,4 +1,4 @@
-"""LAS in GS's queues: a job sinks from queue to queue as it gets service (SLearn §5.1.3)."""
+"""LAS in GS's queues: a job moves to later queues as it attains service (SLearn §5.1.3)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["GsLasPolicy"]
 
-#: Least time between two plans that attained service triggers.
+#: Shortest time between two plans that attained service triggers.
 _GRAIN_MS = 3_000
 #: The time of the next plan assumes that at least one in this number of a job's open tasks runs until then.
 _SOON = 4
@@ -83,7 +83,7 @@ class GsLasPolicy:
         ranked = sorted(snapshot.jobs.values(), key=lambda job: (turn[queues[job.job]], job.arrival))
         next_memory = last.after(snapshot, now_ms, attained)
         again_ms: int | None = None
-        # Stages that fit nowhere never attain anything: plans for them alone would never end.
+        # Stages that fit nowhere never attain service: plans for them alone would repeat forever.
         stuck = bool(next_memory.waiting) and now_ms - next_memory.since_ms >= _IDLE_MS
         for job in () if stuck else ranked:
             left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]

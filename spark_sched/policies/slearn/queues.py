@@ -1,4 +1,4 @@
-"""GS's queues: which one a job of a size is in, and what share each has (SLearn §5.1.1)."""
+"""GS's queues: the queue of a job by its size, and the share of each queue (SLearn §5.1.1)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Queues:
         return self.first_ms * self.growth**queue if queue < self.count - 1 else float("inf")
 
     def of(self, work_ms: float) -> int:
-        """The queue of a job of so much work."""
+        """The queue of a job with this work."""
         queue, threshold_ms = 0, self.first_ms
         while queue < self.count - 1 and work_ms >= threshold_ms:
             queue += 1

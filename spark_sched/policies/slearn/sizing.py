@@ -27,7 +27,7 @@ Point = Callable[[RuntimeDistribution], float]
 
 
 class Sizing(Protocol):
-    """Decides how many tasks of a stage run as pilots, and sizes the stage from their times."""
+    """Decides how many tasks of a stage run as pilots, and estimates the stage's size from their times."""
 
     def pilots(
         self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
@@ -53,7 +53,7 @@ class Sizing(Protocol):
 
 
 class HistorySizing:
-    """History alone, by one number of its distribution: 3Sigma and Point-Est."""
+    """Sizes from history alone, as one number of its distribution: 3Sigma and Point-Est."""
 
     def __init__(self, point: Point) -> None:
         self._point = point
@@ -82,7 +82,7 @@ class HistorySizing:
 
 
 class PilotSizing:
-    """Pilots alone: their mean (§5.1.2). History answers only where every pilot was lost."""
+    """Sizes from the mean of the pilots (§5.1.2). History is used only if every pilot was lost."""
 
     def __init__(self, point: Point) -> None:
         self._history = HistorySizing(point)
@@ -107,8 +107,8 @@ class PilotSizing:
 
 
 class BayesSizing:
-    """History as the prior, pilots as the evidence (§7). A job whose queue is certain from history gets no
-    pilots; otherwise the number of pilots grows with the uncertainty, up to SLearn's number.
+    """Sizes from history as the prior and pilots as the evidence (§7). A job whose queue is certain from
+    history gets no pilots; otherwise the number of pilots grows with the uncertainty, up to SLearn's number.
 
     Args:
         queues: the queues; a job's size decides which one it joins.
@@ -157,8 +157,8 @@ class BayesSizing:
 def _belief(
     pilots_ms: Sequence[float], expected: StageExpectation | None, spread_log_sd: float = 0.0
 ) -> Posterior | None:
-    """The belief about a stage's mean task time; None: history has none, or none that can be used without
-    pilots."""
+    """The belief about a stage's mean task time; None: history has no belief, or none that can be used
+    without pilots."""
     if expected is None or expected.calibrated is None or expected.spread is None:
         return None
     if not pilots_ms and expected.doubt > HALF:
@@ -173,7 +173,7 @@ def others_ms(
     """Work of all stages of a job but one, in slot-milliseconds (SLearn-DAG, §6).
 
     Args:
-        expected: what history says of each stage.
+        expected: history's estimate for each stage.
         index: the stage that is known to take ``task_ms`` a task.
         sampled: pilots ran, so that history's estimates are scaled by d_s / d_h.
     """

@@ -1,4 +1,5 @@
-"""SLearn and the schedulers that the paper compares it with, all of them GS with other sizes (§5.1.3)."""
+"""SLearn and the schedulers that the paper compares it with: all are GS with different size estimates
+(§5.1.3)."""
 
 from __future__ import annotations
 

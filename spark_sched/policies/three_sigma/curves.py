@@ -30,7 +30,7 @@ Ints: TypeAlias = NDArray[np.int64]
 
 #: Survival below this is a rounding error: such a job has outlived its distribution.
 GONE = 1e-9
-#: A fall within so little time is a drop: its slope would magnify rounding.
+#: A fall within less than this time counts as a drop: its slope would magnify rounding errors.
 _AT_ONCE_S = 1e-4
 # Differences of clock times at a drop are rounded to µs: who ends exactly there has the upper value.
 _PER_S = 1e6
@@ -91,7 +91,7 @@ def survivals(known: Curves, at_s: Floats) -> Floats:
 
 
 def consumption(known: Curves, which: Ints, factor: Floats, elapsed_s: Floats) -> Floats:
-    """§3.2: the chance that a job holds its slots so long after its start, 1 at the start itself.
+    """§3.2: the probability that a job still holds its slots after each elapsed time; 1 at the start itself.
 
     Args:
         which: of the curves, shape (G,).
@@ -153,7 +153,7 @@ def _areas(first: Ints, t: Floats, level: Floats) -> Floats:
     for j in range(len(first) - 1):
         a, b = first[j], first[j + 1]
         steps = 0.5 * (t[a + 1 : b] - t[a : b - 1]) * (level[a + 1 : b] + level[a : b - 1])
-        # One running sum for each job: no job's answer depends on what others are there.
+        # One running sum for each job, so that a job's result does not depend on the other jobs.
         total = np.cumsum(steps)
         np.add(total, 0.0, area[a + 1 : b])
     return area

@@ -36,7 +36,7 @@ Floats: TypeAlias = NDArray[np.float64]
 #: it by history, for no job, or for all jobs.
 OverEstimates: TypeAlias = Literal["adaptive", "never", "always"]
 
-#: Nothing is known: anything from a second to an hour, evenly over the orders of magnitude.
+#: Without any history: from a second to an hour, uniform over the orders of magnitude.
 ANY_RUNTIME = RuntimeDistribution.from_knots([1.0, 10.0, 60.0, 600.0, 3600.0], [0.0, 0.28, 0.5, 0.78, 1.0])
 
 
@@ -44,18 +44,18 @@ ANY_RUNTIME = RuntimeDistribution.from_knots([1.0, 10.0, 60.0, 600.0, 3600.0], [
 class Worth:
     """The utilities of jobs.
 
-    A gang is worth nothing past its deadline or after its decay, as in the paper. Spark's jobs end all the
-    same: one is then worth as much as a best-effort job.
+    A gang is worth nothing past its deadline or after its decay, as in the paper. Spark's jobs must still run
+    to their end, so any other job is then worth as much as a best-effort job.
 
     Attributes:
         slo: utility of an SLO job that meets its deadline.
         best_effort: of a best-effort job that ends at once; significantly lower (§4.3.2).
-        horizon_s: a best-effort job's utility has fallen to its floor so long after submission.
-        floor: the share of it that is left then.
+        horizon_s: time after submission at which a best-effort job's utility has fallen to its floor.
+        floor: the share of its utility that remains then.
         over_estimates: see `OverEstimates`.
-        threshold: under ``adaptive``, jobs whose chance to run no longer than from submission to deadline is
-            below this get the decay.
-        by_class: utilities of one's own by job class: (seconds after submission, value) points.
+        threshold: under ``adaptive``, jobs get the decay if the probability that they run no longer than from
+            submission to deadline is below this.
+        by_class: custom utilities by job class, as points (seconds after submission, value).
     """
 
     slo: float = 1.0
@@ -67,7 +67,7 @@ class Worth:
     by_class: Mapping[str, Sequence[tuple[float, float]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Wrong numbers are refused when the policy is made, not when the first job comes.
+        # Wrong numbers are refused when the policy is created, not when the first job arrives.
         slo(0.0, self.slo)
         best_effort(0.0, self.horizon_s, self.best_effort, self.floor)
         if not 0.0 <= self.threshold <= 1.0:
@@ -80,8 +80,9 @@ class Worth:
 
         Args:
             job: whose.
-            chance: that it runs no longer than from submission to deadline; looked at if it has one.
-            longest_s: its longest runtime, likewise.
+            chance: probability that it runs no longer than from submission to deadline; ignored without a
+                deadline.
+            longest_s: its longest runtime; ignored without a deadline.
         """
         submit_s = job.started_ms / 1000.0
         job_class = job.marks.job_class
@@ -109,7 +110,8 @@ class Worth:
 
 
 def chances(known: Curves, views: Sequence[JobView]) -> list[float]:
-    """The chance of each job to run no longer than from its submission to its deadline; 0 without one."""
+    """The probability of each job to run no longer than from its submission to its deadline; 0 without a
+    deadline."""
     return [float(chance) for chance in 1.0 - survivals(known, np.array([_window_s(view) for view in views]))]
 
 
@@ -125,7 +127,7 @@ class EquivalenceSet:
 
     Attributes:
         mask: its partitions as bits.
-        slots: all that it can use, or fewer.
+        slots: the number of slots that it takes: all that it can use, or fewer.
         factor: the job's runtime there over its runtime on preferred partitions with all its slots.
         consumption: chance that it still runs by elapsed time there, shape (E,).
     """
@@ -142,7 +144,7 @@ class PendingJob:
 
     Attributes:
         view: the job.
-        slots: k, all that it can use.
+        slots: k, the largest number of slots that it can use.
         gang: it starts with all of them or not at all.
         runtime: on preferred partitions.
         utility: by completion on the driver's clock in s.
@@ -193,7 +195,7 @@ def runtime_of(forecast: Forecast, *, point: bool) -> RuntimeDistribution:
 def pending_jobs(
     jobs: Sequence[tuple[JobView, RuntimeDistribution]], worth: Worth, grid: Grid, capacity: Floats
 ) -> list[PendingJob | None]:
-    """Waiting jobs' places and worth; None for one without tasks that wait, or without a place.
+    """Places and utilities of waiting jobs; None for a job without waiting tasks, or without a place.
 
     A job's preferred partitions are one equivalence set, all partitions the other, where it takes longer. A
     stage wider than a set is planned with all of the set's slots, unless it must start whole.
@@ -230,7 +232,7 @@ def is_gang(view: JobView) -> bool:
 
 
 def is_best_effort(view: JobView, now_ms: int) -> bool:
-    """Whether the job has no deadline, or has no more: see `Worth`."""
+    """Whether the job has no deadline, or counts as best-effort since it missed its deadline: see `Worth`."""
     return view.marks.deadline_ms is None or (view.marks.deadline_ms < now_ms and not is_gang(view))
 
 

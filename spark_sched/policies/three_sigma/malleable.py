@@ -16,11 +16,11 @@ from spark_sched.state import JobView
 
 __all__ = ["narrower", "rounds"]
 
-#: SLO jobs that are looked at, those with the earliest deadlines: problems stay small.
+#: Largest number of SLO jobs that get such places, those with the earliest deadlines, to keep problems small.
 _MOST_JOBS = 32
-#: Tasks that are followed one by one; more only fill all slots in turn, however many they are.
+#: Largest number of tasks that are simulated one by one; further tasks fill all slots in turn.
 _MOST_TASKS = 256
-#: A running job is expected to be gone when its chance to run is below this.
+#: A running job counts as ended when its probability to still run is below this.
 _GONE = 0.5
 
 
@@ -34,9 +34,9 @@ def narrower(
 ) -> list[tuple[int, EquivalenceSet]]:
     """Places of malleable SLO jobs on fewer slots than they can use, for starts now.
 
-    A stage takes more slots as they come free, before anything planned. So a job takes the time that its
-    tasks would, each as long as on average, one after the other on the slots as they are expected: on those
-    that are free now, and likewise after all preemptions that there may be.
+    A stage takes more slots as they become free, before any planned job. So the job's time is that of its
+    tasks, each of average length, on the slots as they are expected to become free: once starting on the
+    slots that are free now, and once on those and the slots of all jobs that may be preempted.
 
     Args:
         free: slots without a task.
@@ -73,7 +73,8 @@ def narrower(
 
 
 def rounds(view: JobView, capacity: float) -> float:
-    """How many times as long a running job takes that has tasks waiting, over all at once; 1 without any.
+    """How many times longer a running job with waiting tasks takes than with all tasks at once; 1 without
+    waiting tasks.
 
     Args:
         capacity: slots that there are.

@@ -33,8 +33,8 @@ Floats: TypeAlias = NDArray[np.float64]
 class ThreeSigmaPolicy:
     """Plans all waiting jobs again in each cycle.
 
-    Jobs without a deadline are best-effort. A job that has begun goes on by itself: its later stages take
-    free slots before anything planned.
+    Jobs without a deadline are best-effort. A job that has started continues without a plan: its later stages
+    take free slots before any planned job.
 
     Args:
         settings: of the application; names the solver.
@@ -141,7 +141,7 @@ class ThreeSigmaPolicy:
     # ---- 1. jobs ----
 
     def _held(self, running: list[RunningJob], waiting: list[PendingJob], now_ms: int) -> list[Running]:
-        """What running jobs are expected to use, and what their preemption would cost.
+        """The expected use of running jobs, and the cost of their preemption.
 
         A preempted job loses its remaining utility and its work so far. That work used slots
         that other best-effort jobs could have used, and is valued at what such jobs gain in these slots.
@@ -172,7 +172,8 @@ class ThreeSigmaPolicy:
         for r, job in enumerate(running):
             cost = None
             if self.options.preempt and job.view.evictable and is_best_effort(job.view, now_ms):
-                # The utility as when it waited: with less, two late jobs would preempt each other for ever.
+                # The same utility as when it waited: with less, two late jobs would preempt each other
+                # forever.
                 worth = self.options.worth.of(job.view, in_time[r], float(job.runtime.t_s[-1]))
                 cost = worth.at(ends_s[r]) + lost[r]
             held.append(Running(job.slots, stays[r], cost))

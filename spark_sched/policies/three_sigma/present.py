@@ -43,7 +43,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computed(Generic[T]):
-    """A result, and all that it was computed from."""
+    """A result, and all inputs from which it was computed."""
 
     basis: tuple[object, ...]
     result: T
@@ -97,7 +97,7 @@ class ThreeSigmaMemory:
     before: ThreeSigmaMemory | None = None
 
     def as_of(self, version: int) -> ThreeSigmaMemory:
-        """The memory that a plan for this version starts from."""
+        """The memory from which a plan for this version starts."""
         return self if self.before is None or version != self.version else self.before
 
     def next(

@@ -10,8 +10,8 @@ __all__ = ["split"]
 def split(demands: Sequence[tuple[int, int]], free: Sequence[int]) -> tuple[list[dict[int, int]], list[int]]:
     """Slots for gangs by partition, found by augmenting paths: a job gets all of its slots or none.
 
-    Jobs of one partition set are alike, so the paths run over sets, of which there are few; a set's slots are
-    dealt out to its jobs at the end.
+    Jobs of the same partition set are interchangeable, so the paths run over the few sets; at the end the
+    slots of each set are distributed to its jobs.
 
     Args:
         demands: (partition set as bits, slots) of each job, the most important first; slots >= 1.

@@ -1,4 +1,5 @@
-"""Checks a plan against jobs and slots themselves, before it is used: not by the rows it was solved with."""
+"""Checks a plan before it is used, against the jobs and slots themselves instead of the rows of the
+problem."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def broken_promise(
     free_now: Floats,
     expected_free: Floats,
 ) -> str | None:
-    """The first error of a plan, as a sentence; None if there is none.
+    """The first error of a plan as a sentence, or None.
 
     Args:
         starts: the jobs that it starts, now and later.

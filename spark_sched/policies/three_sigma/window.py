@@ -48,8 +48,8 @@ Ints: TypeAlias = NDArray[np.int64]
 class Grid:
     """Time steps from now on; a job may start where one begins.
 
-    A job holds fewer slots in expectation the longer it runs, so capacity that suffices where steps begin
-    suffices between.
+    A job's expected number of slots falls while it runs, so capacity that suffices at the beginning of each
+    step also suffices within the step.
 
     Attributes:
         starts_ms: where they begin, from now, shape (T,), rising from 0.
@@ -94,8 +94,9 @@ def uniform(steps: int, step_ms: int) -> Grid:
 def growing(steps: int, step_ms: int, window_ms: int) -> Grid:
     """About ``steps`` steps up to ``window_ms``: the first ones ``step_ms`` long, later ones longer.
 
-    The near future is planned finely; the far one, which will be planned again many times, coarsely. Steps
-    are multiples of the first and double at regular steps, so that few different times lie between them.
+    The near future has short steps; the far future, which will be planned again many times, has long ones.
+    Steps are multiples of the first one, and their length doubles at regular intervals, so that the table has
+    few different elapsed times.
     """
     if steps < 1 or step_ms < 1 or window_ms < step_ms:
         raise BadInputError(

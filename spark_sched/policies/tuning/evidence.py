@@ -1,4 +1,4 @@
-"""Anytime-valid confidence bounds on a mean: they hold for any distribution and any number of looks.
+"""Anytime-valid confidence bounds on a mean: valid for any distribution and any number of looks.
 
 Values lie in [0, 1]. The test of a mean m starts with a capital of 1 and bets a fraction f of it on each
 value x: the capital is multiplied by 1 + f (x / m - 1). If m is the true mean, no bet gains on average, and
@@ -28,7 +28,7 @@ _Array = np.ndarray[Any, Any]
 
 
 def _capital(values: _Array, mean: float) -> _Array:
-    """The capital after each of the values, of one who bets that their mean is above ``mean``."""
+    """The capital after each of the values, when betting that their mean is above ``mean``."""
     gains = values[..., None] / mean - 1.0
     return np.asarray(np.exp(np.cumsum(np.log1p(_FRACTIONS * gains), axis=-2)).mean(axis=-1))
 

@@ -1,6 +1,6 @@
 """Measures of a run, integrated over the snapshots in which it is active.
 
-A run is assumed constant between two snapshots, as it was at the first of them.
+Between two snapshots a run is assumed to stay as the first of them showed it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Measure(Protocol):
     """One run so far; a value."""
 
     def at(self, job: JobView, now_ms: int, slots: int) -> Measure:
-        """The same with what another snapshot shows of the run; ``slots`` are the cluster's."""
+        """The measure after a further snapshot; ``slots`` is the number of slots of the cluster."""
         ...
 
     def value(self, ended: EndedJob) -> float | None:
-        """The value of the whole run; None: too little of it was observed."""
+        """The value of the whole run; None if too little of it was observed."""
         ...
 
 

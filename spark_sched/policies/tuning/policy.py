@@ -88,9 +88,9 @@ class _ActiveRun:
     """An active run. It keeps the level with which it started, so that it is evidence for that level.
 
     Attributes:
-        key: whose run it is.
-        started_ms: of the job, since keys may come again.
-        tuned: what was known of the job when the run started.
+        key: the recurring job.
+        started_ms: start of the run, because keys may be used again.
+        tuned: the state of the recurring job when the run started.
         measure: what the run has shown so far.
     """
 
@@ -111,11 +111,11 @@ class Tuning:
 class TunedReservationPolicy:
     """As ``reservation``, with P of recurring jobs tuned towards a goal (options ``loss`` or ``slowdown``).
 
-    Runs of one user and name are runs of one job. Tuned are jobs that hold slots by their priority alone;
-    one that sets an isolation level keeps it. A job starts with ``spark.sched.reservation.isolation``, within
-    the bounds. Its level changes between runs, and only when the runs since the last change exclude the goal
-    (`StepRule`); runs that started with an earlier level count no more. The reason of each job's plan has the
-    last change and what the runs have shown since.
+    Runs with the same user and name are runs of one job. The policy tunes jobs that hold slots because of
+    their priority; a job that sets its own isolation level keeps it. A job starts with
+    ``spark.sched.reservation.isolation``, within the bounds. Its level changes between runs, and only when
+    the runs since the last change exclude the goal (`StepRule`). Runs that started with an earlier level do
+    not count. The reason in each job's plan states the last change and the results of the runs since.
     """
 
     name = "tuned-reservation"

@@ -10,7 +10,7 @@ from spark_sched.policies.tuning.evidence import exceeds, interval
 
 __all__ = ["CAP", "Goal", "StepRule", "Tuned"]
 
-#: A run counts with this many times the goal at most, so that no single run decides.
+#: The value of a run is limited to this many times the goal, so that no single run decides.
 CAP = 3.0
 #: After this number of runs without a step the evidence is discarded: a changed job is noticed, and memory is
 #: bounded.
@@ -77,10 +77,11 @@ class Tuned:
 
 @dataclass(frozen=True, slots=True)
 class StepRule:
-    """A step follows only from runs that exclude the goal.
+    """A step needs runs that exclude the goal.
 
-    A mean above the goal, or below ``1 - band`` of it, calls for a step; between them P stays. A step goes
-    half as far as the one before if it goes back, and twice as far, up to ``step``, if it goes on.
+    A mean above the goal, or below ``1 - band`` times the goal, requires a step; between them P stays. A step
+    in the opposite direction is half as long as the one before. A step in the same direction is twice as
+    long, but at most ``step``.
 
     Attributes:
         goal: of the mean over runs.

@@ -1,1 +1,1 @@
-"""A job's runtime as a distribution, from the history of jobs like it (3Sigma §4.1)."""
+"""A job's runtime as a distribution, from the history of similar jobs (3Sigma §4.1)."""

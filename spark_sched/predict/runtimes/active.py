@@ -28,8 +28,8 @@ _OWN = "user × name"
 
 
 class RuntimeStore(Protocol):
-    """Stores what `ThreeSigmaPredict` learns, so that it outlives this process. Must not raise: a lost
-    history costs quality, never progress."""
+    """Stores what `ThreeSigmaPredict` learns beyond the end of this process. Must not raise: a lost history
+    reduces quality, but must not stop progress."""
 
     def load(self) -> ThreeSigmaPredict:
         """All that was kept."""
@@ -179,7 +179,7 @@ class RuntimeHistory:
         job = JobAttributes(
             submit_s=event.time_ms / 1000.0,
             user=event.user,
-            # A name that the driver made up for unmarked work means nothing to a later run.
+            # A name that the driver generated for unmarked work does not recur.
             name=event.name if event.name and event.name != event.job else None,
             job_class=event.job_class,
             priority=event.priority,
@@ -187,7 +187,7 @@ class RuntimeHistory:
         # A job that is reported again was submitted when it was reported first.
         submission = self.predictor.submit(job, self._retold.pop(event.job, None))
         prediction = self.predictor.predict(submission)
-        # A planner that comes later did not see the first tasks: some may have succeeded.
+        # A planner that started later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
         return _ActiveJob(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)
 

@@ -133,7 +133,8 @@ class Calibration:
         if bend is None:
             bend = self._bends[kind] = self._bend(kind)
         below, inside, above = bend
-        # 1. Inside: the CDF, bent. Where it has few knots the bend's own are added.
+        # 1. Inside the range: the transformed CDF. If it has few knots, those of the transformation are
+        # added.
         levels, times = given.p, given.t_s
         if levels.size < 2 * _INSIDE:
             # Both rise together, so that each sorted by itself is the pairs sorted.
@@ -141,7 +142,8 @@ class Calibration:
             levels = np.concatenate((levels, _INNER_GRID))
             times.sort()
             levels.sort()
-        # 2. Outside: as far as runtimes went before. The CDF jumps neither here nor there, but may between.
+        # 2. Outside the range: as far as earlier runtimes fell outside. The CDF has no jumps on either side,
+        # but may jump at the border.
         low, high = given.t_s[0] * _LOW[-below.size :], given.t_s[-1] * _HIGH[: above.size]
         return RuntimeDistribution.trusted(
             np.concatenate((low, times, high)),
@@ -150,7 +152,8 @@ class Calibration:
 
     def _bend(self, kind: tuple[int, int]) -> tuple[Floats, Floats, Floats]:
         """CDF at the knots below the range, at `_GRID` inside it, and at the knots above it."""
-        # Before experience: of n + 1 runs in any order the last is the least, or the greatest, once each.
+        # Prior: of n + 1 runs in random order the last is the shortest with probability 1 / (n + 1), and the
+        # longest likewise.
         outer = 1.0 / (_LEAST_RUNS[kind[0]] + 1.5)
         sides = _mean(self._sides[kind], np.array([outer, 1.0 - 2.0 * outer, outer]))
         inside = np.cumsum(_mean(self._inside[kind], np.full(_INSIDE, 1.0 / _INSIDE)))
@@ -160,7 +163,7 @@ class Calibration:
         high = sides[0] + sides[1] * np.concatenate(([0.0], inside))
         levels = sides[0] + sides[1] + sides[2] * np.concatenate(([0.0], above))
         levels[-1] = 1.0
-        # The last half percent of a tail is not worth planning for: it would set the range and the mean.
+        # The last half percent of a tail is cut off: otherwise it would determine the range and the mean.
         kept = int(np.searchsorted(levels, 1.0 - _TAIL)) + 1
         levels = levels[:kept]
         levels[-1] = 1.0

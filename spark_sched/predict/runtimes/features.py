@@ -1,4 +1,4 @@
-"""What is known about a job at its submission: the features by which 3Sigma looks up its history (§4.1)."""
+"""The attributes of a job at its submission: the features by which 3Sigma looks up its history (§4.1)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class JobAttributes:
         job_class: the mark ``class``, or a source's scheduling class.
         slots: slots it asks for at once.
         estimate_s: runtime its user announced.
-        more: further attributes by name: each is a feature alone and together with the user.
+        more: further attributes by name; each is a feature alone and combined with the user.
     """
 
     submit_s: float | None = None

@@ -137,7 +137,7 @@ class ThreeSigmaPredict:
     """Learns runtimes by feature value and answers with the best expert's history. Deterministic, never sees
     a clock; not thread-safe. Memory is constant per feature value.
 
-    Feed it jobs in the order of what happens: `submit` and `predict` when a job comes, `learn` when it ends.
+    Call `submit` and `predict` when a job arrives and `learn` when it ends, in the order of time.
     Jobs that failed or were killed are not learned: their full runtime is unknown.
 
     Args:
@@ -145,7 +145,7 @@ class ThreeSigmaPredict:
     """
 
     def __init__(self, values_kept: int = VALUES_KEPT) -> None:
-        # Most values never come again, so a single run is kept as its seconds: a history takes 1.3 kB.
+        # Most values never recur, so a single run is kept as its seconds: a history takes 1.3 kB.
         self._values: dict[tuple[str, str], FeatureHistory | float] = {}
         self._used: dict[tuple[str, str], int] = {}
         self._submitted_s: dict[tuple[str | None, str | None], float] = {}

@@ -39,8 +39,8 @@ class EarlierRun:
 
 
 class EarlierRunStore(Protocol):
-    """Stores runs, so that they outlive the planner. Must not raise: a lost history costs quality, never
-    progress."""
+    """Stores runs beyond the end of the planner. Must not raise: a lost history reduces quality, but must not
+    stop progress."""
 
     def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         """The latest runs of a job name, the oldest first."""

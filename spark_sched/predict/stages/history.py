@@ -87,9 +87,9 @@ class StageHistory:
     """Forecasts stages from the latest earlier run of the job's name that agrees with this one so far.
 
     Two runs agree while their stages have the same numbers of tasks. Task times are pooled by stage name
-    over the latest instances, within the present run too, so a loop's second round profits from its first. A
-    name that the driver generated for unmarked work (it equals the job's key) does not recur and is not
-    stored.
+    over the latest instances, including those of the present run, so a loop's second round benefits from its
+    first. A name that the driver generated for unmarked work (it equals the job's key) does not recur and is
+    not stored.
 
     Args:
         store: keeps runs after this process has ended.

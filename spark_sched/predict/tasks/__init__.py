@@ -1,1 +1,1 @@
-"""Mean task times, by pilots, by history and by both (SLearn)."""
+"""Mean task times from pilots, from history and from both (SLearn)."""

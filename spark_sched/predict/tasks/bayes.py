@@ -51,8 +51,8 @@ class Posterior:
     def harmonic_s(self) -> float:
         """The harmonic mean E[1/x]^-1, in seconds, for a log-normal posterior.
 
-        The gain of running a job first is one over its size. So where sizes only order jobs, an uncertain
-        size should come earlier than its median says; the harmonic mean does this.
+        The gain of running a job first is proportional to 1 / size. So if sizes only order jobs, a job of
+        uncertain size should run earlier than its median size suggests; the harmonic mean achieves this.
         """
         return self.task_s * math.exp(-0.5 * self.log_sd**2)
 

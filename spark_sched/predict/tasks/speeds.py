@@ -10,7 +10,7 @@ from spark_sched.predict.recent import Recent
 
 __all__ = ["ExecutorSpeeds"]
 
-#: Tasks of an executor before its speed is believed.
+#: Number of tasks of an executor from which on its speed is used.
 _LEAST_TASKS = 10
 #: Standard errors by which it must differ from the others: fewer than one in 10,000 equal executors does.
 _SURE = 4.0

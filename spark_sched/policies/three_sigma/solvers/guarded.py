@@ -1,4 +1,4 @@
-"""A wall-clock guard around solvers that look at their own time limit now and then only."""
+"""A wall-clock guard around solvers that check their own time limit only occasionally."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LENGTH = 8
 
 
 class Guarded:
-    """A solver in a process of its own; when it is late, that is killed and another solver plans instead.
+    """A solver in its own process; if it is late, the process is killed and another solver plans instead.
 
     Measured: a limit of 0.2 s became 3 s in CBC and in HiGHS. The process starts with the guard, waits for
     problems and ends with the guard's own process, however that ends. Without a time limit it is waited for.

@@ -20,8 +20,8 @@ __all__ = ["Highs"]
 class Highs:
     """HiGHS's branch and cut.
 
-    Its time limit is looked at now and then only: on large problems it overshoots. Importing highspy and
-    ortools into one process crashes, so this module imports it when it is made.
+    HiGHS checks its time limit only occasionally, so it exceeds the limit on large problems. Importing
+    highspy and ortools into one process crashes, so this module imports it when it is made.
 
     Args:
         splits: the paper's formulation with a variable per partition.

@@ -1,4 +1,5 @@
-"""Our solver: prices, a greedy plan at these prices, local search, and the prices' own bound."""
+"""This project's solver: prices, a greedy plan at these prices, local search, and the bound that the prices
+prove."""
 
 from __future__ import annotations
 
@@ -120,9 +121,10 @@ class Lagrangian:
 def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool) -> Packing:
     """Jobs by their gain at the prices, each its best option that fits, with the preemptions that pay.
 
-    At the best prices a preemption that the relaxation does in part is worth just about nothing, so those
-    near 0 count as well. Preemptions that pay at the prices may not pay in whole jobs: with ``both`` plans
-    with those above 0 alone and with none are made as well. Where single jobs are worth more than any
+    At the best prices the worth of a preemption that the relaxation makes only in part is nearly 0, so
+    preemptions near 0 count as well. Preemptions that pay at the prices may not pay in whole jobs: with
+    ``both`` plans with those above 0 alone and with none are made as well. Where single jobs are worth more
+    than any
     preemption the prices near the optimum are too small to say which to preempt: one more plan lets all
     running jobs go, places these, and keeps what they do not need. The best one is taken.
     """

@@ -103,11 +103,11 @@ def assignment(packing: Packing) -> Assignment:
 
 @compiled
 def pack(t: Tables, order: Ints, worth: Floats, preempted: Bools, first: int) -> Packing:
-    """A plan with these preemptions as far as they are needed, in which jobs in that order take their option
-    of most ``worth``, shape (G, T), that still fits. Starts of −inf are not allowed.
+    """A plan with those of these preemptions that are needed. The jobs take, in that order, the option with
+    the largest ``worth``, shape (G, T), that still fits. Starts of −inf are not allowed.
 
-    After the ``first`` jobs of the order preempted jobs that these do not need run on: the others get
-    what is left.
+    When the ``first`` jobs of the order have options, preempted jobs whose slots they do not need continue to
+    run; the other jobs get the remaining slots.
     """
     jobs, slots = len(t.groups_of), t.free.shape[1]
     nothing = np.empty(jobs, dtype=np.int64)
@@ -137,7 +137,7 @@ def pack(t: Tables, order: Ints, worth: Floats, preempted: Bools, first: int) ->
 
 @compiled
 def settle(t: Tables, packing: Packing, order: Ints) -> None:
-    """Give jobs in that order the most useful option that is left to them; the value never falls.
+    """Give the jobs, in that order, the remaining option with the largest utility; the value never falls.
 
     Prices make a job leave the next slots to jobs that are worth more; it can still get the slots left over.
     """
@@ -151,8 +151,8 @@ def settle(t: Tables, packing: Packing, order: Ints) -> None:
 
 @compiled
 def relent(t: Tables, packing: Packing, order: Ints, most: int) -> Packing:
-    """Put jobs of the plan elsewhere wherever this saves preemptions that cost more; the first ``most`` of
-    that order that are in the plan are tried.
+    """Move jobs of the plan if this saves preemptions that cost more. The first ``most`` jobs of that order
+    that are in the plan are tried.
 
     A job may do as well later, when slots fall free by themselves: without it preempted jobs run on, and it
     takes its most useful option beside them.
@@ -176,7 +176,7 @@ def relent(t: Tables, packing: Packing, order: Ints, most: int) -> Packing:
 
 @compiled
 def twin(packing: Packing) -> Packing:
-    """One that goes on by itself from here."""
+    """An independent copy."""
     return Packing(
         packing.group.copy(),
         packing.start.copy(),
@@ -234,8 +234,8 @@ def preempt(t: Tables, packing: Packing, running: int) -> None:
 
 @compiled
 def spare_all(t: Tables, packing: Packing) -> bool:
-    """Let preempted jobs run on after all whose slots the plan does not need, the dearest first; whether
-    there are any."""
+    """Undo preemptions whose slots the plan does not need, the most expensive first. Returns whether there
+    were any."""
     changed = False
     for running in t.dearest:
         if not packing.preempted[running]:

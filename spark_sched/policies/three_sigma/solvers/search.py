@@ -1,4 +1,4 @@
-"""Local search on a plan: take a few jobs out, put better ones in."""
+"""Local search on a plan: remove a few jobs, then add better ones."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ __all__ = ["search"]
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
-#: Jobs considered for the place that a move makes; after a preemption, which makes much, more.
+#: Jobs considered for the slots that a move frees; a preemption frees many, so more are considered after it.
 _CANDIDATES, _MANY = 10, 40
-#: Jobs taken out at most by one move.
+#: Largest number of jobs that one move removes.
 _MOST_OUT = 3
 #: Random numbers of a move: its choices, then the candidates, then noise for candidates and those taken out.
 _CHOICES = 9 + _MOST_OUT
@@ -204,7 +204,7 @@ def _make_room(
     start = row.argmax() if draw[6] < 0.7 else int(draw[7] * len(row))
     if not len(placed):
         return 0
-    # Those that start about when it would, and of about its size or more, make room soonest.
+    # Jobs of at least about its size that start at about its time are most likely to make room.
     near = placed[np.abs(placed_start - start) <= 2]
     if not len(near):
         near = placed
