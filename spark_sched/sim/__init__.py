@@ -2,7 +2,8 @@
 
 Start with `simulate`. `Simulation` is the engine behind it; :mod:`spark_sched.sim.ledger` is the state
 machine of speculative slot reservation: which idle slot is held, for which job, until when. The JVM bridge
-has the same in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` bind the two.
+has the same state machine in Scala (``schedcore.Ledger``); the sequences in ``protocol/golden`` must give the
+same decisions in both.
 """
 
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power, uniform_nodes

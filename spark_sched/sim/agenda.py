@@ -26,7 +26,7 @@ __all__ = [
 
 
 class NextCompletion(NamedTuple):
-    """A task of a shared server may be done, unless the server's ``generation`` is another by then."""
+    """A task of a shared server may be done; void if the server's ``generation`` has changed by then."""
 
     server: int
     generation: int
@@ -39,7 +39,7 @@ class MemoryCheck(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """A node comes or leaves."""
+    """A node joins or leaves."""
 
     node: int
     joins: bool
@@ -72,13 +72,13 @@ class MarksChanged(NamedTuple):
 
 
 class LocalityOver(NamedTuple):
-    """A stage need not wait for nearer slots any more, or for less near ones."""
+    """The time for which a stage waits for near slots, or for slots on the same rack, is over."""
 
     stage: StageRun
 
 
 class WakeUp(NamedTuple):
-    """A hold may expire, a copy be due or a planned start come."""
+    """A hold may expire, a copy may be due or a planned start may be reached."""
 
 
 class PlanDue(NamedTuple):
@@ -87,7 +87,7 @@ class PlanDue(NamedTuple):
     asked: bool
 
 
-#: What an entry of the agenda holds. The end of an attempt is the attempt.
+#: The contents of an entry of the agenda. The attempt itself stands for its end.
 Happening: TypeAlias = (
     Attempt
     | NextCompletion
@@ -102,7 +102,8 @@ Happening: TypeAlias = (
     | PlanDue
 )
 
-# The order of what happens at one instant: ends before starts, so that a slot freed now is available now.
+# The order of events at one instant: ends before starts, so that a freed slot can be reused at the same
+# instant.
 _ORDER: dict[type, int] = {
     Attempt: 0,
     NextCompletion: 1,
@@ -119,7 +120,7 @@ _ORDER: dict[type, int] = {
 
 
 class Instant:
-    """The present.
+    """The present instant.
 
     Attributes:
         now_ms: the clock.
@@ -134,7 +135,7 @@ class Instant:
 
 
 class Agenda:
-    """Events by time, then by `_ORDER`, then as they were added.
+    """Events by time, then by `_ORDER`, then in the order in which they were added.
 
     Attributes:
         heap: (time in ms, order, number, what happens), as a heap.
@@ -151,7 +152,8 @@ class Agenda:
         heapq.heappush(self.heap, (at_ms, _ORDER[type(item)], self._pushes, item))
 
     def forget_changes(self, job: JobRun) -> None:
-        """The job has ended: changes of its marks do not happen, and the clock does not go on to them."""
+        """The job has ended: drop the remaining changes of its marks, so that the clock does not advance to
+        them."""
         self.heap[:] = [
             entry for entry in self.heap if not (isinstance(entry[3], MarksChanged) and entry[3].job is job)
         ]
@@ -163,7 +165,7 @@ class Agenda:
         return sorted(found, key=lambda a: a.task)
 
     def not_submitted(self) -> list[JobSpec]:
-        """Jobs whose time has not come."""
+        """Jobs that have not been submitted yet."""
         items = [item for *_, item in self.heap]
         return [item.spec for item in items if isinstance(item, Arrival)] + [
             item.following.job for item in items if isinstance(item, Follower)

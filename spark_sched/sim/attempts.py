@@ -25,11 +25,11 @@ class Attempts:
 
     Args:
         recorder: gets a row for every attempt; None: rows are not kept.
-        follow_outputs: where tasks ran matters to the stages that read their output.
+        follow_outputs: whether to record where tasks ran, for the stages that read their output.
         stage_over: called when all tasks of a stage are done.
 
     Attributes:
-        servers: where tasks share servers; None: each has its slot for itself.
+        servers: the servers whose cores tasks share; None: each task has a slot for itself.
         launched: number of attempts so far.
     """
 
@@ -111,7 +111,7 @@ class Attempts:
                 stage.reruns.originals[index] = a
 
     def succeeded(self, a: Attempt) -> None:
-        """The attempt did its task; its twin is killed."""
+        """The attempt completed its task; its twin is killed."""
         stage, now = a.stage, self._instant.now_ms
         self._stop(a, "success")
         duration_ms = now - a.start_ms
@@ -132,9 +132,9 @@ class Attempts:
             self._stage_over(stage)
 
     def evict(self, a: Attempt, outcome: str = "evicted", beneficiary: str | None = None) -> None:
-        """Its work is lost and its task waits again; the job's place in the order is as before.
+        """Evict the attempt: its work is lost and its task waits again; the job keeps its place in the order.
 
-        ``beneficiary``: the job that gets its slot, if it is killed for that.
+        ``beneficiary``: the job for which it is evicted, if any.
         """
         stage, sums = a.stage, a.stage.job.sums
         self._stop(a, outcome, beneficiary)
@@ -156,7 +156,8 @@ class Attempts:
                 self.evict(attempt, "lost")
 
     def evict_job(self, job: JobRun) -> None:
-        """Kill a job's running tasks for others, as live those of restartable stages; they wait again."""
+        """Kill a job's running tasks for other jobs, those of restartable stages as in a live application;
+        they wait again."""
         running = {a.task: a for a in self._agenda.ends() if a.stage.job is job}
         for task in victims((task, a.stage.restartable) for task, a in running.items()):
             if running[task].alive:
@@ -207,6 +208,6 @@ class Attempts:
             self._reservations.ended(a, outcome == "success", now)
 
     def node_emptied(self, node: int) -> None:
-        """A node that leaves is gone when the last of its tasks has ended."""
+        """A leaving node is removed when the last of its tasks has ended."""
         if self._slots.left.get(node) == 0:
             self._emitted.node_left(self._slots.nodes.names[node], self._instant.now_ms)

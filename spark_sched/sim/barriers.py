@@ -1,17 +1,18 @@
 """When a stage's barrier is likely to fall: the calibrated deadline of reservations.
 
-The twin of ``schedcore.Barriers`` in the JVM bridge; ``protocol/golden`` binds the two. The paper's deadline
-(equation 2) takes task times to be Pareto. This one takes the rank of a stage's longest task among the tasks
-of earlier stages, which has the same probabilities for every distribution, and corrects itself by how its
-predictions turned out (``docs/adr/0022-calibrated-deadlines.md``).
+The twin of ``schedcore.Barriers`` in the JVM bridge; ``protocol/golden`` compares the two. The paper's
+deadline (equation 2) assumes that task times follow a Pareto distribution. This one uses the rank of a
+stage's longest task among the tasks of earlier stages, whose probabilities are the same for every
+distribution, and corrects itself by the errors of its predictions
+(``docs/adr/0022-calibrated-deadlines.md``).
 
 A stage's *centre* is its N/2-th shortest task time. The longer half's times are compared as logarithms of
-their ratio to it, so that stages of different lengths tell about each other. Where a stage runs in waves the
-barrier also depends on when its long tasks were launched, so that whole barriers are compared. The
-*surprisal* of a barrier is -ln of the probability that it falls no later. There are fewer ranks than
-probabilities, so that a draw per stage chooses between two neighbouring ranks. Where a prediction is right,
-surprisals are exponentially distributed, and a barrier falls before the deadline of isolation P if its
-surprisal is at least -ln P.
+their ratio to it, so that stages of different lengths can be compared. If a stage runs in waves, the barrier
+also depends on when its long tasks were launched, so whole barriers are compared. The *surprisal* of a
+barrier is -ln of the probability that it falls no later. There are fewer ranks than probabilities, so a
+random draw per stage chooses between two neighbouring ranks. If predictions are correct, surprisals are
+exponentially distributed, and a barrier falls before the deadline of isolation P if its surprisal is at least
+-ln P.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from typing import NamedTuple
 
 __all__ = ["Barriers", "JobBarriers", "StageBarrier"]
 
-#: Ratios kept of earlier stages; those of the latest stage are kept whatever its width.
+#: Number of ratios kept of earlier stages; those of the latest stage are always all kept.
 _RATIOS_KEPT = 2048
 #: Surprisals kept of a job, and of the application.
 _SCORES_KEPT = 32
-#: What the application's surprisals count at most beside the job's own.
+#: Largest weight of the application's surprisals beside the job's own.
 _SHARED_WEIGHT = 8.0
 #: What the probabilities of ranks count without surprisals, as a number of these. Each one takes its place
 #: until 1 is left.
 _RANKS_WEIGHT = 8.0
-#: Fewer surprisals than this are too few to count the barrier to come among them.
+#: With fewer surprisals than this the coming barrier does not count among them.
 _FEW = 4.0
 # Bounds and steps of the search for a surprisal, as logarithms; also what is kept of one that is out of all
 # proportion.
@@ -140,7 +141,7 @@ class _Ratios:
 
 
 class Barriers:
-    """What an application's barriers tell about those to come.
+    """Predictions of an application's barriers from its earlier ones.
 
     Args:
         seed: of the draws; the same seed and the same stages give the same deadlines.
@@ -163,7 +164,7 @@ class Barriers:
 
 @dataclass(slots=True)
 class _Expected:
-    """What is expected of one stage, fixed when first asked for."""
+    """The prediction for one stage, fixed when it is first needed."""
 
     ranks: _Ranks
     own: deque[float] | None  # surprisals; None: the ranks are of barriers, and need no correction
@@ -172,7 +173,7 @@ class _Expected:
 
 @dataclass(slots=True)
 class StageBarrier:
-    """Task times of one stage, and what is expected of its barrier."""
+    """Task times of one stage, and the prediction of its barrier."""
 
     tasks: int
     #: Among the job's stages of several tasks, from 1.
@@ -181,7 +182,7 @@ class StageBarrier:
     open_tasks: int = 1
     times_ms: list[float] = field(default_factory=list)  # of those that ended, the shortest first
     expected: _Expected | None = None
-    # The last answer: the same is asked for at every event.
+    # The last answer, because the same is asked at every event.
     asked: tuple[float, int] | None = None
     end: _End = _NEVER
 
@@ -208,7 +209,7 @@ class StageBarrier:
 
 
 class JobBarriers:
-    """Deadlines for the stages of one job, and what became of them."""
+    """Deadlines for the stages of one job, and the outcomes of their predictions."""
 
     __slots__ = ("_all", "_of_waves", "_ratios", "_scores", "_stages", "_start")
 
@@ -256,7 +257,8 @@ class JobBarriers:
         """The stage's barrier fell, ``barrier_ms`` after its last launch."""
         if stage.tasks < 2 or len(stage.times_ms) < stage.tasks:
             return
-        # 1. How surprising was it? Without earlier stages that is the draw alone, and tells nothing.
+        # 1. The surprisal of the barrier. Without earlier stages it is the random draw alone and has no
+        # information.
         expected = self._expect(stage)
         centre_ms = stage.centre_ms
         log_ratio = math.log(barrier_ms / centre_ms)
@@ -268,7 +270,7 @@ class JobBarriers:
             expected.own.append(score)
             if expected.shared is not None:
                 expected.shared.append(score)
-        # 2. What do its tasks tell?
+        # 2. Learn from its tasks.
         above = [math.log(time_ms / centre_ms) for time_ms in stage.times_ms[stage.half :]]
         self._ratios.add(above)
         self._all.ratios.add(above)
@@ -288,8 +290,8 @@ class JobBarriers:
         return stage.expected
 
     def _draws(self, number: int) -> tuple[float, float]:
-        """Two numbers between 0 and 1, both excluded. By the first, each stage of the job is the golden ratio
-        further round the circle than the one before, so that any few in a row are spread evenly."""
+        """Two numbers between 0 and 1, both excluded. The first advances by the golden ratio from each stage
+        of the job to the next, modulo 1, so that the numbers of consecutive stages are spread evenly."""
         if self._start is None:
             self._start = self._all.start_of_draws()
         z = self._start + number * _GOLDEN & _MASK
@@ -309,12 +311,12 @@ def _fraction(z: int) -> float:
 
 
 def _calibrated(isolation: float, own: Sequence[float], shared: Sequence[float] | None) -> float:
-    """The surprisal that a share P of earlier barriers had at least.
+    """The surprisal that a share P of earlier barriers reached or exceeded.
 
-    The exponential distribution itself counts as some observations, fewer the more barriers there are: it is
-    right where the stages of a job are alike, and few barriers tell little. Each of these is a logistic step,
-    the steeper the more there are. The barrier to come is one of them too, as likely above as below: without
-    it a P near 1 is missed.
+    The exponential distribution itself counts as some observations, and as fewer if there are more barriers:
+    it is correct if the stages of a job are alike, and a few barriers contain little information. Each
+    barrier is a logistic step, which is steeper if there are more barriers. The coming barrier also counts as
+    one, equally likely above and below: without it a P near 1 would not be attained.
     """
     weighted = [(score, 1.0) for score in own]
     weight = float(len(weighted))

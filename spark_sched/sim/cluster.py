@@ -30,7 +30,7 @@ class NodeSpec:
 
     Attributes:
         name: unique; the executor's key in events and snapshots.
-        slots: tasks that run on it at once.
+        slots: number of tasks that it can run at once.
         partition: number of its equivalence set (3Sigma §4.3), from 0.
         rack: number of its rack; None: every node is a rack of its own.
         speed: tasks run this many times as fast as their durations say.
@@ -38,9 +38,9 @@ class NodeSpec:
         memory: memory that its tasks share, in any unit (processor sharing only); 0: not modelled.
         power: what it draws (processor sharing only).
         from_ms: it joins then (slots only).
-        until_ms: from then on nothing is launched or held on it, though what runs there goes on, as on a
-            decommissioned executor (slots only); None: it stays.
-        dies: at ``until_ms`` what runs there is lost, too, and waits again.
+        until_ms: from then on no task is launched and no slot held on it, but its running tasks continue, as
+            on a decommissioned executor (slots only); None: it stays.
+        dies: whether its running tasks are lost at ``until_ms`` and wait again.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Locality:
     The input of a stage with parents is on the nodes that ran the parents' tasks. For ``wait_ms`` after the
     stage's start its tasks accept only those; where racks are given, their racks for as long again; then any
     slot. Elsewhere a task runs ``slowdown`` times as long (``rack_slowdown`` on the rack of its input).
-    ``held_is_near``: a slot that is held for the job is as good as one with the input, as if that were sent
-    there while the slot waits.
+    ``held_is_near``: a slot that is held for the job counts as near, as if the input were sent there while
+    the slot is held.
     """
 
     wait_ms: int = 3_000
@@ -85,8 +85,8 @@ class ClusterSpec:
         memory_eviction: which task is evicted when a node's memory runs out: ``LSF`` the last started task
             whose need is not met, ``LPF`` tasks of the lowest priority, latest first, until the need is met
             (§6.2.3.4).
-        power_policy: an empty node stays ``idle`` or goes to ``sleep`` at once (§6.2.5).
-        wake_ms: from sleep to the first instruction, at peak power.
+        power_policy: whether an empty node stays ``idle`` or goes to ``sleep`` at once (§6.2.5).
+        wake_ms: time from sleep to the first instruction, at peak power.
     """
 
     nodes: tuple[NodeSpec, ...]
@@ -132,5 +132,5 @@ class ClusterSpec:
 
 
 def uniform_nodes(count: int, slots: int, *, partitions: int = 1) -> tuple[NodeSpec, ...]:
-    """``count`` equal nodes ``n0``, ``n1``, …, dealt out to partitions in turn."""
+    """``count`` equal nodes ``n0``, ``n1``, …, assigned to partitions round-robin."""
     return tuple(NodeSpec(f"n{i}", slots, partition=i % partitions) for i in range(count))

@@ -1,4 +1,4 @@
-"""How often Python looks for cyclic garbage while a simulation runs."""
+"""How often Python collects cyclic garbage while a simulation runs."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 __all__ = ["seldom_collected"]
 
-#: New objects between two looks.
+#: New objects between two collections.
 _COLLECT_EVERY = 50_000
 
 
 @contextmanager
 def seldom_collected() -> Iterator[None]:
-    """Collect seldom inside the block.
+    """Collect garbage rarely inside the block.
 
     The cycle collector repeatedly traverses all live objects, and a run creates almost no cycles. With the
     default threshold the cost of an event would grow with the number of running tasks.

@@ -1,7 +1,8 @@
 """Tasks that prefer nodes of their own: Spark's delay scheduling, one task at a time.
 
 A task launches at once on a node near its input. Elsewhere it launches when its stage has waited long enough
-since it last got a slot there; as in Spark since 3.1, the wait does not restart once a slot was refused.
+since it last got a slot there. As in Spark since 3.1, the wait does not restart after the stage has refused a
+slot.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ class Near:
 
     Attributes:
         any_at_ms: from then on its tasks accept any node.
-        refused: a slot was let go by for being too far; `any_at_ms` stands from then on.
+        refused: whether it refused a slot because it was too far away; `any_at_ms` is fixed from then on.
     """
 
     __slots__ = ("_nodes", "_seen", "_wait_ms", "any_at_ms", "refused")

@@ -1,4 +1,4 @@
-"""How long an attempt runs: its own draw, the node's speed, the distance of its input."""
+"""How long an attempt runs, from its own draw, the node's speed and the distance of its input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ class Durations:
     """Durations in whole ms on the nodes of a cluster.
 
     Attributes:
-        vary: where a task runs makes a difference to any job; otherwise only to those that prefer partitions.
+        vary: whether durations depend on the node for every job; otherwise only for jobs that prefer
+            partitions.
     """
 
     def __init__(self, cluster: ClusterSpec, seed: int) -> None:
@@ -33,7 +34,7 @@ class Durations:
         return stage.spec.durations_ms[int(rng.integers(stage.spec.tasks))]
 
     def there_ms(self, stage: StageRun, node: int, duration_ms: int, has_input: bool = True) -> int:
-        """The time of a task of ``duration_ms`` on ``node``; counts it if its input is elsewhere."""
+        """The time of a task of ``duration_ms`` on ``node``; counts the task if its input is elsewhere."""
         nodes, locality, job = self._cluster.nodes, self._cluster.locality, stage.job
         factor = 1.0 / nodes[node].speed
         if locality is not None and not has_input:

@@ -25,12 +25,12 @@ from spark_sched.state import JobSummary, StageSummary
 
 __all__ = ["EmittedEvents"]
 
-#: What happened, in the words of live events.
+#: The types of live events.
 _OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed", "lost": "lost"}
 
 
 class EmittedEvents:
-    """Counts events and, where an observer or a predictor listens, makes them.
+    """Counts events, and creates them if an observer or a predictor listens.
 
     A predictor that needs no events says so by ``observes = False`` (the oracle).
     """

@@ -36,12 +36,12 @@ class Start(Enum):
 
     NOW = auto()  # take any slot that their place in the order gives them
     SPARE = auto()  # take slots that no job with a start waits for
-    PLANNED = auto()  # start nothing yet; slots are kept for them from those that may only take spare ones
-    EVICTED = auto()  # start nothing before the next plan, and nothing is kept for them
+    PLANNED = auto()  # start no tasks yet; slots are kept for them from jobs that may only take spare slots
+    EVICTED = auto()  # start no tasks before the next plan, and no slots are kept for them
 
 
 class Verdict(Enum):
-    """The permission of a task set for a slot, in words for people."""
+    """The permission of a task set for a slot, as text for people."""
 
     OPEN = "open"
     OWN_HOLD = "own hold"
@@ -64,7 +64,7 @@ _MAY = frozenset({Verdict.OPEN, Verdict.OWN_HOLD, Verdict.OVERRIDES, Verdict.PIL
 
 
 class WaitingJob(Protocol):
-    """What enforcement has to know of a job."""
+    """The facts about a job that enforcement needs."""
 
     @property
     def key(self) -> str: ...
@@ -89,7 +89,7 @@ class WaitingJob(Protocol):
 
 
 class WaitingSet(Protocol):
-    """What enforcement has to know of a task set."""
+    """The facts about a task set that enforcement needs."""
 
     @property
     def job(self) -> WaitingJob: ...
@@ -106,7 +106,7 @@ class WaitingSet(Protocol):
 
     @property
     def waiting_slots(self) -> int:
-        """Slots that its waiting tasks would take: behind pilots the pilots alone."""
+        """Slots that its waiting tasks would take; only those of the pilots while others wait for these."""
         ...
 
     @property
@@ -119,7 +119,7 @@ class WaitingSet(Protocol):
 
 
 class OfferRank(NamedTuple):
-    """Lower is first: priority, whether it is the turn of the job's queue, then the job's place in that."""
+    """Lower is first: by priority, by the turn of the job's queue, then by the job's place in the queue."""
 
     priority: int
     turn: Turn
@@ -130,7 +130,7 @@ class StartGate:
     """Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
 
     Args:
-        patience_ms: how long a job that no plan knows may be kept waiting.
+        patience_ms: how long a job that no plan contains may be kept waiting.
 
     Attributes:
         active: whether any job may have to wait.
@@ -146,9 +146,9 @@ class StartGate:
         self._jobs: dict[str, JobPlan] = {}
         self._new_jobs_wait = False
         self._start_times_ms: list[int] = []  # rising
-        # Slots taken that the plan in force cannot know of, as versions of the event that reported them.
+        # Slots taken after the snapshot of the plan in force, as versions of the events that reported them.
         self._launches: dict[str, deque[int]] = {}
-        # Jobs that asked while no plan knew them, and when each first asked.
+        # Jobs that asked while no plan contained them, and when each first asked.
         self._unknown_since_ms: dict[str, int] = {}
         self.active = False
 
@@ -203,7 +203,7 @@ class StartGate:
         return Start.SPARE
 
     def next_start_ms(self, now_ms: int) -> int | None:
-        """The next time at which a job that waits may start, for nothing else triggers a round then."""
+        """The next time at which a waiting job may start, because nothing else triggers a round then."""
         at = bisect_right(self._start_times_ms, now_ms)
         later = self._start_times_ms[at : at + 1]
         later += [since + self._patience_ms for since in self._unknown_since_ms.values()]
@@ -219,8 +219,8 @@ class Enforcement:
     """A round of launches under the plan in force, as ``schedcore.Enforcement``.
 
     A round is `begin`, then `planned` for each task set in the order of its `rank`, then, where
-    `spare_wanted`, the same between `begin_spare` and `end_spare`: slots left over go to task sets that may
-    take no others.
+    `spare_wanted`, the same between `begin_spare` and `end_spare`: leftover slots go to task sets that may
+    take only spare ones.
     """
 
     __slots__ = ("_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted")
@@ -254,7 +254,7 @@ class Enforcement:
         self.gives_spare = True
 
     def end_spare(self) -> None:
-        """Nothing more is given in this round."""
+        """No more spare slots are given in this round."""
         self.gives_spare = False
         self._spare = 0
 
@@ -294,7 +294,7 @@ class Enforcement:
 
     def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
         """Whether a task set that found no spare slot in this round would find one now: a launch ends holds
-        that its job has too many of, and nothing else offers the slot again."""
+        that its job no longer needs, and nothing else offers these slots again."""
         found_none = [each for each in self._found_none if each.waiting_slots > 0]
         if not found_none:
             return False
@@ -306,7 +306,7 @@ class Enforcement:
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""
         if self.gives_spare:
-            # Those that may take nothing else come last, in the order of their arrival.
+            # Those that may take only spare slots come last, in the order of their arrival.
             last = waiting.pilots_first or self.start(waiting.job.key) is Start.SPARE
             return OfferRank(-waiting.job.priority, (float(last), 0, 0), waiting.job.arrival)
         queue = waiting.job.queue
@@ -329,12 +329,12 @@ def by_speed(executors: Iterable[str], slowness: Mapping[str, float]) -> list[li
 
 
 def victims(running: Iterable[tuple[int, bool]]) -> list[int]:
-    """Of running tasks of an evicted job, with whether each may run again, those to kill."""
+    """The running tasks of an evicted job to kill, from its running tasks and whether each may run again."""
     return [task for task, restartable in running if restartable]
 
 
 class RunningAttempt(NamedTuple):
-    """What enforcement has to know of a running attempt that a plan names as a victim."""
+    """The facts that enforcement needs about a running attempt that a plan names as a victim."""
 
     priority: int
     restartable: bool
@@ -344,14 +344,14 @@ class RunningAttempt(NamedTuple):
 def preempted(
     named: Iterable[int], priority: int, waiting_slots: int, running: Callable[[int], RunningAttempt | None]
 ) -> list[int]:
-    """Of the attempts that a plan names as victims for a job, those to kill now.
+    """The attempts to kill now, of those that a plan names as victims for a job.
 
     Args:
-        named: attempts by number, in the order in which they go.
-        priority: of the job in force; only attempts of lower priority go.
-        waiting_slots: slots that its tasks wait for; not one more is taken than they need. In the JVM bridge
-            this is by resource profile; the simulator has only one.
-        running: finds an attempt; None: it does not run any more.
+        named: numbers of attempts, in the order of their eviction.
+        priority: of the job, in force; only attempts of lower priority are evicted.
+        waiting_slots: slots for which its tasks wait; no more slots are taken than that. In the JVM bridge
+            this is per resource profile; the simulator has only one.
+        running: finds an attempt by its number; None: it no longer runs.
     """
     chosen: list[int] = []
     for task in named:

@@ -1,14 +1,15 @@
-"""The event loop: a virtual clock in whole milliseconds, one queue, the same rules for the same seed.
+"""The event loop: a virtual clock in whole milliseconds and one event queue; the same seed gives the same
+run.
 
 One turn of the loop is one instant:
 
-1. Everything that happens at this instant, in the order of `spark_sched.sim.agenda`: ends of
-   tasks, servers, stages whose delay is over, arrivals, timers.
-2. Holds whose deadline has come expire.
-3. The policy plans, if something happened that its plans depend on.
-4. Waiting tasks get slots: by priority, by the plan's queues and ranks where it orders, by arrival; then
-   what waits behind a gate gets the slots that no other task can use.
-5. Held slots without a task to wait for run copies of stragglers.
+1. Everything that happens at this instant, in the order of `spark_sched.sim.agenda`: ends of tasks, servers,
+   stages whose delay is over, arrivals, timers.
+2. Holds whose deadline has been reached expire.
+3. The policy makes a plan, if something happened that its plans depend on.
+4. Waiting tasks get slots: by priority, by the plan's queues and ranks if it has any, by arrival. Then tasks
+   behind a gate get the slots that no other task can use.
+5. Held slots of jobs without waiting tasks run copies of stragglers.
 6. The next wake-up for holds, copies and planned starts is set.
 """
 
@@ -68,8 +69,9 @@ class Simulation:
 
     Args:
         cluster: where.
-        jobs: what, in the order of submission; read as the clock gets there, so that it may be a generator.
-        planner: the policy and what it may know.
+        jobs: the workload in the order of submission. It may be a generator: jobs are read when the clock
+            reaches them.
+        planner: the policy and its forecasts.
         settings: ``spark.sched.*`` settings, as live.
         seed: of placement, copies' durations and calibrated deadlines. The same seed gives the same
             bytes; a copy's duration depends on the seed, job, stage and task alone, so that runs under two
@@ -77,8 +79,8 @@ class Simulation:
         keep_tasks: keep a row for every attempt.
         until_ms: stop the clock here; None: when nothing more can happen.
         observer: gets every event a live planner would get.
-        check: look for broken promises of the ledger at every instant (slow).
-        changes: of the policy and of reservations, by operators.
+        check: check the ledger's invariants at every instant (slow).
+        changes: operators' changes of the policy and of reservations.
     """
 
     def __init__(
@@ -141,7 +143,7 @@ class Simulation:
     # ---- the loop ----
 
     def run(self, progress: Callable[[int, int], None] | None = None) -> Result:
-        """Run to the end. ``progress(jobs ended, now_ms)`` is called now and then.
+        """Run to the end. ``progress(jobs ended, now_ms)`` is called occasionally.
 
         Raises BadInputError for a job that cannot be simulated.
         """
@@ -155,7 +157,7 @@ class Simulation:
         pop = heapq.heappop
         self._jobs.next_arrival()
         if plans.planner.every_ms and heap and heap[0][0] > 0:
-            # As live: a plan is in force when the first job comes.
+            # As in a live application, a plan is in force when the first job arrives.
             plans.make()
         instants = 0
         while heap:
@@ -197,14 +199,15 @@ class Simulation:
         return self._finish()
 
     def _changed(self, change: SchedulingChange) -> int:
-        """An operator's change for all jobs; what the policy's plans depend on from now on."""
+        """Apply an operator's change for all jobs. Returns the changes on which the policy's plans depend
+        from now on."""
         self._plans.changed(change)
         mask = self._plans.planner.mask
         self._launcher.replan = self._plans.make if self._replans(mask) else None
         return mask
 
     def _replans(self, mask: int) -> bool:
-        """Whether there is a plan after each launch."""
+        """Whether a plan is made after each launch."""
         return bool(mask & planning.LAUNCHES) and not self._plans.planner.every_ms
 
     def _happened(self, item: Happening, now_ms: int) -> None:
@@ -234,7 +237,8 @@ class Simulation:
     # ---- 6. timers, and the end ----
 
     def _arm(self) -> None:
-        """A timer that fires too early costs less than moving it each time a deadline moves."""
+        """Set the next timer. A timer that fires too early costs less than moving it each time a deadline
+        moves."""
         now_ms = self._instant.now_ms
         wakes_ms = (self._jobs.reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
         wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)
@@ -255,6 +259,6 @@ class Simulation:
         }
         if self._servers is not None:
             totals["energy_j"] = sum(self._servers.energy_j(now_ms))
-        # What waits in the queue and in the source at the horizon was never submitted.
+        # Jobs that are still in the queue or in the source at the horizon were never submitted.
         totals["jobs_not_submitted"] = self._jobs.never_submitted()
         return self._recorder.result(totals)

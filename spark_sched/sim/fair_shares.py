@@ -1,7 +1,7 @@
 """Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I).
 
-A hold ranks as its pool does, and a held slot counts as one that the pool uses. Jobs without a pool rank
-equally. ``schedcore.FairShares`` is the twin.
+A hold has the rank of its pool, and a held slot counts as used by the pool. Jobs without a pool rank equally.
+``schedcore.FairShares`` is the twin.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PoolUse:
 
 
 def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
-    """How many of ``slots`` that ``holder`` holds FAIR order would give to ``asker``, which took ``taken``
-    already."""
+    """How many of the ``slots`` that ``holder`` holds FAIR order would give to ``asker``, which has already
+    taken ``taken`` slots."""
     claims = _claims(holder, asker)
     if claims is None:
         return 0
@@ -53,7 +53,7 @@ def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
 
 
 def is_before(a: LedgerJob, b: LedgerJob, less: int = 0) -> bool:
-    """Whether FAIR order puts ``a`` before ``b``, each less ``less`` of the slots that it uses."""
+    """Whether FAIR order puts ``a`` before ``b`` if each used ``less`` slots fewer."""
     claims = _claims(a, b)
     if claims is None:
         return False

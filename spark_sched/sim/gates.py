@@ -1,4 +1,5 @@
-"""Gates: stages whose pilot tasks run before their others (SLearn §5.1.2), as the plan's `PilotSet` says."""
+"""Gates: stages whose pilot tasks run before the other tasks (SLearn §5.1.2), as the plan's `PilotSet`
+requires."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ __all__ = ["Gates"]
 class Gates:
     """Keeps the tasks behind a gate out of the order in which stages get slots, until it opens.
 
-    A gate waits for the first attempt of each pilot alone: whether that succeeds, is evicted or is lost with
-    its node, it is over. So a gate opens whatever happens to its pilots.
+    A gate waits only for the first attempt of each pilot. The pilot counts as ended whether this attempt
+    succeeds, is evicted or is lost with its node. So the gate opens whatever happens to its pilots.
 
     Args:
         waiting: the order of stages that get slots.
@@ -23,7 +24,7 @@ class Gates:
 
     def __init__(self, waiting: WaitingStages) -> None:
         self._waiting = waiting
-        # Tasks that wait behind a gate, from the end as those in the order.
+        # Tasks behind a gate; the next one is last, as in the order of stages.
         self._behind: dict[StageRun, list[int]] = {}
 
     def __bool__(self) -> bool:
@@ -31,10 +32,10 @@ class Gates:
         return bool(self._behind)
 
     def shut(self, stage: StageRun, pilots: Iterable[int]) -> None:
-        """From now on only ``pilots`` of the stage's waiting tasks are in the order.
+        """Shut the gate: from now on only the ``pilots`` of the stage's waiting tasks are in the order.
 
-        Those that are over already are not waited for. Nothing changes for a gang, which starts whole or not
-        at all.
+        Pilots that have already ended do not count. Nothing changes for a gang, which starts all its tasks at
+        once or none.
         """
         self.open(stage)
         if stage.spec.gang:
@@ -57,7 +58,7 @@ class Gates:
             self._waiting.remove(stage)
 
     def open(self, stage: StageRun) -> None:
-        """All its tasks may start; pilots that still wait go first."""
+        """Open the gate: all tasks of the stage may start, those of waiting pilots first."""
         if stage.gate is not None:
             stage.gate.put(())
         behind = self._behind.pop(stage, None)
@@ -75,7 +76,8 @@ class Gates:
         return True
 
     def again(self, stage: StageRun, index: int) -> None:
-        """A task of the stage must run again: behind the gate, which waits for first attempts alone."""
+        """A task of the stage must run again. It waits behind the gate, which waits only for first
+        attempts."""
         stage.reruns.lost.add(index)
         if stage.pilots_first:
             self._behind.setdefault(stage, []).append(index)

@@ -27,7 +27,8 @@ class IdleLimits:
     Attributes:
         job_share: of one job, in [0, 1]; 1 bounds nothing.
         share: of all jobs together, in [0, 1].
-        burst_ms: how far either may run ahead of its share: as much as all slots held for this long.
+        burst_ms: how much either may exceed its share for a short time: the slot time of all slots for this
+            long.
     """
 
     job_share: float
@@ -58,7 +59,8 @@ class Capacity:
         self.slot_ms = 0
 
     def add(self, more: int) -> None:
-        """Counts from the next ``advance`` on: an executor's arrival comes without a time."""
+        """Add slots. They count from the next ``advance`` on, because an executor's arrival is reported
+        without a time."""
         self._known += more
 
     def advance(self, now_ms: int) -> None:
@@ -69,7 +71,8 @@ class Capacity:
 
 
 class IdleBudget:
-    """A token bucket: in any interval the cost is at most the share of the capacity in it and the burst."""
+    """A token bucket: in any interval the cost is at most the share of the interval's capacity plus the
+    burst."""
 
     __slots__ = ("_ahead_ms", "_at_ms", "_burst_ms", "_capacity_ms", "_share", "cost_ms")
 
@@ -92,7 +95,7 @@ class IdleBudget:
         self._capacity_ms = capacity.slot_ms
 
     def end_ms(self, held: int, now_ms: int, capacity: Capacity) -> int:
-        """When ``held`` slots will have used it up; it must be settled."""
+        """When ``held`` slots will have used up the budget; call `settle` first."""
         per_ms = held - self._share * capacity.slots
         if self._share >= 1.0 or per_ms <= 0.0:
             return FOREVER_MS

@@ -1,4 +1,4 @@
-"""Jobs and stages of a simulation: their starts, their ends, and who has to know of these."""
+"""Jobs and stages of a simulation: their starts, their ends, and the components notified of both."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = ["ActiveJobs", "Newcomers", "SincePlan"]
 
 @dataclass(slots=True)
 class Newcomers:
-    """What holds for a job until a plan knows it.
+    """The rules of a job until a plan contains it.
 
     Attributes:
         own_rule: the rule of its reservations.
-        reserve: that rule is in force at once; an ideal planner plans before anything is launched.
+        reserve: whether that rule is in force at once; an ideal planner plans before any task is launched.
         rank: its rank.
     """
 
@@ -53,7 +53,7 @@ class SincePlan:
     """Jobs by key since the last plan.
 
     Attributes:
-        new: those that came, or that the planner does not know.
+        new: jobs that arrived, or that the planner does not know.
         ended: those that ended.
     """
 
@@ -62,7 +62,7 @@ class SincePlan:
 
 
 class _Numbers:
-    """Numbers of jobs, of their parts and of stages in the order of their coming."""
+    """Numbers of jobs, of their parts and of stages in the order of their arrival."""
 
     __slots__ = ("job", "part", "stage")
 
@@ -76,14 +76,14 @@ class ActiveJobs:
     """Starts and ends jobs and their stages.
 
     Args:
-        source: the workload; read as the clock gets there.
+        source: the workload; jobs are read when the clock reaches them.
         seed: of the draws of calibrated deadlines.
 
     Attributes:
         active: jobs that run or wait, by key.
-        since_plan: those that came or ended since the last plan.
-        newcomers: what holds for a job until a plan knows it.
-        paused: no job may hold slots.
+        since_plan: jobs that arrived or ended since the last plan.
+        newcomers: the rules of a job until a plan contains it.
+        paused: whether reservations are paused, so that no job may hold slots.
     """
 
     __slots__ = (
@@ -129,7 +129,7 @@ class ActiveJobs:
     # ---- arrivals ----
 
     def next_arrival(self) -> None:
-        """The next job of the workload waits for its time."""
+        """Schedule the arrival of the workload's next job."""
         spec = next(self._source, None)
         if spec is not None:
             spec.check()
@@ -180,8 +180,8 @@ class ActiveJobs:
     def marks_changed(self, job: JobRun, change: MarkChange) -> None:
         """An operator changes a job's marks.
 
-        They are in force at once, as live: a plan from before the change does not undo it (the JVM's
-        ``Orders.over``).
+        They are in force at once, as in a live application: a plan made before the change does not undo it
+        (the JVM's ``Orders.over``).
         """
         now_ms, newcomers = self._instant.now_ms, self.newcomers
         job.spec = replace(

@@ -23,11 +23,11 @@ class _Launch(Protocol):
 
 
 class Launcher:
-    """Gives the free slots of an instant away.
+    """Assigns the free slots of an instant.
 
     Args:
         launch: starts an attempt of a task of a stage on a node.
-        wake: asks for a round of launches at a time (ms), since a stage waits for a nearer slot until then.
+        wake: schedules a round of launches at a time (ms), until which a stage waits for a nearer slot.
         replan: makes a plan after each launch; None: plans last for the instant.
     """
 
@@ -82,21 +82,21 @@ class Launcher:
                 self._launch(*due, copy=True)
         if slots.open_total > 0 and (self._gates or self._starts.active):
             self._left_over(now_ms)
-            # A launch may have ended holds that its job had too many of.
+            # A launch may have ended holds that its job no longer needs.
             while slots.holders and self._enforcement.spares_again(slots.open_total, self._waiting.order):
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
 
     def _privileged(self, now_ms: int) -> bool:
-        """Held slots to those that may have them. Returns whether the order is another now."""
+        """Give held slots to the stages that may take them. Returns whether the order has changed."""
         return any(
             stage.pending and self._fill(stage, now_ms)
             for stage in self._waiting.privileged(self._slots, now_ms)
         )
 
     def _by_queue(self, now_ms: int) -> None:
-        """Slots one by one, each to the queue whose turn it is."""
+        """Give out slots one by one, each to the queue whose turn it is."""
         slots, turn = self._slots, self._queues.of
         for level in self._waiting.levels():
             at = dict.fromkeys(level, 0)
@@ -113,9 +113,9 @@ class Launcher:
                         del at[queue]
 
     def _left_over(self, now_ms: int) -> bool:
-        """Slots that no other job can use go to tasks behind a gate (§5.1.2, "Work conservation") and to jobs
-        that the plan has no start for: a job must end. Gangs wait for a start: they would keep their slots
-        from all others. Returns whether anything was launched."""
+        """Give slots that no other job can use to tasks behind a gate (§5.1.2, "Work conservation") and to
+        jobs without a planned start, because every job must end. Gangs wait for a planned start: otherwise
+        they would keep their slots from all other jobs. Returns whether a task was launched."""
         enforcement, slots = self._enforcement, self._slots
         wanting = [stage for stage in self._waiting.order if self._only_spare(stage) and not stage.spec.gang]
         gated = [
@@ -158,8 +158,8 @@ class Launcher:
         return slots.choose(stage, now_ms) if near is None else near.choose(stage, pending, slots, now_ms)
 
     def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
-        """Slots for as many of the stage's tasks as there are, or for ``most`` of them, but for a gang's all.
-        Returns whether the order is another now."""
+        """Launch as many of the stage's tasks as there are slots for, at most ``most`` of them; of a gang all
+        tasks. Returns whether the order has changed."""
         slots, pending, places = self._slots, stage.pending, stage.places
         if self._starts.active and not self._enforcement.planned(stage).may:
             return False

@@ -1,9 +1,9 @@
 """Who holds which idle slot, and until when: Algorithm 1 of "Speculative Slot Reservation" step by step.
 
 The twin of ``schedcore.Ledger`` in the JVM bridge: the same operations, the same decisions, the same order of
-listener calls. This is its front: the books are in ``ledger_books``, the decisions on a freed slot in
-``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between actions in
-``ledger_pauses``. ``protocol/golden`` and its contract test bind the two; change both or none.
+listener calls. This module has the interface: the books are in ``ledger_books``, the decisions on a freed
+slot in ``ledger_decisions``, the formulas of a stage and a job in ``ledger_state``, the time between actions
+in ``ledger_pauses``. ``protocol/golden`` and its contract test compare the two; change both or none.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Ledger:
     """Holds are counts per (executor, job): slots of one executor are interchangeable. A slot is what one
     task of the executor's own kind needs; a task of a stage that needs more takes several of one executor.
 
-    Time comes in with every call, in milliseconds of one clock that never runs backwards; nothing is ever
-    scheduled from here. ``seed`` is of the draws of calibrated deadlines. Not thread safe. Between a job's
-    actions slots stay held for its usual pause and within a budget (``docs/adr/0016-idle-holds.md``).
+    Every call passes the time, in milliseconds of a clock that never runs backwards; the ledger schedules no
+    events. ``seed`` is that of the draws of calibrated deadlines. Not thread safe. Between a job's actions
+    slots stay held for its usual pause and within a budget (``docs/adr/0016-idle-holds.md``).
 
     Invariants (:meth:`violations`): on each executor the held slots never exceed the free ones; a job that
     ended holds nothing; every hold has a finite deadline.
@@ -58,7 +58,8 @@ class Ledger:
             self._books.new_executor(executor, slots, profile)
 
     def observe_free(self, executor: str, free: int, now_ms: int) -> None:
-        """Sets the free slots to what the cluster really offers; holds that no longer fit are dropped."""
+        """Set the free slots to those that the cluster really offers; holds that no longer fit are
+        dropped."""
         e = self._executors.get(executor)
         if e is None:
             e = self._books.new_executor(executor, free)
@@ -70,21 +71,22 @@ class Ledger:
         self._books.drop_what_does_not_fit(e, now_ms)
 
     def executor_draining(self, executor: str, now_ms: int) -> None:
-        """No new holds there and the present ones go: decommissioned. Running tasks go on."""
+        """The executor is decommissioned: its holds are dropped and no new ones are made. Running tasks
+        continue."""
         e = self._executors.get(executor)
         if e is not None:
             e.draining = True
             self._books.release_all_on(e, "executor_lost", now_ms)
 
     def executor_excluded(self, executor: str, now_ms: int) -> None:
-        """No new holds there and the present ones go, until it is observed again: it is excluded."""
+        """The executor is excluded: its holds are dropped, and it gets none until it is observed again."""
         e = self._executors.get(executor)
         if e is not None:
             e.excluded = True
             self._books.release_all_on(e, "executor_lost", now_ms)
 
     def executor_removed(self, executor: str, now_ms: int) -> None:
-        """The executor is gone with all that ran and was held there."""
+        """The executor is gone with its running tasks and holds."""
         e = self._executors.get(executor)
         if e is not None:
             self._books.release_all_on(e, "executor_lost", now_ms)
@@ -107,12 +109,12 @@ class Ledger:
     # ---- jobs and stages ----
 
     def job_started(self, job: str, marked: bool, rule: Rule) -> None:
-        """A job and its rule; one that runs already keeps its own.
+        """Register a job with its rule; a job that runs already keeps its own.
 
         Args:
             job: its key.
-            marked: its owner named it: more Spark jobs may follow any one of them.
-            rule: what holds for its reservations.
+            marked: whether its owner named it, so that more Spark jobs may follow each of its Spark jobs.
+            rule: the rule of its reservations.
         """
         if job not in self._jobs:
             j = self._jobs[job] = LedgerJob(job, marked, rule, self._limits, self._barriers)
@@ -123,7 +125,8 @@ class Ledger:
         return self._jobs[job].rule if job in self._jobs else None
 
     def rule_changed(self, job: str, rule: Rule, now_ms: int) -> None:
-        """Replaces a job's rule: holds that the new one does not want are freed, slots that it wants held."""
+        """Replace a job's rule: release the holds that the new rule does not need, and hold the slots that it
+        needs."""
         j = self._jobs.get(job)
         if j is not None and j.rule != rule:
             j.rule = rule
@@ -137,7 +140,7 @@ class Ledger:
                 self._books.release_all_of(j, "disabled", now_ms)
 
     def job_ended(self, job: str, now_ms: int) -> None:
-        """The job ended, failed or was cancelled: it holds nothing more."""
+        """The job ended, failed or was cancelled: release all its holds."""
         j = self._jobs.pop(job, None)
         if j is not None:
             j.ended = True
@@ -176,11 +179,11 @@ class Ledger:
             index: place of the stage within its job, from 0.
             tasks: m, its number of tasks.
             next_tasks: n, slots that the stage which follows in the DAG needs; None where that is unknown.
-            last: nothing follows: the job ends with this stage.
-            barrier: its tasks run all at once or not at all, so that none gets a copy.
+            last: whether the job ends with this stage.
+            barrier: whether its tasks run all at once or not at all; then none gets a copy.
             now_ms: the time.
             slots_per_task: slots that each of the stage's tasks takes.
-            restartable: its tasks may get copies at all.
+            restartable: whether its tasks may get copies.
             vertex: the stage's name in the DAG; empty where that is unknown.
             successors: the stages that read its output. Without any, one stage that nothing else leads to
                 needs ``next_tasks``.
@@ -256,8 +259,8 @@ class Ledger:
     def may_launch(self, job: str, executor: str, already_taken: int = 0, slots: int = 1) -> bool:
         """Algorithm 1, TRYALLOCATETASK: may a task of ``job`` take ``slots`` of ``executor`` now?
 
-        ``already_taken`` slots of it are promised to tasks of this offer round that the ledger has not heard
-        of.
+        ``already_taken`` of its slots are promised to tasks of this offer round that have not been reported
+        yet.
         """
         e = self._executors.get(executor)
         if e is None or e.held == 0:
@@ -318,7 +321,7 @@ class Ledger:
             p.finish(a.index, now_ms - a.launch_ms)
             if a.copy:
                 self.counters.copies_won += 1
-        # 2. Keep them or let them go.
+        # 2. Hold or release them.
         active = p.key in self._stages
         completed = success and not was_done and active
         if completed and j.may_hold and not p.is_last():
@@ -337,7 +340,7 @@ class Ledger:
         kept = 0
         while kept < wanted and self._books.hold(j, p, a.executor, now_ms):
             kept += 1
-        # 3. What this job lets go may be what another one waits for.
+        # 3. Another job may wait for the slots that this job releases.
         for _ in range(kept, a.slots):
             self._books.offer_to_pre_reservers(a.executor, now_ms)
         if len(p.done) == p.tasks:
@@ -393,7 +396,8 @@ class Ledger:
     # ---- time ----
 
     def expire(self, now_ms: int) -> bool:
-        """Frees what has expired; returns whether that freed any, so that the caller offers slots again."""
+        """Release the holds that have expired. Returns whether there were any, so that the caller offers
+        slots again."""
         freed = False
         for j in self._jobs.values():
             if j.held > 0 and j.deadline_ms <= now_ms:
@@ -406,7 +410,7 @@ class Ledger:
         return self._books.expire_budget(now_ms) or freed
 
     def next_wake_ms(self, now_ms: int) -> int | None:
-        """When ``expire`` or ``any_copies_due`` should next be asked; None while nothing is held."""
+        """When to call ``expire`` or ``any_copies_due`` next; None while no slot is held."""
         if self._books.held_now == 0:
             return None
         wakes = [self._pauses.budget_end_ms(now_ms)]
@@ -446,5 +450,5 @@ class Ledger:
         return self._pauses.cost_ms(now_ms, self._jobs[job]) if job in self._jobs else 0
 
     def violations(self) -> list[str]:
-        """Sentences about what must never be; empty when all is well."""
+        """A sentence for each violated invariant; empty if there is none."""
         return self._books.violations()

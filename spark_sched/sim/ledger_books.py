@@ -155,12 +155,13 @@ class LedgerBooks:
                     self._give_back(e, j, reason, now_ms)
 
     def _give_back(self, e: LedgerExecutor, j: LedgerJob, reason: str, now_ms: int) -> None:
-        """A slot that one job holds no more is a released slot to those that wait for one."""
+        """A slot that one job no longer holds counts as released for the jobs that wait for one."""
         self.unhold(e, j, reason, now_ms)
         self.offer_to_pre_reservers(e.id, now_ms)
 
     def drop_what_does_not_fit(self, e: LedgerExecutor, now_ms: int) -> None:
-        """A task that goes before took the slot: the lowest claim gives way, of equals the latest to hold."""
+        """A task of a higher rank took the slot: the hold with the lowest claim is dropped, among equals the
+        latest."""
         while e.held > max(e.free, 0):
             loser: LedgerJob | None = None
             for j in e.held_by:
@@ -201,7 +202,7 @@ class LedgerBooks:
                     self._give_back(self.executors[name], j, "trimmed", now_ms)
 
     def expire_budget(self, now_ms: int) -> bool:
-        """The lowest priority gives way first, of equals the latest to start."""
+        """Drop the holds of the lowest priority first, among equals those of the latest job to start."""
         freed = False
         while self.pauses.budget_end_ms(now_ms) <= now_ms:
             idle = [j for j in self.jobs.values() if j.pause.open and j.held > 0]
@@ -262,7 +263,7 @@ class LedgerBooks:
         p = next((p for p in stages if not p.is_last() and p.past_threshold()), next(iter(stages), None))
         if not self.hold(j, p, e.id, now_ms):
             return False
-        # What was lost comes first; only slots beyond it count against n - m.
+        # Slots that were lost are taken back first; only slots beyond these count against n - m.
         if j.demand.overridden > 0:
             j.demand.overridden -= 1
         elif p is not None:

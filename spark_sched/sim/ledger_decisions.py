@@ -15,7 +15,7 @@ __all__ = ["Decision", "after_stage", "keep_unless_last", "on_completion", "slot
 
 
 class Decision(NamedTuple):
-    """What happened to a freed slot, and why, in words for people."""
+    """The decision on a freed slot, and its reason as text for people."""
 
     keep: bool
     reason: str

@@ -29,7 +29,7 @@ class JobPause:
 
 
 class LedgerPauses:
-    """For its usual pause, and within the budgets of the job and of all jobs together
+    """Slots stay held for the job's usual pause, within the budgets of the job and of all jobs together
     (``docs/adr/0016-idle-holds.md``)."""
 
     __slots__ = ("_budget", "capacity", "held")

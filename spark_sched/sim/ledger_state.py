@@ -1,4 +1,4 @@
-"""The records behind the ledger, with what follows from each of them alone.
+"""The records behind the ledger, with the values that follow from each record alone.
 
 ``schedcore`` has the same in ``LedgerState.scala``.
 """
@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(slots=True)
 class LedgerCounters:
-    """What the ledger did so far; times in (slot-)milliseconds."""
+    """Counts of the ledger's actions so far; times in (slot-)milliseconds."""
 
     holds: int = 0
     holds_used: int = 0
@@ -121,8 +121,8 @@ class LedgerJob:
         return not self.ended and self.rule.isolation > 0.0
 
     def refuses(self, asker: LedgerJob, slots: int, taken: int) -> int:
-        """How many of ``slots`` that it holds ``asker`` cannot have, which was promised ``taken`` already
-        (Algorithm 1, line 19)."""
+        """How many of the ``slots`` that it holds ``asker`` cannot take, if ``taken`` are already promised to
+        ``asker`` (Algorithm 1, line 19)."""
         if asker is self:
             return 0
         if self.rule.priority != asker.rule.priority:
@@ -130,8 +130,8 @@ class LedgerJob:
         return slots - ceded(self, asker, slots, taken)
 
     def outranks(self, other: LedgerJob, less: int = 0) -> bool:
-        """Whether its claim to a slot goes before that of ``other``, each less ``less`` of the slots that its
-        pool uses."""
+        """Whether its claim to a slot comes before that of ``other``, if the pool of each used ``less`` slots
+        fewer."""
         if self.rule.priority != other.rule.priority:
             return self.rule.priority > other.rule.priority
         return is_before(self, other, less)
@@ -145,12 +145,12 @@ class LedgerJob:
 
 @dataclass(slots=True)
 class Following:
-    """What is known of the stage that follows: the slots that it needs, None where nothing is known.
+    """The knowledge about the next stage: the slots that it needs, None where unknown.
 
     Attributes:
         in_dag: as the DAG says.
-        at_most: a bound, where something decides it while the stage before runs.
-        learned: as became known while the stage before runs.
+        at_most: an upper bound, if the number is decided while the stage before it runs.
+        learned: as learned while the stage before it runs.
         last: nothing follows.
         reads: the shuffle that it reads and this stage writes, where no DAG names it.
     """
@@ -163,7 +163,7 @@ class Following:
 
     @property
     def known(self) -> bool:
-        """Whether something that is not the driver's program decides what follows."""
+        """Whether the next stage is known without the driver's program."""
         return self.in_dag is not None or self.at_most is not None or self.learned is not None
 
 
@@ -261,8 +261,7 @@ class LedgerStage:
     def next_slots(self) -> int | None:
         """n: the slots that the stage which follows needs; None when nothing is known.
 
-        What this run tells goes before what earlier ones had, and a bound is taken for n where nothing else
-        tells.
+        Knowledge from this run precedes that from earlier runs. Without either, the upper bound is used as n.
         """
         next_ = self.following
         if next_.in_dag is not None:
@@ -309,8 +308,8 @@ class LedgerStage:
         return self.index < len(known) and known[self.index] == self.tasks
 
     def stragglers(self, now_ms: int) -> list[LedgerAttempt]:
-        """Running tasks due for a copy: none before the idle held slots suffice for all that run (section
-        IV-C)."""
+        """Running tasks due for a copy; none unless the idle held slots suffice for all running tasks
+        (section IV-C)."""
         j = self.job
         if not j.rule.copies or not self.restartable or j.held == 0 or not self.pace_known():
             return []
@@ -331,7 +330,8 @@ class LedgerStage:
         return [a for a in uncopied if a.launch_ms + age_ms <= now_ms]
 
     def copy_age_ms(self) -> int:
-        """How long a task runs before a copy is worth a kill: one that runs like its siblings ends first.
+        """How long a task must run before a copy is worth a kill: a task as fast as its siblings ends before
+        that.
 
         One attempt is killed, and its slot is missed for as long as that takes. A Pareto tail of alpha <= 2
         has at least as much left to run as it ran: what ran for s typical times and the time of a kill
@@ -344,7 +344,8 @@ class LedgerStage:
         return max(least.min_task_ms, slow_ms)
 
     def pace_known(self) -> bool:
-        """Without a finished sibling a straggler cannot be told from a long task."""
+        """Whether a sibling has finished: without one a straggler cannot be distinguished from a long
+        task."""
         return self.times.count > 0 or self.job.rule.copy_age.min_slowdown == 0.0
 
     def running_tasks(self) -> int:
@@ -367,9 +368,9 @@ class LedgerStage:
         )
 
     def predicted_idle_ms(self) -> int:
-        """What holding its slots is expected to cost at most, in slot-ms (section IV-B3): the paper's bound
-        on the utilization takes every slot for held until the deadline. 0 where nothing is held at the
-        barrier.
+        """Upper bound of the expected cost of holding its slots, in slot-ms (section IV-B3): the paper's
+        bound on the utilization assumes that every slot is held until the deadline. 0 if no slot is held at
+        the barrier.
 
         The stage is over, so that its own task times give t_m and alpha.
         """

@@ -1,4 +1,4 @@
-"""Nodes that come, leave or die while a simulation runs."""
+"""Nodes that join, leave or die while a simulation runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Nodes"]
 
 
 class Nodes:
-    """Updates slots, reservations and plans when nodes come and leave."""
+    """Updates slots, reservations and plans when nodes join and leave."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Nodes:
         self._plans = plans
 
     def schedule(self, agenda: Agenda) -> None:
-        """Put all comings and leavings on the agenda."""
+        """Put the times at which nodes join and leave on the agenda."""
         for number, node in enumerate(self._nodes):
             if node.from_ms:
                 agenda.push(node.from_ms, NodeChange(number, True))
@@ -46,7 +46,7 @@ class Nodes:
                 agenda.push(node.until_ms, NodeChange(number, False))
 
     def changed(self, node: int, joins: bool) -> None:
-        """A node comes or leaves now."""
+        """A node joins or leaves now."""
         spec, now_ms = self._nodes[node], self._instant.now_ms
         totals = self._plans.totals.copy()  # snapshots keep theirs
         totals[node] = spec.slots if joins else 0

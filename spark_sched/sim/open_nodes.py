@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 __all__ = ["NONE", "OpenNodes"]
 
-#: No node will do.
+#: No suitable node.
 NONE = -1
 
 
@@ -15,7 +15,7 @@ class OpenNodes:
     """The nodes that have a free slot which no job holds, in one list per *group*: partition and whether the
     node sleeps.
 
-    Spark shuffles its offers for the same end: to spread tasks evenly over nodes.
+    The choice is random, as Spark shuffles its offers, to spread tasks evenly over nodes.
 
     Args:
         partition: of each node.
@@ -59,7 +59,7 @@ class OpenNodes:
             self.place[node] = NONE
 
     def sleeps(self, node: int, asleep: bool) -> None:
-        """A node that sleeps is taken only when none that is awake will do."""
+        """Mark the node as asleep: it is taken only if no awake node is suitable."""
         if self._asleep[node] != asleep:
             listed = self.place[node] != NONE
             if listed:

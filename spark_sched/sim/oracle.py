@@ -14,7 +14,7 @@ __all__ = ["Oracle"]
 
 
 class Oracle:
-    """Forecasts the true size, stages and runtime of every job that `watch` let through.
+    """Forecasts the true size, stages and runtime of every job that passed through `watch`.
 
     The runtime is that of a job with a preferred slot for every task.
     """
@@ -25,7 +25,7 @@ class Oracle:
         self._forecasts: dict[str, Forecast] = {}
 
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
-        """Yield the same jobs and know each of them until it ends."""
+        """Yield the same jobs, and remember each until it ends."""
         for job in jobs:
             for known in job.and_followers():
                 self._forecasts[known.key] = SizedForecast(

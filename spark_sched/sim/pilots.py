@@ -8,7 +8,7 @@ __all__ = ["PilotGate"]
 
 
 class PilotGate:
-    """Closed while a pilot has neither ended in any way nor been lost, as ``schedcore.PilotGate``.
+    """Closed until each pilot has ended in any way or was lost, as ``schedcore.PilotGate``.
 
     Only first attempts count: a pilot that fails or is killed opens the gate like one that succeeds, so no
     failure keeps the stage waiting.
@@ -26,7 +26,7 @@ class PilotGate:
         self._pilots: tuple[int, ...] = ()
 
     def put(self, wanted: Iterable[int]) -> None:
-        """The pilots that the plan in force wants; numbers that the stage does not have are left out."""
+        """Set the pilots of the plan in force; task numbers that the stage does not have are ignored."""
         self._pilots = tuple(wanted)
 
     @property

@@ -1,5 +1,5 @@
-"""The choice of a task's slot: free and held slots by node, in time independent of their number, but for
-powerful jobs."""
+"""The choice of a task's slot: free and held slots by node. The time of a choice does not depend on their
+number, except for powerful jobs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Slots:
         nodes: their names and places.
         free, held: by node.
         present: whether nodes are there.
-        left: running tasks of nodes that take nothing more.
+        left: number of running tasks of nodes that accept no more tasks.
         open_total: free slots that no job holds.
         free_total: free slots.
-        holders: by job that holds slots: how many on which nodes.
+        holders: by job, how many slots it holds on which nodes.
         gives_way: whether a slot held by the first job may go to the second, of equal priority, at this time.
         opened: nodes where a slot became open since the engine last emptied this; kept if tasks wait for
             nodes.
@@ -98,7 +98,7 @@ class Slots:
             self._open.add(node)
 
     def join(self, node: int, slots: int) -> None:
-        """A node comes with all its slots free."""
+        """A node joins with all its slots free."""
         self.present[node] = True
         self.free[node] = slots
         self.free_total += slots
@@ -108,7 +108,8 @@ class Slots:
         self._open.add(node)
 
     def leave(self, node: int, slots: int) -> None:
-        """Nothing is launched on ``node`` of ``slots`` any more; nothing is held there by now."""
+        """From now on no task is launched on ``node``, which has ``slots`` slots; none of them is held at
+        this point."""
         self.present[node] = False
         self.left[node] = slots - self.free[node]
         self.free_total -= self.free[node]
@@ -157,8 +158,8 @@ class Slots:
 
         Its job's held slots come first: they are where its last stage ran. Among unheld slots those with the
         task's input come first, then preferred partitions, then for powerful jobs the fastest nodes, then
-        awake nodes, then chance. What others hold is taken last, and from lower priorities only (Algorithm 1,
-        TRYALLOCATETASK).
+        awake nodes, then a random one. Slots held for other jobs are taken last, and only from lower
+        priorities (Algorithm 1, TRYALLOCATETASK).
         """
         job = stage.job
         mine = self.holders.get(job)
@@ -209,7 +210,7 @@ class Slots:
         return sum(self.free[node] - self.held[node] for node in self._open.on(partition))
 
     def could_take(self, stage: StageRun, nodes: Iterable[int], now_ms: int) -> bool:
-        """Whether one of ``nodes`` may do for a stage that found none so far: cheaper than a choice."""
+        """Whether one of ``nodes`` may suit a stage that found none so far; cheaper than a choice."""
         local = stage.places.local
         if local is None or now_ms >= stage.places.rack_at_ms:
             return True
@@ -258,7 +259,8 @@ class Slots:
         return NONE
 
     def _override(self, job: JobRun, now_ms: int) -> int:
-        """A slot held by the lowest priority below the job's own, else by an equal that gives way."""
+        """A slot held for the lowest priority below the job's own, else for a job of equal priority that
+        gives way."""
         lowest: JobRun | None = None
         for holder in self.holders:
             lower = lowest is None or holder.priority <= lowest.priority

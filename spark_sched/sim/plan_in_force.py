@@ -1,4 +1,4 @@
-"""The plan in force: when it is made again, and what it changes."""
+"""The plan in force: when a new plan is made, and what it changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Plans:
 
     Attributes:
         planner: the policy and its forecasts.
-        totals: slots of each node that is there.
+        totals: slots of each present node.
     """
 
     __slots__ = (
@@ -70,7 +70,7 @@ class Plans:
         self._again_ms: int | None = None  # the plan in force wants another one then
 
     def due(self, event: PlanDue) -> None:
-        """The time of a plan has come."""
+        """The time of a plan has been reached."""
         now_ms = self._instant.now_ms
         if not event.asked:
             self._plan_at_ms = now_ms
@@ -81,7 +81,8 @@ class Plans:
     def changed(self, change: SchedulingChange) -> None:
         """An operator changes the policy, or pauses reservations or ends that pause.
 
-        Held slots are released at once, as live; slots are held again from the next end of a job's task on.
+        A pause releases held slots at once, as in a live application. After it, slots are held again from the
+        next end of a job's task on.
         """
         now_ms, jobs = self._instant.now_ms, self._jobs
         if change.plan_every_ms is not None:
@@ -107,7 +108,7 @@ class Plans:
         self._emitted.scheduling_changed(self.planner.policy.name, jobs.paused, now_ms)
 
     def make(self) -> None:
-        """A plan for the present state; with a planner that has a pace of its own, at its next time."""
+        """Make a plan for the present state; if the planner plans at fixed intervals, at its next time."""
         every_ms, now = self.planner.every_ms, self._instant.now_ms
         if every_ms and self._plan_at_ms != now:
             # Not yet: at the next multiple, once.
@@ -166,7 +167,7 @@ class Plans:
         if again_ms is None:
             self._again_ms = None
         else:
-            # Never at this instant again, and at the planner's own pace.
+            # Not again at this instant, and only at the planner's own intervals.
             every_ms = self.planner.every_ms
             at_ms = max(again_ms, self._instant.now_ms + 1)
             at_ms += -at_ms % every_ms if every_ms else 0

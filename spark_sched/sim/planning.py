@@ -35,8 +35,8 @@ __all__ = [
     "put_in_force",
 ]
 
-# What changed since the last plan, as bits. JOBS: one came or ended. NODES: one joined or left. GATES: the
-# last pilot of a stage ended or was lost. EXPIRED: a slot is no longer held, though no task did anything.
+# What changed since the last plan, as bits. JOBS: one arrived or ended. NODES: one joined or left. GATES: the
+# last pilot of a stage ended or was lost. EXPIRED: a hold ended without the start or end of a task.
 ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES, EXPIRED = 1, 2, 4, 8, 16, 32, 64, 128, 256
 
 #: By what a policy's plans depend on. Arrivals: it is shown each job once, so that a plan costs the same
@@ -60,7 +60,7 @@ class Planner:
         policy: decides.
         predictor: forecasts jobs for the policy; None: no forecasts.
         rng: given to the policy.
-        every_ms: plans are made at multiples of this and not between; 0: at once, as an ideal planner would.
+        every_ms: plans are made only at multiples of this; 0: at once, as by an ideal planner.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Planner:
         self.policy = policy
         changes_with = policy.capabilities.changes(forecast=self.predictor is not None)
         self.mask = _MASKS[changes_with]
-        #: Jobs are decided on one by one, when they come.
+        #: The policy decides on each job once, when it arrives.
         self.one_by_one = changes_with is ChangesWith.ARRIVALS
         #: The policy's memory after its last plan.
         self.memory: Any = None
@@ -139,11 +139,11 @@ class _Executors(Mapping[str, ExecutorView]):
         self._held: list[int] = []
 
     def over(self) -> None:
-        """The plan is made: free slots change from now on."""
+        """The plan has been made: free slots may change from now on."""
         self._slots = None
 
     def partition_slots(self) -> dict[int, int]:
-        """Slots by partition, without a look at every executor one by one."""
+        """Slots by partition, without a loop over all executors."""
         slots = np.bincount(self._partition, weights=self._totals)
         return {q: int(count) for q, count in enumerate(slots.tolist())}
 
@@ -168,9 +168,11 @@ class _Executors(Mapping[str, ExecutorView]):
 
 
 def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
-    """The rule of a job that no plan knows: the configuration's defaults under the job's own marks.
+    """The rule of a job that no plan contains: the configuration's defaults, overridden by the job's own
+    marks.
 
-    As the JVM's ``Registry.rule``: a job below ``minPriority`` holds nothing unless it asks for isolation.
+    As the JVM's ``Registry.rule``: a job below ``minPriority`` holds no slots unless it sets an isolation
+    level.
     """
     enabled = settings[keys.RESERVATION_ENABLED]
     isolation = settings[keys.RESERVATION_ISOLATION]
@@ -208,7 +210,7 @@ def planned_rule(
     *,
     enabled: bool,
 ) -> Rule:
-    """The job's own rule with a plan's laid over it, as the JVM's ``JobPlan.over``."""
+    """The job's own rule, overridden by the plan's, as the JVM's ``JobPlan.over``."""
     if reservation is None or not enabled:
         return replace(own, priority=priority, isolation=0.0, pool=pool)
     return replace(
@@ -227,13 +229,14 @@ def planned_rule(
 def put_in_force(
     plan: Plan, jobs: Mapping[str, JobRun], *, ordered: bool, by_arrival: bool, enabled: bool
 ) -> Iterator[JobRun]:
-    """Give jobs the plan's priorities, ranks, rules and shares; the jobs whose order or rule is another now.
+    """Give jobs the plan's priorities, ranks, rules and shares. Returns the jobs whose order or rule has
+    changed.
 
     Args:
         plan: of these jobs alone.
         jobs: by key.
         ordered: the plan's ranks are in force.
-        by_arrival: the plan knows the new jobs alone: a job's rank is its arrival.
+        by_arrival: whether the plan contains only new jobs, so that a job's rank is its arrival.
         enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """
     for entry in plan.jobs:

@@ -1,8 +1,8 @@
 """Slot reservation in the simulator: reports the engine's jobs to the ledger, applies its holds to the slots.
 
-The ledger is the one that agrees with the JVM's; nothing is decided here. While no job may hold a slot it
-is not asked at all. Jobs that hold nothing are reported to it as one stand-in per priority and pool: it
-treats them alike, and so its work grows with the jobs that reserve and not with all that run.
+The ledger makes all decisions, as the JVM's ledger does. While no job may hold a slot, it is not called at
+all. Jobs that hold no slots are reported to it as one stand-in per priority and pool, because it treats them
+alike. So its work grows with the number of jobs that reserve, not with all running jobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Reservations"]
 
 
 class Reservations:
-    """The ledger at work. ``emit`` gets the events of holds, where somebody listens."""
+    """Calls the ledger. ``emit`` gets the events of holds, if there is a listener."""
 
     def __init__(
         self, slots: Slots, jobs: dict[str, JobRun], emit: Callable[[Event], None] | None, seed: int
@@ -33,7 +33,7 @@ class Reservations:
         self._stand_ins: set[str] = set()
         slots.gives_way = self._gives_way
         self.events = 0
-        #: Whether any job ever reserved: before that there is nothing to tell.
+        #: Whether any job ever reserved: before that there is nothing to report.
         self.engaged = False
 
     # ---- the ledger's listener ----
@@ -62,7 +62,8 @@ class Reservations:
     # ---- calls of the engine ----
 
     def rule_set(self, job: JobRun, now_ms: int) -> None:
-        """The job is new or its rule another: from now on the ledger knows it by name if it may hold."""
+        """The job is new or its rule has changed: from now on the ledger knows it by name if it may hold
+        slots."""
         if job.key in self._known:
             assert self._ledger is not None
             self._ledger.rule_changed(job.key, job.rule, now_ms)
@@ -88,7 +89,7 @@ class Reservations:
             self._known.discard(job.key)
 
     def settle(self, job: JobRun, now_ms: int) -> None:
-        """Note what the job's holds have cost so far."""
+        """Record the cost of the job's holds so far."""
         if self._ledger is not None and job.key in self._known:
             job.sums.held_idle_ms = self._ledger.held_idle_ms(now_ms, job.key)
             job.sums.predicted_idle_ms = self._ledger.predicted_idle_ms(job.key)
@@ -123,7 +124,7 @@ class Reservations:
     # ---- what the engine asks ----
 
     def expire(self, now_ms: int) -> bool:
-        """Free what has expired. Returns whether anything had."""
+        """Release expired holds. Returns whether there were any."""
         if self._ledger is None or not self._ledger.held_slots:
             return False
         return self._ledger.expire(now_ms)
@@ -163,7 +164,7 @@ class Reservations:
         }
 
     def check(self, now_ms: int) -> None:
-        """Raise AssertionError if the ledger or the slots break a promise."""
+        """Raise AssertionError if the ledger or the slots violate an invariant."""
         broken = self._ledger.violations() if self._ledger is not None else []
         slots = self._slots
         if any(free < held for free, held in zip(slots.free, slots.held, strict=True)):
@@ -174,7 +175,7 @@ class Reservations:
     # ---- parts ----
 
     def _begin(self, now_ms: int) -> Ledger:
-        """The first job that may hold: the ledger learns what runs."""
+        """The first job that may hold slots has arrived: report all running tasks to the ledger."""
         ledger = self._ledger = Ledger(self, seed=self._seed)
         self.engaged = True
         for node, name in enumerate(self._slots.nodes.names):

@@ -53,10 +53,9 @@ class Rule:
         whole_job: hold for the widest stage still expected of a marked job rather than for the next stage
             only.
         stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.
-        first_gap_ms: how long slots stay held after an action before the job's own pauses tell; None: for
-            gap_ms, always.
-        pool: the pool whose share the job's slots count against where pools share the slots fairly; None:
-            only its priority counts.
+        first_gap_ms: how long slots stay held after an action before the job's own pauses are known; None:
+            always for gap_ms.
+        pool: the pool to which the job's slots count under FAIR mode; None: only its priority counts.
         deadline: how the deadline follows from ``isolation``: ``calibrated`` on earlier stages, the paper's
             ``pareto``, or ``fixed`` at ``max_hold_ms`` whatever the isolation level is.
     """

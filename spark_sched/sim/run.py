@@ -1,4 +1,4 @@
-"""One call for one run: a policy by its name, a predictor by its name, settings by theirs."""
+"""`simulate`: one run with a policy, a predictor and settings by their names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def simulate(
         jobs: in the order of submission; may be a generator.
         policy: a name of the policies' registry, or a policy.
         settings: ``spark.sched.*`` properties as text, as for spark-submit.
-        predictor: one of `PREDICTORS`, or a predictor. A policy that wants task times gets them besides.
+        predictor: one of `PREDICTORS`, or a predictor. A policy that needs task times also gets these.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
             changed, as an ideal planner would.
         seed: of every draw of the run.
@@ -53,11 +53,11 @@ def simulate(
         until_ms: when the clock stops; None: when nothing more can happen.
         observer: called with every event of the run.
         check: whether the ledger's invariants are checked at every instant (slow).
-        progress: ``progress(jobs ended, now_ms)``, now and then.
-        changes: of the policy and of reservations, by operators, while it runs.
+        progress: called occasionally as ``progress(jobs ended, now_ms)``.
+        changes: operators' changes of the policy and of reservations during the run.
 
     Raises:
-        BadInputError: an unknown policy, predictor or setting, or a cluster or job that cannot be.
+        BadInputError: an unknown policy, predictor or setting, or an invalid cluster or job.
     """
     checked = validate(settings or {})
     check_options(checked)

@@ -22,8 +22,8 @@ Push = Callable[[int, NextCompletion | MemoryCheck], None]
 
 
 class _Server:
-    """One node. Every task of it has received the same service since it came, so one sum stands for all:
-    a task is done when the sum has grown by its demand."""
+    """One node. All its present tasks receive service at the same rate, so one sum serves for all: a task is
+    done when the sum has grown by its demand since the task started."""
 
     __slots__ = (
         "asleep", "energy_j", "generation", "heap", "last_ms", "memory_used", "node", "number", "running",
@@ -121,7 +121,7 @@ class Servers:
         self._schedule(s, now_ms)
 
     def happened(self, event: NextCompletion | MemoryCheck, now_ms: int) -> list[Attempt]:
-        """What `push` was given comes back. Returns the attempts that are done now, as they end."""
+        """An event given to `push` is due. Returns the attempts that end now."""
         if isinstance(event, MemoryCheck):
             if event.attempt.alive:
                 self._checkpoint(event.attempt, now_ms)

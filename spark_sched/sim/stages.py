@@ -1,4 +1,4 @@
-"""A stage at its start: its successors as far as the scheduler knows them, and the nodes of its input."""
+"""A stage at its start: the successors that the scheduler knows, and the nodes of its input."""
 
 from __future__ import annotations
 

@@ -26,15 +26,15 @@ class WaitingStages:
         self.unsorted = False
 
     def add(self, stage: StageRun) -> None:
-        """A stage has a task that waits; one that is there already stays where it is, and one whose job is on
-        hold stays out."""
+        """Add a stage with a waiting task. A stage that is present already keeps its place; a stage of a job
+        on hold is not added."""
         if not stage.queued and not stage.job.terms.on_hold:
             stage.queued = True
             stage.refresh_key()
             insort(self.order, stage, key=_sort_key)
 
     def remove(self, stage: StageRun) -> None:
-        """None of its tasks waits any more."""
+        """Remove a stage without waiting tasks."""
         stage.queued = False
         at = bisect_left(self.order, stage.sort_key, key=_sort_key)
         assert self.order[at] is stage, f"stage {stage.key} is not where its key {stage.sort_key} says"
@@ -62,7 +62,8 @@ class WaitingStages:
         return found
 
     def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
-        """Those that may take a slot although none is open: their job holds one or a holder gives way."""
+        """The stages that may take a slot although none is open: their job holds one, or a holder gives
+        way."""
         lowest = min(job.priority for job in slots.holders)
         fair = any(job.rule.pool is not None for job in slots.holders)
         found = []

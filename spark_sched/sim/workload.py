@@ -93,7 +93,7 @@ class MarkChange:
         deadline_ms: a time, as the job's own; None: none.
         isolation: None: the configured one. A job that held nothing before holds slots from its next stage
             on: the ledger does not know the attempts of the present one.
-        on_hold: none of its tasks starts; those that run go on.
+        on_hold: whether none of its tasks may start; running tasks continue.
     """
 
     after_ms: int
@@ -108,8 +108,8 @@ class SchedulingChange:
     """A change for all jobs by an operator (live: ``SchedulingChanged``), from then on.
 
     Attributes:
-        reserves: jobs may hold slots; false while reservations are paused.
-        policy: another one that decides; None: the same as before.
+        reserves: whether jobs may hold slots; false while reservations are paused.
+        policy: the new policy; None: the same as before.
         plan_every_ms: time between its plans, see `simulate`; None: the same as before.
     """
 
@@ -140,7 +140,7 @@ class NextJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """One job: when it comes, whose it is, what it asks for, and its stages.
+    """One job: its submission, its owner, its marks and its stages.
 
     Users write it by hand; all fields but the first three have a default.
 
@@ -149,7 +149,7 @@ class JobSpec:
         deadline_ms: when it must have ended (a time, not a span); None for a best-effort job.
         isolation: isolation level P that the job asks for; None: the configured one.
         copies: false for a job whose tasks must never run twice: none is copied or evicted.
-        marked: its owner named it; what follows one of its stages may be in no DAG (see ``dag_known``).
+        marked: whether its owner named it; then a next stage may not be in the DAG (see ``dag_known``).
         dag_known: what the scheduler knows of its DAG.
         preferred: where its tasks run at full speed; None: anywhere.
         changes: of its marks while it is active, in the order of their times.
@@ -211,7 +211,7 @@ class JobSpec:
                 )
 
     def and_followers(self) -> Iterator[JobSpec]:
-        """The job and all that come behind it, however far."""
+        """The job and all jobs that follow it, directly or indirectly."""
         waiting = [self]
         while waiting:
             job = waiting.pop()

@@ -43,7 +43,7 @@ class Pricer:
       number of tasks before it divided by the rate at which slots became free recently, or the predicted
       remaining time of the victim if that is shorter.
     - **Loss**: the time in which the victim repeats its lost work and waits behind all tasks of higher
-    priority, times its value.
+      priority, times its value.
 
     It uses only past arrivals and demands.
     """

@@ -96,12 +96,13 @@ def choose(
     """Victims for waiting tasks.
 
     1. Demands are served in the given order. A waiting task takes free slots, else the slots of victims that
-    are already named, else those of the first candidates of one executor whose eviction is worth its price.
+       are already named, else those of the first candidates of one executor whose eviction is worth its
+       price.
     2. Candidates are tried in the given order, those that are nearly done after all others. For powerful
-    demands, candidates of equal priority on the fastest executors come first. 3. An eviction is worth its
-    price if ``worth`` times the wait that it saves exceeds the work lost. Without it the task would wait
-    until enough running tasks have ended for it and all tasks before it, or until the candidates themselves
-    end, if that is sooner.
+       demands, candidates of equal priority on the fastest executors come first.
+    3. An eviction is worth its price if ``worth`` times the wait that it saves exceeds the work lost. Without
+       it the task would wait until enough running tasks have ended for it and all tasks before it, or until
+       the candidates themselves end, if that is sooner.
 
     Args:
         demands: jobs of higher priority first.

@@ -1,8 +1,8 @@
 """Priority scheduling with evictions on servers that share CPU and memory (thesis, chapters 6 to 9).
 
-An engine of its own beside `spark_sched.sim.engine`, because 15 h with 60,000 tasks and their evictions take
-that one minutes. It decides nothing: a `spark_sched.policies.eviction.PreemptionRule` decides which tasks are
-evicted, how often and from which slots.
+A separate engine, because `spark_sched.sim.engine` needs minutes for 15 h with 60,000 tasks and their
+evictions. The engine makes no decisions: a `spark_sched.policies.eviction.PreemptionRule` decides which tasks
+are evicted, how often and from which slots.
 """
 
 from spark_sched.sim.priority.engine import simulate_priorities

@@ -3,7 +3,7 @@
 One turn is one second in which something happens:
 
 1. Servers whose next task is done give its slot back.
-2. Tasks at their memory checkpoint get the rest of their memory, or the memory eviction policy strikes.
+2. Tasks at their memory checkpoint get the rest of their memory, or the memory eviction policy evicts tasks.
 3. Tasks that arrived wait in the queue of their priority, in the order of first arrival.
 4. HYBRID's phase I: the tasks that arrived first (of all, or of gratis classes) take sticky slots.
 5. Highest priority first, waiting tasks take free slots, or the slot of a victim.
@@ -59,9 +59,9 @@ def simulate_priorities(
     """Run the workload until its last task has left.
 
     Args:
-        tasks: who comes when.
+        tasks: the workload.
         servers: types in a fixed order, with the levels of their slots.
-        rule: who is evicted for whom.
+        rule: which tasks are evicted for which.
         memory_eviction: ``LSF`` or ``LPF`` (§6.2.3.4).
         seed: of slots, memory checkpoints and random victims. The same seed gives the same result.
         wake_s: how long a sleeping server takes to wake up.
@@ -71,8 +71,8 @@ def simulate_priorities(
             ``memory`` (eviction).
 
     Raises:
-        BadInputError: a task needs more memory than the largest server has; a number of the rule makes no
-            sense on these servers; or the power policy is unknown.
+        BadInputError: a task needs more memory than the largest server has, a number of the rule is out of
+            range for these servers, or the power policy is unknown.
     """
     if power_policy not in ("sleep", "idle"):
         raise BadInputError(f"power_policy is {power_policy!r} but must be sleep or idle")

@@ -53,8 +53,8 @@ TABLE_5_2: Mapping[int, ClassStatistics] = {
     10: ClassStatistics(0.01, 66.186, 0.0092705, 0.0042258),
     11: ClassStatistics(0.01, 1506.8, 0.010355, 0.014984),
 }
-#: Short bursts on Poisson arrivals. 60,000 tasks in 15 h are given; the rest is such that a window of 1 min
-#: (10 min) has up to about as many arrivals as W-A has in table 9.2: 1,708 (3,802).
+#: Short bursts on Poisson arrivals. 60,000 tasks in 15 h are given; the other values are chosen so that a
+#: window of 1 min (10 min) has up to about as many arrivals as W-A has in table 9.2: 1,708 (3,802).
 _ARRIVALS = {"mean_gap_s": 1.5, "burst_gap_s": 0.035, "between_bursts_s": 3_176.0, "mean_burst_s": 49.0}
 
 
@@ -64,7 +64,7 @@ def short_bursts(rng: np.random.Generator, hours: float = _HOURS) -> np.ndarray:
 
 
 def tasks_of_table_5_2(rng: np.random.Generator, arrival_s: np.ndarray) -> TaskTable:
-    """Tasks that arrive then, with the shares and means of table 5.2.
+    """Tasks with these arrivals and the shares and means of table 5.2.
 
     As in the thesis' synthetic workloads, usage and execution length are exponential: a demand is the product
     of two exponentials with the mean of the table.

@@ -17,11 +17,12 @@ _ROUNDING = 1e-12
 
 
 class Memory:
-    """A task starts whatever memory is left. If that is less than its average, it needs the rest at a random
-    point of its least execution time, on the fastest core; then it gets it, or a task is evicted.
+    """A task starts even if little memory is free. If that is less than its average, it needs the rest at a
+    random point of its minimum execution time (on the fastest core). Then it gets the rest, or a task is
+    evicted.
 
     Args:
-        policy: who is evicted, ``LSF`` or ``LPF``.
+        policy: which task is evicted, ``LSF`` or ``LPF``.
         evict: evicts a task for memory.
     """
 

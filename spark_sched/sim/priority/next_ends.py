@@ -1,4 +1,4 @@
-"""When tasks of servers are done next."""
+"""The next end of a task on each server."""
 
 from __future__ import annotations
 

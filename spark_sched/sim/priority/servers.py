@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 class ServerGroup:
     """Equal servers. CPU and memory as fractions of the largest server; ``memory`` 0: not modelled.
 
-    ``level``: how powerful its slots are among the cluster's, 0 the most (§8.1: CPU per slot).
+    ``level``: rank of its slots by CPU per slot among the cluster's; 0 has the most (§8.1).
     """
 
     name: str
@@ -102,8 +102,9 @@ class ServerMemory:
 
 
 class Server:
-    """One server. Each of its tasks has received the same CPU time since it came, so that one sum stands for
-    all: a task is done when the sum has grown by its demand (equation 6.2). Times in s, CPU in cpu·s."""
+    """One server. All its present tasks receive CPU time at the same rate, so one sum serves for all: a task
+    is done when the sum has grown by its demand since the task started (equation 6.2). Times in s, CPU in
+    cpu·s."""
 
     __slots__ = (
         "asleep", "core_rate", "cores", "energy_j", "heap", "last_s", "level", "memory", "number", "power",
