@@ -18,7 +18,8 @@ Ints: TypeAlias = NDArray[np.int64]
 #: Layers of switches, top down.
 CORE, AGGREGATION, ACCESS = range(3)
 
-#: Room below which a demand still fits: sums of many demands that came and went are not exact.
+#: Tolerance for room: a demand that lacks less than this still fits, because sums of many demands that were
+#: added and released are not exact.
 ROOM = 1e-9
 
 
@@ -34,8 +35,8 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class InternalPath:
-    """Between two servers: over one access switch, over two and the aggregation switch between them, or over
-    two of both and the core switch between those.
+    """A path between two servers: over one access switch; over two access switches and the aggregation switch
+    between them; or over two of each and the core switch between them.
 
     -1: the path has no such switch. With ``core`` it has ``master_aggregation``, before ``master_access``.
     """
@@ -108,7 +109,7 @@ class DataCentre:
         self.flows[AGGREGATION][path.aggregation] += sign
         self.flows[ACCESS][path.access] += sign
         if sign < 0 and not self.tasks[s]:
-            # Nothing is left there: what rounding left goes, too.
+            # No task is left there: remove what rounding errors left.
             self.cpu[s], self.memory[s] = self.cpu_size[s], self.memory_size[s]
 
     def connect(self, path: InternalPath, gbps: float, sign: int = 1) -> None:

@@ -22,7 +22,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 
 _DATA = "data/google2011_jobs.json"
-#: Longest task beside its job's mean: the spread inside a job is drawn, and its tail must end somewhere.
+#: Longest task as a multiple of its job's mean: the spread inside a job is drawn from a distribution whose
+#: tail is cut off here.
 _LONGEST = 4.0
 
 
@@ -70,13 +71,13 @@ class Tasks:
     Attributes:
         arrival_s: second of arrival, shape (N,), not falling.
         job: number of the job, shape (N,).
-        duration_s: execution time in the trace, at exactly the requested CPU; shape (N,).
+        duration_s: execution time in the trace, with exactly the requested CPU; shape (N,).
         cpu, memory: demand, the largest machine having 1; shape (N,).
         external_b, internal_b: size of the flow to the outside and of that to the master; bytes, shape (N,).
 
     Raises:
-        BadInputError: columns differ in length, arrivals fall or are no whole seconds from 0 on, or a number
-            is out of its range or not finite.
+        BadInputError: columns differ in length, arrivals fall or are not whole numbers of seconds from 0, or
+            a number is out of its range or not finite.
     """
 
     arrival_s: Ints

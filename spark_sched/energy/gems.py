@@ -77,7 +77,7 @@ def simulate_gems(
 
 
 class _Costs:
-    """What a task costs where (equation 4.3), and the bandwidth that it needs (§4.2.2)."""
+    """The cost of a task on each node (equation 4.3), and the bandwidth that it needs (§4.2.2)."""
 
     def __init__(self, centre: DataCentre, tasks: Tasks, *, sleeps: bool, shared: bool) -> None:
         t = centre.topology
@@ -92,8 +92,8 @@ class _Costs:
     def of_servers(self, task: int) -> tuple[Floats, Floats]:
         """Equation 4.3 for the servers (inf where the task does not fit), and the task's time on each.
 
-        T_wu is the wake-up time of a server that sleeps (N = 0). It is 0 for one that is on, and for one that
-        another task is waking up, since that task has its energy as a cost.
+        T_wu is the wake-up time of a sleeping server (N = 0). It is 0 for a server that is on, and for one
+        that another task is waking up, because the energy is a cost of that other task.
         """
         centre, tasks = self._centre, self._tasks
         cpu, count = tasks.cpu[task], centre.tasks
@@ -117,7 +117,8 @@ class _Costs:
         return SwitchCosts(core, aggregation, access)
 
     def gbps(self, size_b: Floats, task: int, cpu_size: float) -> float:
-        """§4.2.2: the flow over the task's time alone on the server, at most what the thinnest link has."""
+        """§4.2.2: the flow divided by the task's time alone on the server, at most the capacity of the
+        slowest link."""
         tasks = self._tasks
         least_s = tasks.duration_s[task] * tasks.cpu[task] / cpu_size
         return min(self._thinnest_gbps, float(size_b[task] * _BITS / least_s))
@@ -136,7 +137,8 @@ class _Run:
         self._network = variant != "noNetwork"
         sleeps = variant != "noSleep"
         self._costs = _Costs(centre, tasks, sleeps=sleeps, shared=estimate == "shared")
-        # The larger the server, the sooner its flows must be through: two demands of bandwidth, not one.
+        # On a larger server the task is faster, so its flow needs more bandwidth: there are two demands of
+        # bandwidth, not one.
         self._sizes = [(float(size), centre.cpu_size == size) for size in np.unique(centre.cpu_size)[::-1]]
         self._servers = SharedServers(centre, tasks)
         self._meter = Meter(centre, sleeps)
@@ -207,7 +209,7 @@ class _Run:
         refused: list[tuple[float, float]] = []
         for task in queue:
             cpu, memory = float(tasks.cpu[task]), float(tasks.memory[task])
-            # A task that requests at least as much as one that fits no server fits none either.
+            # A task that requests at least as much as a task that fits no server does not fit either.
             if any(cpu >= c and memory >= m for c, m in refused):
                 left.append(task)
                 continue
@@ -248,7 +250,7 @@ class _Run:
         return None if best is None else best[1:]
 
     def _cheapest_server(self, task: int) -> tuple[Path, float] | None:
-        """noNetwork: the server of least cost, and a random path that has room."""
+        """noNetwork: the server with the lowest cost, and a random path with room."""
         server_cost, _ = self._costs.of_servers(task)
         server = int(server_cost.argmin())
         if server_cost[server] == np.inf:

@@ -17,7 +17,8 @@ __all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
-#: Joules by which a server of capacity 1 precedes others of the same cost: far below what energies differ by.
+#: Joules by which a server of capacity 1 precedes others of the same cost: far below real differences of
+#: energy.
 _TIE_J = 1e-6
 
 
@@ -51,9 +52,9 @@ class Beps:
         by: the demand that tasks are sorted by.
         ascending: smallest first. Chapter 3 does not say which order it uses (§3.3.1, figure 3.3: "sort
             tasks"). Only GEMS is stated to use the ascending one (§4.3.1).
-        batch: not the thesis'. A sleeping server costs what it takes to wake up enough servers like it for
-            all the slot's tasks without a place. So a burst wakes up few large servers. BEPS counts one
-            server, and so wakes up the one of least peak power, which is the smallest (table 3.1).
+        batch: a variant of this project. The cost of a sleeping server is that of waking up enough servers of
+            its type for all tasks of the slot without a place. So a burst wakes up few large servers. BEPS
+            counts one server, and so wakes up the one of least peak power, which is the smallest (table 3.1).
     """
 
     def __init__(
@@ -146,8 +147,8 @@ def _in_order(
 ) -> list[Path | None]:
     """Place a slot's tasks, by their number, one after the other.
 
-    Room only shrinks meanwhile: a task that asks for no less than one without a place is not tried. A wide
-    job that waits for room would otherwise be tried task by task in every slot.
+    Room only shrinks within a slot, so a task that requests at least as much as one without a place is not
+    tried. Otherwise a wide job that waits for room would be tried task by task in every slot.
     """
     found: list[Path | None] = [None] * len(demands)
     refused: list[Demand] = []
@@ -199,7 +200,7 @@ def _to_first(centre: DataCentre, costs: SlotCosts, demand: Demand, rank: Floats
         path = _take(centre, costs, demand, only, ways)
         if path is not None or tried:
             return path
-        # No access switch with a way to it has room on its link to this server: only others can have a path.
+        # No reachable access switch has room on its link to this server: only other servers can have a path.
         links = centre.access_links[ways.cost < np.inf]
         rank[~(links >= demand.gbps - ROOM).any(axis=0)] = np.inf
         tried = True

@@ -38,7 +38,7 @@ class EnergyTotals:
 
 @dataclass(frozen=True, slots=True)
 class TaskTotals:
-    """What became of the tasks.
+    """Counts and times of the tasks.
 
     Attributes:
         ended: how many ended in the time that was measured.
@@ -97,7 +97,7 @@ class Totals:
 
 
 class _Powers:
-    """What nodes draw in each state, in watts: servers as arrays by server, switches by layer."""
+    """Power of nodes in each state, in watts: servers as arrays by server, switches by layer."""
 
     __slots__ = ("cpu_w", "idle_w", "memory_w", "peak_w", "rest_w", "switches_w")
 
@@ -112,14 +112,14 @@ class _Powers:
         self.idle_w, self.peak_w = by_server("idle_w"), by_server("peak_w")
         self.rest_w = by_server("sleep_w") if sleeps else self.idle_w
         self.cpu_w, self.memory_w = by_server("cpu_w"), by_server("memory_w")
-        #: In use, without a flow, and without a flow if no node ever slept.
+        #: Power in use, without a flow, and without a flow if nodes never sleep.
         self.switches_w = [
             (kind.on_w, kind.sleep_w if sleeps else kind.idle_w, kind.idle_w) for kind in t.switches
         ]
 
 
 class _Use:
-    """Nodes that are on, and what of the servers is asked for, summed up over time.
+    """Nodes that are on, and requested shares of the servers, summed over time.
 
     Attributes:
         on_s, switches_s: node-seconds of servers and of switches.
@@ -137,7 +137,7 @@ class _Use:
         self.series: list[tuple[int, int]] = []
 
     def add(self, at_s: int, passed: int, on: int, switches: int, cpu: float, memory: float) -> None:
-        """For ``passed`` seconds from ``at_s`` on it was so."""
+        """Add ``passed`` seconds in this state, beginning at ``at_s``."""
         self.on_s += passed * on
         self.switches_s += passed * switches
         self.cpu_s += passed * cpu
@@ -165,7 +165,7 @@ class Meter:
         self._from_s = now_s + warm_up_s
 
     def until(self, now_s: int, wake_at_s: Ints) -> None:
-        """Nothing has changed since the last call; from now on something may."""
+        """Account for the time since the last call, in which nothing changed; call it before each change."""
         since_s = max(self._now_s, self._from_s)
         passed = now_s - since_s
         if passed <= 0:

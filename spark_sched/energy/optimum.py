@@ -1,6 +1,6 @@
 """The optimum of a slot: MTEC and MSEC as integer programs (equations 3.1 to 3.10), through HiGHS.
 
-Energies are those that a slot's tasks add, because what runs already continues under every decision. `exact`
+Energies are those that a slot's tasks add, because running tasks continue under every decision. `exact`
 states the problem as the thesis does, a binary variable per task and link, and is for tiny data centres.
 `Optimum` plans slots of the small data centre from a relaxation in which flows may split, and gives a proven
 bound with it.
@@ -29,7 +29,7 @@ __all__ = ["Kind", "Optimum", "SlotReport", "added_j", "exact"]
 Floats: TypeAlias = NDArray[np.float64]
 Kind: TypeAlias = Literal["mtec", "msec"]
 
-#: How near to the bound a heuristic's slot must be to need no solver, of the slot's whole energy.
+#: A heuristic's plan within this share of the slot's whole energy above the bound needs no solver.
 _NEAR = 1e-3
 
 
@@ -71,8 +71,8 @@ class SlotReport:
     """A planned slot, in joules.
 
     Attributes:
-        base_j: the energy of what runs anyway.
-        value_j, bound_j: what the plan adds, and a lower bound on what any plan adds.
+        base_j: the energy of the tasks that run already.
+        value_j, bound_j: energy that the plan adds, and a lower bound on the energy that any plan adds.
         beps_j: what the plan of BEPS by memory would add in the same slot; None if it leaves a task waiting.
     """
 
@@ -89,8 +89,8 @@ class Optimum:
     while no server has more memory than such a link has Gbps (μ = α^m). Its plan is then routed task by task.
 
     Args:
-        limit_s: per slot. BEPS plans what is not solved in time or cannot be routed; the report still has
-            the bound.
+        limit_s: time limit per slot. If a slot is not solved in time or its plan cannot be routed, BEPS plans
+            it; the report still has the bound.
         rng: MSEC ignores the network: its paths are random, also those to the servers that BEPS found. BEPS's
             paths are kept only in a slot for which not every placed task gets a random one.
 

@@ -35,7 +35,7 @@ def simulate_slots(
     room wait.
 
     Args:
-        warm_up_s: what happens before this second is simulated and not measured. The data centre is empty at
+        warm_up_s: the time before this second is simulated but not measured. The data centre is empty at
             first: it holds less than the workload's load until the first long tasks end.
 
     Raises:
@@ -110,7 +110,7 @@ def _count_woken(
     asleep: NDArray[np.bool_],
     switches_asleep: Sequence[NDArray[np.bool_]],
 ) -> None:
-    """The energy of waking what slept before tasks were placed."""
+    """Count the energy of waking up the nodes that slept before the tasks were placed."""
     woken = asleep & (centre.tasks > 0)
     switches_j = sum(
         joules * int((before & (flows > 0)).sum())

@@ -41,7 +41,7 @@ class Truncated(Exception):
 
 
 def compression(path: Path) -> str:
-    """``plain``, ``gzip`` or ``zstd`` by the file's first bytes; rejects other compressions by name.
+    """``plain``, ``gzip`` or ``zstd`` by the file's first bytes; other compressions are rejected.
 
     Raises:
         BadInputError: the file cannot be read, or has an unsupported compression.
@@ -73,8 +73,8 @@ def blocks(path: Path, progress: Progress | None = None) -> Iterator[bytes]:
 
     Raises:
         Truncated: the compressed data has no end. All blocks before are sound.
-        BadInputError: gzip data fails its checks. Asked before the first block is given out, since the check
-            sum stands at the very end and rows of a damaged file would look like jobs.
+        BadInputError: gzip data is damaged. The whole file is checked before the first block is returned,
+            because the checksum is at the very end and rows of a damaged file would look like jobs.
     """
     kind = compression(path)
     if kind == "gzip":
@@ -140,10 +140,11 @@ def _check_gzip(path: Path) -> None:
 
 
 def _has_end(file: BinaryIO, unpacked: int) -> bool:
-    """Whether gzip data that seems cut has its end, which says how much the whole of it is: it is damaged.
+    """Whether gzip data that seems truncated still has its end, which states the unpacked size: then the data
+    is damaged and not truncated.
 
-    What is unpacked past the damage is of about that size. A file that is cut ends in any four bytes: that
-    they say so, too, has a chance of a thousandth at most.
+    The data unpacked past the damage has about the stated size. A truncated file ends in four arbitrary
+    bytes, which state about that size with a probability of at most 1/1000.
     """
     file.seek(-4, os.SEEK_END)
     size = int.from_bytes(file.read(4), "little")

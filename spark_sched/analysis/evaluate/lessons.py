@@ -21,7 +21,7 @@ def lessons_of(
     Args:
         jobs: by submission.
         predictor: the history so far. It predicts before it learns, so that its experts can be judged.
-        progress: ``progress(events done, events)``, now and then.
+        progress: called occasionally as ``progress(events done, events)``.
     """
     events = in_order(jobs)
     waiting: dict[int, tuple[Submission, Prediction | None]] = {}
@@ -42,7 +42,7 @@ def lessons_of(
 
 
 def fingerprint(jobs: Sequence[TraceJob]) -> str:
-    """The same for the same jobs, whatever their file is called and however it is compressed."""
+    """A fingerprint of the jobs; it does not depend on the file's name and compression."""
     digest = hashlib.sha256()
     for job in jobs:
         digest.update(repr((job.attributes, job.end_s, job.runtime_s)).encode())

@@ -1,5 +1,5 @@
-"""The accuracy of runtime predictions on a trace. Jobs arrive and end in their recorded order; nothing is
-known early."""
+"""The accuracy of runtime predictions on a trace. Jobs arrive and end in their recorded order; predictions
+use only what was known at the time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_sched.traces import TraceChunk
 
 __all__ = ["TraceJob", "evaluate", "in_order", "jobs_with_runtimes"]
 
-#: What the comparison looks at: 3Sigma issue's "median of the last 20 runs of the same user and name".
+#: The comparison: the median of the last 20 runs of the same user and name.
 BASELINE_RUNS = 20
 _LEVELS = (80, 95)
 #: What sources say about a job when it is submitted, beside the columns. Their other features are known
@@ -93,16 +93,16 @@ def evaluate(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Predict every job when it is submitted, learn it when it ends, score the second half.
+    """Predict every job when it is submitted, learn from it when it ends, and score the second half.
 
-    At one instant ends come first. The score covers finished jobs of the second half (by submission); a job
-    without a prediction counts as a wrong one.
+    At the same instant ends are processed first. The score covers the finished jobs of the second half (by
+    submission); a job without a prediction counts as wrong.
 
     Args:
-        progress: ``progress(events done, events)``, now and then.
+        progress: called occasionally as ``progress(events done, events)``.
 
     Returns:
-        What docs/explanation/prediction.md explains, ready for JSON.
+        The values that docs/explanation/prediction.md explains, ready for JSON.
 
     Raises:
         BadInputError: no job, or none in the second half that finished with a runtime.
@@ -158,9 +158,9 @@ def _why_nothing(jobs: Sequence[TraceJob]) -> str:
 
 
 def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:
-    """(number of the job, whether it comes) in the order of time, from jobs by submission.
+    """Pairs (number of the job, whether it arrives) in the order of time, from jobs by submission.
 
-    At one instant ends come first, but no job ends before its arrival.
+    At the same instant ends come first, but no job ends before its arrival.
     """
     keyed: list[tuple[float, int, int]] = []
     for number, job in enumerate(jobs):

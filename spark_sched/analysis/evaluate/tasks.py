@@ -51,7 +51,7 @@ class MeasuredJob:
     Attributes:
         stages: task times of each in seconds.
         parents: of each stage, numbers of stages before it.
-        attributes: what is known of each stage when the job is submitted.
+        attributes: the attributes of each stage that are known when the job is submitted.
         end_s: when it ended in the source's own cluster; None: not known.
     """
 
@@ -126,7 +126,8 @@ def _attributes(job: Mapping[str, Any], stage: Mapping[str, Any], tasks: int) ->
 
 
 def paper_features(job: JobAttributes) -> JobAttributes:
-    """What 3Sigma looks at in SLearn's §4.2: application, name, user, hour and day, CPU and memory."""
+    """The features that 3Sigma uses in SLearn's §4.2: application, name, user, hour and day, CPU and
+    memory."""
     more = {key: value for key, value in job.more.items() if key == "resources"}
     return replace(job, slots=None, job_class=None, priority=None, more=more)
 
@@ -197,13 +198,13 @@ class _AllPilots(BayesSizing):
         return pilot_count(tasks, percent)
 
 
-#: Those whose history is checked.
+#: The predictors whose history is checked.
 _DOUBTING = ("bayes", "bayes-full")
 _SIZINGS: Mapping[str, Sizing] = {
     "slearn": PilotSizing(inverse_square_s),
     "3sigma": HistorySizing(inverse_square_s),
     "point-est": HistorySizing(median_s),
-    # The likeliest sizes: the policy's lean to the small side, for the sake of short jobs.
+    # The median sizes; the policy prefers smaller ones, in favour of short jobs.
     "bayes": BayesSizing(point=attrgetter("task_s")),
     "bayes-full": _AllPilots(point=attrgetter("task_s")),
 }
@@ -219,17 +220,18 @@ def score(
 ) -> dict[str, dict[str, list[float]]]:
     """Sizes of the wide jobs (three tasks or more in some stage) by each predictor, in slot-seconds.
 
-    Pilots are 3 % of the tasks of the job's first stage of three or more, the others' times follow from
-    history as in SLearn-DAG. ``bayes`` takes as many pilots as it wants, up to these; ``bayes-full`` all.
+    Pilots are 3 % of the tasks of the job's first stage of three or more tasks. The times of the other stages
+    follow from history as in SLearn-DAG. ``bayes`` takes as many pilots as it requests, at most these;
+    ``bayes-full`` takes all.
 
     Args:
-        history: learned before the first of ``jobs`` comes.
-        learns: jobs are learned, too, when they end (where that is not known, at once).
+        history: learned before the first of ``jobs`` arrives.
+        learns: whether jobs are also learned when they end (at once if their end is unknown).
 
     Returns:
         By predictor: ``estimate_s`` and ``pilots`` in the order of ``true_s``; ``held``, whether the first
-        wide stage's mean task time lay where it was said to be with a chance of 90 %, for jobs of which
-        that was said; ``jobs`` has ``true_s``, ``width``. A missing estimate is NaN.
+            wide stage's mean task time lay in its 90 % interval, for jobs with an interval; ``jobs`` has
+            ``true_s``, ``width``. A missing estimate is NaN.
     """
     known = TaskHistory()
     found: dict[str, dict[str, list[float]]] = {
@@ -342,8 +344,8 @@ def evaluate_tasks(
     the draws. Where jobs have several stages, ``stages`` has the same with each stage as a job of its own.
 
     Returns:
-        What ``predict eval`` prints; None where the second half has no job of three tasks or more whose tasks
-        were all measured.
+        The values that ``predict eval`` prints; None if the second half has no job of three tasks or more
+        whose tasks were all measured.
     """
     evaluated = _evaluate(jobs, seeds, progress)
     if evaluated is None:
@@ -383,7 +385,7 @@ def _evaluate(
 
 
 def _stages_of(job: MeasuredJob) -> list[MeasuredJob]:
-    """Each stage as a job of its own, of the name of the job's stages at its place."""
+    """Each stage as a job of its own; its name is that of the job with the stage's position."""
     return [
         replace(
             job,
@@ -402,7 +404,7 @@ def _stages_of(job: MeasuredJob) -> list[MeasuredJob]:
 
 
 def _mean(rows: Sequence[Any]) -> Any:
-    """The mean of equal documents, number by number; None where one of them has none."""
+    """The mean of documents of the same shape, number by number; None where one of them has no number."""
     if isinstance(rows[0], dict):
         return {key: _mean([row[key] for row in rows]) for key in rows[0]}
     return None if any(row is None for row in rows) else round(sum(rows) / len(rows), 2)

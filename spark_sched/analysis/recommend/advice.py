@@ -1,4 +1,4 @@
-"""Settings that recorded statistics support, each with its reason; what they do not support is named."""
+"""Settings that follow from recorded statistics, each with its reason; missing statistics are named."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class _ExecutorShape:
-    """The executors that there were most of."""
+    """The most frequent shape of the executors."""
 
     cores: int
     slots: int
@@ -66,8 +66,8 @@ class _ExecutorShape:
 def recommend(
     applications: Sequence[LoggedApplication], found: Statistics, chebyshev: float = CHEBYSHEV
 ) -> Advice:
-    """What the statistics of an application's runs recommend. Its properties are those of the last run that
-    recorded any."""
+    """Recommendations from the statistics of an application's runs. Its properties are those of the last run
+    that recorded any."""
     advice = Advice()
     recorded = next((a.properties for a in reversed(applications) if a.properties is not None), None)
     shape = _shape(applications, recorded or {})
@@ -105,7 +105,7 @@ def _shape(applications: Sequence[LoggedApplication], properties: Mapping[str, s
 
 
 def _demand_words(found: Statistics, chebyshev: float) -> str:
-    """How many slots are enough, and why."""
+    """The number of slots that is enough, and the reason."""
     busy = found.busy
     full = (
         f"; all slots were busy for {busy.full_share:.0%} of the time, and the log does not show how many "
@@ -171,7 +171,7 @@ def _executor_slots(
 
 
 def _no_cpu(found: Statistics, shape: _ExecutorShape) -> str:
-    """Why the slots of an executor cannot be derived from CPU use, or nothing."""
+    """The reason why the slots of an executor cannot be derived from CPU use, or an empty text."""
     if found.unseen > _MOST_UNSEEN * found.attempts:
         return (
             f"not recorded (no CPU time of {found.unseen:,} of {found.attempts:,} attempts; that of Python "

@@ -1,4 +1,4 @@
-"""What one application's log says about its jobs, their tasks and its executors."""
+"""One application's jobs, tasks and executors, from its log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LoggedApplication:
         properties: Spark's, as the log shows them; None: the log has none.
         usage: its executors, attempts and holds.
         ran: its jobs, by the name they have in ``usage``.
-        shapes: number of executors by their cores and slots; empty: cores are not recorded.
+        shapes: number of executors by cores and slots; empty if cores are not recorded.
     """
 
     log: Path

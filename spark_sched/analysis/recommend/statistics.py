@@ -24,8 +24,9 @@ _NOT_RAN = Ran()
 class Busy:
     """Slots busy at once, over the time in which at least one was.
 
-    Spark logs the end of a task a little after its slot was given away; no more slots count as busy than the
-    executors had. ``full_share``: the share of that time in which all slots of the executors were busy.
+    Spark logs the end of a task a little after it has given the slot to another task, so at most the
+    executors' slots count as busy. ``full_share``: the share of that time in which all slots of the executors
+    were busy.
     """
 
     seconds: float
@@ -35,7 +36,7 @@ class Busy:
     full_share: float = 0.0
 
     def bound(self, chebyshev: float = CHEBYSHEV) -> float:
-        """Equation 8.3 for busy slots; no more than there ever were."""
+        """Equation 8.3 for busy slots, at most the largest recorded number."""
         return min(float(self.most), upper_estimate(self.mean, self.deviation, chebyshev))
 
 
@@ -77,7 +78,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """All that the recommendations are drawn from; ``unseen`` attempts have no CPU time of their own."""
+    """All statistics behind the recommendations; ``unseen`` attempts have no CPU time of their own."""
 
     by: tuple[GroupBy, ...]
     busy: Busy

@@ -24,7 +24,7 @@ __all__ = [
 
 GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
 
-#: What slot time went to. ``run``: attempts that completed a task, or still ran at the end. ``held``: slots
+#: The kinds of slot time. ``run``: attempts that completed a task, or still ran at the end. ``held``: slots
 #: reserved for the job and idle. ``copies``: attempts that lost the race against their twin. ``evicted``:
 #: killed attempts whose task ran again. ``failed``: attempts that failed or were lost with their executor.
 #: ``cancelled``: killed attempts whose task never ran again.
@@ -34,10 +34,10 @@ _UNKNOWN = Owner("", "", "")
 
 
 class Charge(NamedTuple):
-    """What an attempt or a hold of a job took: ``slots`` slots of an executor, ``start_ms`` to ``end_ms``.
+    """The slot time of an attempt or a hold: ``slots`` slots of an executor from ``start_ms`` to ``end_ms``.
 
-    ``stage`` is empty for a hold. ``caused_by`` is the job that slots of kind ``evicted`` were lost for, if
-    recorded, else the job itself.
+    ``stage`` is empty for a hold. ``caused_by`` is the job for which slot time of kind ``evicted`` was lost,
+    if recorded, else the job itself.
     """
 
     job: str
@@ -99,7 +99,7 @@ class Statement:
     ``capacity_ms`` is what the executors offered: the rows' totals, plus ``idle_ms`` (free and held for
     no job), minus ``excess_ms`` (charged beyond what its executor offered: an attempt's end is logged a
     little later than its slot is given away), exactly. ``caused`` has the evictions of which the source
-    records for whom they were, the greatest first; ``has_causes``: all sources record that.
+    records the beneficiary, the greatest first; ``has_causes``: whether all sources record it.
     """
 
     by: tuple[GroupBy, ...]
@@ -119,7 +119,7 @@ class Statement:
 def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> Statement:
     """Charge all slot time of the applications to groups of jobs, the greatest first.
 
-    What an attempt or a hold took outside its executor's presence is not charged.
+    Slot time of an attempt or a hold outside its executor's presence is not charged.
     """
     rows: dict[tuple[str, ...], GroupUsage] = {}
     capacity_ms = idle_ms = excess_ms = 0
@@ -143,7 +143,7 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
 
     for number, usage in enumerate(usages):
         has_holds &= usage.holds is not None or usage.held_ms is not None
-        has_causes &= usage.holds is not None  # The source that has holds has causes, too.
+        has_causes &= usage.holds is not None  # A source that records holds records causes, too.
         charged: dict[str, int] = defaultdict(int)
         presence = {each.executor: each for each in usage.executors}
         for charge in charges(usage):
@@ -161,7 +161,7 @@ def account(usages: Iterable[Usage], by: Sequence[GroupBy] = ("name",)) -> State
             capacity_ms += offered_ms
             free_ms += max(0, offered_ms - charged[there.executor])
             excess_ms += max(0, charged[there.executor] - offered_ms)
-        # Sums do not say where slots were held: somewhere where they were free.
+        # Sums do not say on which executors slots were held: they are charged where slots were free.
         held_ms = {job: ms for job, ms in (usage.held_ms or {}).items() if ms > 0}
         for job, ms in held_ms.items():
             add(usage, number, Charge(job, "held", "", "", 0, 0, 0, job), ms)
@@ -203,7 +203,7 @@ def _kind(attempt: ChargedAttempt, place: int, attempts: Sequence[ChargedAttempt
     won_before = any(other.outcome == "success" for other in attempts[:place])
     if attempt.outcome == "success":
         return "copies" if won_before else "run"
-    # A loser is killed once its twin has won; its end may be logged first.
+    # A losing attempt is killed after its twin has won, but its end may be logged first.
     twins = (other for other in attempts if other is not attempt and other.outcome == "success")
     if any(other.start_ms < attempt.end_ms for other in twins):
         return "copies"

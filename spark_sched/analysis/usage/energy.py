@@ -1,14 +1,15 @@
 """The energy account: the energy of every host is charged once, to the jobs that caused it or to no job.
 
 A host is on while it has an executor. Its power is P = idle + dynamic · min(1, b / C) watts with b busy slots
-of C (thesis, equation 4.1, with the slots in use as the utilization of CPU and memory). At every moment
+of C (thesis, equation 4.1, with the share of busy slots as the utilization of CPU and memory). At every
+moment
 
 - the idle power is divided equally among the host's slots: those that an attempt or a hold takes carry their
   owner's part, the free ones belong to no job;
 - the dynamic power is divided equally among the busy slots.
 
-The owners' parts and the unowned part therefore add up to the hosts' energy whatever overlaps in the log.
-Where it was measured, the model only gives the shares: all parts are scaled to the measured sum.
+The owners' parts and the unowned part therefore add up to the hosts' energy, even if attempts overlap in the
+log. If the energy was measured, the model only gives the shares: all parts are scaled to the measured sum.
 """
 
 from __future__ import annotations
@@ -79,9 +80,9 @@ def account_energy(
 ) -> EnergyStatement:
     """Charge the energy of the applications' hosts to groups of jobs, the greatest first.
 
-    What an evicted attempt used is charged to the job that it was evicted for, where that is recorded. Each
-    application is charged for its hosts as if it had them alone. Executors without a host name are hosts of
-    their own.
+    The energy of an evicted attempt is charged to the job for which it was evicted, if recorded. Each
+    application is charged for its hosts as if no other application used them. An executor without a host name
+    counts as a host of its own.
     """
     hosts: list[HostEnergy] = []
     parts: list[tuple[str, tuple[str, ...], str, float]] = []
@@ -138,7 +139,7 @@ def _host(
     offered = _level(at_ms, presences, [each.slots for each in presences])
     used = _level(at_ms, taken, [each.slots for each in taken])
     busy = _level(at_ms, taken, [each.slots if each.kind != "held" else 0 for each in taken])
-    # 2. The power of a slot: of every slot, and further of a busy one.
+    # 2. The power of a slot: that of every slot, and that which a busy slot adds.
     size = np.maximum(1, offered if kind.slots is None else kind.slots)
     seconds = np.where(there > 0, np.diff(at_ms) / 1000.0, 0.0)
     all_slots = np.maximum(size, used)

@@ -1,4 +1,5 @@
-"""Usage from a Spark event log, of stock Spark or of this scheduler, which logs what it held for each job."""
+"""Usage from a Spark event log of stock Spark or of this scheduler, which logs the held slot time of each
+job."""
 
 from __future__ import annotations
 
@@ -16,9 +17,9 @@ _OUTCOMES = {"finished": "success"}
 def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
 
-    An attempt takes one slot of its executor. What has no end lasts until the last event of the log: an
-    executor, and an attempt unless its stage ended before. Slot time held idle and its bound by equation 4
-    are as the scheduler measured them, and users and classes are those that it knew.
+    An attempt takes one slot of its executor. An executor without a logged end lasts until the last event of
+    the log; so does an attempt, unless its stage ended before. Slot time held idle and its bound by equation
+    4 are as the scheduler measured them, and users and classes are those that it accepted.
     """
     usage = Usage()
     jobs = trace.jobs.to_pydict()

@@ -1,4 +1,4 @@
-"""Usage from the file that ``spark.sched.events.path`` names, the only source with single holds."""
+"""Usage from the file that ``spark.sched.events.path`` names, the only source that records single holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_recorded(path: Path) -> bool:
 def usage_of_recorded(
     path: Path, progress: Callable[[int], None] = lambda read: None, report: ReadReport | None = None
 ) -> Usage:
-    """The usage of one application; ``progress`` gets the bytes of every line, ``report`` what is left out.
+    """The usage of one application; ``progress`` gets the bytes of every line, ``report`` the ignored lines.
 
     Raises:
         BadInputError: the file cannot be read, or a line is not an event. A last line that is cut off is left
@@ -127,7 +127,7 @@ class _Fold:
                 self._freed(event.job, event.executor, event.time_ms)
 
     def finish(self) -> Usage:
-        """Everything that is still open ends with the last event."""
+        """End every open interval with the last event."""
         self._reset(self._now_ms)
         for attempt, at_ms in self._doubtful.values():
             self._usage.attempts.append(_until(attempt, at_ms, "unknown"))

@@ -16,10 +16,10 @@ def held_at_most_ms(usage: Usage) -> dict[str, float]:
     """Expected slot time held idle at the barriers of each job, in slot-milliseconds, at most: N D (1 - U).
 
     U is equation 4 of "Speculative Slot Reservation" and D equation 2 for the job's isolation level and a
-    Pareto distribution fitted to the stage's task times (maximum likelihood). The paper has all N slots of a
-    stage held until D. Infinite for isolation 1 and where the fit has no mean (alpha <= 1); 0 where all
-    tasks took equally long. Jobs whose isolation level or stages the source does not record are left out.
-    A source that records the bound itself is believed.
+    Pareto distribution fitted to the stage's task times (maximum likelihood). The paper assumes that all N
+    slots of a stage are held until D. Infinite for isolation 1 and if the fit has no mean (alpha <= 1); 0 if
+    all tasks took equally long. Jobs whose isolation level or stages the source does not record are left out.
+    If the source records the bound itself, that value is used.
     """
     if usage.held_at_most_ms is not None:
         return usage.held_at_most_ms

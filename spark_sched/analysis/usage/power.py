@@ -1,4 +1,4 @@
-"""Power of hosts: what a host draws by the share of its slots that run tasks (thesis, equation 4.1)."""
+"""Power of a host as a function of the share of its slots that run tasks (thesis, equation 4.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HostType:
         name: its name in the profile.
         idle_w: power without tasks; watts.
         dynamic_w: what all slots running tasks add, of CPU and memory; watts.
-        slots: tasks that the whole host can run at a time; None: what its executors offer.
+        slots: number of tasks that the whole host can run at once; None: the slots that its executors offer.
     """
 
     name: str

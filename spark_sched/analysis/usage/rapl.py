@@ -19,7 +19,7 @@ class _Counter:
 
 
 class RaplMeter:
-    """The energy since it was made: of all processor packages, and of the memory where it has a counter.
+    """Energy since the meter was created: of all processor packages, and of the memory if it has a counter.
 
     Packages are ``intel-rapl:N``. Of their parts only ``dram`` is not in the package's own counter. The zone
     ``psys``, where there is one, counts the packages again and is left out.
@@ -46,10 +46,10 @@ class RaplMeter:
         self._sum_uj = 0
 
     def sample(self) -> float:
-        """Read the counters: joules since the meter was made.
+        """Read the counters. Returns the joules since the meter was created.
 
-        Call it more often than a counter starts again (``max_energy_range_uj``: 262 kJ on many processors,
-        20 min at 200 W), since one wrap-around is all that two readings show.
+        Call it more often than a counter wraps around (``max_energy_range_uj``: 262 kJ on many processors, 20
+        min at 200 W), because two readings show at most one wrap-around.
         """
         now_uj = [_number(counter.path) for counter in self._counters]
         for counter, last, now in zip(self._counters, self._last_uj, now_uj, strict=True):

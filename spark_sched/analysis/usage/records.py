@@ -1,4 +1,4 @@
-"""What the accounting reads: executors, attempts and holds of one application, in its own clock."""
+"""The input of the accounting: executors, attempts and holds of one application, on its own clock."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class Hold:
 class Usage:
     """All of one application; ``holds`` is None where the source does not record them.
 
-    ``held_ms`` is the slot time held idle by job, in slot-milliseconds, where the source records sums instead
-    of holds; what is known of no job has the key ``""``. ``held_at_most_ms`` is its upper bound by equation 4
-    where the source records that, too: infinite where nothing bounds it. Otherwise the bound follows from
+    ``held_ms`` is the slot time held idle by job, in slot-milliseconds, if the source records sums instead of
+    holds; slot time of unknown jobs has the key ``""``. ``held_at_most_ms`` is its upper bound by equation 4,
+    if the source records that, too: infinite if nothing bounds it. Otherwise the bound follows from
     ``isolation``, the isolation level of jobs that had one of their own, and ``barriers``, the jobs of stages
     whose slots were held for a next one.
     """

@@ -1,4 +1,4 @@
-"""Ways to schedule a recorded application: as it ran, and as the question requests."""
+"""Ways to schedule a recorded application: as it ran, and as the user requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
 
 #: Spark's own scheduler, beside the policies' names.
 STOCK = ("stock-fifo", "stock-fair")
-#: Operators' changes that a note quotes.
+#: Largest number of operators' changes that a note quotes.
 _CHANGES_QUOTED = 3
 #: What the planner process knows of jobs.
 _LIVE = "3sigma"
@@ -29,8 +29,8 @@ class Question:
     """What to try.
 
     Attributes:
-        policies: names of `available` or `STOCK`; empty with settings or priorities, or for an application
-            that was tried in shadow mode: the one that ran, or ``reservation`` for a stock application.
+        policies: names of `available` or `STOCK`. If empty, and there are settings or priorities or the
+            application was in shadow mode: the policy that ran, or ``reservation`` for a stock application.
         settings: ``spark.sched.*`` properties over the recorded ones.
         priorities: (pattern of a job's name or key, priority), later ones win.
         predictor: what the policies know about jobs, as in experiments.
@@ -80,7 +80,7 @@ class ReplayArm:
 def as_it_ran(
     recorded: Recorded, model: Model, pools: Mapping[str, Pool] | None
 ) -> tuple[ReplayArm, list[str]]:
-    """The arm that really ran, and sentences about what the log does not show of it."""
+    """The recorded arm, and sentences about the parts of it that the log does not show."""
     notes = []
     operators = recorded.changes
     modes = [switch.what for switch in operators.for_all if switch.mode is not None]
@@ -191,8 +191,8 @@ def matches(job: JobSpec, pattern: str) -> bool:
 
 
 def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[SchedulingChange, ...]:
-    """The changes for all jobs as they were, but for policies that are unknown here. Outside the mode ``on``
-    Spark's own order decides, and no job holds slots."""
+    """The recorded changes for all jobs, except switches to policies that are unknown here. In modes other
+    than ``on`` Spark's own order decides, and no job holds slots."""
     settings = PolicySettings.from_config(validate(recorded.settings))
     changes = []
     mode, name = recorded.began_in, ours.name

@@ -1,8 +1,8 @@
 """The span of time in which an executor accepted tasks, which may be shorter than its span in the log.
 
-Spark launches nothing on an executor that it excluded or is about to remove, that is of another resource
-profile, or whose plugins are not up, and the log does not say so. An executor that got none of the tasks of a
-stage that had to wait for slots was not available to it.
+Spark launches no tasks on an executor that it excluded or is about to remove, that has another resource
+profile, or whose plugins have not started. The log does not record this. So if an executor got none of the
+tasks of a stage that had to wait for slots, it counts as not available to that stage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["LONG_MS", "WAVE_MS", "Wait", "available_executors"]
 
 #: A launch at least this long after its stage's first one waited for a slot.
 WAVE_MS = 200
-#: A stage that gets its first slot at least this late waited for it.
+#: A stage that gets its first slot at least this long after its submission waited for it.
 LONG_MS = 1_000
 _ALWAYS_MS = 2**62
 

@@ -1,4 +1,4 @@
-"""What operators changed of a recorded application, and which of these changes a replay repeats."""
+"""Operators' changes of a recorded application, and which of these a replay repeats."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class RecordedChange:
 
     Attributes:
         what: the change in a sentence.
-        event: what the planner was told, with times of the driver's clock; None: nothing, or a version of the
-            bridge that did not log it wrote the log.
+        event: the event that the planner received, with times of the driver's clock; None: it received none,
+            or an earlier version of the bridge, which did not log the event, wrote the log.
     """
 
     what: str
@@ -42,9 +42,9 @@ class Switch:
     Attributes:
         what: the change in a sentence.
         at_ms: on the application's own clock.
-        policy: the name of the one that decides from now on; None: it is the same as before.
-        mode: ``on``, ``shadow`` or ``off`` from now on; None: it is the same as before.
-        reserves: reservations are not paused.
+        policy: the name of the policy from now on; None: the same as before.
+        mode: ``on``, ``shadow`` or ``off`` from now on; None: the same as before.
+        reserves: whether jobs may hold slots, so that reservations are not paused.
     """
 
     what: str
@@ -78,7 +78,7 @@ def _event(body: dict[str, object]) -> Event | None:
     try:
         return decode_event(found)
     except BadInputError:
-        return None  # The sentence stands.
+        return None  # The sentence is still used.
 
 
 def mode_switched_to(change: RecordedChange) -> str | None:
@@ -130,8 +130,8 @@ def switches_of(
 ) -> tuple[list[Switch], list[RecordedChange]]:
     """Switches of the policy and of the mode, pauses of reservations and their ends, and all other changes.
 
-    ``policy`` and ``mode`` are what the application began with. Where an earlier version logged a switch of
-    the mode in words only, none is found: what the others enforced is not known then.
+    ``policy`` and ``mode`` are those with which the application began. If an earlier version logged a switch
+    of the mode in words only, no switches are returned, because the mode at the other changes is unknown.
     """
     switches, others = [], []
     paused = False

@@ -27,7 +27,7 @@ __all__ = ["Occupancy", "turnaround_ms", "usual_ms"]
 
 #: A slot that stays free for longer had no task to run.
 _AT_ONCE_MS = 1_000
-#: Fewer do not make a measurement.
+#: Fewer values are too few for a measurement.
 _LEAST = 5
 
 
@@ -43,9 +43,9 @@ class Launch:
 def turnaround_ms(launches: Iterable[Launch], slots: Mapping[str, int]) -> float:
     """Mean time from a task's recorded end to the next launch on its slot, in ms; 0 if there are too few.
 
-    With s slots, the i-th launch on an executor needs i - s ends before it: it is matched with that many-th
-    end there. Only pairs within one stage that had been submitted before that end count: between two stages a
-    slot may be held or wait for something else. Of these, the middle nine tenths.
+    With s slots, the i-th launch on an executor needs i - s ends before it, so it is matched with the (i -
+    s)-th end there. Only pairs within one stage that had been submitted before that end count: between two
+    stages a slot may be held or wait for something else. Of these, the middle nine tenths.
     """
     by_executor: dict[str, list[Launch]] = defaultdict(list)
     for launch in launches:

@@ -1,4 +1,4 @@
-"""Spark's own order as policies of the simulator: what a stock application really ran under."""
+"""Spark's own order as policies of the simulator, for replays of stock applications."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Pool:
 
 
 class StockFifo(FifoPolicy):
-    """Spark's FIFO mode: the Spark job that was submitted first has the slots first, whosever it is."""
+    """Spark's FIFO mode: the Spark job that was submitted first gets slots first."""
 
     name = "stock FIFO"
     ordered = False
@@ -45,7 +45,7 @@ class StockFair:
     Args:
         settings: of the application.
         pool_of: pool by job; others are in ``default``.
-        pools: what is declared of them, by name; others have weight 1, no minimum, and are FIFO within.
+        pools: declared pools by name; others have weight 1, no minimum share, and are FIFO within.
         task_sets: Spark's name of a stage's task set, by job and number of the stage.
     """
 

@@ -93,14 +93,14 @@ class Recorded:
         log: what was given.
         app, version: its id and Spark's version, where the log has them.
         jobs: in the order of submission, including those without an end.
-        executors: name, slots and span of time; from the tasks where the log does not list them.
+        executors: name, slots and span of time; taken from the tasks if the log does not list them.
         attached: whether it ran under this project's scheduler.
         mode: Spark's own order: ``FIFO`` or ``FAIR``.
         locality_wait_ms: how long a task waits for a slot near its input.
         settings: the ``spark.sched.*`` properties that say how it scheduled.
         allocation_file: where its FAIR pools were declared; empty: nowhere.
         notes: what the reader skipped, with counts.
-        measured: what the scheduler wrote of the slots that it held and copied; None: nothing.
+        measured: the slot time of holds and copies that the scheduler logged; None: it logged none.
         changes: what operators changed while it ran.
     """
 
@@ -130,7 +130,7 @@ class Recorded:
 
     @property
     def tried_in_shadow(self) -> bool:
-        """Whether it was in shadow mode for a time, and the scheduler decided nothing when it began."""
+        """Whether it was in shadow mode for a time and the scheduler did not enforce plans when it began."""
         return self.attached and not self.enforced and "shadow" in (self.began_in, *self.changes.modes)
 
 

@@ -122,7 +122,7 @@ class EvictionAnalysis:
       usage) is above what the task requested. Only where there is a usage table;
     - ``higher-priority task``: a task of higher priority was scheduled on m at s with t ≤ s ≤ t + τ.
 
-    A task that finished, was killed or was lost has left; if it is submitted again, it counts as another one.
+    A task that finished, was killed or was lost has left; if it is submitted again, it counts as a new task.
     """
 
     def __init__(
@@ -221,7 +221,7 @@ class EvictionAnalysis:
         totals = self.classes.setdefault(row.priority, ClassTotals())
         totals.tasks += 1
         if not row.time_us:
-            return  # it was there before the trace began
+            return  # it arrived before the trace began
         if totals.first_us is None:
             totals.first_us = row.time_us
         totals.last_us = row.time_us

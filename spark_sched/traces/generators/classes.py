@@ -28,7 +28,7 @@ class JobClass:
 
     ``weight``: share of all jobs; ``log_mean``, ``log_sd``: of the natural log of the runtime in seconds, cut
     to ``min_s`` … ``max_s``; ``task_quantiles``: number of tasks at the levels 0, 0.05, … 1; ``features``:
-    (user, name, probability), what is missing to 1 are names seen once.
+    (user, name, probability); the remaining probability is that of names seen once.
     """
 
     weight: float

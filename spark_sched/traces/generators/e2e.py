@@ -45,7 +45,7 @@ def e2e(
       class (default: `google_classes`). Jobs of more than ``nodes`` tasks, or longer than ``hours``, are
       drawn again.
     - SLO jobs are drawn until their work (slots × runtime) is ``load · slo_share`` of the cluster's capacity,
-      best-effort jobs for the rest, each within 1 %: a job that would pass the mark is drawn again.
+      best-effort jobs for the rest, each within 1 %: a job that would exceed the limit is drawn again.
     - Gaps between arrivals are hyper-exponential with squared coefficient of variation ``c2``.
     - An SLO job's deadline is submission + runtime · (1 + slack), slack one of ``slacks``; it prefers a
       random ``preferred_share`` of the partitions and takes ``elsewhere_factor`` times as long elsewhere. SLO

@@ -26,7 +26,7 @@ _P90 = NormalDist().inv_cdf(0.9)
 _SAMPLED = 0.03
 #: Upper bound on the CoV of a program's runs, as a fraction of the greatest CoV of that number of values.
 _MOST_COV = 0.6
-#: Standard deviation of logarithms at most: beyond it one value is nearly all of the sum.
+#: Upper bound on the standard deviation of logarithms: beyond it one value dominates the sum.
 _STEEPEST = 6.0
 #: Mean number of runs between two changes.
 _STRETCH_RUNS = 10.0
@@ -50,7 +50,7 @@ class Profile:
         width_power: work grows as width to this power: 1 where task times do not depend on it.
         c2: squared CoV of the gaps between arrivals.
         storm_share, storms: share of jobs that arrive in a number of storms.
-        season: share of the time in which the storms come, one after the other.
+        season: share of the time in which the storms occur, one after the other.
         updated: share of programs that change permanently between history and the jobs.
         others: ``time_cov`` and ``space_cov`` of every other program; None: the same.
     """
@@ -97,7 +97,7 @@ PROFILES: Mapping[str, Profile] = {
         (1.59, 1.77), (0.707, 1.30), ((1, 0.3), (2, 0.1)), (3, 150), 1.04,
         task_s=500.0, task_sigma=1.2, storm_share=0.7, storms=6,
     ),
-    # Programs whose history says nearly everything and whose pilots say little, and the other way round.
+    # Programs whose history is accurate and whose pilots are not, and the other way round.
     "mix": Profile(
         (0.216, 1.10), (0.707, 1.30), ((1, 0.3), (2, 0.1)), (3, 150), 1.0,
         task_s=500.0, task_sigma=1.0, storm_share=0.6, storms=6, others=((1.59, 1.77), (0.041, 0.52)),
@@ -244,7 +244,8 @@ def _submit(
     slots: int,
     begin_s: float,
 ) -> float:
-    """Give the jobs times of submission that offer the profile's load; returns when they are over, in s."""
+    """Set the jobs' submission times so that they offer the profile's load; returns the end of the last in
+    s."""
     if not records:
         return begin_s
     horizon_s = float(work_s.sum()) / slots / profile.load
@@ -301,8 +302,8 @@ def _programs(
 def _run_factors(
     rng: np.random.Generator, table: list[_Program], which: np.ndarray, stretches: float
 ) -> Floats:
-    """What each run's mean task time is multiplied by, in the order of the runs: 1 on average, with the
-    program's CoV."""
+    """Factors of the runs' mean task times, in the order of the runs: 1 on average, with the program's
+    CoV."""
     factors = np.ones(which.size)
     for kind, program in enumerate(table):
         mine = np.flatnonzero(which == kind)

@@ -35,7 +35,7 @@ class _Workload:
 
     @property
     def mean_burst_s(self) -> float:
-        """The table leaves out how long bursts last; this is what gives 60,000 tasks in 15 h.
+        """The mean length of a burst, which the table omits; this value gives 60,000 tasks in 15 h.
 
         Tasks = horizon / gap + (horizon / between) · burst / burst_gap. It comes out as 204 s for W-B and W-D
         and 252 s for W-C and W-E; bursts that run into each other are then seen 5.7 and 1.5 times an hour,

@@ -74,9 +74,9 @@ class Alibaba2018Reader(TraceReader):
     """One stage per row (a *task* of Alibaba's is our stage, its *instances* are our tasks).
 
     Rows of a job may be anywhere in the file. If one of a job's rows is bad or names a missing parent, the
-    whole job is skipped: half a DAG would be a different DAG. ``mean_task_s`` is the mean run time of the
-    instances where the file has it (``actual_duration``), else ``duration``, else end minus start (an upper
-    bound).
+    whole job is skipped, because a part of a DAG is a different DAG. ``mean_task_s`` is the mean run time of
+    the instances where the file has it (``actual_duration``), else ``duration``, else end minus start (an
+    upper bound).
     """
 
     format = "alibaba2018"

@@ -36,7 +36,7 @@ class TraceReader:
 
     format: ClassVar[str]
     title: ClassVar[str]
-    #: `records` leaves out itself what `JobRecord.problem` finds, with the line it stands on.
+    #: Whether `records` itself leaves out jobs with a `JobRecord.problem`, to report their line.
     checks_jobs: ClassVar[bool] = False
 
     def __init__(self, path: Path, progress: Progress | None = None) -> None:
