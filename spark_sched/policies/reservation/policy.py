@@ -56,7 +56,7 @@ class ReservationPolicy(RankingPolicy):
             if tuned is not None:
                 isolation, whose = tuned, "the tuned isolation"
         else:
-            return None, f"below {settings.min_priority} and no isolation of its own: holds nothing"
+            return None, f"below {settings.min_priority} and no isolation level of its own: holds nothing"
         if isolation <= 0.0:
             return None, f"{whose} 0: holds nothing"
         rule = ReservationRule(
@@ -84,7 +84,7 @@ def _gap_hold_ms(gap_ms: int | None, first_gap_ms: int) -> int | None:
 
 def _knowledge(forecast: Forecast) -> str:
     if forecast == UNKNOWN:
-        return "nothing known of its stages"
+        return "nothing is known about its stages"
     stages = f"{len(forecast.stage_tasks)} stages as in {forecast.runs} earlier runs"
     times = f"task times from {forecast.samples} tasks"
     return f"{stages if forecast.stage_tasks else 'stages unknown'}, {times}"

@@ -218,7 +218,7 @@ class GenericScheduler:
         if stage is None and not ended_ms and known.rounds < _ROUNDS:
             # The stage failed or was skipped: the next wide stage gets pilots, as if the job had just
             # arrived.
-            return replace(known, pilots=None, reason="its pilots' stage went before any of them ended")
+            return replace(known, pilots=None, reason="its stage ended before any of its pilots did")
         if ended_ms or stage is None:
             return self._size(known, job, pilots.stage, ended_ms, expected)
         runs = {task.index for task in stage.running}
@@ -307,7 +307,7 @@ class GenericScheduler:
                     rank,
                     0,
                     None,
-                    f"queue {queues[job.job]}: {size}{known.reason or 'nothing of it has come yet'}",
+                    f"queue {queues[job.job]}: {size}{known.reason or 'none of its stages has started yet'}",
                     pilots=known.pilots,
                     queue=queues[job.job],
                     # Its first stage may get pilots: no task starts until this is decided.

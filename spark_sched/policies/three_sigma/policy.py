@@ -250,7 +250,7 @@ class ThreeSigmaPolicy:
                 entry = {"job": key, "reason": "runs" if key in begun else "between two stages"}
                 entries.append(((0, 0, view.arrival), entry))
             elif key in gone:
-                reason = "preempted: others are worth more than it loses"
+                reason = "preempted: other jobs gain more than it loses"
                 entries.append(((4, 0, view.arrival), _deferred(key, reason, evict=True)))
             elif key in planned:
                 entries.append(_planned_entry(key, view, planned[key], now_ms, starts_ms))
@@ -282,8 +282,8 @@ def _why_not(known: Computed[PendingJob | None] | None, broken: str | None) -> s
     if broken is not None:
         return f"the plan was refused: {broken}"
     if known is None or known.result is None:
-        return "nothing of it waits for slots that are there"
-    return "no start in the window is worth what it takes from others"
+        return "no task of it waits for slots that exist now"
+    return "no start in the window is worth the slots that it takes from other jobs"
 
 
 def _planned_entry(

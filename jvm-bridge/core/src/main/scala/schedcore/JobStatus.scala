@@ -122,8 +122,8 @@ object JobFacts {
   val Cancelled = "cancelled"
 
   /** Why a job is treated as it is where no plan in force knows it. */
-  val NoPlan = "no plan in force knows the job: the configured rules apply"
-  val OnHold = "an operator put it on hold: it starts nothing until somebody resumes it"
+  val NoPlan = "no plan in force contains the job: the configured rules apply"
+  val OnHold = "an operator put it on hold: it starts no tasks until somebody resumes it"
 }
 
 /** @param kind one word for programs; `text` is for people */

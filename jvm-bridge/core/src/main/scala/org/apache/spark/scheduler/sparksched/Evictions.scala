@@ -35,7 +35,7 @@ private[sparksched] final class Evictions(
   def evict(job: String): Unit = {
     val running = registry.runningTasks(job).filterNot(underWay.contains)
       .map(tid => tid -> managerOf(tid).exists(_.place.restartable))
-    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: others are worth more than it loses"))
+    Enforcement.victims(running).foreach(evict(_, None, "evicted by the plan: other jobs gain more than it loses"))
   }
 
   /** Takes slots of the running tasks that the plan names for a job, as many as its waiting tasks need. */
