@@ -58,8 +58,7 @@ class Ledger:
             self._books.new_executor(executor, slots, profile)
 
     def observe_free(self, executor: str, free: int, now_ms: int) -> None:
-        """Set the free slots to those that the cluster really offers; holds that no longer fit are
-        dropped."""
+        """Set the free slots to those that the cluster offers; drop the holds that no longer fit."""
         e = self._executors.get(executor)
         if e is None:
             e = self._books.new_executor(executor, free)
@@ -71,8 +70,7 @@ class Ledger:
         self._books.drop_what_does_not_fit(e, now_ms)
 
     def executor_draining(self, executor: str, now_ms: int) -> None:
-        """The executor is decommissioned: its holds are dropped and no new ones are made. Running tasks
-        continue."""
+        """The executor is decommissioned: drop its holds and make no new ones. Running tasks continue."""
         e = self._executors.get(executor)
         if e is not None:
             e.draining = True
@@ -125,8 +123,7 @@ class Ledger:
         return self._jobs[job].rule if job in self._jobs else None
 
     def rule_changed(self, job: str, rule: Rule, now_ms: int) -> None:
-        """Replace a job's rule: release the holds that the new rule does not need, and hold the slots that it
-        needs."""
+        """Replace a job's rule: release holds that the new one does not need, hold those that it needs."""
         j = self._jobs.get(job)
         if j is not None and j.rule != rule:
             j.rule = rule
@@ -396,8 +393,7 @@ class Ledger:
     # ---- time ----
 
     def expire(self, now_ms: int) -> bool:
-        """Release the holds that have expired. Returns whether there were any, so that the caller offers
-        slots again."""
+        """Release expired holds. Returns whether there were any, so that the caller offers slots again."""
         freed = False
         for j in self._jobs.values():
             if j.held > 0 and j.deadline_ms <= now_ms:
