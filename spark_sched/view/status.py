@@ -17,11 +17,11 @@ __all__ = [
     "EndForecast",
     "ExecutorStatus",
     "HeldFor",
-    "JobMarks",
     "JobOrder",
     "JobSlots",
     "JobStatus",
     "JobTimes",
+    "MarksInForce",
     "PlanStatus",
     "PlannerStatus",
     "SlotTimes",
@@ -226,8 +226,8 @@ class StoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class JobMarks:
-    """What holds for a job.
+class MarksInForce:
+    """A job's marks as its owner and operators set them, with the defaults in place of absent ones.
 
     Attributes:
         user, job_class: as marked.
@@ -289,7 +289,7 @@ class JobStatus:
 
     job: str
     name: str
-    marks: JobMarks
+    marks: MarksInForce
     times: JobTimes
     order: JobOrder
     outcome: str | None
@@ -435,7 +435,7 @@ def _job(given: Mapping[str, Any]) -> JobStatus:
     return _read(
         JobStatus,
         given,
-        marks=_read(JobMarks, given, job_class=given["class"]),
+        marks=_read(MarksInForce, given, job_class=given["class"]),
         times=_read(JobTimes, given),
         order=_read(JobOrder, given),
         stages=tuple(_read(StageStatus, each) for each in given["stages"]),
