@@ -9,19 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spark_sched.policies.three_sigma.problem import Candidate, Problem, Running, build
-from spark_sched.policies.three_sigma.solvers import Ask, Solution, create_solver
+from spark_sched.policies.three_sigma.problem import Assignment, Candidate, Problem, Running, build
+from spark_sched.policies.three_sigma.solvers import Ask, Lagrangian, Solution, create_solver
+from spark_sched.policies.three_sigma.solvers.branch_and_bound import explore
 from spark_sched.policies.three_sigma.window import Grid, growing, uniform
 
 EXACT = 1e-7
 
 
 class Small:
-    """At most 5 jobs, 6 time steps, 2 partitions and 3 running jobs."""
+    """At most 6 time steps, 2 partitions and 3 running jobs; at most 5 waiting jobs unless told."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, jobs: int | None = None) -> None:
         rng = np.random.default_rng(seed)
-        self.jobs = int(rng.integers(1, 6))
+        self.jobs = int(rng.integers(1, 6)) if jobs is None else jobs
         self.partitions = int(rng.integers(1, 3))
         slots = int(rng.integers(2, 7))
         self.grid: Grid = uniform(slots, 1000) if rng.random() < 0.7 else growing(slots, 1000, 20_000)
@@ -139,13 +140,67 @@ def test_our_plan_is_feasible_and_its_bound_holds(seed: int):
     assert best - solution.value <= solution.gap * solution.bound + 1e-6
 
 
-def test_our_plan_is_the_best_one_of_most_small_problems():
+@given(seed=st.integers(0, 10**6))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_our_plan_is_the_best_one_of_a_small_problem(seed: int):
+    small = Small(seed)
+    solution = solve(small.problem(), "prices")
+    assert solution.status == "optimal"
+    assert solution.value == pytest.approx(small.best(), abs=1e-6)
+
+
+@given(seed=st.integers(0, 10**6), gap=st.sampled_from([0.0, 0.01, 0.2]), known=st.floats(0.0, 1.0))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_branch_and_bound_keeps_its_gap_at_any_prices(seed: int, gap: float, known: float):
+    small = Small(seed)
+    problem = small.problem()
+    if not problem.groups:
+        return
+    best = small.best()
+    rng = np.random.default_rng(seed)
+    prices = [0.3 * rng.random(problem.free.shape) * (rng.random(problem.free.shape) < 0.3) for _ in range(2)]
+    explored = explore(problem, prices[: int(rng.integers(0, 3))], known * best, gap, 10**9)
+    value = known * best
+    if explored.assignment is not None:
+        assert problem.fits(explored.assignment)
+        assert problem.value(explored.assignment) > value
+        value = problem.value(explored.assignment)
+    assert value <= best + 1e-6
+    assert best <= explored.bound + 1e-6
+    assert explored.bound <= value * (1.0 + gap) + 1e-6
+
+
+def test_branch_and_bound_proves_what_an_exact_solver_proves():
+    pytest.importorskip("highspy")
+    for seed in range(10, 20):
+        problem = Small(seed, jobs=10).problem()
+        best = solve(problem, "highs").value
+        start = Lagrangian(work=0).solve(problem, Ask(np.random.default_rng(1), gap=EXACT))
+        for prices in ([], [start.price], [start.price, 0.5 * start.price]):
+            explored = explore(problem, prices, 0.0, EXACT, 10**9)
+            assert explored.bound == pytest.approx(best, abs=1e-5), seed
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(suppress_health_check=[HealthCheck.too_slow])
+def test_no_job_is_preempted_without_need_however_wide_the_gap(seed: int):
+    problem = Small(seed).problem()
+    solution = create_solver("prices").solve(problem, Ask(np.random.default_rng(1), gap=0.5))
+    plan = solution.assignment
+    for running in np.flatnonzero(plan.preempted):
+        spared = plan.preempted.copy()
+        spared[running] = False
+        assert not problem.fits(Assignment(plan.group, plan.start, spared))
+
+
+def test_the_search_alone_finds_the_best_plan_of_most_small_problems():
     """Not promised, but what the search is for: by far most small problems are solved exactly."""
     losses = []
     for seed in range(100):
         small = Small(seed)
         best = small.best()
-        losses.append((best - solve(small.problem(), "prices").value) / best if best > 0 else 0.0)
+        found = Lagrangian(work=0).solve(small.problem(), Ask(np.random.default_rng(1), gap=EXACT)).value
+        losses.append((best - found) / best if best > 0 else 0.0)
     assert np.mean(np.array(losses) < 1e-6) >= 0.8
     assert np.mean(losses) <= 0.01
 
@@ -168,7 +223,8 @@ def test_the_papers_formulation_is_never_worth_more_than_unions_of_partitions():
     assert differ <= 8
 
 
-def test_running_jobs_are_preempted_together_where_a_job_needs_the_slots_of_all():
+@pytest.mark.parametrize("solver", [Lagrangian(), Lagrangian(work=0)], ids=["prices", "search alone"])
+def test_running_jobs_are_preempted_together_where_a_job_needs_the_slots_of_all(solver: Lagrangian):
     """Job 3 needs both slots soon. Preempting one running job makes no room for it, and job 1 must wait."""
     grid = Grid.of((0, 5_000, 15_000, 35_000, 75_000))
     falling = [0.001 * np.array([1.0, 0.999, 0.998, 0.997, 0.995]) - 1e-6 * n for n in range(6)]
@@ -189,6 +245,6 @@ def test_running_jobs_are_preempted_together_where_a_job_needs_the_slots_of_all(
     ]
     problem = build(grid, np.array([2.0]), 6, candidates, running)
     for seed in range(5):
-        solution = create_solver("prices").solve(problem, Ask(np.random.default_rng(seed), gap=0.001))
+        solution = solver.solve(problem, Ask(np.random.default_rng(seed), gap=0.001))
         assert solution.assignment.preempted.all(), seed
         assert solution.value > 1.33, seed

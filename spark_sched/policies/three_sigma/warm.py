@@ -43,4 +43,5 @@ def warm_up() -> None:
     running = [Running(np.array([1.0, 1.0]), stays[job], 0.3) for job in range(2)]
     problem = build(grid, np.array([4.0, 4.0]), 6, candidates, running)
     ask = Ask(np.random.default_rng(0), gap=0.0)
-    Lagrangian(cold_steps=10, moves=60).solve(problem, ask)
+    # Too little work for the optimum.
+    Lagrangian(cold_steps=10, moves=60, work=500).solve(problem, ask)

@@ -1,5 +1,5 @@
-"""This project's solver: prices, a greedy plan at these prices, local search, and the bound that the prices
-prove."""
+"""This project's solver: the optimum of small problems; for others prices, a greedy plan at these prices, local
+search, and the bound that the prices prove."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
-from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
+from spark_sched.policies.three_sigma.solvers.base import Ask, Solution, SolverStatus
+from spark_sched.policies.three_sigma.solvers.branch_and_bound import explore, is_small
 from spark_sched.policies.three_sigma.solvers.capacity_prices import Choices, Dual, descend
 from spark_sched.policies.three_sigma.solvers.packing import (
     Packing,
     Tables,
     assignment,
     pack,
+    packing_of,
     relent,
     settle,
     tables,
@@ -28,6 +30,8 @@ Floats: TypeAlias = NDArray[np.float64]
 
 #: A preemption that loses at most this share of its cost at the prices is tried.
 _NEAR = 0.5
+#: Of the work of branch and bound: before the search, and after one with warm prices, which is short.
+_FIRST = 0.2
 
 
 class Lagrangian:
@@ -38,17 +42,25 @@ class Lagrangian:
         warm_steps: with prices of the cycle before.
         moves: of the local search at most.
         patience: moves without a better plan after which it gives up; half as many with warm prices.
+        work: limit of the branch and bound of a small problem; 0: none.
     """
 
     name = "prices"
 
     def __init__(
-        self, *, cold_steps: int = 150, warm_steps: int = 20, moves: int = 200, patience: int = 60
+        self,
+        *,
+        cold_steps: int = 150,
+        warm_steps: int = 20,
+        moves: int = 200,
+        patience: int = 60,
+        work: int = 100_000,
     ) -> None:
         self._cold_steps = cold_steps
         self._warm_steps = warm_steps
         self._moves = moves
         self._patience = patience
+        self._work = work
 
     def solve(self, problem: Problem, ask: Ask) -> Solution:
         began_s = ask.clock_s() if ask.clock_s else 0.0
@@ -57,16 +69,58 @@ class Lagrangian:
             return Solution(self.name, "optimal", empty, 0.0, 0.0, ask.since_s(began_s), problem.free * 0.0)
         dual = Dual(problem)
         t = tables(problem)
-        best: Packing | None = None
+        small = self._work > 0 and is_small(problem)
+        best, bound, price = None, np.inf, ask.start
+        # 1. A small problem: the optimum, if a bounded search proves it.
+        if small:
+            start = np.zeros_like(problem.free) if price is None else price
+            best = _greedy(dual, t, start, dual.answer(start), both=False)
+            best, bound = self._explore(t, problem, best, price, ask.gap, _FIRST)
+        # 2. Any other, and one that is not as small as it looked: prices, and a search.
+        if not np.isfinite(bound):
+            best, bound, price = self._search(dual, t, best, ask)
+            # 3. Its prices and its plan cut off parts of the small problem that were open.
+            if small and best.value[0] < bound * (1.0 - ask.gap) and not ask.stop():
+                share = 1.0 - _FIRST if ask.start is None else _FIRST
+                best, proven = self._explore(t, problem, best, price, ask.gap, share)
+                bound = min(bound, proven)
+        assert best is not None
+        gains = dual.option_gains(np.zeros_like(problem.free) if price is None else price)
+        order = _order(problem, gains)
+        best = relent(t, best, order, self._moves)
+        settle(t, best, order)
+        found = assignment(best)
+        value = problem.value(found)
+        # Rounding must not put a plan above its bound.
+        bound = max(bound, value)
+        status: SolverStatus = "optimal" if bound - value <= ask.gap * bound else "feasible"
+        return Solution(self.name, status, found, value, bound, ask.since_s(began_s), price)
+
+    def _explore(
+        self, t: Tables, problem: Problem, best: Packing, price: Floats | None, gap: float, share: float
+    ) -> tuple[Packing, float]:
+        """A plan at least as good by branch and bound; the proven bound, inf without a proof."""
+        prices = () if price is None else (price, 0.5 * price)
+        explored = explore(problem, prices, float(best.value[0]), gap, int(share * self._work))
+        if explored.assignment is not None:
+            better = packing_of(t, explored.assignment)
+            best = better if better.value[0] > best.value[0] else best
+        return best, explored.bound
+
+    def _search(self, dual: Dual, t: Tables, best: Packing | None, ask: Ask) -> tuple[Packing, float, Floats]:
+        """A plan, if there is one at least as good as ``best``; the proven bound; the prices."""
+        problem = dual.problem
+        looked = False
 
         def improve(price: Floats, answer: Choices) -> float:
-            nonlocal best
-            plan = _greedy(dual, t, price, answer, both=best is not None)
+            nonlocal best, looked
+            plan = _greedy(dual, t, price, answer, both=looked)
+            looked = True
             if best is None or plan.value[0] > best.value[0]:
                 best = plan
             return float(best.value[0])
 
-        # 1. Prices. The first plan, at the initial prices, shows the gap to close.
+        # Prices. The first plan, at the initial prices, shows the gap to close.
         cold = ask.start is None
         price = np.zeros_like(problem.free) if ask.start is None else ask.start
         steps = self._cold_steps if cold else self._warm_steps
@@ -80,18 +134,16 @@ class Lagrangian:
             gap=ask.gap,
             stop=ask.stop,
         )
-        # 2. A plan at the best prices, unless there is one that is good enough.
+        # A plan at the best prices, unless there is one that is good enough.
         if best is None or best.value[0] < bound * (1.0 - ask.gap):
             improve(price, dual.answer(price))
         assert best is not None
-        # 3. Local search, if that is not good enough.
-        gains = dual.option_gains(price)
-        worth = dual.answer(price).worth
+        # Local search, if that is not good enough.
         best = search(
             t,
             best,
-            gains,
-            worth,
+            dual.option_gains(price),
+            dual.answer(price).worth,
             self._moves,
             # The next cycle searches on.
             self._patience if cold else self._patience // 2,
@@ -99,23 +151,7 @@ class Lagrangian:
             ask.rng,
             ask.stop,
         )
-        order = _order(problem, gains)
-        best = relent(t, best, order, self._moves)
-        settle(t, best, order)
-        found = assignment(best)
-        value = problem.value(found)
-        # Rounding must not put a plan above its bound.
-        bound = max(bound, value)
-        status = "optimal" if bound - value <= ask.gap * bound else "feasible"
-        return Solution(
-            self.name,
-            status,  # type: ignore[arg-type]
-            found,
-            value,
-            bound,
-            ask.since_s(began_s),
-            price,
-        )
+        return best, bound, price
 
 
 def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool) -> Packing:

@@ -19,6 +19,7 @@ __all__ = [
     "assignment",
     "fill",
     "pack",
+    "packing_of",
     "preempt",
     "relent",
     "settle",
@@ -99,6 +100,16 @@ def tables(problem: Problem) -> Tables:
 
 def assignment(packing: Packing) -> Assignment:
     return Assignment(packing.group.copy(), packing.start.copy(), packing.preempted.copy())
+
+
+def packing_of(t: Tables, plan: Assignment) -> Packing:
+    """That plan, which must be feasible; jobs that it preempts without need run on."""
+    placed = plan.group != _NONE
+    # Each job's own option is the only one it may take.
+    only = np.full(t.plain.shape, -np.inf)
+    only[plan.group[placed], plan.start[placed]] = 0.0
+    order = np.flatnonzero(placed)
+    return pack(t, order, only, plan.preempted, len(order))
 
 
 @compiled

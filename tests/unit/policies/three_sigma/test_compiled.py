@@ -6,6 +6,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from itertools import product
 
 import numpy as np
 import pytest
@@ -20,37 +21,44 @@ from spark_sched.policies.three_sigma.window import growing
 from spark_sched.predict import RuntimeDistribution
 
 
-def contended(seed: int) -> Problem:
-    """30 jobs, half with a deadline, and 12 running ones on two partitions that hold a third of the work."""
+def contended(seed: int, jobs: int = 30, runs: int = 12, slots: float = 14.0) -> Problem:
+    """Jobs, half with a deadline, and running ones on two partitions that hold a third of the work."""
     rng = np.random.default_rng(seed)
     grid = growing(12, 1000, 60_000)
-    known = curves([RuntimeDistribution.from_samples_s(rng.lognormal(2, 1, 9)) for _ in range(42)])
-    which, factor = np.repeat(np.arange(30), 2), np.tile([1.0, 1.5], 30)
-    wanted = [slo(30.0) if job < 15 else best_effort(0.0, 90.0, 0.05) for job in which]
+    known = curves([RuntimeDistribution.from_samples_s(rng.lognormal(2, 1, 9)) for _ in range(jobs + runs)])
+    which, factor = np.repeat(np.arange(jobs), 2), np.tile([1.0, 1.5], jobs)
+    wanted = [slo(30.0) if job < jobs // 2 else best_effort(0.0, 90.0, 0.05) for job in which]
     worth = utilities(known, which, factor, wanted, grid.starts_ms / 1000.0)
     use = consumption(known, which, factor, grid.elapsed_ms / 1000.0)
-    slots = rng.integers(1, 6, 30)
+    widths = rng.integers(1, 6, jobs)
     candidates = [
-        Candidate(int(job), 1 if n % 2 == 0 else 3, int(slots[job]), worth[n], use[n])
+        Candidate(int(job), 1 if n % 2 == 0 else 3, int(widths[job]), worth[n], use[n])
         for n, job in enumerate(which)
     ]
     running = [
         Running(np.array([1.0, 1.0]), np.exp(-grid.starts_ms / 20_000 / (r + 1)), 0.02 + 0.01 * r)
-        for r in range(12)
+        for r in range(runs)
     ]
-    return build(grid, np.array([14.0, 14.0]), 30, candidates, running)
+    return build(grid, np.array([slots, slots]), jobs, candidates, running)
+
+
+def small(seed: int) -> Problem:
+    """One whose optimum takes some thousands of steps."""
+    return contended(seed, jobs=6, runs=3, slots=5.0)
 
 
 def fingerprint() -> str:
-    """Of plans, values, bounds and prices, each from cold and then from the prices found."""
+    """Of plans, values and bounds, each from cold and then from the prices found."""
     digest = hashlib.sha256()
-    for seed in range(4):
-        problem = contended(seed)
+    enough, too_little = Lagrangian(moves=60), Lagrangian(moves=60, work=500)
+    cases = [(contended, enough), (small, too_little), (small, enough)]
+    for seed, (make, solver) in product(range(4), cases):
+        problem = make(seed)
         digest.update(problem.utility.tobytes() + problem.use.tobytes())
         start = None
         for _ in range(2):
             ask = Ask(np.random.default_rng(seed), gap=1e-6, start=start)
-            solution = Lagrangian(moves=60).solve(problem, ask)
+            solution = solver.solve(problem, ask)
             start = solution.price
             plan = solution.assignment
             digest.update(plan.group.tobytes() + plan.start.tobytes() + plan.preempted.tobytes())
@@ -76,17 +84,19 @@ def test_after_the_warm_up_nothing_is_left_to_compile():
     if not compiled.COMPILED:
         pytest.skip("numba is not installed: nothing is compiled")
     from spark_sched.policies.three_sigma import curves as curves_module
-    from spark_sched.policies.three_sigma.solvers import packing, search
+    from spark_sched.policies.three_sigma.solvers import branch_and_bound, packing, search
 
     def versions() -> dict[str, int]:
         return {
             f"{module.__name__}.{name}": len(value.signatures)
-            for module in (curves_module, packing, search)
+            for module in (branch_and_bound, curves_module, packing, search)
             for name, value in vars(module).items()
             if hasattr(value, "signatures")
         }
 
     warm_up()
     warm = versions()
-    Lagrangian().solve(contended(0), Ask(np.random.default_rng(0), gap=1e-6))
+    for problem in (contended(0), small(0)):
+        start = Lagrangian().solve(problem, Ask(np.random.default_rng(0), gap=1e-6)).price
+        Lagrangian().solve(problem, Ask(np.random.default_rng(0), gap=1e-6, start=start))
     assert versions() == warm
