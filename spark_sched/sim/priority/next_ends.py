@@ -25,7 +25,7 @@ class NextEnds:
         self._sleeps = sleeps
         self._heap: list[tuple[int, int, int]] = []  # (second, server, generation)
         self._generation = [0] * len(servers)
-        self._changed: dict[int, Server] = {}  # by number, in the order of their changes
+        self._changed: list[Server] = []
 
     def next_s(self) -> float:
         """The second of the first entry."""
@@ -33,26 +33,31 @@ class NextEnds:
 
     def due(self, now_s: int) -> Iterator[Server]:
         """The servers with a task that is done by now; each is to be `changed`."""
-        heap = self._heap
+        heap, generations = self._heap, self._generation
         while heap and heap[0][0] <= now_s:
             _, number, generation = heapq.heappop(heap)
             server = self._servers[number]
-            if generation == self._generation[number]:
+            if generation == generations[number]:
                 yield server
 
     def changed(self, server: Server) -> None:
         """A task of this server started or ended."""
-        self._changed.setdefault(server.number, server)
+        if not server.changed:
+            server.changed = True
+            self._changed.append(server)
 
     def schedule(self, attempts: Sequence[int], now_s: int) -> None:
         """New entries for the servers that changed; those without tasks sleep, or stay idle."""
-        for number, server in self._changed.items():
-            self._generation[number] += 1
+        generations = self._generation
+        for server in self._changed:
+            server.changed = False
+            number = server.number
+            generation = generations[number] = generations[number] + 1
             if not server.running:
                 server.asleep = self._sleeps
                 server.wake_s = 0
                 continue
             at_s = server.next_end_s(attempts, now_s)
             if at_s is not None:
-                heapq.heappush(self._heap, (at_s, number, self._generation[number]))
+                heapq.heappush(self._heap, (at_s, number, generation))
         self._changed.clear()

@@ -107,8 +107,8 @@ class Server:
     cpu·s."""
 
     __slots__ = (
-        "asleep", "core_rate", "cores", "energy_j", "heap", "last_s", "level", "memory", "number", "power",
-        "running", "served", "slots", "wake_s",
+        "asleep", "changed", "core_rate", "cores", "energy_j", "heap", "last_s", "level", "memory", "number",
+        "power", "running", "served", "slots", "wake_s",
     )  # fmt: skip
 
     def __init__(self, number: int, kind: ServerGroup, asleep: bool) -> None:
@@ -126,6 +126,7 @@ class Server:
         self.wake_s = 0
         self.energy_j = 0.0
         self.heap: list[tuple[float, int, int]] = []  # (sum at which it is done, task, attempt)
+        self.changed = False  # the time of its next end is to be found again
 
     def advance(self, now_s: int) -> None:
         """Serve and draw power until now. Sleeping and waking servers serve no task."""
