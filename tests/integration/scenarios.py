@@ -179,6 +179,19 @@ def wait_until(condition: Callable[[], bool], what: str, within_s: float = 300.0
         time.sleep(0.05)
 
 
+def wait_until_steady(condition: Callable[[], bool], what: str, for_s: float = 0.5) -> None:
+    """Until it has held for so long: what a busy machine does in two steps may pass through it."""
+    since = time.monotonic()
+
+    def steady() -> bool:
+        nonlocal since
+        if not condition():
+            since = time.monotonic()
+        return time.monotonic() - since >= for_s
+
+    wait_until(steady, what)
+
+
 def running_tasks(sc: SparkContext) -> int:
     tracker = sc.statusTracker()
     stages = (tracker.getStageInfo(s) for s in tracker.getActiveStageIds())

@@ -5,7 +5,6 @@ Run like those of `scenarios`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from tests.integration.scenarios import (
     sleeper,
     straggling,
     wait_until,
+    wait_until_steady,
     warm_up,
 )
 
@@ -118,8 +118,8 @@ def _broadcast_join(spark: SparkSession, **marks: str) -> Result:
             lambda: _last_done(sc) == 3 and len(sc.statusTracker().getActiveStageIds()) == 1,
             "the straggler was to be the only task",
         )
-        wait_until(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to be held")
-        time.sleep(0.5)  # What was planned anew could want more.
+        # Three are held for any next stage, fewer until the broadcast is planned, and more if it is not.
+        wait_until_steady(lambda: counters(sc)["slots_held_now"] == 3, "three slots were to stay held")
         return counters(sc)
 
     return _beside_a_straggler(spark, state, join, **marks)
