@@ -1,5 +1,5 @@
-"""This project's solver: the optimum of small problems; for others prices, a greedy plan at these prices, local
-search, and the bound that the prices prove."""
+"""This project's solver: the optimum of small problems; for others prices, a greedy plan at these prices,
+local search, and the bound that the prices prove."""
 
 from __future__ import annotations
 
