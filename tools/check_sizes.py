@@ -1,6 +1,6 @@
 """Files, functions and classes stay small enough to read in one sitting, checked on the syntax tree.
 
-    python tools/check_sizes.py [PACKAGE-DIRECTORY]
+    python tools/check_sizes.py
 
 A class's attributes are its annotated fields and what its methods assign to ``self``.
 """
@@ -8,7 +8,6 @@ A class's attributes are its annotated fields and what its methods assign to ``s
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -47,38 +46,53 @@ def attributes(kind: ast.ClassDef) -> set[str]:
     return found
 
 
-def _in_file(text: str, larger: Mapping[str, str], where: str) -> Iterator[str]:
-    """Sentences about one file; ``where`` is its path as ``larger`` has it."""
+def _too_long(text: str) -> Iterator[str]:
     lines = text.count("\n")
     if lines > MOST_LINES:
         yield f"{lines} lines, and {MOST_LINES} are the most: two ideas are two files"
-    for node in ast.walk(ast.parse(text)):
+
+
+def _long_functions(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if length > MOST_FUNCTION_LINES:
                 yield f"{node.name} has {length} lines, and {MOST_FUNCTION_LINES} are the most"
-        elif isinstance(node, ast.ClassDef):
-            many = len(attributes(node))
-            if many > MOST_ATTRIBUTES and f"{where}:{node.name}" not in larger:
-                yield f"{node.name} has {many} attributes, and {MOST_ATTRIBUTES} are the most"
 
 
-def violations(package: Path, larger: Mapping[str, str] = LARGER) -> list[str]:
-    """One sentence for each file, function and class that is too large, and for each needless exception."""
+def _large_classes(tree: ast.Module) -> dict[str, int]:
+    """How many attributes those have that have too many, by name."""
+    counts = {node.name: len(attributes(node)) for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {name: count for name, count in counts.items() if count > MOST_ATTRIBUTES}
+
+
+def violations(folder: Path, larger: Mapping[str, str]) -> list[str]:
+    """One sentence for each file, function and class that is too large, and for each needless exception.
+
+    Of Scala only the length of files is checked.
+    """
     found = []
-    needed = set()
-    for path in sorted(package.rglob("*.py")):
-        where = path.relative_to(package).as_posix()
+    unneeded = {*larger}
+    for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.scala")]):
+        where = path.relative_to(folder).as_posix()
         text = path.read_text(encoding="utf-8")
-        found += [f"{package.name}/{where}: {what}" for what in _in_file(text, larger, where)]
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.ClassDef) and len(attributes(node)) > MOST_ATTRIBUTES:
-                needed.add(f"{where}:{node.name}")
-    found += [f"{name} needs no exception in {Path(__file__).name}" for name in sorted({*larger} - needed)]
-    return found
+        sentences = [*_too_long(text)]
+        if path.suffix == ".py":
+            tree = ast.parse(text)
+            sentences += _long_functions(tree)
+            large = _large_classes(tree)
+            unneeded -= {f"{where}:{name}" for name in large}
+            sentences += [
+                f"{name} has {count} attributes, and {MOST_ATTRIBUTES} are the most"
+                for name, count in large.items()
+                if f"{where}:{name}" not in larger
+            ]
+        found += [f"{folder.name}/{where}: {what}" for what in sentences]
+    return found + [f"{name} needs no exception in {Path(__file__).name}" for name in sorted(unneeded)]
 
 
 if __name__ == "__main__":
-    _found = violations(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parents[1] / "spark_sched")
+    _root = Path(__file__).parents[1]
+    _found = violations(_root / "spark_sched", LARGER) + violations(_root / "jvm-bridge", {})
     print("\n".join(_found) or "sizes: every file, function and class is within its limit")
     raise SystemExit(1 if _found else 0)

@@ -18,8 +18,9 @@ def _fields(count: int) -> str:
     return "class A:\n" + "".join(f"    f{n}: int\n" for n in range(count))
 
 
-def test_everything_in_this_package_is_within_its_limit(root):
-    assert check_sizes.violations(root / "spark_sched") == []
+def test_everything_here_is_within_its_limit(root):
+    assert check_sizes.violations(root / "spark_sched", check_sizes.LARGER) == []
+    assert check_sizes.violations(root / "jvm-bridge", {}) == []
     assert all(check_sizes.LARGER.values())
 
 
@@ -56,6 +57,14 @@ def test_what_is_too_large_is_named(tmp_path, source, sentence):
 )
 def test_what_is_within_the_limits_passes(tmp_path, source):
     assert _found(tmp_path, source) == []
+
+
+def test_scala_files_have_the_same_limit(tmp_path):
+    (tmp_path / "a.scala").write_text("class A\n" * 450)
+    assert check_sizes.violations(tmp_path, {}) == []
+    (tmp_path / "a.scala").write_text("class A\n" * 451)
+    (found,) = check_sizes.violations(tmp_path, {})
+    assert "a.scala: 451 lines" in found
 
 
 def test_an_exception_holds_for_one_class_and_only_while_it_is_needed(tmp_path):

@@ -421,8 +421,7 @@ private[sparksched] final class Registry(
   // ---- the whole state, for a planner that knows nothing -------------------------------------------------------
 
   def state(nowMs: Long): Seq[Event] =
-    executors.valuesIterator.toSeq ++
-      orders.inForce ++
+    executors.valuesIterator.toSeq ++ orders.inForce ++
       jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: orders.retold(j.mark, nowMs)) ++
         j.stages.valuesIterator.map(stage => stage.copy(done = ledger.doneTasks(stage.stage).toSeq.sorted))) ++
       running.valuesIterator ++
