@@ -12,9 +12,12 @@ QUICK_JAVA = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
+# Python workers of tests run few tasks each; what they import would take most of their time.
+QUICK_WORKERS = "-Dspark.python.daemon.module=spark_sched.workloads.quick_daemon"
+
 
 def quick_jvms(drivers: str = QUICK_JAVA, others: str = QUICK_JAVA) -> dict[str, str]:
-    """The environment that gives each JVM that a test starts its options.
+    """The environment that gives each JVM that a test starts its options, and Python workers their daemon.
 
     Args:
         drivers: of drivers.
@@ -22,7 +25,7 @@ def quick_jvms(drivers: str = QUICK_JAVA, others: str = QUICK_JAVA) -> dict[str,
     """
     return {
         "SPARK_LAUNCHER_OPTS": QUICK_JAVA,
-        "SPARK_SUBMIT_OPTS": f'{drivers} "-Dspark.executor.defaultJavaOptions={others}"',
+        "SPARK_SUBMIT_OPTS": f'{drivers} "-Dspark.executor.defaultJavaOptions={others}" {QUICK_WORKERS}',
         "SPARK_MASTER_OPTS": others,
         "SPARK_WORKER_OPTS": others,
     }

@@ -7,16 +7,14 @@ of idleness, when Spark ends its idle workers. That noise would drown what is me
 
 from __future__ import annotations
 
-import sys
+from spark_sched.workloads import quick_daemon  # first: it says where pyspark is imported from
 
+# isort: split
 import numpy  # noqa: F401
 import pyspark.mllib.clustering
 import pyspark.mllib.regression  # noqa: F401
-from pyspark import daemon
 
 import spark_sched.workloads.foreground  # noqa: F401
 
 if __name__ == "__main__":
-    # What pyspark/daemon.py does when it is the main module.
-    daemon.manager()
-    sys.exit(0)
+    quick_daemon.main()
