@@ -40,10 +40,12 @@ object Program {
     val Array(seed, lifecycles, python, names) = args
     val policies = names.split(',').toSeq
     val before = Leftovers.alive()
-    val rounds = for ((policy, number) <- policies.iterator.zipWithIndex; like <- Iterator("local", "cluster")) yield {
+    val rounds = for ((policy, number) <- policies.iterator.zipWithIndex) yield {
+      // Half of the policies on each kind of cluster, and with the next seed the other half.
+      val like = if ((number + seed.toLong) % 2 == 0) "local" else "cluster"
       val others = policies.filterNot(_ == policy)
       val other = if (others.isEmpty) policy else others(number % others.size)
-      val round = new Round(policy, other, like == "cluster", lifecycles.toInt / 2, seed.toLong * 1000003 + number, python)
+      val round = new Round(policy, other, like == "cluster", lifecycles.toInt, seed.toLong * 1000003 + number, python)
       watched(s"$policy on a $like cluster")(round.run(before))
     }
     // What makes one fail may make all that follow fail, each after minutes.

@@ -65,7 +65,7 @@ def _options(policies: Sequence[str]) -> Iterator[str]:
 
 
 def run(seed: int, count: int, policies: Sequence[str]) -> list[dict[str, Any]]:
-    """What became of ``count`` lifecycles under each policy: two rounds of half of them each."""
+    """What became of ``count`` lifecycles under each policy, a round each."""
     timeout_s = 1800.0 + count * len(policies)
     bridge, compiled = map(str, jars())
     command = [str(find_spark().home / "bin" / "spark-submit"), "--class", _MAIN]
