@@ -18,8 +18,8 @@ from pathlib import Path
 import click
 from _common import publish, stderr
 
-from spark_sched.experiments.reproduce.figures import RunSpec, Value
-from spark_sched.experiments.reproduce.runner import Store, execute
+from spark_sched.experiments.reproduce.figures import Value
+from spark_sched.experiments.reproduce.runs import RunSpec, Store, execute
 from spark_sched.experiments.reproduce.three_sigma.comparison import e2e_run
 from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, differences, mean_ci
 

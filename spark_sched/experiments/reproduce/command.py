@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce import registry
-from spark_sched.experiments.reproduce.figures import Figure, Paper, RunSpec, document
-from spark_sched.experiments.reproduce.runner import Store, execute
+from spark_sched.experiments.reproduce.figures import Figure, Paper, document
+from spark_sched.experiments.reproduce.runs import RunSpec, Store, execute
 from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis, basis_line
 from spark_sched.terminal import progress_bar

@@ -1,67 +1,17 @@
-"""The parts of a reproduction: runs, figures, papers, and the JSON document of their results."""
+"""The parts of a reproduction: figures, papers, and the JSON document of their results."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeAlias
 
-__all__ = [
-    "Chart",
-    "Figure",
-    "FigureSpec",
-    "Paper",
-    "Results",
-    "RunSpec",
-    "Scale",
-    "Value",
-    "document",
-    "run_of",
-]
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 
-#: JSON results by the run that returned them.
-Results = Mapping["RunSpec", Any]
+__all__ = ["Chart", "Figure", "FigureSpec", "Lines", "Paper", "Value", "document", "figure"]
 
-
-@dataclass(frozen=True)
-class Scale:
-    """The size of a reproduction: its ``seeds``, and shorter horizons if ``quick``."""
-
-    quick: bool
-    seeds: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class RunSpec:
-    """One piece of work that can be done in another process and whose result is kept.
-
-    Attributes:
-        function: ``module:name`` of a function of JSON values that returns a JSON value.
-        arguments: its keyword arguments as JSON text, keys sorted, so that equal runs are equal and shared.
-        weight: its cost relative to others, for the remaining time.
-    """
-
-    function: str
-    arguments: str
-    weight: float = field(default=1.0, compare=False)
-
-    def __call__(self) -> Any:
-        module, name = self.function.split(":")
-        return getattr(importlib.import_module(module), name)(**json.loads(self.arguments))
-
-    @property
-    def key(self) -> str:
-        """A name for its file."""
-        return hashlib.sha256(f"{self.function}({self.arguments})".encode()).hexdigest()[:24]
-
-
-def run_of(function: Callable[..., Any], weight: float = 1.0, **arguments: Any) -> RunSpec:
-    """A run of a function of some module's top level."""
-    name = f"{function.__module__}:{function.__qualname__}"
-    return RunSpec(name, json.dumps(arguments, sort_keys=True), weight)
+#: Points ``(x, y)`` of a chart by the name of their line or of their group of bars.
+Lines: TypeAlias = dict[str, list[tuple[float | str, float]]]
 
 
 @dataclass(frozen=True)
@@ -106,14 +56,17 @@ class Chart:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of this project: ``rows`` are a table (column name to cell), ``notes`` explain differences."""
+    """A figure of this project: ``rows`` are a table (column name to cell), ``notes`` explain differences.
 
-    id: str
-    title: str
+    Its `FigureSpec` adds ``id`` and ``title``.
+    """
+
     rows: Sequence[Mapping[str, Any]]
     values: Sequence[Value]
     notes: str
     charts: Sequence[Chart] = ()
+    id: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +76,18 @@ class FigureSpec:
     id: str
     title: str
     runs: Callable[[Scale], Sequence[RunSpec]]
-    build: Callable[[Scale, Results], Figure]
+    make: Callable[[Scale, Results], Figure]
+
+    def build(self, scale: Scale, results: Results) -> Figure:
+        """The figure with its name."""
+        return replace(self.make(scale, results), id=self.id, title=self.title)
+
+
+def figure(
+    identity: str, title: str, runs: Callable[[Scale], Sequence[RunSpec]] = lambda scale: ()
+) -> Callable[[Callable[[Scale, Results], Figure]], FigureSpec]:
+    """Decorates the function that makes a figure from the results of ``runs``."""
+    return lambda make: FigureSpec(identity, title, runs, make)
 
 
 @dataclass(frozen=True)
@@ -151,20 +115,15 @@ def document(paper: str, figures: Sequence[Figure]) -> dict[str, Any]:
                 "id": figure.id,
                 "title": figure.title,
                 "rows": [dict(row) for row in figure.rows],
-                "values": [
-                    {
-                        "name": value.name,
-                        "unit": value.unit,
-                        "paper": value.paper,
-                        "ours": value.ours,
-                        "ci95": None if value.ci95 is None else list(value.ci95),
-                        "runs": value.runs,
-                        **({"paper_text": value.text} if value.text else {}),
-                    }
-                    for value in figure.values
-                ],
+                "values": [_value(value) for value in figure.values],
                 "notes": figure.notes,
             }
             for figure in figures
         ],
     }
+
+
+def _value(value: Value) -> dict[str, Any]:
+    row = asdict(value) | {"ci95": None if value.ci95 is None else list(value.ci95)}
+    text = row.pop("text")
+    return row | {"paper_text": text} if text else row

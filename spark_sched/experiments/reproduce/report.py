@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spark_sched.experiments.reproduce.figures import Chart, Figure, Paper, Scale, Value
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Paper, Value
+from spark_sched.experiments.reproduce.runs import Scale
 from spark_sched.reports.pages import render_page
 from spark_sched.reports.plots import bars_svg, curves_svg
 

@@ -12,20 +12,11 @@ from click.testing import CliRunner, Result
 
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce import registry, runner
+from spark_sched.experiments.reproduce import registry, runs
 from spark_sched.experiments.reproduce.command import Request, reproduce
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Paper,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Paper, Value
 from spark_sched.experiments.reproduce.report import headline, words
-from spark_sched.experiments.reproduce.runner import Store, execute
+from spark_sched.experiments.reproduce.runs import RunSpec, Scale, Store, execute, run_of
 
 
 def square(*, number: int) -> int:
@@ -50,9 +41,9 @@ def figure(identity: str, numbers: list[int]) -> FigureSpec:
             Chart("bars", "", "n²", {"a": [("x", 1.0)], "b": [("x", 2.0)]}, "bars", {"paper": 1.5}),
         ]
         rows = [{"n": n, "n²": value} for n, value in zip(numbers, found, strict=True)]
-        return Figure(identity, "Squares <of> numbers", rows, values, "One.\n\nTwo.", charts)
+        return Figure(rows, values, "One.\n\nTwo.", charts)
 
-    return FigureSpec(identity, "Squares", runs, build)
+    return FigureSpec(identity, "Squares <of> numbers", runs, build)
 
 
 @pytest.fixture
@@ -145,7 +136,7 @@ def test_a_result_of_other_code_or_a_torn_file_is_not_used(
     next(tmp_path.rglob("*.json")).write_text('{"function": "x')
     assert store.get(run) is None
     store.put(run, 9)
-    monkeypatch.setattr(runner, "code_digest", lambda: "other")
+    monkeypatch.setattr(runs, "code_digest", lambda: "other")
     assert Store(tmp_path).get(run) is None
 
 
@@ -226,7 +217,7 @@ def test_the_report_says_which_seeds_were_run(
 
 
 def test_a_stop_leaves_no_report(toy: Paper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stopped = FigureSpec("fig1", "x", lambda scale: [run_of(fail, number=1)], toy.figures[0].build)
+    stopped = FigureSpec("fig1", "x", lambda scale: [run_of(fail, number=1)], toy.figures[0].make)
     monkeypatch.setattr(sys.modules["toy_paper"], "PAPER", Paper("toy", "A toy", (stopped,)))
     found = call("toy", "--out", str(tmp_path), "--workers", "1")
     assert found.exit_code == 130
@@ -249,7 +240,7 @@ def test_values_have_names_and_a_headline_for_people():
         Value("bound", "%", 50.0, 50.0, text="over 50 %"),
         Value("ours alone", "", None, 1.0),
     )
-    assert headline([Figure("f", "t", (), values, "")]) == (
+    assert headline([Figure((), values, "")]) == (
         "1 of 2 values that the paper states are reproduced within 20%."
     )
     assert headline([]) == ""

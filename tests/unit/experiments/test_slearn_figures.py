@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from spark_sched.analysis.evaluate.tasks import MeasuredJob, covs, evaluate_tasks, score, summary
-from spark_sched.experiments.reproduce.figures import Scale, document
+from spark_sched.experiments.reproduce.figures import document
 from spark_sched.experiments.reproduce.registry import choose, load
-from spark_sched.experiments.reproduce.runner import execute
+from spark_sched.experiments.reproduce.runs import Scale, execute
 from spark_sched.experiments.reproduce.slearn import common
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec, generated, trained
 from spark_sched.predict.runtimes.features import JobAttributes

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spark_sched.experiments.reproduce.figures import RunSpec, Scale
+from spark_sched.experiments.reproduce.runs import RunSpec, Scale
 from spark_sched.experiments.reproduce.thesis import PAPER, chapter_3, chapter_4
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4 as gems_run
 from spark_sched.experiments.reproduce.thesis.energy_runs import large, small

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce.figures import Scale
+from spark_sched.experiments.reproduce.runs import Scale
 from spark_sched.experiments.reproduce.thesis.evictions import FIGURES, priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.bars import BARS
 from spark_sched.experiments.reproduce.thesis.evictions.comparisons import SETTINGS, absolute, lower

@@ -2,23 +2,23 @@
 
 from spark_sched.experiments.reproduce.figures import Paper
 from spark_sched.experiments.reproduce.slearn.prediction import (
-    FIGURE_1,
-    FIGURE_2,
-    TABLE_4,
-    TABLE_5,
-    TABLE_7,
+    figure_1,
+    figure_2,
+    table_4,
+    table_5,
+    table_7,
 )
 from spark_sched.experiments.reproduce.slearn.scheduling import (
-    FIGURE_3,
-    FIGURE_4,
-    FIGURE_5,
-    FIGURE_6,
-    FIGURE_7,
-    FIGURE_8,
-    FIGURE_9,
-    TABLE_6,
-    TABLE_8,
-    TABLE_9,
+    figure_3,
+    figure_4,
+    figure_5,
+    figure_6,
+    figure_7,
+    figure_8,
+    figure_9,
+    table_6,
+    table_8,
+    table_9,
 )
 
 __all__ = ["PAPER"]
@@ -27,8 +27,8 @@ PAPER = Paper(
     name="slearn",
     title="A Case for Task Sampling based Learning for Cluster Job Scheduling",
     figures=(
-        FIGURE_1, TABLE_4, TABLE_5, FIGURE_2, FIGURE_3, FIGURE_4, TABLE_6, FIGURE_5, TABLE_7, FIGURE_6,
-        FIGURE_7, TABLE_8, FIGURE_8, TABLE_9, FIGURE_9,
+        figure_1, table_4, table_5, figure_2, figure_3, figure_4, table_6, figure_5, table_7, figure_6,
+        figure_7, table_8, figure_8, table_9, figure_9,
     ),
     # Bursts of arrivals differ so much between seeds that means of five seeds still differ.
     runs=10,

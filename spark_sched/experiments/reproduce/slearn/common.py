@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Chart, Results, RunSpec, Scale, Value, run_of
+from spark_sched.experiments.reproduce.figures import Chart, Lines, Value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slearn import arm_runs
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 
@@ -84,7 +85,7 @@ def beside_paper(
     known = {value.name: value for value in values}
     kind = "bars" if any(isinstance(place, str) for place in at.values()) else "lines"
     # Ours in the same colour in both kinds.
-    series: dict[str, list[tuple[float | str, float]]]
+    series: Lines
     series = {"ours": [], "paper": []} if kind == "bars" else {"paper": [], "ours": []}
     for name, place in at.items():
         for who, number in (("ours", known[name].ours), ("paper", known[name].paper)):

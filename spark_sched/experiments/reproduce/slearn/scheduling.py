@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, Value, figure
 from spark_sched.experiments.reproduce.means import mean_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.slearn.arm_runs import RATIOS
 from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
@@ -24,8 +25,8 @@ from spark_sched.experiments.reproduce.slearn.common import (
 )
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 
-__all__ = ["FIGURE_3", "FIGURE_4", "FIGURE_5", "FIGURE_6", "FIGURE_7", "FIGURE_8", "FIGURE_9", "TABLE_6",
-           "TABLE_8", "TABLE_9"]  # fmt: skip
+__all__ = ["figure_3", "figure_4", "figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "table_6",
+           "table_8", "table_9"]  # fmt: skip
 
 _NOTES = (
     "150 slots, 1250 jobs a seed, generated traces (see table4). A speed-up is the mean JCT under the other "
@@ -36,7 +37,8 @@ _NOTES = (
 # ---- figure 3: the algorithm ----
 
 
-def _figure_3(scale: Scale, results: Results) -> Figure:
+@figure("fig3", "Adaptive sampling")
+def figure_3(scale: Scale, results: Results) -> Figure:
     rows = []
     for scores in (
         {3: 1.0, 2: 1.2, 4: 1.1},
@@ -54,10 +56,7 @@ def _figure_3(scale: Scale, results: Results) -> Figure:
         "21-23 keep T + 1 scores, as here. Of ratios with equal scores the smaller one wins; the figure does "
         "not define this case."
     )
-    return Figure("fig3", "Adaptive sampling", rows, (), notes)
-
-
-FIGURE_3 = FigureSpec("fig3", "Adaptive sampling", lambda scale: [], _figure_3)
+    return Figure(rows, (), notes)
 
 
 # ---- figure 4: ratios over time ----
@@ -67,7 +66,8 @@ def _base_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, map(TraceSpec, TRACES), ["slearn"])
 
 
-def _figure_4(scale: Scale, results: Results) -> Figure:
+@figure("fig4", "Share of sampled jobs by ratio", _base_runs)
+def figure_4(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         shares: dict[int, list[float]] = {percent: [] for percent in range(1, 6)}
@@ -82,10 +82,7 @@ def _figure_4(scale: Scale, results: Results) -> Figure:
     charts = by_trace(
         "", "% of sampled jobs", values, lambda like: {f"{like}_{n}_pct": f"{n} %" for n in range(1, 6)}
     )
-    return Figure("fig4", "Share of sampled jobs by ratio", rows_of(values), values, _NOTES, charts)
-
-
-FIGURE_4 = FigureSpec("fig4", "Share of sampled jobs by ratio", _base_runs, _figure_4)
+    return Figure(rows_of(values), values, _NOTES, charts)
 
 
 # ---- figure 5: speed-ups ----
@@ -117,7 +114,8 @@ def _figure_5_runs(scale: Scale) -> list[RunSpec]:
     return found + jct_runs(scale, [UNCHANGED, TraceSpec("mix")], _MIX)
 
 
-def _figure_5(scale: Scale, results: Results) -> Figure:
+@figure("fig5", "JCT speed-up using SLearn", _figure_5_runs)
+def figure_5(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         for arm in ARMS[1:]:
@@ -140,10 +138,7 @@ def _figure_5(scale: Scale, results: Results) -> Figure:
         values,
         lambda like: {f"{like}_{arm}_average": label for arm, label in _LABELS.items()},
     )
-    return Figure("fig5", "JCT speed-up using SLearn", rows_of(values), values, notes, charts)
-
-
-FIGURE_5 = FigureSpec("fig5", "JCT speed-up using SLearn", _figure_5_runs, _figure_5)
+    return Figure(rows_of(values), values, notes, charts)
 
 
 # ---- table 6: fixed ratios ----
@@ -171,7 +166,8 @@ def _table_6_runs(scale: Scale) -> list[RunSpec]:
     return found + [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
 
 
-def _table_6(scale: Scale, results: Results) -> Figure:
+@figure("table6", "Fixed and adaptive sampling ratios", _table_6_runs)
+def table_6(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         errors, averages, p50s, (adaptive_error, *adaptive) = _TABLE_6[like]
@@ -199,10 +195,7 @@ def _table_6(scale: Scale, results: Results) -> Figure:
         " Errors are those of a ratio's pilots on all wide jobs; the adaptive ratio's differ from job to job "
         "and are not measured."
     )
-    return Figure("table6", "Fixed and adaptive sampling ratios", rows_of(values), values, notes, charts)
-
-
-TABLE_6 = FigureSpec("table6", "Fixed and adaptive sampling ratios", _table_6_runs, _table_6)
+    return Figure(rows_of(values), values, notes, charts)
 
 
 # ---- figure 6: waits ----
@@ -212,7 +205,8 @@ def _pair_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, [TraceSpec("2sigma")], ("slearn", "3sigma-gs"))
 
 
-def _figure_6(scale: Scale, results: Results) -> Figure:
+@figure("fig6", "Normalised waits", _pair_runs)
+def figure_6(scale: Scale, results: Results) -> Figure:
     values = []
     for name, low, high, (share, paper, lower) in (
         ("below_0.04", -1.0, 0.04, (36.58, 35.57, None)),
@@ -236,23 +230,18 @@ def _figure_6(scale: Scale, results: Results) -> Figure:
     notes = (
         _NOTES + " Normalised wait: mean wait of a job's tasks over its mean task time, 2Sigma-like trace."
     )
-    return Figure("fig6", "Normalised waits", rows_of(values), values, notes)
-
-
-FIGURE_6 = FigureSpec("fig6", "Normalised waits", _pair_runs, _figure_6)
+    return Figure(rows_of(values), values, notes)
 
 
 # ---- figure 7: the testbed ----
 
 
-def _figure_7(scale: Scale, results: Results) -> Figure:
+@figure("fig7", "Speed-up on the testbed")
+def figure_7(scale: Scale, results: Results) -> Figure:
     papers = zip(TRACES, (1.33, 1.46, 1.25), strict=True)
     values = [Value(f"{like}_average", "", paper, None, None, 0) for like, paper in papers]
     notes = "The paper's 150 virtual machines; not repeated. Figure 5 simulates the same comparison."
-    return Figure("fig7", "Speed-up on the testbed", rows_of(values), values, notes)
-
-
-FIGURE_7 = FigureSpec("fig7", "Speed-up on the testbed", lambda scale: [], _figure_7)
+    return Figure(rows_of(values), values, notes)
 
 
 # ---- table 8 and figure 8: bins ----
@@ -270,7 +259,8 @@ def _bins(run: Any) -> list[np.ndarray]:
     return [thin & small, ~thin & small, thin & ~small, ~thin & ~small]
 
 
-def _table_8(scale: Scale, results: Results) -> Figure:
+@figure("table8", "Jobs by size and width, 2Sigma-like trace", _pair_runs)
+def table_8(scale: Scale, results: Results) -> Figure:
     values = []
     for at, (jobs, work) in enumerate(_TABLE_8):
         shares, works = [], []
@@ -282,13 +272,11 @@ def _table_8(scale: Scale, results: Results) -> Figure:
         values.append(mean_value(f"bin_{at + 1}_jobs", "%", jobs, shares))
         values.append(mean_value(f"bin_{at + 1}_work", "%", work, works))
     notes = _NOTES + " Bins: thin (fewer than 3 tasks) or wide, and less than 1000 s of work or more."
-    return Figure("table8", "Jobs by size and width, 2Sigma-like trace", rows_of(values), values, notes)
+    return Figure(rows_of(values), values, notes)
 
 
-TABLE_8 = FigureSpec("table8", "Jobs by size and width, 2Sigma-like trace", _pair_runs, _table_8)
-
-
-def _figure_8(scale: Scale, results: Results) -> Figure:
+@figure("fig8", "Speed-up over 3Sigma by bin", _pair_runs)
+def figure_8(scale: Scale, results: Results) -> Figure:
     values = []
     for at, paper in enumerate(_FIGURE_8):
         measured, better = [], []
@@ -309,10 +297,7 @@ def _figure_8(scale: Scale, results: Results) -> Figure:
         "2STrace", "", "speed-up over 3Sigma", values,
         {f"bin_{at + 1}_average": label for at, label in enumerate(bins)},
     )  # fmt: skip
-    return Figure("fig8", "Speed-up over 3Sigma by bin", rows_of(values), values, _NOTES, (chart,))
-
-
-FIGURE_8 = FigureSpec("fig8", "Speed-up over 3Sigma by bin", _pair_runs, _figure_8)
+    return Figure(rows_of(values), values, _NOTES, (chart,))
 
 
 # ---- table 9: thin limits ----
@@ -330,7 +315,8 @@ def _table_9_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, map(TraceSpec, TRACES), arms)
 
 
-def _table_9(scale: Scale, results: Results) -> Figure:
+@figure("table9", "Speed-up over 3Sigma by thin limit", _table_9_runs)
+def table_9(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         for limit, paper in zip(_LIMITS, _TABLE_9[like], strict=True):
@@ -342,10 +328,7 @@ def _table_9(scale: Scale, results: Results) -> Figure:
         values,
         lambda like: {f"{like}_limit_{limit}_average": float(limit) for limit in _LIMITS},
     )
-    return Figure("table9", "Speed-up over 3Sigma by thin limit", rows_of(values), values, _NOTES, charts)
-
-
-TABLE_9 = FigureSpec("table9", "Speed-up over 3Sigma by thin limit", _table_9_runs, _table_9)
+    return Figure(rows_of(values), values, _NOTES, charts)
 
 
 # ---- figure 9: DAGs ----
@@ -366,7 +349,8 @@ def _figure_9_runs(scale: Scale) -> list[RunSpec]:
     return found + [accuracy_run(scale, _CHAINS, seed) for seed in scale.seeds]
 
 
-def _figure_9(scale: Scale, results: Results) -> Figure:
+@figure("fig9", "Speed-up for DAGs", _figure_9_runs)
+def figure_9(scale: Scale, results: Results) -> Figure:
     values = []
     for arm in (*_FIGURE_9, "slearn-bayes"):
         means, _ = speedups(scale, results, _CHAINS, arm)
@@ -391,7 +375,4 @@ def _figure_9(scale: Scale, results: Results) -> Figure:
         "GTrace19-DAG", "", "mean JCT over SLearn-DAG's", values,
         {f"{arm}_average": _LABELS[arm] for arm in (*_FIGURE_9, "slearn-bayes")},
     )  # fmt: skip
-    return Figure("fig9", "Speed-up for DAGs", rows_of(values), values, notes, (chart,))
-
-
-FIGURE_9 = FigureSpec("fig9", "Speed-up for DAGs", _figure_9_runs, _figure_9)
+    return Figure(rows_of(values), values, notes, (chart,))

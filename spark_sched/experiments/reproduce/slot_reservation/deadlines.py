@@ -9,18 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from spark_sched.events import Event, SlotFreed, StageStarted
-from spark_sched.experiments.reproduce.figures import (
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
-__all__ = ["DEADLINES", "simulated_stages", "stages_under"]
+__all__ = ["deadlines", "simulated_stages", "stages_under"]
 
 _TIMES = ("Pareto 1.2", "Pareto 1.6", "Pareto 3", "log-normal 1", "bimodal")
 _LEVELS = ("0.4", "0.9")
@@ -133,7 +126,8 @@ def _runs(scale: Scale) -> list[RunSpec]:
     return [_run(scale, times, rule) for times in _TIMES for rule in _RULES]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("deadlines", "Fixed, Pareto and calibrated deadlines: attained isolation against idle slots", _runs)
+def deadlines(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     for times in _TIMES:
@@ -158,12 +152,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         "time. The paper's deadline uses α and t_m as estimated from the stage's own tasks. A fixed deadline "
         "counts from the stage's last launch. `benchmarks/deadlines.py` compares the rules on real Spark."
     )
-    return Figure("deadlines", DEADLINES.title, rows, values, notes)
-
-
-DEADLINES = FigureSpec(
-    "deadlines",
-    "Fixed, Pareto and calibrated deadlines: attained isolation against idle slots",
-    _runs,
-    _build,
-)
+    return Figure(rows, values, notes)

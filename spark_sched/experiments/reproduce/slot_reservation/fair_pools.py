@@ -6,22 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
 from spark_sched.experiments.reproduce.means import samples_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation.contention import NO_COPIES
 from spark_sched.experiments.reproduce.slot_reservation.testbed import running_over_time
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
-__all__ = ["DELAY_MS", "FIGURE_13", "STAGES", "task_times_ms", "under_fair"]
+__all__ = ["DELAY_MS", "STAGES", "figure_13", "task_times_ms", "under_fair"]
 
 #: Stages of job-1.
 STAGES = 3
@@ -91,7 +83,8 @@ def _runs(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("fig13", "Two jobs in FAIR pools, with and without reservation", _runs)
+def figure_13(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     for width in _WIDTHS:
@@ -125,7 +118,7 @@ def _build(scale: Scale, results: Results) -> Figure:
     charts = []
     for word, arm in (("without", "stock"), ("with", "reservation")):
         running = results[_run(scale, _SLOTS // 2, arm)[0]]["running"]
-        lines: dict[str, list[tuple[float | str, float]]] = {
+        lines: Lines = {
             job: [(nth * _STEP_MS / 1_000.0, float(count)) for nth, count in enumerate(counts)]
             for job, counts in running.items()
         }
@@ -138,7 +131,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         "share may take. "
         "`benchmarks/fair_pools.py` runs the same jobs on real Spark."
     )
-    return Figure("fig13", FIGURE_13.title, rows, values, notes, charts)
-
-
-FIGURE_13 = FigureSpec("fig13", "Two jobs in FAIR pools, with and without reservation", _runs, _build)
+    return Figure(rows, values, notes, charts)

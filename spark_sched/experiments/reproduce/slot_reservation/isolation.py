@@ -7,21 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
 from spark_sched.experiments.reproduce.means import samples_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
-__all__ = ["FIGURE_15", "FIGURE_16"]
+__all__ = ["figure_15", "figure_16"]
 
 # ---- figure 15 ----
 
@@ -79,12 +71,13 @@ def _slowdowns(found: dict[str, Any], alone: dict[str, int], suite: str | None =
     ]
 
 
-def _build_15(scale: Scale, results: Results) -> Figure:
+@figure("fig15", "Foreground slowdown on 1,000 nodes, with and without reservation", _runs_15)
+def figure_15(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     charts = []
     for setting in _SETTINGS:
-        bars: dict[str, list[tuple[float | str, float]]] = {"without reservation": [], "with reservation": []}
+        bars: Lines = {"without reservation": [], "with reservation": []}
         for suite in SUITES:
             pooled: dict[str, list[float]] = {}
             away: dict[str, float] = {}
@@ -145,7 +138,7 @@ def _build_15(scale: Scale, results: Results) -> Figure:
                 text="less than 0.1 %",
             )
         )
-    return Figure("fig15", FIGURE_15.title, rows, values, _notes_15(scale, results), charts)
+    return Figure(rows, values, _notes_15(scale, results), charts)
 
 
 def _background_slowdown(results: Results, scale: Scale, seed: int, setting: str) -> float:
@@ -184,10 +177,6 @@ def _notes_15(scale: Scale, results: Results) -> str:
 def _tag(text: str) -> str:
     return text.replace(" ", "_").replace("×", "x")
 
-
-FIGURE_15 = FigureSpec(
-    "fig15", "Foreground slowdown on 1,000 nodes, with and without reservation", _runs_15, _build_15
-)
 
 # ---- figure 16 ----
 
@@ -238,10 +227,11 @@ def _runs_16(scale: Scale) -> list[RunSpec]:
     return found
 
 
-def _build_16(scale: Scale, results: Results) -> Figure:
+@figure("fig16", "SQL slowdown over the pre-reservation threshold R", _runs_16)
+def figure_16(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
-    lines: dict[str, list[tuple[float | str, float]]] = {}
+    lines: Lines = {}
     for place, label in (("near", "held slot as good as a near one"), ("far", "far from the input")):
         baseline: list[float] = []
         for threshold in _thresholds(scale):
@@ -285,7 +275,7 @@ def _build_16(scale: Scale, results: Results) -> Figure:
         "preferred node if more than five nodes hold their input."
     )
     chart = Chart("Slowdown of SQL jobs", "pre-reservation threshold R", "JCT / JCT alone", lines)
-    return Figure("fig16", FIGURE_16.title, rows, values, notes, (chart,))
+    return Figure(rows, values, notes, (chart,))
 
 
 def _rise(scale: Scale, results: Results, place: str) -> Value:
@@ -300,6 +290,3 @@ def _rise(scale: Scale, results: Results, place: str) -> Value:
     return samples_value(
         f"sql_slowdown_{place}_rise_from_least_r_to_never", "", None, rises, len(scale.seeds)
     )
-
-
-FIGURE_16 = FigureSpec("fig16", "SQL slowdown over the pre-reservation threshold R", _runs_16, _build_16)

@@ -7,20 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, figure
 from spark_sched.experiments.reproduce.means import samples_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
 
-__all__ = ["FIGURE_15_LOADS", "closest_load"]
+__all__ = ["closest_load", "figure_15_loads"]
 
 _SUITES = ("mllib", "sql")
 _LOADS = (0.5, 0.7, 0.85, 1.0, 1.2, 2.0)
@@ -80,10 +73,11 @@ def _slowdowns(scale: Scale, results: Results, load: float, setting: str, suite:
     ]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("fig15-loads", "Figure 15's long background at several loads of the cluster", _runs)
+def figure_15_loads(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values = []
-    lines: dict[str, list[tuple[float | str, float]]] = {}
+    lines: Lines = {}
     for suite in _SUITES:
         for load in _LOADS:
             found = {setting: _slowdowns(scale, results, load, setting, suite) for setting in _STRETCHES}
@@ -121,9 +115,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         lines,
         marks={"no impact": 1.0},
     )
-    return Figure("fig15-loads", FIGURE_15_LOADS.title, rows, values, notes, (chart,))
-
-
-FIGURE_15_LOADS = FigureSpec(
-    "fig15-loads", "Figure 15's long background at several loads of the cluster", _runs, _build
-)
+    return Figure(rows, values, notes, (chart,))

@@ -9,16 +9,8 @@ from typing import Any
 import numpy as np
 
 from spark_sched.experiments.paired.statistics import spread
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation.contention import copies_in_stages
 from spark_sched.policies.reservation import (
     isolation_probability,
@@ -27,7 +19,7 @@ from spark_sched.policies.reservation import (
     utilization_lower_bound,
 )
 
-__all__ = ["FIGURE_8", "FIGURE_10"]
+__all__ = ["figure_8", "figure_10"]
 
 _WIDTHS = (20, 200)
 
@@ -62,7 +54,8 @@ def _runs_8(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build_8(scale: Scale, results: Results) -> Figure:
+@figure("fig8", "Trade-off between utilization and isolation (equation 4)", _runs_8)
+def figure_8(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     charts = []
@@ -104,7 +97,7 @@ def _build_8(scale: Scale, results: Results) -> Figure:
         "busy until D. The closed form counts them, (t_m / D)^α in all, and equation 4 follows from it: it "
         "is the expected min(t, D) / D, which the drawn stages confirm."
     )
-    return Figure("fig8", FIGURE_8.title, rows, values, notes, charts)
+    return Figure(rows, values, notes, charts)
 
 
 def _chart_8(n: int) -> Chart:
@@ -137,8 +130,6 @@ def _share_interval(share: float, count: int) -> tuple[float, float]:
 def _tag(number: float) -> str:
     return f"{number:g}".replace(".", "_")
 
-
-FIGURE_8 = FigureSpec("fig8", "Trade-off between utilization and isolation (equation 4)", _runs_8, _build_8)
 
 # ---- figure 10 ----
 
@@ -179,7 +170,8 @@ def _runs_10(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build_10(scale: Scale, results: Results) -> Figure:
+@figure("fig10", "Straggler copies speed up a stage (section IV-C)", _runs_10)
+def figure_10(scale: Scale, results: Results) -> Figure:
     rows, values = [], []
     for alpha in _TAILS_10:
         row: dict[str, Any] = {"α": alpha}
@@ -224,7 +216,7 @@ def _build_10(scale: Scale, results: Results) -> Figure:
         "huge stages dominate the mean.\n\nThe event simulation runs the same policy and slot ledger as live "
         "on single stages; for the same draws it takes exactly T′."
     )
-    return Figure("fig10", FIGURE_10.title, rows, values, notes, (chart,))
+    return Figure(rows, values, notes, (chart,))
 
 
 def _simulated(n: int, reductions: Sequence[float], scale: Scale) -> Value:
@@ -233,6 +225,3 @@ def _simulated(n: int, reductions: Sequence[float], scale: Scale) -> Value:
     return Value(
         f"mean_reduction_event_simulation_n_{n}_alpha_1_6", "", _PAPER_10, s.mean, interval, s.runs, _TEXT_10
     )
-
-
-FIGURE_10 = FigureSpec("fig10", "Straggler copies speed up a stage (section IV-C)", _runs_10, _build_10)

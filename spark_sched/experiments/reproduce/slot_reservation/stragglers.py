@@ -7,20 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation import contention
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
-__all__ = ["FIGURE_17"]
+__all__ = ["figure_17"]
 
 #: Shape of production workloads, and the paper's reduction for it.
 _TYPICAL, _PAPER = 1.6, 73.0
@@ -89,10 +81,11 @@ def _reduction(without: Any, kept: Any) -> tuple[float, tuple[float, float]]:
     return float(100.0 * (1.0 - kept.mean() / without.mean())), (float(low), float(high))
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("fig17", "JCT reduction by straggler copies on reserved slots", _runs)
+def figure_17(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
-    lines: dict[str, list[tuple[float | str, float]]] = {"all": [], **{suite: [] for suite in SUITES}}
+    lines: Lines = {"all": [], **{suite: [] for suite in SUITES}}
     seeds = len(scale.seeds)
     for alpha in _tails(scale):
         tag = f"{alpha:g}".replace(".", "_")
@@ -141,7 +134,4 @@ def _build(scale: Scale, results: Results) -> Figure:
     chart = Chart(
         "Reduction of the mean JCT by copies", "shape α", "%", lines, marks={"paper, α = 1.6": _PAPER}
     )
-    return Figure("fig17", FIGURE_17.title, rows, values, notes, (chart,))
-
-
-FIGURE_17 = FigureSpec("fig17", "JCT reduction by straggler copies on reserved slots", _runs, _build)
+    return Figure(rows, values, notes, (chart,))

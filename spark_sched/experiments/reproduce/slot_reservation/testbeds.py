@@ -8,21 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
 from spark_sched.experiments.reproduce.means import samples_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.slot_reservation import testbed
 from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import APPLICATIONS
 
-__all__ = ["FIGURE_1", "FIGURE_4", "FIGURE_5", "FIGURE_12", "FIGURE_14", "pace_of", "sweet_spot"]
+__all__ = ["figure_1", "figure_4", "figure_5", "figure_12", "figure_14", "pace_of", "sweet_spot"]
 
 _RECORDED = (
     "The jobs are recorded, not run: the simulator gets the stages and task times of real runs of MLlib's "
@@ -96,10 +88,11 @@ def pace_of(points: Sequence[tuple[float, float]], wanted: float) -> float | Non
     return None
 
 
-def _build_1(scale: Scale, results: Results) -> Figure:
+@figure("fig1", "KMeans at high priority beside SVM on 4 machines", _runs_1)
+def figure_1(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
-    lines: dict[str, list[tuple[float | str, float]]] = {"without reservation": [], "with reservation": []}
+    lines: Lines = {"without reservation": [], "with reservation": []}
     points = []
     for pace in _PACES:
         slowdowns = {}
@@ -147,10 +140,8 @@ def _build_1(scale: Scale, results: Results) -> Figure:
         "Slowdown of KMeans beside SVM", "SVM's task times over recorded", "JCT / JCT alone", lines,
         marks={"paper": _PAPER_1},
     )  # fmt: skip
-    return Figure("fig1", FIGURE_1.title, rows, values, notes, (chart,))
+    return Figure(rows, values, notes, (chart,))
 
-
-FIGURE_1 = FigureSpec("fig1", "KMeans at high priority beside SVM on 4 machines", _runs_1, _build_1)
 
 # ---- figures 4 and 12 ----
 
@@ -170,10 +161,11 @@ def _runs_4(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build_4(scale: Scale, results: Results) -> Figure:
+@figure("fig4", "Completion times alone, beside and beside a prolonged background", _runs_4)
+def figure_4(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
-    bars: dict[str, list[tuple[float | str, float]]] = {"alone": [], **{name: [] for name in _STRETCHES}}
+    bars: Lines = {"alone": [], **{name: [] for name in _STRETCHES}}
     for application in APPLICATIONS:
         seeds = _seeds(scale)
         alone_s = [results[_alone(application, seed)]["jct_ms"] / 1_000.0 for seed in seeds]
@@ -196,12 +188,7 @@ def _build_4(scale: Scale, results: Results) -> Figure:
         "the longer the background's tasks."
     )
     chart = Chart("Completion time without reservation", "", "JCT, s", bars, "bars")
-    return Figure("fig4", FIGURE_4.title, rows, values, notes, (chart,))
-
-
-FIGURE_4 = FigureSpec(
-    "fig4", "Completion times alone, beside and beside a prolonged background", _runs_4, _build_4
-)
+    return Figure(rows, values, notes, (chart,))
 
 
 def _runs_12(scale: Scale) -> list[RunSpec]:
@@ -221,13 +208,14 @@ def _runs_12(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build_12(scale: Scale, results: Results) -> Figure:
+@figure("fig12", "Slowdown on 50 machines, with and without reservation, standard and prolonged", _runs_12)
+def figure_12(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     charts = []
     seeds = _seeds(scale)
     for part, (name, stretch) in zip("ab", _STRETCHES.items(), strict=True):
-        bars: dict[str, list[tuple[float | str, float]]] = {"without reservation": [], "with reservation": []}
+        bars: Lines = {"without reservation": [], "with reservation": []}
         for application in APPLICATIONS:
             without = _slowdowns(scale, results, application, "priority", stretch)
             kept = _slowdowns(scale, results, application, "reservation", stretch)
@@ -261,15 +249,8 @@ def _build_12(scale: Scale, results: Results) -> Figure:
         "minute after the background has to wait for its first slots, which no reservation can hold before "
         "it is there: its slowdown (into_full_cluster) counts that wait."
     )
-    return Figure("fig12", FIGURE_12.title, rows, values, notes, charts)
+    return Figure(rows, values, notes, charts)
 
-
-FIGURE_12 = FigureSpec(
-    "fig12",
-    "Slowdown on 50 machines, with and without reservation, standard and prolonged",
-    _runs_12,
-    _build_12,
-)
 
 # ---- figure 5 ----
 
@@ -283,9 +264,10 @@ def _runs_5(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build_5(scale: Scale, results: Results) -> Figure:
+@figure("fig5", "KMeans' running tasks over time, alone and beside the background", _runs_5)
+def figure_5(scale: Scale, results: Results) -> Figure:
     names = ("alone", "background, without reservation", "background, with reservation")
-    lines: dict[str, list[tuple[float | str, float]]] = {}
+    lines: Lines = {}
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     for name, run in zip(names, _runs_5(scale), strict=True):
@@ -310,12 +292,8 @@ def _build_5(scale: Scale, results: Results) -> Figure:
         "gets them back one by one."
     )
     chart = Chart("Running tasks of KMeans", "seconds", "running tasks", lines)
-    return Figure("fig5", FIGURE_5.title, rows, values, notes, (chart,))
+    return Figure(rows, values, notes, (chart,))
 
-
-FIGURE_5 = FigureSpec(
-    "fig5", "KMeans' running tasks over time, alone and beside the background", _runs_5, _build_5
-)
 
 # ---- figure 14 ----
 
@@ -363,13 +341,14 @@ def sweet_spot(
     return levels[best] if sums[best] > 1.0 + 1e-9 else None
 
 
-def _build_14(scale: Scale, results: Results) -> Figure:
+@figure("fig14", "Slowdown and utilization over the isolation level P", _runs_14)
+def figure_14(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     charts = []
     seeds = _seeds(scale)
     for rule in _RULES:
-        lines: dict[str, list[tuple[float | str, float]]] = {}
+        lines: Lines = {}
         for application in APPLICATIONS:
             found = [[results[_at(application, seed, level, rule)] for seed in seeds] for level in _LEVELS]
             alone = [results[_alone(application, seed)]["jct_ms"] for seed in seeds]
@@ -410,7 +389,4 @@ def _build_14(scale: Scale, results: Results) -> Figure:
         "together, and none if no level between the ends is better than a mixture of them. α and t_m are "
         "estimated from the stage's own tasks; calibrated deadlines use the times of the job's earlier tasks."
     )
-    return Figure("fig14", FIGURE_14.title, rows, values, notes, charts)
-
-
-FIGURE_14 = FigureSpec("fig14", "Slowdown and utilization over the isolation level P", _runs_14, _build_14)
+    return Figure(rows, values, notes, charts)

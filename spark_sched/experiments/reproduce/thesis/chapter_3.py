@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_sched.energy import HEURISTICS
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.energy_runs import large, small
 from spark_sched.experiments.reproduce.thesis.values import mean_value, rows_of
 
@@ -52,7 +44,8 @@ def _runs_35(scale: Scale) -> list[RunSpec]:
     return [_small_run(scale, seed, arm) for seed in scale.seeds for arm in _SMALL_ARMS]
 
 
-def _build_35(scale: Scale, results: Results) -> Figure:
+@figure("fig3.5", "Energy of BEPS beside the optimum and RRS (small data centre)", _runs_35)
+def figure_35(scale: Scale, results: Results) -> Figure:
     def of(arm: str, name: str) -> list[float]:
         return [results[_small_run(scale, seed, arm)][name] for seed in scale.seeds]
 
@@ -93,12 +86,7 @@ def _build_35(scale: Scale, results: Results) -> Figure:
         "chapter 3 gives none.\n\n" + _WORKLOAD.format(load=0.3) + " For 125 servers each task of a job is "
         "kept with probability 0.02, and jobs come more often for that."
     )
-    return Figure("fig3.5", FIGURE_35.title, rows_of(values), values, notes, (chart,))
-
-
-FIGURE_35 = FigureSpec(
-    "fig3.5", "Energy of BEPS beside the optimum and RRS (small data centre)", _runs_35, _build_35
-)
+    return Figure(rows_of(values), values, notes, (chart,))
 
 
 def _large_run(scale: Scale, seed: int, arm: str) -> RunSpec:
@@ -117,7 +105,8 @@ _OVER_RRS = {"BEPS-memory": 0.70}
 _TEXTS_36 = {"BEPS-memory": "less than 0.7", **_OURS}
 
 
-def _build_36(scale: Scale, results: Results) -> Figure:
+@figure("fig3.6", "Energy, savings and utilization on 1,250 servers", _runs_36)
+def figure_36(scale: Scale, results: Results) -> Figure:
     def of(arm: str, name: str) -> list[float]:
         return [results[_large_run(scale, seed, arm)][name] for seed in scale.seeds]
 
@@ -163,7 +152,7 @@ def _build_36(scale: Scale, results: Results) -> Figure:
         "depend on it: the more servers must be on, the less sleep saves. It is the load of chapter 4's four "
         "hours (316 of 1,250 servers on under noSleep), and about half of the servers sleep at it."
     )
-    return Figure("fig3.6", FIGURE_36.title, rows_of(values), values, notes, charts)
+    return Figure(rows_of(values), values, notes, charts)
 
 
 def _bars(title: str, unit: str, groups: dict[str, Sequence[Value]]) -> Chart:
@@ -174,5 +163,4 @@ def _bars(title: str, unit: str, groups: dict[str, Sequence[Value]]) -> Chart:
     return Chart(title, "", unit, series, "bars")
 
 
-FIGURE_36 = FigureSpec("fig3.6", "Energy, savings and utilization on 1,250 servers", _runs_36, _build_36)
-FIGURES = (FIGURE_35, FIGURE_36)
+FIGURES = (figure_35, figure_36)

@@ -5,43 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spark_sched.energy import VARIANTS
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4
 from spark_sched.experiments.reproduce.thesis.values import mean_value, rows_of
 
 __all__ = ["FIGURES"]
 
-#: Metric -> its column of our totals, unit, factor, and the thesis' values for GEMS, noNetwork and noSleep.
-_ROWS_4H = {
-    "e_total": ("total_kwh", "kWh", 1.0, (806, 968, 1258)),
-    "e_server": ("server_kwh", "kWh", 1.0, (764, 773, 1125)),
-    "e_network": ("network_kwh", "kWh", 1.0, (42, 195, 133)),
-    "t_wait": ("wait_s", "s", 1.0, (18, 24, 0)),
-    "t_response": ("response_s", "s", 1.0, (128, 145, 198)),
-    "u_mem": ("memory_use", "%", 100.0, (56, 64, 63)),
-    "u_cpu": ("cpu_use", "%", 100.0, (68, 75, 78)),
-    "on_servers": ("on_servers", "", 1.0, (340, 341, 316)),
-    "on_switches": ("on_switches", "", 1.0, (12, 533, 15)),
-}
-_PAPER_24H = {
-    "e_total": (4278, 5107, 6428),
-    "e_server": (4068, 4125, 5763),
-    "e_network": (210, 982, 665),
-    "t_wait": (18, 23, 0),
-    "t_response": (138, 162, 223),
-    "u_mem": (60, 64, 66),
-    "u_cpu": (71, 77, 82),
-    "on_servers": (409, 409, 376),
-    "on_switches": (11, 534, 15),
+#: Metric -> its column of our totals, unit, factor, and the thesis' values for GEMS, noNetwork and noSleep by
+#: the hours simulated.
+_METRICS = {
+    "e_total": ("total_kwh", "kWh", 1.0, {4: (806, 968, 1258), 24: (4278, 5107, 6428)}),
+    "e_server": ("server_kwh", "kWh", 1.0, {4: (764, 773, 1125), 24: (4068, 4125, 5763)}),
+    "e_network": ("network_kwh", "kWh", 1.0, {4: (42, 195, 133), 24: (210, 982, 665)}),
+    "t_wait": ("wait_s", "s", 1.0, {4: (18, 24, 0), 24: (18, 23, 0)}),
+    "t_response": ("response_s", "s", 1.0, {4: (128, 145, 198), 24: (138, 162, 223)}),
+    "u_mem": ("memory_use", "%", 100.0, {4: (56, 64, 63), 24: (60, 64, 66)}),
+    "u_cpu": ("cpu_use", "%", 100.0, {4: (68, 75, 78), 24: (71, 77, 82)}),
+    "on_servers": ("on_servers", "", 1.0, {4: (340, 341, 316), 24: (409, 409, 376)}),
+    "on_switches": ("on_switches", "", 1.0, {4: (12, 533, 15), 24: (11, 534, 15)}),
 }
 _ORDER = ("gems", "noNetwork", "noSleep")
 _ESTIMATES = ("shared", "trace")
@@ -95,44 +77,42 @@ def _suffix(estimate: str) -> str:
     return "" if estimate == "shared" else "_trace_estimate"
 
 
-def _table(scale: Scale, results: Results, hours: int, identity: str, title: str) -> Figure:
+def _table(scale: Scale, results: Results, hours: int) -> Figure:
     values: list[Value] = []
     rows = []
     for estimate in _ESTIMATES:
-        for metric, (name, unit, factor, paper_4h) in _ROWS_4H.items():
-            paper = paper_4h if hours == 4 else _PAPER_24H[metric]
+        for metric, (name, unit, factor, papers) in _METRICS.items():
             row: dict[str, object] = {"metric": metric, "T_x": estimate}
             for nth, variant in enumerate(_ORDER):
                 ours = [factor * v for v in _column(scale, results, hours, variant, estimate, name)]
                 value = mean_value(
                     f"{metric}_{variant}{_suffix(estimate)}",
                     unit,
-                    None if scale.quick else float(paper[nth]),
+                    None if scale.quick else float(papers[hours][nth]),
                     ours,
                 )
                 values.append(value)
                 row[variant] = value.ours
-                row[f"{variant}, thesis"] = paper[nth]
+                row[f"{variant}, thesis"] = papers[hours][nth]
             rows.append(row)
     values += _savings(scale, results, hours)
-    return Figure(identity, title, rows, values, _NOTES)
+    return Figure(rows, values, _NOTES)
 
 
 def _savings(scale: Scale, results: Results, hours: int) -> list[Value]:
     """Figure 4.2: what GEMS saves against the others, in percent."""
     values = []
-    paper = {4: _ROWS_4H_PAPER, 24: _PAPER_24H}[hours]
     for estimate in _ESTIMATES:
         for other in ("noSleep", "noNetwork"):
             nth = _ORDER.index(other)
             for metric in ("e_total", "e_server", "e_network", "t_response"):
-                name = _ROWS_4H[metric][0]
+                name, _, _, papers = _METRICS[metric]
                 pairs = zip(
                     _column(scale, results, hours, "gems", estimate, name),
                     _column(scale, results, hours, other, estimate, name),
                     strict=True,
                 )
-                theirs = 100.0 * (1.0 - paper[metric][0] / paper[metric][nth])
+                theirs = 100.0 * (1.0 - papers[hours][0] / papers[hours][nth])
                 values.append(
                     mean_value(
                         f"{metric}_saving_against_{other}_{hours}h{_suffix(estimate)}",
@@ -144,10 +124,8 @@ def _savings(scale: Scale, results: Results, hours: int) -> list[Value]:
     return values
 
 
-_ROWS_4H_PAPER = {metric: row[3] for metric, row in _ROWS_4H.items()}
-
-
-def _build_42(scale: Scale, results: Results) -> Figure:
+@figure("fig4.2", "Savings of GEMS", lambda scale: [*_runs(scale, 4), *_runs(scale, 24)])
+def _figure_42(scale: Scale, results: Results) -> Figure:
     values = [*_savings(scale, results, 4), *_savings(scale, results, 24)]
     series: dict[str, Sequence[tuple[float | str, float]]] = {
         who: [(v.name.replace("_saving_against_", " / "), number) for v in values if "_trace" not in v.name
@@ -155,10 +133,15 @@ def _build_42(scale: Scale, results: Results) -> Figure:
         for who in ("ours", "thesis")
     }  # fmt: skip
     chart = Chart("Saved by GEMS", "", "%", series, "bars")
-    return Figure("fig4.2", _FIGURE_42.title, rows_of(values), values, _NOTES, (chart,))
+    return Figure(rows_of(values), values, _NOTES, (chart,))
 
 
-def _build_43(scale: Scale, results: Results) -> Figure:
+@figure(
+    "fig4.3",
+    "Servers that are on around a burst",
+    lambda scale: [_run(scale, 4, scale.seeds[0], v, e) for v in VARIANTS for e in _ESTIMATES],
+)
+def _figure_43(scale: Scale, results: Results) -> Figure:
     seed = scale.seeds[0]
     charts, rows, values = [], [], []
     for estimate in _ESTIMATES:
@@ -178,24 +161,17 @@ def _build_43(scale: Scale, results: Results) -> Figure:
         "short run). GEMS and noNetwork answer about 30 s later, the time that servers take to wake "
         "up (thesis: “roughly 30 sec”); noSleep answers at once.\n\n" + _NOTES
     )
-    return Figure("fig4.3", _FIGURE_43.title, rows, values, notes, charts)
+    return Figure(rows, values, notes, charts)
 
 
-def _spec(identity: str, title: str, hours: int) -> FigureSpec:
-    return FigureSpec(
-        identity, title, lambda scale: _runs(scale, hours), lambda s, r: _table(s, r, hours, identity, title)
-    )
+@figure("table4.2", "GEMS, noNetwork and noSleep over 4 hours", lambda scale: _runs(scale, 4))
+def _table_42(scale: Scale, results: Results) -> Figure:
+    return _table(scale, results, 4)
 
 
-_TABLE_42 = _spec("table4.2", "GEMS, noNetwork and noSleep over 4 hours", 4)
-_TABLE_43 = _spec("table4.3", "GEMS, noNetwork and noSleep over 24 hours", 24)
-_FIGURE_42 = FigureSpec(
-    "fig4.2", "Savings of GEMS", lambda scale: [*_runs(scale, 4), *_runs(scale, 24)], _build_42
-)
-_FIGURE_43 = FigureSpec(
-    "fig4.3",
-    "Servers that are on around a burst",
-    lambda scale: [_run(scale, 4, scale.seeds[0], v, e) for v in VARIANTS for e in _ESTIMATES],
-    _build_43,
-)
-FIGURES = (_TABLE_42, _FIGURE_42, _FIGURE_43, _TABLE_43)
+@figure("table4.3", "GEMS, noNetwork and noSleep over 24 hours", lambda scale: _runs(scale, 24))
+def _table_43(scale: Scale, results: Results) -> Figure:
+    return _table(scale, results, 24)
+
+
+FIGURES = (_table_42, _figure_42, _figure_43, _table_43)

@@ -2,10 +2,10 @@
 12, and table 2's simulator side."""
 
 from spark_sched.experiments.reproduce.figures import Paper
-from spark_sched.experiments.reproduce.three_sigma.comparison import FIGURE_1, FIGURE_6, FIGURE_7, TABLE_2
-from spark_sched.experiments.reproduce.three_sigma.example import FIGURE_5
-from spark_sched.experiments.reproduce.three_sigma.scalability import FIGURE_12
-from spark_sched.experiments.reproduce.three_sigma.sensitivity import FIGURE_8, FIGURE_9, FIGURE_10, FIGURE_11
+from spark_sched.experiments.reproduce.three_sigma.comparison import figure_1, figure_6, figure_7, table_2
+from spark_sched.experiments.reproduce.three_sigma.example import figure_5
+from spark_sched.experiments.reproduce.three_sigma.scalability import figure_12
+from spark_sched.experiments.reproduce.three_sigma.sensitivity import figure_8, figure_9, figure_10, figure_11
 
 __all__ = ["PAPER"]
 
@@ -13,16 +13,16 @@ PAPER = Paper(
     name="3sigma",
     title="3Sigma: Distribution-based cluster scheduling for runtime uncertainty",
     figures=(
-        FIGURE_1,
-        FIGURE_5,
-        FIGURE_6,
-        FIGURE_7,
-        FIGURE_8,
-        FIGURE_9,
-        FIGURE_10,
-        FIGURE_11,
-        FIGURE_12,
-        TABLE_2,
+        figure_1,
+        figure_5,
+        figure_6,
+        figure_7,
+        figure_8,
+        figure_9,
+        figure_10,
+        figure_11,
+        figure_12,
+        table_2,
     ),
     runs=5,
 )

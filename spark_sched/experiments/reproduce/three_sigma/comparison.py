@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import (
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.three_sigma import e2e
 from spark_sched.experiments.reproduce.three_sigma.summaries import (
     METRICS,
@@ -24,7 +17,7 @@ from spark_sched.experiments.reproduce.three_sigma.summaries import (
     values_of,
 )
 
-__all__ = ["FIGURE_1", "FIGURE_6", "FIGURE_7", "POLICIES", "SETUP", "TABLE_2", "e2e_run"]
+__all__ = ["POLICIES", "SETUP", "e2e_run", "figure_1", "figure_6", "figure_7", "table_2"]
 
 POLICIES = ("3sigma", "point-perf-est", "point-real-est", "prio")
 _WEIGHTS = {"prio": 0.3}
@@ -63,6 +56,14 @@ def _runs(scale: Scale, hours: float) -> list[RunSpec]:
     return [e2e_run(policy, seed, hours) for seed in scale.seeds for policy in POLICIES]
 
 
+def _runs_6(scale: Scale) -> list[RunSpec]:
+    return _runs(scale, _hours_6(scale))
+
+
+def _runs_7(scale: Scale) -> list[RunSpec]:
+    return _runs(scale, _hours_7(scale))
+
+
 def _found(scale: Scale, results: Results, hours: float) -> dict[str, list[Mapping[str, Any]]]:
     return {policy: [results[e2e_run(policy, seed, hours)] for seed in scale.seeds] for policy in POLICIES}
 
@@ -99,54 +100,54 @@ _PAPER_6: Mapping[str, Mapping[str, float]] = {
 
 
 def _figure(
-    identity: str,
-    spec: FigureSpec,
     scale: Scale,
     results: Results,
     hours: float,
     paper: Mapping[str, Mapping[str, float]],
-    metrics: int,
     notes: str,
+    *,
+    misses_only: bool = False,
 ) -> Figure:
     found = _found(scale, results, hours)
     values = [value for policy in POLICIES for value in values_of(policy, found[policy], paper.get(policy))]
-    if identity != "fig1":
-        values += _against(found)
-    else:
+    if misses_only:
         values = [value for value in values if value.name.startswith("slo_miss")]
+    else:
+        values += _against(found)
     return Figure(
-        identity,
-        spec.title,
         [rows_of({}, policy, found[policy]) for policy in POLICIES],
         values,
         f"{hours:g} h simulated. {notes}\n\n{SETUP}",
-        [bars(found, field, name, unit) for field, name, unit in METRICS[:metrics]],
+        [bars(found, field, name, unit) for field, name, unit in METRICS[: 1 if misses_only else None]],
     )
 
 
-def _build_1(scale: Scale, results: Results) -> Figure:
+@figure("fig1", "SLO misses of four schedulers", _runs_6)
+def figure_1(scale: Scale, results: Results) -> Figure:
     notes = (
         "The paper's bars are those of its real cluster; its text gives 18 % for PointRealEst, 4.0 times "
         "3Sigma's, and 12 % for Prio."
     )
-    return _figure("fig1", FIGURE_1, scale, results, _hours_6(scale), _PAPER_6, 1, notes)
+    return _figure(scale, results, _hours_6(scale), _PAPER_6, notes, misses_only=True)
 
 
-def _build_6(scale: Scale, results: Results) -> Figure:
+@figure("fig6", "Misses, goodput and latency on the 2 h E2E workload", _runs_6)
+def figure_6(scale: Scale, results: Results) -> Figure:
     notes = (
         "The paper measured this on its real cluster; here it is simulated. The paper column has the numbers "
         "that the text states: 3Sigma's 4.5 % is 18 % divided by 4.0. Its goodput of PointRealEst is 5.4 % "
         "lower than 3Sigma's."
     )
-    return _figure("fig6", FIGURE_6, scale, results, _hours_6(scale), _PAPER_6, len(METRICS), notes)
+    return _figure(scale, results, _hours_6(scale), _PAPER_6, notes)
 
 
-def _build_7(scale: Scale, results: Results) -> Figure:
+@figure("fig7", "Misses, goodput and latency on the 5 h Google workload", _runs_7)
+def figure_7(scale: Scale, results: Results) -> Figure:
     notes = (
         "The paper's Google workload. Its other two come from traces that are not public (HedgeFund) or not "
         "available (Mustang), and are left out; the paper gives no numbers for this figure in its text."
     )
-    return _figure("fig7", FIGURE_7, scale, results, _hours_7(scale), {}, len(METRICS), notes)
+    return _figure(scale, results, _hours_7(scale), {}, notes)
 
 
 #: Table 2: the differences between the paper's simulator and its cluster.
@@ -158,7 +159,8 @@ _PAPER_TABLE_2 = {
 }
 
 
-def _build_table_2(scale: Scale, results: Results) -> Figure:
+@figure("table2", "Simulator and real cluster: the simulator's side", _runs_6)
+def table_2(scale: Scale, results: Results) -> Figure:
     hours = _hours_6(scale)
     found = _found(scale, results, hours)
     rows = []
@@ -176,27 +178,4 @@ def _build_table_2(scale: Scale, results: Results) -> Figure:
         "absolute differences between its real and its simulated cluster. A run of the same workload on a "
         f"live Spark cluster is not part of this command.\n\n{SETUP}"
     )
-    return Figure("table2", TABLE_2.title, rows, values, notes)
-
-
-FIGURE_1 = FigureSpec(
-    "fig1", "SLO misses of four schedulers", lambda scale: _runs(scale, _hours_6(scale)), _build_1
-)
-FIGURE_6 = FigureSpec(
-    "fig6",
-    "Misses, goodput and latency on the 2 h E2E workload",
-    lambda scale: _runs(scale, _hours_6(scale)),
-    _build_6,
-)
-FIGURE_7 = FigureSpec(
-    "fig7",
-    "Misses, goodput and latency on the 5 h Google workload",
-    lambda scale: _runs(scale, _hours_7(scale)),
-    _build_7,
-)
-TABLE_2 = FigureSpec(
-    "table2",
-    "Simulator and real cluster: the simulator's side",
-    lambda scale: _runs(scale, _hours_6(scale)),
-    _build_table_2,
-)
+    return Figure(rows, values, notes)

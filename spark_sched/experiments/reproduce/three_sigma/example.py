@@ -6,16 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.policies.three_sigma.curves import consumption, curves, utilities
 from spark_sched.policies.three_sigma.problem import Candidate, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_solver
@@ -23,7 +15,7 @@ from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import RuntimeDistribution
 
-__all__ = ["FIGURE_5", "plan"]
+__all__ = ["figure_5", "plan"]
 
 #: Starts in minutes; uniform runtimes in minutes; the paper's utilities of the SLO job and order of the two.
 _STARTS = (0, 2.5, 5, 7.5, 10, 12.5, 15, 17.5)
@@ -57,7 +49,8 @@ def _run(scenario: str) -> RunSpec:
     return run_of(plan, 0.01, low=low, high=high)
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("fig5", "The worked example: two jobs on one node", lambda _: [_run(name) for name in _SCENARIOS])
+def figure_5(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     charts = []
@@ -103,9 +96,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         " calls the best-effort utility a falling line with a significantly lower maximum: here 0.4 falling"
         " to 0 after 40 min. Nothing is random."
     )
-    return Figure("fig5", FIGURE_5.title, rows, values, notes, charts)
-
-
-FIGURE_5 = FigureSpec(
-    "fig5", "The worked example: two jobs on one node", lambda _: [_run(name) for name in _SCENARIOS], _build
-)
+    return Figure(rows, values, notes, charts)

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.three_sigma import e2e
 
-__all__ = ["FIGURE_12"]
+__all__ = ["figure_12"]
 
 _NODES = 12_583
 _POLICIES = ("point-real-est", "3sigma")
@@ -42,10 +34,11 @@ def _runs(scale: Scale) -> list[RunSpec]:
     return [_run(scale, policy, rate) for rate in _RATES for policy in _POLICIES]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("fig12", "Time of prediction, cycle and solver", _runs)
+def figure_12(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
-    series: dict[str, list[tuple[float | str, float]]] = {}
+    series: Lines = {}
     for policy in _POLICIES:
         for rate in _RATES:
             found = results[_run(scale, policy, rate)]
@@ -80,7 +73,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         "Prediction is submission and lookup of a job together. One seed."
     )
     chart = Chart("Cycle, 99th percentile", "jobs per hour", "ms", series)
-    return Figure("fig12", FIGURE_12.title, rows, values, notes, [chart])
-
-
-FIGURE_12 = FigureSpec("fig12", "Time of prediction, cycle and solver", _runs, _build)
+    return Figure(rows, values, notes, [chart])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.three_sigma.comparison import POLICIES, SETUP, e2e_run
 from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
 
-__all__ = ["FIGURE_8", "FIGURE_9", "FIGURE_10", "FIGURE_11"]
+__all__ = ["figure_8", "figure_9", "figure_10", "figure_11"]
 
 #: Runs of the seeds by line and by what is varied along x.
 _Table = dict[str, dict[float, list[RunSpec]]]
@@ -46,7 +47,7 @@ def _spec(
                     at = f"{x:g}".replace("-", "minus_").replace(".", "_")
                     values.append(Value(f"{field}_{key}_{tag}_{at}", unit, None, ours, interval, len(found)))
         charts = [lines(results, made, field, title_, x_label, unit) for field, title_, unit in METRICS[:3]]
-        return Figure(identity, title, rows, values, f"{notes}\n\n{SETUP}", charts)
+        return Figure(rows, values, f"{notes}\n\n{SETUP}", charts)
 
     return FigureSpec(identity, title, runs, build)
 
@@ -66,7 +67,7 @@ def _slack(scale: Scale) -> _Table:
     }
 
 
-FIGURE_8 = _spec(
+figure_8 = _spec(
     "fig8",
     "Deadline slack, and what each technique brings",
     "slack, %",
@@ -99,7 +100,7 @@ def _perturbed(scale: Scale) -> _Table:
     return table
 
 
-FIGURE_9 = _spec(
+figure_9 = _spec(
     "fig9",
     "Distributions shifted and widened",
     "shift, %",
@@ -125,7 +126,7 @@ def _loads(scale: Scale) -> _Table:
     }
 
 
-FIGURE_10 = _spec(
+figure_10 = _spec(
     "fig10",
     "Load",
     "load",
@@ -155,7 +156,7 @@ def _sampled(scale: Scale) -> _Table:
     return table
 
 
-FIGURE_11 = _spec(
+figure_11 = _spec(
     "fig11",
     "Number of samples in a distribution",
     "samples",

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from spark_sched.experiments.paired.statistics import spread
-from spark_sched.experiments.reproduce.figures import Chart, Results, RunSpec, Value
+from spark_sched.experiments.reproduce.figures import Chart, Lines, Value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec
 
 __all__ = ["LABELS", "METRICS", "bars", "differences", "lines", "mean_ci", "rows_of", "values_of"]
 
@@ -106,7 +107,7 @@ def lines(
     unit: str,
 ) -> Chart:
     """One line per name over what was varied; ``table`` has the seeds' runs by name and x."""
-    series: dict[str, list[tuple[float | str, float]]] = {}
+    series: Lines = {}
     for name, by_x in table.items():
         points: list[tuple[float | str, float]] = []
         for x, runs in by_x.items():

@@ -1,6 +1,5 @@
 """Chapters 5 to 9 of the thesis: evictions."""
 
-from spark_sched.experiments.reproduce.figures import FigureSpec
 from spark_sched.experiments.reproduce.thesis.evictions import (
     bars,
     hybrid,
@@ -11,10 +10,10 @@ from spark_sched.experiments.reproduce.thesis.evictions import (
 
 __all__ = ["FIGURES"]
 
-FIGURES: tuple[FigureSpec, ...] = (
+FIGURES = (
     *trace.FIGURES,
     *priorities.FIGURES,
     *hybrid.FIGURES,
-    bars.FIGURE,
-    offline_optimum.FIGURE,
+    bars.claims,
+    offline_optimum.optimum,
 )

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, Value
+from spark_sched.experiments.reproduce.figures import Figure, Value, figure
 from spark_sched.experiments.reproduce.means import mean_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     EvictionSetup,
     RunSummary,
@@ -21,7 +22,7 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     value,
 )
 
-__all__ = ["FIGURE"]
+__all__ = ["claims"]
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,8 @@ def _needed(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("bars", "The thesis' claims seed by seed", _needed)
+def claims(scale: Scale, results: Results) -> Figure:
     rows: list[dict[str, Any]] = []
     values: list[Value] = []
     for bar in BARS:
@@ -163,13 +165,8 @@ def _build(scale: Scale, results: Results) -> Figure:
                 "met": f"{sum(map(bar.met, known))} of {len(known)}",
             })  # fmt: skip
     return Figure(
-        "bars",
-        "The thesis' claims seed by seed",
         rows,
         values,
         "W-A-generated@1.2: each task demands 1.2 times the CPU time. "
         "direction: seeds with the sign of the thesis' difference; met: seeds that reach what is wanted.",
     )
-
-
-FIGURE = FigureSpec("bars", "The thesis' claims seed by seed", _needed, _build)

@@ -6,16 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Lines
 from spark_sched.experiments.reproduce.means import mean_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = [
@@ -210,7 +203,7 @@ def comparison(
 
     def build(scale: Scale, results: Results) -> Figure:
         rows, values = [], []
-        bars: dict[str, list[tuple[float | str, float]]] = {}
+        bars: Lines = {}
         for name in workloads():
             for is_low in low:
                 shown = name + ("-low" if is_low else "")
@@ -234,7 +227,7 @@ def comparison(
             first = {label: results[arm.run(scale, name, seed, low[0])] for label, arm in arms.items()}
             charts += [plot.of(name, seed, first) for plot in plots]
         about = notes + (_ENERGY if "E_kwh" in metrics else "") + _SOURCES
-        return Figure(identity, title, rows, values, about, charts)
+        return Figure(rows, values, about, charts)
 
     return FigureSpec(identity, title, needed, build)
 

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     Comparison,
@@ -67,90 +59,72 @@ _TABLE_9_1 = {
 }  # fmt: skip
 
 
-def _table_8_1() -> FigureSpec:
+@figure("table8.1", "Workload-aware slot configuration")
+def _table_8_1(scale: Scale, results: Results) -> Figure:
     """WASC from table 5.2, which has no standard deviations: for three ratios of deviation to mean."""
 
-    def build(scale: Scale, results: Results) -> Figure:
-        servers = [
-            ServerKind(n, c, u, 8)
-            for n, c, u in (("A", 68, 0.5), ("B", 39, 0.5), ("C", 10, 0.5), ("D", 8, 1.0))
-        ]
-        rows, plans = [], {}
-        for production, other in ((2.0, 0.35), (1.0, 1.0), (0.5, 0.5)):
-            usage = {
-                p: ClassUsage(
-                    r.percent, r.cpu_demand, r.cpu_usage, r.cpu_usage * (production if p >= 9 else other)
-                )
-                for p, r in TABLE_5_2.items()
-            }
-            plan = plans[production] = slot_configuration(usage, servers)
-            powerful = sum(s.count for s in plan.shares if s.powerful)
-            rows.append({
-                "deviation/mean, production": production, "others": other,
-                "occupancy of production": plan.occupancy,
-                "slots of D, production": plan.slots[0], "slots of D, others": plan.slots[1],
-                "powerful servers": powerful, "slots in all": plan.total,
-            })  # fmt: skip
-        plan = plans[2.0]
-        values = [
-            Value("powerful_servers", "", 5.0, float(sum(s.count for s in plan.shares if s.powerful))),
-            Value("slots_of_a_powerful_server", "", 24.0, float(plan.slots[0])),
-            Value("slots_of_another_D_server", "", 48.0, float(plan.slots[1])),
-            Value("slots_in_all", "", 3072.0, float(plan.total)),
-        ]
-        notes = (
-            "How many servers are powerful follows from table 5.2's shares and demands alone. The slots need "
-            "the standard deviation of CPU usage, which the table does not have. Production's mean usage is "
-            "below that of class 4, so that its tasks get fewer slots only if their deviation is about twice "
-            "the mean and that of the others a third of theirs. The first row assumes so; the others do not."
-        )
-        return Figure("table8.1", "Workload-aware slot configuration", rows, values, notes)
-
-    return FigureSpec("table8.1", "Workload-aware slot configuration", lambda scale: [], build)
+    servers = [
+        ServerKind(n, c, u, 8) for n, c, u in (("A", 68, 0.5), ("B", 39, 0.5), ("C", 10, 0.5), ("D", 8, 1.0))
+    ]
+    rows, plans = [], {}
+    for production, other in ((2.0, 0.35), (1.0, 1.0), (0.5, 0.5)):
+        usage = {
+            p: ClassUsage(
+                r.percent, r.cpu_demand, r.cpu_usage, r.cpu_usage * (production if p >= 9 else other)
+            )
+            for p, r in TABLE_5_2.items()
+        }
+        plan = plans[production] = slot_configuration(usage, servers)
+        powerful = sum(s.count for s in plan.shares if s.powerful)
+        rows.append({
+            "deviation/mean, production": production, "others": other,
+            "occupancy of production": plan.occupancy,
+            "slots of D, production": plan.slots[0], "slots of D, others": plan.slots[1],
+            "powerful servers": powerful, "slots in all": plan.total,
+        })  # fmt: skip
+    plan = plans[2.0]
+    values = [
+        Value("powerful_servers", "", 5.0, float(sum(s.count for s in plan.shares if s.powerful))),
+        Value("slots_of_a_powerful_server", "", 24.0, float(plan.slots[0])),
+        Value("slots_of_another_D_server", "", 48.0, float(plan.slots[1])),
+        Value("slots_in_all", "", 3072.0, float(plan.total)),
+    ]
+    notes = (
+        "How many servers are powerful follows from table 5.2's shares and demands alone. The slots need "
+        "the standard deviation of CPU usage, which the table does not have. Production's mean usage is "
+        "below that of class 4, so that its tasks get fewer slots only if their deviation is about twice "
+        "the mean and that of the others a third of theirs. The first row assumes so; the others do not."
+    )
+    return Figure(rows, values, notes)
 
 
-def _table_9_2() -> FigureSpec:
-    """Arrivals of the workloads."""
-    papers = {"W-A": (1708, 3802, 122), "W-B": (742, 3414, 261), "W-C": (895, 5113, 32),
+#: Table 9.2: the most arrivals in 1 and in 10 minutes, the longest gap in s.
+_TABLE_9_2 = {"W-A": (1708, 3802, 122), "W-B": (742, 3414, 261), "W-C": (895, 5113, 32),
               "W-D": (671, 3876, 360), "W-E": (1261, 7285, 51)}  # fmt: skip
 
-    def run(scale: Scale, name: str, seed: int) -> RunSpec:
-        hours = 3.0 if scale.quick else 15.0
-        return run_of(
-            priority_runs.characteristics,
-            1.0,
-            name=name,
-            seed=seed,
-            hours=hours,
-            folder=priority_runs.source_folder(),
-        )
 
-    def needed(scale: Scale) -> list[RunSpec]:
-        return [run(scale, name, scale.seeds[0]) for name in all_workloads()]
+def _arrivals(scale: Scale, name: str) -> RunSpec:
+    hours = 3.0 if scale.quick else 15.0
+    folder = priority_runs.source_folder()
+    return run_of(
+        priority_runs.characteristics, 1.0, name=name, seed=scale.seeds[0], hours=hours, folder=folder
+    )
 
-    def build(scale: Scale, results: Results) -> Figure:
-        rows, values, series = [], [], {}
-        for name in all_workloads():
-            found: Mapping[str, Any] = results[run(scale, name, scale.seeds[0])]
-            rows.append({"workload": name, **{k: v for k, v in found.items() if k != "in_10_min"}})
-            for key, paper in zip(
-                ("max_in_1_min", "max_in_10_min", "max_gap_s"), papers[name[:3]], strict=True
-            ):
-                values.append(
-                    Value(f"{name}_{key}".lower().replace("-", "_"), "", float(paper), float(found[key]))
-                )
-            series[name] = [(i / 6, float(n)) for i, n in enumerate(found["in_10_min"])]
-        notes = "One seed. The capacity of the 125 servers in 15 h is 3.59·10⁶ cpu·s."
-        return Figure(
-            "fig9.5",
-            "Arrival patterns",
-            rows,
-            values,
-            notes,
-            [Chart("Arrivals in 10 min", "hour", "tasks", series)],
-        )
 
-    return FigureSpec("fig9.5", "Arrival patterns", needed, build)
+@figure("fig9.5", "Arrival patterns", lambda scale: [_arrivals(scale, name) for name in all_workloads()])
+def _figure_9_5(scale: Scale, results: Results) -> Figure:
+    rows, values, series = [], [], {}
+    for name in all_workloads():
+        found: Mapping[str, Any] = results[_arrivals(scale, name)]
+        rows.append({"workload": name, **{k: v for k, v in found.items() if k != "in_10_min"}})
+        for key, paper in zip(
+            ("max_in_1_min", "max_in_10_min", "max_gap_s"), _TABLE_9_2[name[:3]], strict=True
+        ):
+            tag = f"{name}_{key}".lower().replace("-", "_")
+            values.append(Value(tag, "", float(paper), float(found[key])))
+        series[name] = [(i / 6, float(n)) for i, n in enumerate(found["in_10_min"])]
+    notes = "One seed. The capacity of the 125 servers in 15 h is 3.59·10⁶ cpu·s."
+    return Figure(rows, values, notes, [Chart("Arrivals in 10 min", "hour", "tasks", series)])
 
 
 def _better() -> list[Comparison]:
@@ -176,7 +150,7 @@ def _response_by_evictions(found: RunSummary) -> list[tuple[float, float]]:
 
 
 FIGURES_8 = (
-    _table_8_1(),
+    _table_8_1,
     comparison(
         "fig8.3",
         "Evictions by slot configuration",
@@ -291,7 +265,7 @@ FIGURES_9 = (
         workloads=lambda: (*fitting_workloads(), "W-B", "W-C", "W-D", "W-E"),
         low=(False, True),
     ),
-    _table_9_2(),
+    _figure_9_5,
     comparison(
         "priced",
         "Evictions at a price (beyond the thesis)",

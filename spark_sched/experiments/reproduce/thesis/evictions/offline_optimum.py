@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Results, RunSpec, Scale, run_of
+from spark_sched.experiments.reproduce.figures import Figure, figure
 from spark_sched.experiments.reproduce.means import mean_value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities
 from spark_sched.sim.priority.results import WEIGHT_OFFSET
 
-__all__ = ["FIGURE", "best_response", "small_instance", "small_instances"]
+__all__ = ["best_response", "optimum", "small_instance", "small_instances"]
 
 _RULES = ("fcfs", "mrs", "lrs", "mrs5-keep", "priced")
 _SLOTS, _TASKS, _WITHIN_S = 3, 12, 24
@@ -83,7 +84,8 @@ def _runs(scale: Scale) -> list[RunSpec]:
     ]
 
 
-def _build(scale: Scale, results: Results) -> Figure:
+@figure("optimum", "Eviction rules and the offline optimum", _runs)
+def optimum(scale: Scale, results: Results) -> Figure:
     found = [results[run] for run in _runs(scale)]
     rows, values = [], []
     for rule in _RULES:
@@ -101,7 +103,4 @@ def _build(scale: Scale, results: Results) -> Figure:
         "no rule that sees only arrivals can always reach it. The prices of `priced` are learned from tasks "
         "that ended: in so small an instance it knows next to nothing."
     )
-    return Figure("optimum", "Eviction rules and the offline optimum", rows, values, notes)
-
-
-FIGURE = FigureSpec("optimum", "Eviction rules and the offline optimum", _runs, _build)
+    return Figure(rows, values, notes)

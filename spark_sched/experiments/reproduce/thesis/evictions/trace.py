@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import (
-    Chart,
-    Figure,
-    FigureSpec,
-    Results,
-    RunSpec,
-    Scale,
-    Value,
-    run_of,
-)
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Value
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
 __all__ = ["FIGURES"]
@@ -63,9 +55,9 @@ def _spec(
     def build(scale: Scale, results: Results) -> Figure:
         needed = _runs(scale)
         if not needed:
-            return Figure(identity, title, [], [], _MISSING)
+            return Figure([], [], _MISSING)
         rows, values, charts = fill(results[needed[0]])
-        return Figure(identity, title, rows, values, _NOTES, charts)
+        return Figure(rows, values, _NOTES, charts)
 
     return FigureSpec(identity, title, _runs, build)
 

@@ -1,23 +1,66 @@
-"""Executes each run once, in several processes, and keeps finished runs for the next time."""
+"""Runs: what each one is, their execution in several processes, and the store of finished ones."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import spark_sched
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.reproduce.figures import Results, RunSpec
 from spark_sched.files import write_whole
 
-__all__ = ["Store", "execute"]
+__all__ = ["Results", "RunSpec", "Scale", "Store", "execute", "run_of"]
+
+#: JSON results by the run that returned them.
+Results = Mapping["RunSpec", Any]
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The size of a reproduction: its ``seeds``, and shorter horizons if ``quick``."""
+
+    quick: bool
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One piece of work that can be done in another process and whose result is kept.
+
+    Attributes:
+        function: ``module:name`` of a function of JSON values that returns a JSON value.
+        arguments: its keyword arguments as JSON text, keys sorted, so that equal runs are equal and shared.
+        weight: its cost relative to others, for the remaining time.
+    """
+
+    function: str
+    arguments: str
+    weight: float = field(default=1.0, compare=False)
+
+    def __call__(self) -> Any:
+        module, name = self.function.split(":")
+        return getattr(importlib.import_module(module), name)(**json.loads(self.arguments))
+
+    @property
+    def key(self) -> str:
+        """A name for its file."""
+        return hashlib.sha256(f"{self.function}({self.arguments})".encode()).hexdigest()[:24]
+
+
+def run_of(function: Callable[..., Any], weight: float = 1.0, **arguments: Any) -> RunSpec:
+    """A run of a function of some module's top level."""
+    name = f"{function.__module__}:{function.__qualname__}"
+    return RunSpec(name, json.dumps(arguments, sort_keys=True), weight)
+
 
 #: ``done(run, kept)``: a run is done; ``kept`` if its result was there already.
 Done = Callable[[RunSpec, bool], None]
