@@ -192,6 +192,11 @@ class Spread:
     high: float | None
     runs: int
 
+    @property
+    def ci95(self) -> tuple[float, float] | None:
+        """Both bounds; None without an interval."""
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
     def as_json(self) -> dict[str, float | int | None]:
         """Field names and values, for a JSON document."""
         return asdict(self)

@@ -29,9 +29,7 @@ def mean_value(
     if not known:
         return Value(name, unit, paper, None, None, 0, text)
     found = spread(known, np.random.default_rng(0))
-    ci95 = None
-    if found.low is not None and found.high is not None:
-        ci95 = round(found.low, digits), round(found.high, digits)
+    ci95 = found.ci95 and (round(found.ci95[0], digits), round(found.ci95[1], digits))
     return Value(name, unit, paper, round(found.mean, digits), ci95, found.runs, text)
 
 
@@ -43,5 +41,4 @@ def samples_value(
     ``text`` is the paper's, as in `Value`.
     """
     found = spread(list(samples), np.random.default_rng(0))
-    ci95 = None if found.low is None or found.high is None else (found.low, found.high)
-    return Value(name, unit, paper, found.mean, ci95, runs, text)
+    return Value(name, unit, paper, found.mean, found.ci95, runs, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from itertools import pairwise
 
 import numpy as np
@@ -134,7 +133,7 @@ def test_the_calibrated_deadline_attains_p_where_the_papers_form_does_not_fit() 
 
 def test_the_simulated_figures_are_built_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a small cluster: what they show at the paper's size is tests/theory's matter."""
-    small = asdict(Size(nodes=50, jobs=9, each=1))
+    small = Size(nodes=50, jobs=9, each=1)
     monkeypatch.setattr(workload, "_QUERIES", 4)
     monkeypatch.setattr(isolation, "_size", lambda scale: small)
     monkeypatch.setattr(isolation, "_size_16", lambda scale: small)

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
+from spark_sched.experiments.reproduce.runs import RunSpec, run_of
 from spark_sched.experiments.reproduce.slot_reservation import workload
-from spark_sched.experiments.reproduce.slot_reservation.workload import Size
+from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 from spark_sched.policies.reservation import stage_time_with_copies_s
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, pareto_sampler, simulate, uniform_nodes
 
-__all__ = ["NO_COPIES", "PAPERS_COPIES", "alone", "contended", "copies_in_stages"]
+__all__ = [
+    "NO_COPIES",
+    "PAPERS_COPIES",
+    "alone",
+    "alone_run",
+    "contended",
+    "contended_run",
+    "copies_in_stages",
+    "slowdowns",
+]
 
 #: Settings of an arm.
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
@@ -98,6 +109,28 @@ def contended(
         "tasks": sum(stage.tasks for job in jobs for stage in job.stages),
         "totals": result.totals,
     }
+
+
+def alone_run(size: Size, seed: int, **arguments: Any) -> RunSpec:
+    """A run of `alone`; unless given, all suites, and tasks five times as long away from their input."""
+    given = {"suites": SUITES, "slowdown": 5.0, **arguments}
+    return run_of(alone, 0.2, size=asdict(size), seed=seed, **given)
+
+
+def contended_run(size: Size, seed: int, policy: str, **arguments: Any) -> RunSpec:
+    """A run of `contended`; unless given, as `alone_run` and without copies."""
+    given = {"suites": SUITES, "slowdown": 5.0, "settings": NO_COPIES, **arguments}
+    weight = size.jobs / (75.0 if policy == "reservation" else 150.0)
+    return run_of(contended, weight, size=asdict(size), seed=seed, policy=policy, **given)
+
+
+def slowdowns(found: Mapping[str, Any], alone_ms: Mapping[str, int], suite: str | None = None) -> list[float]:
+    """JCT over JCT alone of the jobs of a suite. Every one of them ends: the runs have no horizon."""
+    return [
+        row["jct_ms"] / alone_ms[job]
+        for job, row in found["foreground"].items()
+        if suite is None or row["suite"] == suite
+    ]
 
 
 def copies_in_stages(*, tasks: int, alpha: float, seeds: Sequence[int]) -> dict[str, list[float]]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
 from spark_sched.experiments.reproduce.means import samples_value
-from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
-from spark_sched.experiments.reproduce.slot_reservation import contention
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
+from spark_sched.experiments.reproduce.slot_reservation.contention import (
+    NO_COPIES,
+    alone_run,
+    contended_run,
+    slowdowns,
+)
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 __all__ = ["figure_15", "figure_16"]
@@ -24,29 +28,17 @@ _WITH_AT_MOST = {"mllib": 1.10, "mllib-2x": 1.10, "sql": 1.5}
 _WITH_TEXT = {"mllib": "minor (< 10 %)", "mllib-2x": "minor (< 10 %)", "sql": "1.3–1.5 ×"}
 
 
-def _size(scale: Scale) -> dict[str, Any]:
-    return asdict(Size(jobs=1_000, each=1) if scale.quick else Size())
+def _size(scale: Scale) -> Size:
+    return Size(jobs=1_000, each=1) if scale.quick else Size()
 
 
 def _alone_15(scale: Scale, seed: int, setting: str) -> RunSpec:
-    slowdown = _SETTINGS[setting][1]
-    return run_of(contention.alone, 0.2, size=_size(scale), seed=seed, suites=SUITES, slowdown=slowdown)
+    return alone_run(_size(scale), seed, slowdown=_SETTINGS[setting][1])
 
 
 def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> RunSpec:
     stretch, slowdown = _SETTINGS[setting]
-    size = _size(scale)
-    return run_of(
-        contention.contended,
-        size["jobs"] / 150.0 * (2.0 if policy == "reservation" else 1.0),
-        size=size,
-        seed=seed,
-        suites=SUITES,
-        slowdown=slowdown,
-        policy=policy,
-        settings=contention.NO_COPIES,
-        stretch=stretch,
-    )
+    return contended_run(_size(scale), seed, policy, slowdown=slowdown, stretch=stretch)
 
 
 def _runs_15(scale: Scale) -> list[RunSpec]:
@@ -59,15 +51,6 @@ def _runs_15(scale: Scale) -> list[RunSpec]:
             _run_15(scale, seed, setting, "priority"),
             _run_15(scale, seed, setting, "reservation"),
         )
-    ]
-
-
-def _slowdowns(found: dict[str, Any], alone: dict[str, int], suite: str | None = None) -> list[float]:
-    """JCT over JCT alone of the jobs of a suite. Every one of them ends: the runs have no horizon."""
-    return [
-        row["jct_ms"] / alone[job]
-        for job, row in found["foreground"].items()
-        if suite is None or row["suite"] == suite
     ]
 
 
@@ -86,7 +69,7 @@ def figure_15(scale: Scale, results: Results) -> Figure:
                 moved: list[float] = []
                 for seed in scale.seeds:
                     found = results[_run_15(scale, seed, setting, policy)]
-                    samples += _slowdowns(found, results[_alone_15(scale, seed, setting)], suite)
+                    samples += slowdowns(found, results[_alone_15(scale, seed, setting)], suite)
                     moved += [
                         row["nonlocal_tasks"] for row in found["foreground"].values() if row["suite"] == suite
                     ]
@@ -149,7 +132,7 @@ def _background_slowdown(results: Results, scale: Scale, seed: int, setting: str
 
 
 def _notes_15(scale: Scale, results: Results) -> str:
-    size = Size(**_size(scale))
+    size = _size(scale)
     first = results[_run_15(scale, scale.seeds[0], "standard", "priority")]
     foreground = len(first["foreground"])
     return (
@@ -187,34 +170,19 @@ def _thresholds(scale: Scale) -> tuple[float, ...]:
     return (0.1, 0.9, 1.0) if scale.quick else (0.1, 0.3, 0.5, 0.7, 0.9, 1.0)
 
 
-def _size_16(scale: Scale) -> dict[str, Any]:
-    return asdict(Size(jobs=1_000 if scale.quick else 2_000, queries=1 if scale.quick else 2))
+def _size_16(scale: Scale) -> Size:
+    return Size(jobs=1_000, queries=1) if scale.quick else Size(jobs=2_000, queries=2)
 
 
 def _alone_16(scale: Scale, seed: int, place: str) -> RunSpec:
-    return run_of(
-        contention.alone,
-        0.2,
-        size=_size_16(scale),
-        seed=seed,
-        suites=["sql"],
-        slowdown=5.0,
-        held_is_near=_PLACES[place],
-    )
+    return alone_run(_size_16(scale), seed, suites=["sql"], held_is_near=_PLACES[place])
 
 
 def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> RunSpec:
-    size = _size_16(scale)
-    return run_of(
-        contention.contended,
-        size["jobs"] / 80.0,
-        size=size,
-        seed=seed,
-        suites=["sql"],
-        slowdown=5.0,
-        held_is_near=_PLACES[place],
-        policy="reservation",
-        settings={**contention.NO_COPIES, "spark.sched.reservation.preReserveThreshold": f"{threshold:g}"},
+    settings = {**NO_COPIES, "spark.sched.reservation.preReserveThreshold": f"{threshold:g}"}
+    near = _PLACES[place]
+    return contended_run(
+        _size_16(scale), seed, "reservation", suites=["sql"], held_is_near=near, settings=settings
     )
 
 
@@ -239,7 +207,7 @@ def figure_16(scale: Scale, results: Results) -> Figure:
             totals = {"prereserved_total": 0.0, "held_idle_slot_ms": 0.0}
             for seed in scale.seeds:
                 found = results[_run_16(scale, seed, place, threshold)]
-                samples += _slowdowns(found, results[_alone_16(scale, seed, place)])
+                samples += slowdowns(found, results[_alone_16(scale, seed, place)])
                 for name in totals:
                     totals[name] += found["totals"][name] / len(scale.seeds)
             baseline = baseline or samples
@@ -260,7 +228,7 @@ def figure_16(scale: Scale, results: Results) -> Figure:
                 }
             )
         values.append(_rise(scale, results, place))
-    size = Size(**_size_16(scale))
+    size = _size_16(scale)
     notes = (
         f"The 20 queries of figure 15's SQL suite, each run {size.queries} × per seed, among {size.jobs:,} "
         "background jobs; R = 1 never pre-reserves. The paper gives no numbers, only that the slowdown falls "
@@ -284,8 +252,8 @@ def _rise(scale: Scale, results: Results, place: str) -> Value:
     rises: list[float] = []
     for seed in scale.seeds:
         alone = results[_alone_16(scale, seed, place)]
-        early = _slowdowns(results[_run_16(scale, seed, place, least)], alone)
-        never = _slowdowns(results[_run_16(scale, seed, place, 1.0)], alone)
+        early = slowdowns(results[_run_16(scale, seed, place, least)], alone)
+        never = slowdowns(results[_run_16(scale, seed, place, 1.0)], alone)
         rises += [b - a for a, b in zip(early, never, strict=True)]
     return samples_value(
         f"sql_slowdown_{place}_rise_from_least_r_to_never", "", None, rises, len(scale.seeds)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, figure
 from spark_sched.experiments.reproduce.means import samples_value
-from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
-from spark_sched.experiments.reproduce.slot_reservation import contention
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
+from spark_sched.experiments.reproduce.slot_reservation.contention import alone_run, contended_run, slowdowns
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
 
 __all__ = ["closest_load", "figure_15_loads"]
@@ -20,30 +19,20 @@ _LOADS = (0.5, 0.7, 0.85, 1.0, 1.2, 2.0)
 _STRETCHES = {"standard": 1.0, "long background": 2.0}
 
 
-def _size(scale: Scale, load: float) -> dict[str, Any]:
+def _size(scale: Scale, load: float) -> Size:
     # A quarter of the nodes and of the jobs: arrivals last as long as at full size, many times the longest
     # task, so that the cluster fills to its load.
     small = Size(nodes=250, jobs=2_000, each=2, load=load)
-    return asdict(small if scale.quick else Size(each=3, load=load))
+    return small if scale.quick else Size(each=3, load=load)
 
 
 def _alone(scale: Scale, seed: int, load: float) -> RunSpec:
-    return run_of(contention.alone, 0.2, size=_size(scale, load), seed=seed, suites=_SUITES, slowdown=5.0)
+    return alone_run(_size(scale, load), seed, suites=_SUITES)
 
 
 def _run(scale: Scale, seed: int, load: float, setting: str) -> RunSpec:
-    size = _size(scale, load)
-    return run_of(
-        contention.contended,
-        size["jobs"] / 150.0,
-        size=size,
-        seed=seed,
-        suites=_SUITES,
-        slowdown=5.0,
-        policy="priority",
-        settings=contention.NO_COPIES,
-        stretch=_STRETCHES[setting],
-    )
+    stretch = _STRETCHES[setting]
+    return contended_run(_size(scale, load), seed, "priority", suites=_SUITES, stretch=stretch)
 
 
 def _runs(scale: Scale) -> list[RunSpec]:
@@ -66,10 +55,11 @@ def closest_load(rises: dict[float, float]) -> float:
 def _slowdowns(scale: Scale, results: Results, load: float, setting: str, suite: str) -> list[float]:
     """JCT over JCT alone of the suite's jobs of all seeds."""
     return [
-        row["jct_ms"] / results[_alone(scale, seed, load)][job]
+        slowdown
         for seed in scale.seeds
-        for job, row in results[_run(scale, seed, load, setting)]["foreground"].items()
-        if row["suite"] == suite
+        for slowdown in slowdowns(
+            results[_run(scale, seed, load, setting)], results[_alone(scale, seed, load)], suite
+        )
     ]
 
 
@@ -96,7 +86,7 @@ def figure_15_loads(scale: Scale, results: Results) -> Figure:
                 tag = f"{suite}_{setting}_load_{load:g}".replace(".", "_").replace(" ", "_")
                 values.append(samples_value(f"slowdown_without_{tag}", "", None, samples, len(scale.seeds)))
             lines.setdefault(suite, []).append((load, longer / standard))
-    size = Size(**_size(scale, 1.0))
+    size = _size(scale, 1.0)
     ratios = {row["load, standard"]: row["long / standard"] for row in rows if row["suite"] == "mllib"}
     closest = closest_load(ratios)
     notes = (

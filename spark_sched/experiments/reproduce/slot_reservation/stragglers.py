@@ -2,48 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Value, figure
-from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
-from spark_sched.experiments.reproduce.slot_reservation import contention
+from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
+from spark_sched.experiments.reproduce.slot_reservation.contention import (
+    NO_COPIES,
+    PAPERS_COPIES,
+    contended_run,
+)
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
 __all__ = ["figure_17"]
 
 #: Shape of production workloads, and the paper's reduction for it.
 _TYPICAL, _PAPER = 1.6, 73.0
-_ARMS = {
-    "none": contention.NO_COPIES,
-    "paper": contention.PAPERS_COPIES,
-    "default": {},
-}
+_ARMS: dict[str, dict[str, str]] = {"none": NO_COPIES, "paper": PAPERS_COPIES, "default": {}}
 
 
 def _tails(scale: Scale) -> tuple[float, ...]:
     return (1.2, 1.6, 2.5) if scale.quick else (1.2, 1.4, 1.6, 1.8, 2.0, 2.5)
 
 
-def _size(scale: Scale) -> dict[str, Any]:
-    return asdict(Size(jobs=1_000, each=2) if scale.quick else Size(jobs=2_000, each=6))
+def _size(scale: Scale) -> Size:
+    return Size(jobs=1_000, each=2) if scale.quick else Size(jobs=2_000, each=6)
 
 
 def _run(scale: Scale, seed: int, alpha: float, arm: str) -> RunSpec:
-    size = _size(scale)
-    return run_of(
-        contention.contended,
-        size["jobs"] / 80.0,
-        size=size,
-        seed=seed,
-        suites=SUITES,
-        slowdown=5.0,
-        policy="reservation",
-        settings=_ARMS[arm],
-        alpha=alpha,
-    )
+    return contended_run(_size(scale), seed, "reservation", settings=_ARMS[arm], alpha=alpha)
 
 
 def _arms(alpha: float) -> list[str]:
@@ -118,7 +106,7 @@ def figure_17(scale: Scale, results: Results) -> Figure:
                 elif suite is None:
                     name = f"jct_reduction_default_copies_alpha_{tag}"
                     values.append(Value(name, "%", None, reduction, interval, seeds))
-    size = Size(**_size(scale))
+    size = _size(scale)
     notes = (
         f"The jobs of figure 15 among {size.jobs:,} background jobs, each stage's task times replaced by "
         "Pareto(α) of the same mean; reservation with P = 1 in both arms, copies in one. A reduction is "

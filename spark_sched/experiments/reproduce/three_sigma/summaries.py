@@ -36,7 +36,7 @@ METRICS = (
 def mean_ci(values: Sequence[float]) -> tuple[float, tuple[float, float] | None]:
     """The mean and its 95 % bounds (`spread`); None for too few values."""
     found = spread(values, np.random.default_rng(0))
-    return found.mean, None if found.low is None or found.high is None else (found.low, found.high)
+    return found.mean, found.ci95
 
 
 def _of(found: Sequence[Mapping[str, Any]], field: str) -> list[float]:
