@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.api.attached import attached
-from spark_sched.view import JobStatus, Status
 from spark_sched.view.names import unknown_job
+from spark_sched.view.status import JobStatus, Status
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

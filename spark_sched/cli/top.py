@@ -14,7 +14,7 @@ from spark_sched.terminal import EXIT_INTERRUPTED
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from spark_sched.view import Status
+    from spark_sched.view.status import Status
 
 _STYLES = {
     "running": "green",

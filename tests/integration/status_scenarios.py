@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 
 import spark_sched
 from spark_sched.cli.app import app
-from spark_sched.view import JobStatus
+from spark_sched.view.status import JobStatus
 from tests.integration.scenarios import (
     Result,
     release,

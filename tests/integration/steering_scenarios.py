@@ -16,7 +16,7 @@ from pyspark import InheritableThread
 from pyspark.sql import SparkSession
 
 import spark_sched
-from spark_sched.view import JobStatus
+from spark_sched.view.status import JobStatus
 from tests.integration.browser import CHROMIUM, Page, browser
 from tests.integration.processes import until
 from tests.integration.scenarios import Result, release, settled, sleeper, straggling, wait_until, warm_up

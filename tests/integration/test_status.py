@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from spark_sched import bridge
 from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
-from spark_sched.view import Status
+from spark_sched.view.status import Status
 from tests.integration.harness import Driver
 from tests.integration.history import history_server
 from tests.integration.status_scenarios import command, counted

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from spark_sched.errors import BadInputError
-from spark_sched.view import HeldFor, Status
 from spark_sched.view.names import unknown_job
+from spark_sched.view.status import HeldFor, Status
 from spark_sched.view.text import clock, of_job, of_status, seconds
 
 EXAMPLES = Path(__file__).parents[3] / "protocol" / "examples"
