@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
+    from rich.table import Table
 
-__all__ = ["EXIT_INTERRUPTED", "counting_bar", "progress_bar", "wide_console"]
+__all__ = [
+    "EXIT_INTERRUPTED",
+    "aligned_table",
+    "counting_bar",
+    "group_table",
+    "progress_bar",
+    "reading_bar",
+    "wide_console",
+]
 
 #: The exit status that a shell reports for a process ended by SIGINT: 128 + 2.
 EXIT_INTERRUPTED = 130
@@ -24,6 +33,15 @@ def progress_bar(*columns: ProgressColumn | str) -> Progress:
 
     console = Console(stderr=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def reading_bar() -> Progress:
+    """A bar with the number of bytes read, their total and the remaining time."""
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
+
+    return progress_bar(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    )
 
 
 @contextmanager
@@ -51,3 +69,20 @@ def wide_console(columns: int) -> Console:
     from rich.console import Console
 
     return Console() if sys.stdout.isatty() else Console(width=columns)
+
+
+def aligned_table(left: Iterable[str], right: Iterable[str], *, fold: bool = False, **style: Any) -> Table:
+    """A table of columns of words, then columns of numbers; with ``fold`` no cell is cut off."""
+    from rich.table import Table
+
+    table = Table(**style)
+    for justify, names in (("left", left), ("right", right)):
+        for name in names:
+            table.add_column(name, justify=justify, overflow="fold" if fold else "ellipsis")  # type: ignore[arg-type]
+    return table
+
+
+def group_table(title: str, groups: Iterable[str], numbers: Iterable[str]) -> Table:
+    """A plain table of sums by group."""
+    style = {"title": title, "title_justify": "left", "box": None, "pad_edge": False}
+    return aligned_table(groups, numbers, fold=True, **style)

@@ -10,7 +10,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing, refuse_without, region_option, stack_option
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
+from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, wide_console
 
 _OUT = click.option(
     "--out",
@@ -150,14 +150,12 @@ def _publish(document: dict[str, Any], out: Path, as_json: bool) -> None:
 
 def _print(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.table import Table
 
     from spark_sched.experiments.ab.page import HEADINGS, table
 
     console = wide_console(160)
-    shown = Table(title=f"{document['suite']}: {document['blocks']} blocks", box=box.SIMPLE, pad_edge=False)
-    for number, heading in enumerate(HEADINGS):
-        shown.add_column(heading, justify="right" if number else "left")
+    title = f"{document['suite']}: {document['blocks']} blocks"
+    shown = aligned_table(HEADINGS[:1], HEADINGS[1:], title=title, box=box.SIMPLE, pad_edge=False)
     for row in table(document):
         shown.add_row(*row)
     console.print(shown)

@@ -12,7 +12,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar, wide_console
+from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
 
 @click.command("bench")
@@ -106,16 +106,13 @@ def _check_writable(out: Path) -> None:
 
 def _print(document: dict[str, Any]) -> None:
     from rich import box
-    from rich.table import Table
 
     console = wide_console(120)
     for suite in document["suites"]:
         users = [row for row in suite["users"] if row["user"]]
         title = f"{suite['description']}: {len(suite['jobs'])} jobs in {suite['makespan_s']:.1f} s"
-        shown = Table(title=title, box=box.SIMPLE, pad_edge=False)
-        shown.add_column("workload or user")
-        for heading in ("jobs", "failed", "JCT mean (s)", "p50", "p95"):
-            shown.add_column(heading, justify="right")
+        numbers = ("jobs", "failed", "JCT mean (s)", "p50", "p95")
+        shown = aligned_table(["workload or user"], numbers, title=title, box=box.SIMPLE, pad_edge=False)
         for key, rows in (("workload", suite["workloads"]), ("user", users)):
             for row in rows:
                 times = (row[name] for name in ("jct_mean_s", "jct_p50_s", "jct_p95_s"))

@@ -11,6 +11,7 @@ from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log
 from spark_sched.cli.usage import groups_of
 from spark_sched.errors import BadInputError
+from spark_sched.terminal import group_table
 
 if TYPE_CHECKING:
     from spark_sched.analysis.recommend import Advice, Group, LoggedApplication, Statistics
@@ -149,7 +150,6 @@ def _row(group: Group, found: Statistics, deviations: float) -> dict[str, Any]:
 
 def _print(found: Statistics, advice: Advice, document: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     console = Console()
 
@@ -167,9 +167,8 @@ def _print(found: Statistics, advice: Advice, document: dict[str, Any]) -> None:
         f"{busy['mean']:.1f} ± {busy['deviation']:.1f} slots were busy at once; idle slot time: {idle}, "
         f"held idle: {held}."
     )
-    table = Table(title="groups", title_justify="left", box=None, pad_edge=False)
-    for name in (*found.by, "jobs", "slot-s/job", "busy slots", "bound", "CPU/run time", "wait s"):
-        table.add_column(name, justify="left" if name in found.by else "right", overflow="fold")
+    numbers = ("jobs", "slot-s/job", "busy slots", "bound", "CPU/run time", "wait s")
+    table = group_table("groups", found.by, numbers)
     for row in document["groups"]:
         own, cpu = row["busy_slots"], row["cpu_per_run_time"]
         table.add_row(

@@ -17,7 +17,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.terminal import EXIT_INTERRUPTED, counting_bar, wide_console
+from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
@@ -200,19 +200,14 @@ def _occurs(document: dict[str, Any], key: str) -> bool:
 
 
 def _print(document: dict[str, Any]) -> None:
-    from rich.table import Table
-
     console = wide_console(140)
     columns = [column for column in _CLASSES if column[0] not in _RARE or _occurs(document, column[0])]
     seeds = [run["seed"] for run in document["arms"][0]["runs"]]
-    table = Table(
-        title=f"{document['experiment']}: {document['nodes']} nodes, {document['slots']} slots, "
+    title = (
+        f"{document['experiment']}: {document['nodes']} nodes, {document['slots']} slots, "
         f"means over {len(seeds)} seed{'s' * (len(seeds) > 1)}"
     )
-    table.add_column("arm")
-    table.add_column("class")
-    for _, heading, _ in columns:
-        table.add_column(heading, justify="right")
+    table = aligned_table(["arm", "class"], [heading for _, heading, _ in columns], title=title)
     for arm in document["arms"]:
         for nth, row in enumerate(arm["classes"]):
             cells = ["" if row[key] is None else f"{row[key]:.{digits}f}" for key, _, digits in columns]
@@ -222,11 +217,8 @@ def _print(document: dict[str, Any]) -> None:
     for arm in document["arms"]:
         for run in arm["runs"]:
             if "jobs" in run:
-                jobs = Table(
-                    title=f"{arm['arm']}, seed {run['seed']}: the first {len(run['jobs'])} jobs to end"
-                )
-                for key in _JOBS:
-                    jobs.add_column(key, justify="left" if key in ("job", "class") else "right")
+                title = f"{arm['arm']}, seed {run['seed']}: the first {len(run['jobs'])} jobs to end"
+                jobs = aligned_table(_JOBS[:2], _JOBS[2:], title=title)
                 for row in run["jobs"]:
                     jobs.add_row(*("" if row[key] is None else str(row[key]) for key in _JOBS))
                 console.print(jobs)

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.terminal import progress_bar
+from spark_sched.terminal import aligned_table, reading_bar
 
 _BARS = " ▁▂▃▄▅▆▇█"
 
@@ -39,15 +39,12 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
       spark-sched trace evictions google2011/
       spark-sched trace evictions --json --tolerance 2 google2011/
     """
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-
     with needing("trace"):
         import pyarrow  # noqa: F401
     from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
     from spark_sched.traces.evictions.analysis import TOLERANCES_S
 
-    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with bar:
+    with reading_bar() as bar:
         task = bar.add_task(f"reading {path.name}", total=None)
         tables = EvictionTables(path, progress=lambda done: bar.advance(task, done))
         bar.update(task, total=tables.size_bytes)
@@ -95,7 +92,8 @@ def _print(document: dict[str, Any]) -> None:
 
 
 def _causes(document: dict[str, Any]) -> Table:
-    table = Table("cause", "tolerance, s", "evictions", "share", title="causes of eviction (table 5.1)")
+    numbers = ("tolerance, s", "evictions", "share")
+    table = aligned_table(["cause"], numbers, title="causes of eviction (table 5.1)")
     for row in document["causes"]:
         if row["evictions"] is None:
             missing = "no machine table" if row["cause"] == "machine failure" else "no usage table"
@@ -103,16 +101,14 @@ def _causes(document: dict[str, Any]) -> Table:
         else:
             share = _percent(row["share"])
             table.add_row(row["cause"], str(row["tolerance_s"]), f"{row['evictions']:,}", share)
-    return _right(table, 1)
+    return table
 
 
 def _classes(document: dict[str, Any]) -> Table:
-    table = Table(title="by priority (table 5.2)")
+    heads = ("priority", "% tasks", "% evictions", "per task", "max", "interarrival, s", "CPU demand, cpu·s",
+             "memory demand, ram·s", "CPU", "memory")  # fmt: skip
+    table = aligned_table([], heads, title="by priority (table 5.2)")
     table.caption = f"demand = {document['demand_from']}, of tasks that came and left in the window"
-    for name in ("priority", "% tasks", "% evictions", "per task", "max", "interarrival, s"):
-        table.add_column(name)
-    for name in ("CPU demand, cpu·s", "memory demand, ram·s", "CPU", "memory"):
-        table.add_column(name)
     for row in document["classes"]:
         table.add_row(
             str(row["priority"]),
@@ -126,16 +122,17 @@ def _classes(document: dict[str, Any]) -> Table:
             _number(row["cpu_usage"]),
             _number(row["memory_usage"]),
         )
-    return _right(table, 0)
+    return table
 
 
 def _pairs(document: dict[str, Any]) -> Table:
-    table = Table("evictor", "evicted", "evictions", "share", title="priorities of evictor and evicted")
+    heads = ("evictor", "evicted", "evictions", "share")
+    table = aligned_table([], heads, title="priorities of evictor and evicted")
     for row in document["pairs"][:8]:
         table.add_row(
             str(row["evictor"]), str(row["evicted"]), f"{row['evictions']:,}", _percent(row["share"])
         )
-    return _right(table, 0)
+    return table
 
 
 def _arrivals(document: dict[str, Any]) -> Table:
@@ -145,12 +142,6 @@ def _arrivals(document: dict[str, Any]) -> Table:
         bars = "".join(_BARS[-(-8 * count // most)] if most else " " for count in counts)
         table.add_row(priority, bars, f"{min(counts):,}", f"{most:,}")
     table.columns[1].overflow = "fold"
-    return table
-
-
-def _right(table: Table, first: int) -> Table:
-    for column in table.columns[first:]:
-        column.justify = "right"
     return table
 
 

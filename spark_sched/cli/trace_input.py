@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from spark_sched.terminal import progress_bar
+from spark_sched.terminal import reading_bar
 
 if TYPE_CHECKING:
     from spark_sched.traces import TraceReader
@@ -21,12 +21,9 @@ _Read = TypeVar("_Read")
 @contextmanager
 def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[TraceReader]:
     """An open reader with a progress bar on standard error if that is a terminal."""
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-
     from spark_sched.traces import open_trace
 
-    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with bar:
+    with reading_bar() as bar:
         task = bar.add_task(f"reading {path.name}", total=None)
         options = {} if executors is None else {"executors": executors}
         reader = open_trace(path, format_, progress=lambda done: bar.advance(task, done), **options)
@@ -53,12 +50,9 @@ def say_report(report: ReadReport) -> None:
 
 def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -> list[_Read]:
     """The results of ``read`` for every log under a path, with a progress bar; it reports the bytes read."""
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
-
     from spark_sched.analysis.whatif import logs_under
 
-    bar = progress_bar(TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with bar:
+    with reading_bar() as bar:
         found = []
         for log in logs_under(path):
             size = log.stat().st_size if log.is_file() else None

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
-from rich.table import Table
 
 from spark_sched.cli.common import echo_json, needing, refuse_without
 from spark_sched.cli.trace_input import reading, say_left_out
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.terminal import counting_bar
+from spark_sched.terminal import aligned_table, counting_bar
 
 if TYPE_CHECKING:
     from spark_sched.experiments.reproduce.thesis.evictions.comparisons import EvictionSetup
@@ -141,7 +140,8 @@ def _run(name: str, arm: EvictionSetup, table: TaskTable, seed: int) -> dict[str
 
 
 def _print(path: Path, table: TaskTable, runs: list[dict[str, Any]]) -> None:
-    shown = Table("", *_COLUMNS.values(), title=f"{path}: {len(table):,} tasks", box=None, pad_edge=False)
+    title = f"{path}: {len(table):,} tasks"
+    shown = aligned_table([""], _COLUMNS.values(), title=title, box=None, pad_edge=False)
     shown.caption = "evicted: evictions for priority; tasks: that were evicted so; most: of one task"
     for run in runs:
         memory = run["memory_eviction"] or "no memory limit"
@@ -149,8 +149,6 @@ def _print(path: Path, table: TaskTable, runs: list[dict[str, Any]]) -> None:
             f"{run['name']}: {run['rule']}, {run['slots']}, {memory}",
             *[_number(run[key]) for key in _COLUMNS],
         )
-    for column in shown.columns[1:]:
-        column.justify = "right"
     Console().print(shown)
 
 

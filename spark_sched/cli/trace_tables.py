@@ -7,6 +7,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from spark_sched.terminal import aligned_table
+
 _SHOWN = ("min", "p10", "p50", "p90", "p99", "max", "mean")
 
 
@@ -63,7 +65,7 @@ def _measured(measured: dict[str, Any] | None) -> str:
 
 
 def _quantiles(stats: dict[str, Any]) -> Table:
-    table = Table("", *_SHOWN, title="distributions", title_justify="left")
+    table = aligned_table([""], _SHOWN, title="distributions", title_justify="left")
     labels = {
         "runtime_s": "job runtime, s",
         "task_s": "task duration, s",
@@ -75,16 +77,13 @@ def _quantiles(stats: dict[str, Any]) -> Table:
         if stats[key]:
             table.add_row(label, *(_number(stats[key][name]) for name in _SHOWN))
     table.columns[0].no_wrap = True
-    for column in table.columns[1:]:
-        column.justify = "right"
     return table
 
 
 def _variation(stats: dict[str, Any]) -> Table:
     names = ("groups", "p50", "p75", "p90", "max", "share_above_1")
-    table = Table(
-        "", "groups", "p50", "p75", "p90", "max", "share > 1", title="CoV of runtimes", title_justify="left"
-    )
+    heads = (*names[:-1], "share > 1")
+    table = aligned_table([""], heads, title="CoV of runtimes", title_justify="left")
     labels = {
         "runtime_cov_by_user": "by user",
         "runtime_cov_by_slots": "by slots requested",
@@ -97,8 +96,6 @@ def _variation(stats: dict[str, Any]) -> Table:
         table.add_row("all jobs", "1", *[""] * 3, _number(stats["runtime_cov"]), "")
         table.caption = "groups of at least two jobs (3Sigma, fig. 2)"
     table.columns[0].no_wrap = True
-    for column in table.columns[1:]:
-        column.justify = "right"
     return table
 
 

@@ -15,6 +15,7 @@ from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
 from spark_sched.cli.usage_live import live_document, print_live, slot_columns
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.terminal import group_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -250,7 +251,6 @@ def _write(out: Path, rows: list[dict[str, Any]]) -> None:
 
 def _print(statement: Statement, document: dict[str, Any]) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from spark_sched.analysis.usage import KINDS
 
@@ -276,9 +276,8 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
     known = any(row["held_at_most_slot_s"] is not None for row in document["rows"])
     expected = ["held by eq. 4"] if known else []
     caused = ["evicted for it"] if statement.caused else []
-    table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
-    for name in (*statement.by, "jobs", *shown, *expected, *caused, "total", "share"):
-        table.add_column(name, justify="left" if name in statement.by else "right", overflow="fold")
+    numbers = ("jobs", *shown, *expected, *caused, "total", "share")
+    table = group_table("slot-seconds", statement.by, numbers)
     if document["rate_per_slot_hour"] is not None:
         table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
     for row in document["rows"]:
@@ -313,14 +312,10 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
 
 def _print_evictions(console: Console, evictions: list[dict[str, Any]], by: Sequence[str]) -> None:
     """The groups that lost slot time, and the groups that caused it: the ten greatest sums."""
-    from rich.table import Table
-
     if not evictions:
         return
-    table = Table(title="evictions", title_justify="left", box=None, pad_edge=False)
-    for name in (*by, *(f"evicted for {name}" for name in by)):
-        table.add_column(name, overflow="fold")
-    table.add_column("slot-seconds", justify="right")
+    both = (*by, *(f"evicted for {name}" for name in by))
+    table = group_table("evictions", both, ["slot-seconds"])
     for row in evictions[:_EVICTIONS_SHOWN]:
         cells = [str(row[name]) or "-" for name in (*by, *(f"caused_by_{name}" for name in by))]
         table.add_row(*cells, f"{row['evicted_slot_s']:,.1f}")

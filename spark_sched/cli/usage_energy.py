@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from spark_sched.terminal import group_table
+
 if TYPE_CHECKING:
     from spark_sched.analysis.usage import EnergyStatement
 
@@ -43,7 +45,6 @@ def energy_document(statement: EnergyStatement) -> dict[str, Any]:
 def print_energy(document: dict[str, Any]) -> None:
     """The table of a document of `energy_document`, in kilojoules."""
     from rich.console import Console
-    from rich.table import Table
 
     from spark_sched.analysis.usage import KINDS
 
@@ -60,9 +61,7 @@ def print_energy(document: dict[str, Any]) -> None:
         highlight=False,
     )
     shown = [kind for kind in KINDS if total[f"{kind}_j"]]
-    table = Table(title="kilojoules", title_justify="left", box=None, pad_edge=False)
-    for name in (*document["by"], *shown, "total", "share"):
-        table.add_column(name, justify="left" if name in document["by"] else "right", overflow="fold")
+    table = group_table("kilojoules", document["by"], (*shown, "total", "share"))
     for row in document["rows"]:
         cells = [str(row[name]) or "-" for name in document["by"]]
         cells += [f"{row[f'{kind}_j'] / 1e3:,.2f}" for kind in (*shown, "total")]

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError
+from spark_sched.terminal import group_table
 
 if TYPE_CHECKING:
     from spark_sched.view.usage import LiveRow
@@ -56,7 +57,6 @@ def live_document(url: str, by: Sequence[str], price: float | None, currency: st
 def print_live(document: dict[str, Any]) -> None:
     """The document as a table, with notes on what it leaves out."""
     from rich.console import Console
-    from rich.table import Table
 
     from spark_sched.view.usage import LIVE_KINDS
 
@@ -73,11 +73,9 @@ def print_live(document: dict[str, Any]) -> None:
         highlight=False,
     )
     shown = [kind for kind in LIVE_KINDS if total[f"{kind}_slot_s"]]
-    table = Table(title="slot-seconds", title_justify="left", box=None, pad_edge=False)
     rows = [*document["rows"], *([ended] if ended else [])]
     expected = ["held by eq. 4"] if any(row["held_at_most_slot_s"] is not None for row in rows) else []
-    for name in (*by, "jobs", *shown, *expected, "total", "share"):
-        table.add_column(name, justify="left" if name in by else "right", overflow="fold")
+    table = group_table("slot-seconds", by, ("jobs", *shown, *expected, "total", "share"))
     if document["rate_per_slot_hour"] is not None:
         table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
 

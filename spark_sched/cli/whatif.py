@@ -10,7 +10,7 @@ import click
 
 from spark_sched.cli.common import echo_json, needing, parse_assignments
 from spark_sched.errors import BadInputError
-from spark_sched.terminal import progress_bar, wide_console
+from spark_sched.terminal import aligned_table, progress_bar, wide_console
 
 if TYPE_CHECKING:
     from spark_sched.analysis.whatif import Question
@@ -163,8 +163,6 @@ def _together(answers: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _print(log: Mapping[str, Any], shown: int) -> None:
-    from rich.table import Table
-
     console = wide_console(140)
     title = f"{log['log']}: Spark {log['spark'] or '?'}, {log['executors']} executors, {log['slots']} slots"
     console.print(title, markup=False, highlight=False, soft_wrap=True)
@@ -173,11 +171,9 @@ def _print(log: Mapping[str, Any], shown: int) -> None:
     for note in log["notes"]:
         console.print(f"note: {note}", markup=False, highlight=False, soft_wrap=True)
     if shown:
-        table = Table(
-            caption="completion times in s" if log["jobs"] <= shown else f"the first {shown} jobs, s"
-        )
-        for heading in ("job", "priority", "recorded", *(arm["arm"] for arm in log["arms"])):
-            table.add_column(heading, justify="left" if heading == "job" else "right")
+        caption = "completion times in s" if log["jobs"] <= shown else f"the first {shown} jobs, s"
+        numbers = ("priority", "recorded", *(arm["arm"] for arm in log["arms"]))
+        table = aligned_table(["job"], numbers, caption=caption)
         others = [{row["job"]: row for row in arm["jobs"]} for arm in log["arms"]]
         for row in log["arms"][-1]["jobs"][:shown]:
             times = [row["real_jct_s"], *(rows.get(row["job"], {}).get("jct_s") for rows in others)]
