@@ -72,8 +72,7 @@ def _share(account: Account, bucket: str, place: str, out: Path, store: RunStore
 
 
 def _take(account: Account, bucket: str, place: str, out: Path, store: RunStore) -> list[str]:
-    """Download the bucket's runs into this folder; returns the names of the bucket's files. A recreated
-    master may have fewer runs than this folder, so local files are kept.
+    """Download the bucket's runs into this folder; returns the names of the bucket's files.
 
     A recreated master may have fewer runs than this folder: the local files stay.
     """

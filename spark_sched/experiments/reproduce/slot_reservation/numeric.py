@@ -184,17 +184,8 @@ def figure_10(scale: Scale, results: Results) -> Figure:
         found = results[_formula_run(scale, n, 1.6)]
         interval = (found["low"], found["high"])
         count = 1_000 if scale.quick else 10_000
-        values.append(
-            Value(
-                f"mean_reduction_n_{n}_alpha_1_6",
-                "",
-                _PAPER_10,
-                found["mean"],
-                interval,
-                count,
-                _TEXT_10,
-            )
-        )
+        name = f"mean_reduction_n_{n}_alpha_1_6"
+        values.append(Value(name, "", _PAPER_10, found["mean"], interval, count, _TEXT_10))
         events = results[_event_run(scale, n)]
         values.append(_simulated(n, events["simulated"], scale))
         worst = max(abs(a - b) for a, b in zip(events["simulated"], events["formula"], strict=True))

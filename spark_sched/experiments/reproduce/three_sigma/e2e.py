@@ -235,10 +235,7 @@ class _Timed(_Wrapped):
         return answer
 
     def figures(self) -> dict[str, float] | None:
-        spent = list(self._spent_ms.values())
-        if not spent:
-            return None
-        return {"p50": _percentile(spent, 50), "p99": _percentile(spent, 99), "max": max(spent)}
+        return _quantiles(list(self._spent_ms.values())) if self._spent_ms else None
 
 
 class _Noting:
@@ -287,13 +284,10 @@ class _Noting:
             ("gap_percent", many),
         ):
             if values:
-                found[name] = {
-                    "p50": _percentile(values, 50),
-                    "p99": _percentile(values, 99),
-                    "max": float(max(values)),
-                }
+                found[name] = _quantiles(values)
         return found
 
 
-def _percentile(values: Sequence[float], share: float) -> float:
-    return float(np.percentile(values, share))
+def _quantiles(values: Sequence[float]) -> dict[str, float]:
+    p50, p99 = np.percentile(values, [50, 99]).tolist()
+    return {"p50": p50, "p99": p99, "max": float(max(values))}

@@ -71,14 +71,8 @@ def figure_5(scale: Scale, results: Results) -> Figure:
         for at, paper in enumerate(use):
             values.append(Value(f"scenario_{number}_use_at_{_STARTS[at]:g}", "", paper, found["use"][at]))
         values.append(Value(f"scenario_{number}_slo_starts", "min", starts_slo, found["start"][0]))
-        values.append(
-            Value(
-                f"scenario_{number}_best_effort_starts",
-                "min",
-                0.0 if number == 2 else None,
-                found["start"][1],
-            )
-        )
+        starts = 0.0 if number == 2 else None
+        values.append(Value(f"scenario_{number}_best_effort_starts", "min", starts, found["start"][1]))
         charts.append(
             Chart(
                 f"Scenario {number}: {scenario}",

@@ -80,7 +80,6 @@ SETTINGS: Mapping[str, EvictionSetup] = {
 @dataclass(frozen=True)
 class Comparison:
     """A number computed from one seed's arms (None if they do not give it), beside the thesis' number.
-    ``paper``: None if the thesis gives none;
 
     ``paper``: None where the thesis gives none; by workload (``W-A``, ``W-A-low``) where it differs.
     """

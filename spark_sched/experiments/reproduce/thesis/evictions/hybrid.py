@@ -214,12 +214,7 @@ FIGURES_9 = (
                 for m, paper in (("NE", 60), ("WE", 85), ("R_lowest_evicted", 43), ("R/9", 10))
             ],
             *[
-                Comparison(
-                    f"{m.replace('/', '_')}_{arm}",
-                    "",
-                    paper,
-                    absolute(m, arm),
-                )
+                Comparison(f"{m.replace('/', '_')}_{arm}", "", paper, absolute(m, arm))
                 for m, papers in _TABLE_9_1.items()
                 for arm, paper in zip(("HYBRID", "WASP"), papers, strict=True)
             ],

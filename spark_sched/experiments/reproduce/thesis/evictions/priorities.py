@@ -163,12 +163,7 @@ FIGURES = (
         _BOTH,
         ("NET", "mean_evictions", "max_evictions"),
         [
-            Comparison(
-                f"evicted_more_than_twice_{arm.split()[0]}",
-                "%",
-                None,
-                _more_than(arm, 2),
-            )
+            Comparison(f"evicted_more_than_twice_{arm.split()[0]}", "%", None, _more_than(arm, 2))
             for arm in ("MRS non-resume", "RND non-resume", "LRS non-resume")
         ],
         "The plot is the distribution over the tasks that were evicted.",

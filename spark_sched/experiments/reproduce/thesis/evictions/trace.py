@@ -21,8 +21,14 @@ _TABLE_5_1 = {
     ("memory excess", 0): 1.74,
     ("disk excess", 0): 0.0002,
 }
-#: Table 5.2: % of tasks, % of evictions, interarrival time in s, CPU and memory demand, CPU and memory usage.
-#: None where it has a bound or nothing.
+#: Columns of table 5.2: name, unit, and the key of ours, which has shares where the table has percentages.
+_COLUMNS_5_2 = (
+    ("tasks", "%", "task_share"), ("evictions", "%", "eviction_share"),
+    ("interarrival", "s", "interarrival_s"),
+    ("cpu_demand", "cpu·s", "cpu_demand_s"), ("memory_demand", "ram·s", "memory_demand_s"),
+    ("cpu_usage", "", "cpu_usage"), ("memory_usage", "", "memory_usage"),
+)  # fmt: skip
+#: Its rows by priority; None where it has a bound or nothing.
 _TABLE_5_2 = {
     0: (23.29, 92.73, 0.059153, 15.408, 9.1068, 0.0066832, 0.0035707),
     1: (12.78, 6.26, 0.43635, 40.758, 33.47, 0.012176, 0.0049097),
@@ -81,38 +87,12 @@ def _classes(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Cha
     values = []
     for row in found["classes"]:
         paper = _TABLE_5_2.get(row["priority"], (None,) * 7)
-        ours = (
-            _percent(row["task_share"]),
-            _percent(row["eviction_share"]),
-            row["interarrival_s"],
-            row["cpu_demand_s"],
-            row["memory_demand_s"],
-            row["cpu_usage"],
-            row["memory_usage"],
-        )
-        for name, unit, theirs, mine in zip(
-            (
-                "tasks",
-                "evictions",
-                "interarrival",
-                "cpu_demand",
-                "memory_demand",
-                "cpu_usage",
-                "memory_usage",
-            ),
-            ("%", "%", "s", "cpu·s", "ram·s", "", ""),
-            paper,
-            ours,
-            strict=True,
-        ):
+        for (name, unit, key), theirs in zip(_COLUMNS_5_2, paper, strict=True):
+            mine = _percent(row[key]) if unit == "%" else row[key]
             rounded = None if mine is None else round(mine, 6)
             values.append(Value(f"{name}_of_priority_{row['priority']}", unit, theirs, rounded))
-    values.append(
-        Value("evicted_tasks_that_finished", "%", 38.09, _percent(found["evicted_tasks_that_finished"]))
-    )
-    values.append(
-        Value("evicted_tasks_evicted_again", "%", 43.0, _percent(found["evicted_tasks_evicted_again"]))
-    )
+    for name, theirs in (("evicted_tasks_that_finished", 38.09), ("evicted_tasks_evicted_again", 43.0)):
+        values.append(Value(name, "%", theirs, _percent(found[name])))
     pair = sum(p["share"] for p in found["pairs"] if (p["evictor"], p["evicted"]) == (4, 0))
     values.append(Value("evictions_of_0_by_4", "%", 70.0, _percent(pair)))
     return list(found["classes"]), values, []
