@@ -97,7 +97,7 @@ def demo_job(workload: str, runs: int, seed: int) -> Iterator[Measure]:
             pair = pairs[run]
             mark = mark_at(workload, level) if level is not None else None
             background = None if level is None else pair.background
-            done = arm.run(workload, pair.foreground, mark=mark, background=background)
+            done = arm.run(workload, pair.foreground.parameters, pair.seed, mark=mark, background=background)
             counters = done.counters
             held_s = counters["held_idle_slot_ms"] / 1000
             return Outcome(done.jct_s, held_s, int(counters["holds_expired"]), done.values)

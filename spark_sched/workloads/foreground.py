@@ -10,7 +10,7 @@ Each function returns numbers that depend on the seed only, never on scheduling,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,11 @@ class ForegroundSize:
     passes: int
     rows: int = 100
     clusters: int = CLUSTERS
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The same as parameters of `PROGRAMS`."""
+        return {**asdict(self.storage), "maxiterations": self.passes, "rows": self.rows, "k": self.clusters}
 
 
 Foreground = Callable[["SparkContext", ForegroundSize], tuple[float, ...]]

@@ -99,25 +99,18 @@ class Program:
 
 #: No task lasts longer.
 _DAY_S = 86_400
+_DAY_MS = 1_000 * _DAY_S
+
+
+def _read_s(name: str, which: str, default: float) -> Parameter:
+    doc = f"{which} time to read a partition (not SparkBench's)"
+    return Parameter(name, float, default, doc, least=0.0, most=_DAY_S)
+
 
 _SLOW = (
     Parameter("partitions", int, 8, "partitions of the input: the job's parallelism", least=1),
-    Parameter(
-        "min_read_s",
-        float,
-        0.8,
-        "shortest time to read a partition (not SparkBench's)",
-        least=0.0,
-        most=_DAY_S,
-    ),
-    Parameter(
-        "max_read_s",
-        float,
-        1.2,
-        "longest time to read a partition (not SparkBench's)",
-        least=0.0,
-        most=_DAY_S,
-    ),
+    _read_s("min_read_s", "shortest", 0.8),
+    _read_s("max_read_s", "longest", 1.2),
     Parameter("rows", int, 100, "rows per partition", least=1),
 )
 
@@ -164,21 +157,14 @@ _SLEEP = Program(
     "sleep",
     "Tasks that sleep inside the JVM, for a fixed or a random time each.",
     (
-        Parameter("sleepms", int, None, "how long each task sleeps, in ms", least=1, most=1000 * _DAY_S),
+        Parameter("sleepms", int, None, "how long each task sleeps, in ms", least=1, most=_DAY_MS),
         Parameter("distribution", str, None, "draws each task's time instead", options=DISTRIBUTIONS),
-        Parameter("min", float, 0.0, "uniform: least ms; pareto: scale in ms", least=0.0, most=1000 * _DAY_S),
+        Parameter("min", float, 0.0, "uniform: least ms; pareto: scale in ms", least=0.0, most=_DAY_MS),
         Parameter(
-            "max",
-            float,
-            None,
-            "uniform: most ms; others: longer times are cut here",
-            least=1.0,
-            most=1000 * _DAY_S,
+            "max", float, None, "uniform: most ms; others: longer times are cut here", least=1.0, most=_DAY_MS
         ),
-        Parameter(
-            "mean", float, None, "gaussian, poisson, exponential: mean in ms", least=0.0, most=1000 * _DAY_S
-        ),
-        Parameter("std", float, None, "gaussian: standard deviation in ms", least=0.0, most=1000 * _DAY_S),
+        Parameter("mean", float, None, "gaussian, poisson, exponential: mean in ms", least=0.0, most=_DAY_MS),
+        Parameter("std", float, None, "gaussian: standard deviation in ms", least=0.0, most=_DAY_MS),
         Parameter("alpha", float, 1.6, "pareto: shape (not SparkBench's)", least=1.01),
         Parameter("stages", int, 1, "stages, one after the other (not SparkBench's)", least=1),
         Parameter("tasks", int, 1, "tasks of each stage (not SparkBench's)", least=1),
@@ -194,12 +180,7 @@ _TIMEDSLEEP = Program(
     (
         Parameter("partitions", int, 48, "tasks of each stage", least=1),
         Parameter(
-            "sleepms",
-            int,
-            12_000,
-            "one sleep of a task, in ms",
-            least=1,
-            most=1000 * _DAY_S // SLEEPS_PER_TASK,
+            "sleepms", int, 12_000, "one sleep of a task, in ms", least=1, most=_DAY_MS // SLEEPS_PER_TASK
         ),
     ),
     "spark_sched.workloads.sleeping:run_timedsleep",
@@ -275,7 +256,7 @@ _PROGRAMS = (
     Program(
         "cachetest",
         "Counts its input without and with a cache.",
-        (_INPUT, Parameter("sleepms", int, 1000, "pause between counts, in ms", least=0, most=1000 * _DAY_S)),
+        (_INPUT, Parameter("sleepms", int, 1000, "pause between counts, in ms", least=0, most=_DAY_MS)),
         _CODE + "cachetest",
     ),
     Program(

@@ -47,7 +47,7 @@ class LiveRunner:
         if suite.background is not None and key.setting != ALONE:
             rows = background_jobs(suite, seed)
             background = [BackgroundJob(n, arrival_s, ms) for n, (arrival_s, ms) in enumerate(rows)]
-        done = self._applications[arm.application].run_program(
+        done = self._applications[arm.application].run(
             job.program.name,
             job.parameters,
             seed,
@@ -83,15 +83,15 @@ class LiveRunner:
         mark = _mark(arm, "warm-up")
         for job in self._suite.workloads:
             for _ in range(self._suite.runs.warm_up):
-                application.run_program(job.program.name, job.parameters, 0, mark=mark)
+                application.run(job.program.name, job.parameters, 0, mark=mark)
         if self._suite.background is not None:
             slots = self._suite.cluster.all_slots
             short = [BackgroundJob(n, 0.1 * n, (50,) * slots) for n in range(_WARM_UP_JOBS)]
-            application.run_program("sleep", _SLEEP, 0, mark=mark, background=short)
+            application.run("sleep", _SLEEP, 0, mark=mark, background=short)
         if arm.stock or not validate(dict(arm.properties))[keys.PLANNER_ENABLED]:
             return
         began_s = time.monotonic()
-        while not application.run_program("sleep", _SLEEP, 0, mark=mark).counters.get("plans_accepted"):
+        while not application.run("sleep", _SLEEP, 0, mark=mark).counters.get("plans_accepted"):
             if time.monotonic() - began_s > _PLANNER_LIMIT_S:
                 raise ArmError(f"the planner of {arm.name} made no plan within {_PLANNER_LIMIT_S:g} s")
 

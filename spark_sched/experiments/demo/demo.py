@@ -219,7 +219,8 @@ class DemoRuns:
         ours = setting == "spark_sched"
         return self.arms["spark_sched" if ours else "stock"].run(
             pair.workload,
-            pair.foreground,
+            pair.foreground.parameters,
+            pair.seed,
             mark=Mark(pair.workload, design.PRIORITY, design.ISOLATION, design.COPIES) if ours else None,
             pool=None if ours else POOL,
             background=None if setting == "alone" else pair.background,
@@ -250,8 +251,8 @@ def _warm_up(arm: ArmApplication) -> None:
     ours = arm.name == "spark_sched"
     mark = Mark("warm-up", design.PRIORITY, design.ISOLATION, design.COPIES) if ours else None
     for workload in WORKLOADS:
-        arm.run(workload, design.WARM_UP, mark=mark, pool=None if ours else POOL)
-    arm.run("pagerank", design.WARM_UP, mark=mark, background=design.WARM_UP_JOBS)
+        arm.run(workload, design.WARM_UP.parameters, 0, mark=mark, pool=None if ours else POOL)
+    arm.run("pagerank", design.WARM_UP.parameters, 0, mark=mark, background=design.WARM_UP_JOBS)
 
 
 def build_document(

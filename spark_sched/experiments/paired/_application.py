@@ -30,7 +30,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TextIO
 
 from spark_sched.policies import JobPlan, PilotSet, Plan
@@ -291,6 +291,9 @@ def _main() -> None:
     reports = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     arm = _Application(reports)
+    does: dict[str, Callable[[dict[str, Any]], None]] = {
+        each.__name__: each for each in (arm.start, arm.run, arm.stages, arm.suite, arm.empty_tasks)
+    }
     lines: list[str] = []
     ready = threading.Condition()
 
@@ -308,19 +311,10 @@ def _main() -> None:
                 ready.wait()
             command = json.loads(lines.pop(0))
         try:
-            if command["command"] == "start":
-                arm.start(command)
-            elif command["command"] == "run":
-                arm.run(command)
-            elif command["command"] == "stages":
-                arm.stages(command)
-            elif command["command"] == "empty_tasks":
-                arm.empty_tasks(command)
-            elif command["command"] == "suite":
-                arm.suite(command)
-            else:
+            if command["command"] == "stop":
                 arm.stop()
                 os._exit(0)
+            does[command["command"]](command)
         except Exception as error:
             arm.report("error", sentence=f"{type(error).__name__}: {str(error).splitlines()[0]}")
 

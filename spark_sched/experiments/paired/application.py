@@ -16,7 +16,6 @@ from typing import Any, Literal
 
 import spark_sched
 from spark_sched.workloads.background import BackgroundJob
-from spark_sched.workloads.foreground import ForegroundSize
 
 _STOP_TIMEOUT_S = 20.0
 Progress = Callable[[int, int, bool], None]
@@ -140,33 +139,6 @@ class ArmApplication:
     def run(
         self,
         workload: str,
-        size: ForegroundSize,
-        *,
-        mark: Mark | None = None,
-        pool: str | None = None,
-        background: list[BackgroundJob] | None = None,
-        progress: Progress | None = None,
-    ) -> RunResult:
-        """One foreground run, with a batch of background jobs run to its end if given. Raises ArmError."""
-        parameters = {
-            **asdict(size.storage),
-            "maxiterations": size.passes,
-            "rows": size.rows,
-            "k": size.clusters,
-        }
-        return self.run_program(
-            workload,
-            parameters,
-            size.storage.seed,
-            mark=mark,
-            pool=pool,
-            background=background,
-            progress=progress,
-        )
-
-    def run_program(
-        self,
-        workload: str,
         parameters: Mapping[str, Any],
         seed: int,
         *,
@@ -175,7 +147,10 @@ class ArmApplication:
         background: list[BackgroundJob] | None = None,
         progress: Progress | None = None,
     ) -> RunResult:
-        """As `run`, for any of `PROGRAMS` with its parameters. Raises ArmError."""
+        """One run of any of `PROGRAMS`, with a batch of background jobs run to its end if given.
+
+        Raises ArmError.
+        """
         self._send(
             {
                 "command": "run",
