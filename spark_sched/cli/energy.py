@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
 import socket
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from spark_sched.cli.child import run_child
 from spark_sched.cli.common import needing
 from spark_sched.errors import BadInputError
 
@@ -69,26 +68,9 @@ def command(
 
 
 def _measured(arguments: Sequence[str], meter: RaplMeter) -> tuple[int, float]:
-    """The command's exit status, and the joules while it ran.
-
-    A terminal's Ctrl-C reaches the command by itself; a SIGTERM is passed on. The energy counts to its end.
-    """
+    """The command's exit status, and the joules while it ran, to its end."""
     try:
-        child = subprocess.Popen(arguments)
+        status = run_child(arguments, every_s=_INTERVAL_S, meanwhile=meter.sample)
     except OSError as error:
         raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror}): check the command") from None
-    handlers = {
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, lambda number, _frame: child.send_signal(number)),
-    }
-    try:
-        while True:
-            try:
-                status = child.wait(_INTERVAL_S)
-                break
-            except subprocess.TimeoutExpired:
-                meter.sample()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return status if status >= 0 else 128 - status, meter.sample()
+    return status, meter.sample()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import click
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.files import write_whole
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
 if TYPE_CHECKING:
@@ -171,10 +171,7 @@ def _run(
         ],
     }
     if out is not None:
-        whole = out / "results.json"
-        temporary = out / f".results.{os.getpid()}.json"
-        temporary.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        os.replace(temporary, whole)
+        write_whole(out / "results.json", json.dumps(document, indent=2) + "\n")
     return document
 
 

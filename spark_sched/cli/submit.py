@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from urllib.parse import unquote, urlparse
 
 import click
 
 from spark_sched.bridge.attach import CLASS_PATH, MASTER, conf
 from spark_sched.bridge.spark import SparkInstall, find_spark
+from spark_sched.cli.child import run_child
 from spark_sched.cli.common import DEFAULT_MASTER, check_properties, parse_assignments
 from spark_sched.config import check_inner_master, format_properties, read_properties
 from spark_sched.errors import BadInputError
@@ -147,37 +145,9 @@ def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: 
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(format_properties(properties))
         command = [str(spark.home / "bin" / "spark-submit"), "--properties-file", name, *rest]
-        return _run(command, environment)
+        return run_child(command, environment)
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def _run(command: list[str], environment: Mapping[str, str]) -> int:
-    child: subprocess.Popen[bytes] | None = None
-    early: list[int] = []
-
-    def passed_on(number: int, _frame: FrameType | None) -> None:
-        if child is None:
-            early.append(number)
-        else:
-            child.send_signal(number)
-
-    # A terminal's Ctrl-C reaches spark-submit by itself and it ends in its own time; what is sent to this
-    # process alone is passed on. Either way the properties file is removed only after the end. A child would
-    # inherit that a signal is ignored, but no handler.
-    handlers = {
-        signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
-        signal.SIGTERM: signal.signal(signal.SIGTERM, passed_on),
-    }
-    try:
-        child = subprocess.Popen(command, env=environment)
-        for number in early:
-            child.send_signal(number)
-        status = child.wait()
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return status if status >= 0 else 128 - status
 
 
 @click.command(
