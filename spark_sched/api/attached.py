@@ -4,10 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from spark_sched.api.job import _scheduler_of
 from spark_sched.errors import BadInputError
 
-__all__ = ["attached"]
+__all__ = ["attached", "context_of", "is_connect", "scheduler_of"]
+
+
+def is_connect(spark: Any) -> bool:
+    """Whether it is a Spark Connect session."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def context_of(spark: Any) -> Any:
+    """The context of a session, or the context itself. Raises BadInputError for anything else."""
+    context = getattr(spark, "sparkContext", spark)
+    if not hasattr(context, "setLocalProperty"):
+        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
+    return context
+
+
+def scheduler_of(context: Any) -> Any | None:
+    """The JVM side's entry for drivers, or None if this application does not run under it."""
+    from py4j.java_gateway import JavaClass
+
+    entry = context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
+    # A class that the JVM does not have looks like one more package to py4j.
+    attached = isinstance(entry, JavaClass) and entry.attached(context._jsc.sc())
+    return entry if attached else None
 
 
 def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
@@ -21,12 +43,10 @@ def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:
     Raises:
         BadInputError: ``spark`` is neither, comes from Spark Connect, or runs with Spark's own scheduler.
     """
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         raise BadInputError(f"spark is a Spark Connect session, which {connect}")
-    context: Any = getattr(spark, "sparkContext", spark)
-    if not hasattr(context, "setLocalProperty"):
-        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
-    scheduler = _scheduler_of(context)
+    context = context_of(spark)
+    scheduler = scheduler_of(context)
     if scheduler is None:
         raise BadInputError(
             f"this application runs on {context.master} with Spark's own scheduler, which {lacks}: set "

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from spark_sched.api.attached import context_of, is_connect, scheduler_of
 from spark_sched.config import JOB_PREFIX, SCHEME, keys
 from spark_sched.errors import BadInputError, SparkSchedWarning
 from spark_sched.units import parse_moment_ms
@@ -91,14 +92,12 @@ def job(
         job_class=job_class,
         copies=copies,
     )
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
+    if is_connect(spark):
         with _tagged(spark, marks):
             yield job_id
         return
-    context: Any = getattr(spark, "sparkContext", spark)
-    if not hasattr(context, "setLocalProperty"):
-        raise BadInputError(f"spark is {spark!r} but must be a SparkSession or SparkContext")
-    scheduler = _scheduler_of(context)
+    context = context_of(spark)
+    scheduler = scheduler_of(context)
     if scheduler is None:
         _warn_once(context)
     with _marked(context, scheduler, name, marks):
@@ -257,17 +256,6 @@ def _replace_tags(session: Any, old: set[str], new: set[str]) -> None:
         session.removeTag(tag)
     for tag in new - old:
         session.addTag(tag)
-
-
-def _scheduler_of(context: Any) -> Any | None:
-    """The JVM side's entry for drivers, or None if this application does not run under it."""
-    from py4j.java_gateway import JavaClass
-
-    entry = context._jvm.org.apache.spark.scheduler.sparksched.SparkSched
-    # A class that the JVM does not have looks like one more package to py4j.
-    if isinstance(entry, JavaClass) and entry.attached(context._jsc.sc()):
-        return entry
-    return None
 
 
 def _warn_once(context: Any) -> None:

@@ -21,7 +21,7 @@ from pyspark import InheritableThread, SparkContext
 from pyspark.sql import SparkSession
 
 import spark_sched
-import spark_sched.api.job
+from spark_sched.api.attached import scheduler_of
 
 Result = dict[str, Any]
 
@@ -45,7 +45,7 @@ def counted_from(sc: SparkContext | None) -> None:
 
 
 def attached(sc: SparkContext) -> bool:
-    return spark_sched.api.job._scheduler_of(sc) is not None
+    return scheduler_of(sc) is not None
 
 
 def settled(sc: SparkContext) -> dict[str, int]:
