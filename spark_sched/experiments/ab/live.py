@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from spark_sched.config import keys, validate
 from spark_sched.experiments.ab.background import background_jobs
 from spark_sched.experiments.ab.schedule import RunKey, run_seed
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
-from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark
+from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, at_once
 from spark_sched.experiments.paired.arms import Arm
 from spark_sched.experiments.paired.live import applications
 from spark_sched.experiments.paired.properties import POOL
@@ -109,14 +108,7 @@ def live_runner(
     with applications(suite.cluster, suite.arms, "spark_sched A/B", note, master_url) as running:
         runner = LiveRunner(suite, running)
         firsts = {arm.application: arm for arm in reversed(suite.arms)}
-        with ThreadPoolExecutor(len(firsts)) as pool:
-            try:
-                list(pool.map(runner.warm_up, firsts.values()))
-            except BaseException:
-                # Leaving the pool waits for its threads, and they wait for their applications.
-                for application in running.values():
-                    application.kill()
-                raise
+        at_once(runner.warm_up, firsts.values(), running.values())
         yield runner
 
 

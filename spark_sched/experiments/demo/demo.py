@@ -16,7 +16,6 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,7 +33,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments.demo import design
 from spark_sched.experiments.demo.report import render_report, table_rows
 from spark_sched.experiments.demo.timeline import Timeline, read_timeline
-from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult
+from spark_sched.experiments.paired.application import ArmApplication, ArmError, Mark, RunResult, at_once
 from spark_sched.experiments.paired.properties import POOL, POOL_WEIGHT, allocation_file
 from spark_sched.experiments.paired.scratch import scratch_folder
 from spark_sched.experiments.paired.statistics import paired_ratios, spread
@@ -201,14 +200,7 @@ class DemoRuns:
             stack.callback(arm.kill)
             arm.launch()
             self.arms[name] = arm
-        with ThreadPoolExecutor(len(self.arms)) as pool:
-            try:
-                list(pool.map(_warm_up, self.arms.values()))
-            except BaseException:
-                # Leaving the pool waits for its threads, and they wait for their applications.
-                for arm in self.arms.values():
-                    arm.kill()
-                raise
+        at_once(_warm_up, self.arms.values(), self.arms.values())
 
     def _run(self, pair: design.Pair, setting: str, progress: Progress, bar: TaskID) -> RunResult:
         def show(done: int, jobs: int, foreground: bool) -> None:

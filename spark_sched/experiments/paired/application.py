@@ -9,16 +9,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import spark_sched
 from spark_sched.workloads.background import BackgroundJob
 
 _STOP_TIMEOUT_S = 20.0
 Progress = Callable[[int, int, bool], None]
+T = TypeVar("T")
 
 
 class ArmError(RuntimeError):
@@ -249,3 +251,15 @@ class ArmApplication:
     def _story(self, what: str) -> str:
         tail = "\n".join(self._log.read_text(errors="replace").splitlines()[-12:])
         return f"the {self.name} application: {what}; its log ends:\n{tail}"
+
+
+def at_once(work: Callable[[T], None], items: Collection[T], applications: Iterable[ArmApplication]) -> None:
+    """Do ``work`` on each item in a thread of its own. After an error all ``applications`` are killed."""
+    with ThreadPoolExecutor(len(items)) as pool:
+        try:
+            list(pool.map(work, items))
+        except BaseException:
+            # Leaving the pool waits for its threads, and they wait for their applications.
+            for application in applications:
+                application.kill()
+            raise

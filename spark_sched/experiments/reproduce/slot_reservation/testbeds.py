@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,16 @@ def _run(application: str, seed: int, policy: str, stretch: float | None, **more
 
 def _alone(application: str, seed: int) -> RunSpec:
     return _run(application, seed, "reservation", None)
+
+
+def _beside_alone(scale: Scale, runs: Callable[[str, int], Iterable[RunSpec]]) -> list[RunSpec]:
+    """Each application alone and in its ``runs``, on every seed."""
+    return [
+        run
+        for application in APPLICATIONS
+        for seed in _seeds(scale)
+        for run in (_alone(application, seed), *runs(application, seed))
+    ]
 
 
 def _slowdowns(
@@ -150,15 +160,9 @@ _LATE_MS = 60_000
 
 
 def _runs_4(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for application in APPLICATIONS
-        for seed in _seeds(scale)
-        for run in (
-            _alone(application, seed),
-            *(_run(application, seed, "priority", stretch) for stretch in _STRETCHES.values()),
-        )
-    ]
+    return _beside_alone(
+        scale, lambda name, seed: [_run(name, seed, "priority", stretch) for stretch in _STRETCHES.values()]
+    )
 
 
 @figure("fig4", "Completion times alone, beside and beside a prolonged background", _runs_4)
@@ -192,20 +196,12 @@ def figure_4(scale: Scale, results: Results) -> Figure:
 
 
 def _runs_12(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for application in APPLICATIONS
-        for seed in _seeds(scale)
-        for run in (
-            _alone(application, seed),
-            *(
-                _run(application, seed, policy, stretch)
-                for stretch in _STRETCHES.values()
-                for policy in ("priority", "reservation")
-            ),
-            _run(application, seed, "reservation", 1.0, arrival_ms=_LATE_MS),
-        )
-    ]
+    def runs(application: str, seed: int) -> Iterator[RunSpec]:
+        for policy, stretch in product(("priority", "reservation"), _STRETCHES.values()):
+            yield _run(application, seed, policy, stretch)
+        yield _run(application, seed, "reservation", 1.0, arrival_ms=_LATE_MS)
+
+    return _beside_alone(scale, runs)
 
 
 @figure("fig12", "Slowdown on 50 machines, with and without reservation, standard and prolonged", _runs_12)
@@ -309,15 +305,9 @@ def _at(application: str, seed: int, level: float, rule: str) -> RunSpec:
 
 
 def _runs_14(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for application in APPLICATIONS
-        for seed in _seeds(scale)
-        for run in (
-            _alone(application, seed),
-            *(_at(application, seed, level, rule) for rule in _RULES for level in _LEVELS),
-        )
-    ]
+    return _beside_alone(
+        scale, lambda name, seed: [_at(name, seed, level, rule) for rule in _RULES for level in _LEVELS]
+    )
 
 
 def sweet_spot(
