@@ -22,18 +22,7 @@ PAPER = Paper(
     title="Speculative Slot Reservation: Enforcing Service Isolation for Dependent Data-Parallel "
     "Computations",
     figures=(
-        figure_1,
-        figure_4,
-        figure_5,
-        figure_8,
-        figure_10,
-        figure_12,
-        figure_13,
-        figure_14,
-        figure_15,
-        figure_15_loads,
-        figure_16,
-        figure_17,
-        deadlines,
+        figure_1, figure_4, figure_5, figure_8, figure_10, figure_12, figure_13, figure_14,
+        figure_15, figure_15_loads, figure_16, figure_17, deadlines,
     ),
-)
+)  # fmt: skip

@@ -13,16 +13,8 @@ PAPER = Paper(
     name="3sigma",
     title="3Sigma: Distribution-based cluster scheduling for runtime uncertainty",
     figures=(
-        figure_1,
-        figure_5,
-        figure_6,
-        figure_7,
-        figure_8,
-        figure_9,
-        figure_10,
-        figure_11,
-        figure_12,
+        figure_1, figure_5, figure_6, figure_7, figure_8, figure_9, figure_10, figure_11, figure_12,
         table_2,
     ),
     runs=5,
-)
+)  # fmt: skip
