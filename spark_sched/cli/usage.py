@@ -13,7 +13,7 @@ import click
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
-from spark_sched.cli.usage_live import live_document, print_live, slot_columns
+from spark_sched.cli.usage_live import live_document, print_live, slot_columns, slot_table
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import group_table
 
@@ -123,7 +123,7 @@ def command(
     if as_json:
         echo_json(document)
         return
-    _print(statement, document)
+    _print(document)
     if profile is not None:
         print_energy(document["energy"])
 
@@ -249,7 +249,7 @@ def _write(out: Path, rows: list[dict[str, Any]]) -> None:
         raise BadInputError(f"{str(out)!r} cannot be written ({error.strerror}): check the folder") from None
 
 
-def _print(statement: Statement, document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any]) -> None:
     from rich.console import Console
 
     from spark_sched.analysis.usage import KINDS
@@ -272,29 +272,8 @@ def _print(statement: Statement, document: dict[str, Any]) -> None:
         + f"{wasted / offered:.1%} were lost to copies, evictions, failures and cancelled work.",
         highlight=False,
     )
-    shown = [kind for kind in KINDS if statement.total_ms(kind)]
-    known = any(row["held_at_most_slot_s"] is not None for row in document["rows"])
-    expected = ["held by eq. 4"] if known else []
-    caused = ["evicted for it"] if statement.caused else []
-    numbers = ("jobs", *shown, *expected, *caused, "total", "share")
-    table = group_table("slot-seconds", statement.by, numbers)
-    if document["rate_per_slot_hour"] is not None:
-        table.add_column(f"cost {document['currency'] or ''}".strip(), justify="right")
-    for row in document["rows"]:
-        cells = [str(row[name]) or "-" for name in statement.by]
-        cells += [f"{row['jobs']:,}", *(f"{row[f'{kind}_slot_s']:,.1f}" for kind in shown)]
-        if expected:
-            at_most = row["held_at_most_slot_s"]
-            cells.append("-" if at_most is None else f"≤ {at_most:,.1f}")
-        if caused:
-            cells.append(f"{row['caused_evicted_slot_s'] or 0.0:,.1f}")
-        cells += [f"{row['total_slot_s']:,.1f}", f"{row['total_slot_s'] / offered:.1%}"]
-        table.add_row(*cells, *([f"{row['cost']:,.2f}"] if "cost" in row else []))
-    blank = [""] * (len(statement.by) - 1 + 1 + len(shown) + len(expected) + len(caused))
-    idle = document["idle_slot_s"]
-    table.add_row("(idle)", *blank, f"{idle:,.1f}", f"{idle / offered:.1%}", style="dim")
-    console.print(table)
-    _print_evictions(console, document["evictions"], statement.by)
+    console.print(slot_table(document, KINDS, offered))
+    _print_evictions(console, document["evictions"], document["by"])
     if not document["held_is_recorded"]:
         console.print("note: the log does not record held slots: they count as idle", highlight=False)
     if document["unended_attempts"]:
