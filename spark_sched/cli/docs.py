@@ -33,7 +33,7 @@ def cli_page() -> str:
 def _sections(command: click.Command, name: str, parent: click.Context | None) -> Iterator[str]:
     context = click.Context(command, info_name=name.rpartition(" ")[2], parent=parent)
     yield f"## `{name}`\n"
-    yield f"```\n{_usage(command, context, name)}\n```\n"
+    yield f"```\n{' '.join([name, *command.collect_usage_pieces(context)])}\n```\n"
     yield from _help(command)
     options = [param for param in command.params if isinstance(param, click.Option)]
     if options:
@@ -46,10 +46,6 @@ def _sections(command: click.Command, name: str, parent: click.Context | None) -
             found = command.get_command(context, child)
             assert found is not None
             yield from _sections(found, f"{name} {child}", context)
-
-
-def _usage(command: click.Command, context: click.Context, name: str) -> str:
-    return " ".join([name, *command.collect_usage_pieces(context)])
 
 
 def _help(command: click.Command) -> Iterator[str]:

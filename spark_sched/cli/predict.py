@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_sched.cli.common import echo_json, needing
-from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import counting_bar
 
@@ -106,7 +106,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
             _print_tasks(tasks["stages"], "stages, each separately,")
         for reason, count in sorted(left_out.items()):
             click.echo(f"not used: {count:,} {reason}", err=True)
-    say_left_out(reader)
+    say_report(reader.report)
 
 
 @command.command("learn")
@@ -144,7 +144,7 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
         left_out: Counter[str] = Counter()
         with reading(path, format_, None) as reader:
             jobs = sorted(jobs_with_runtimes(reader.chunks(), left_out), key=lambda job: job.submit_s)
-        say_left_out(reader)
+        say_report(reader.report)
         source = fingerprint(jobs)
         row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "known": True}
         if jobs and not store.has_source(source):

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.terminal import EXIT_INTERRUPTED, wide_console
-
-if TYPE_CHECKING:
-    from spark_sched.experiments.reproduce.figures import Figure
 
 _DEFAULT_OUT = Path("spark-sched-reproduce")
 
@@ -90,6 +85,7 @@ def command(
         import scipy  # noqa: F401
 
         from spark_sched.experiments.reproduce.command import Request, reproduce
+        from spark_sched.experiments.reproduce.report import print_figures
 
     folder = out if out is not None or as_json else _DEFAULT_OUT
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -104,12 +100,6 @@ def command(
     if as_json:
         echo_json(document)
     else:
-        _print(found)
+        print_figures(found, wide_console(160))
     if folder is not None:
         click.echo(f"report: {folder / 'report.html'}", err=as_json)
-
-
-def _print(figures: Sequence[Figure]) -> None:
-    from spark_sched.experiments.reproduce.report import print_figures
-
-    print_figures(figures, wide_console(160))

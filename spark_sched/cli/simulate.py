@@ -192,13 +192,10 @@ _RARE = ("unfinished", "deadlines_missed", "copies", "evictions")
 _JOBS = ("job", "class", "priority", "submit_ms", "first_launch_ms", "end_ms", "jct_ms", "tasks", "attempts")
 
 
-def _occurs(document: dict[str, Any], key: str) -> bool:
-    return any(row[key] for arm in document["arms"] for row in arm["classes"])
-
-
 def _print(document: dict[str, Any]) -> None:
     console = wide_console(140)
-    columns = [column for column in _CLASSES if column[0] not in _RARE or _occurs(document, column[0])]
+    rows = [row for arm in document["arms"] for row in arm["classes"]]
+    columns = [c for c in _CLASSES if c[0] not in _RARE or any(row[c[0]] for row in rows)]
     seeds = [run["seed"] for run in document["arms"][0]["runs"]]
     title = (
         f"{document['experiment']}: {document['nodes']} nodes, {document['slots']} slots, "

@@ -51,20 +51,16 @@ def command(url: str, once: bool, as_json: bool, every_s: float) -> None:
       spark-sched top --once localhost:4040
       spark-sched top --json localhost:4040 > status.json
     """
+    from rich.console import Console
+
     from spark_sched.view.http import fetch_document, fetch_status
 
     if as_json:
         echo_json(fetch_document(url))
     elif once:
-        _print(fetch_status(url))
+        Console().print(_table(fetch_status(url)))
     else:
         _follow(url, every_s)
-
-
-def _print(status: Status) -> None:
-    from rich.console import Console
-
-    Console().print(_table(status))
 
 
 def _follow(url: str, every_s: float) -> None:

@@ -10,7 +10,7 @@ import click
 
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_evictions import evictions
-from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.cli.trace_priorities import priorities
 from spark_sched.errors import BadInputError
 
@@ -89,7 +89,7 @@ def stats(path: Path, format_: str | None, executors: int | None, as_json: bool)
         from spark_sched.cli.trace_tables import print_stats
 
         print_stats(document)
-    say_left_out(reader)
+    say_report(reader.report)
 
 
 def _measured(parameters: dict[str, Any]) -> dict[str, Any] | None:
@@ -127,7 +127,7 @@ def convert(source: Path, out: Path, format_: str | None, executors: int | None,
         )
     else:
         click.echo(f"{out}: {jobs:,} jobs from {reader.title}")
-    say_left_out(reader)
+    say_report(reader.report)
 
 
 @command.group("generate")
@@ -280,7 +280,7 @@ def _write(out: Path, seed: int, as_json: bool, make: Callable[[Any], Trace]) ->
 def _whole(path: Path) -> Trace:
     with reading(path, None, None) as reader:
         trace = reader.read()
-    say_left_out(reader)
+    say_report(reader.report)
     return trace
 
 

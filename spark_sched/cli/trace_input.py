@@ -31,13 +31,8 @@ def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[
         yield reader
 
 
-def say_left_out(reader: TraceReader) -> None:
-    """Print on standard error which rows could not be read or were not used."""
-    say_report(reader.report)
-
-
 def say_report(report: ReadReport) -> None:
-    """`say_left_out` of a reader that is gone."""
+    """Print on standard error which rows could not be read or were not used."""
     if report.bad_rows:
         click.echo(f"{report.bad_rows:,} of {report.rows:,} rows could not be read:", err=True)
         for row in report.examples:

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from spark_sched.cli.common import echo_json, needing, refuse_without
-from spark_sched.cli.trace_input import reading, say_left_out
+from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import aligned_table, counting_bar
 
@@ -96,7 +96,7 @@ def priorities(
         echo_json({"path": str(path), "tasks": len(table), "seed": seed, "runs": runs})
     else:
         _print(path, table, runs)
-    say_left_out(reader)
+    say_report(reader.report)
 
 
 def _arms(settings: tuple[str, ...], rules: tuple[str, ...], slots: str) -> dict[str, EvictionSetup]:

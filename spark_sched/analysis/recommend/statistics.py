@@ -113,7 +113,8 @@ def measure(applications: Sequence[LoggedApplication], by: Sequence[GroupBy] = (
         mine: dict[tuple[str, ...], list[tuple[int, int, int]]] = {}
         for attempt in usage.attempts:
             owner = usage.owners.get(attempt.job, _UNKNOWN)
-            group = tuple(_field(owner, key) for key in by)
+            names = {"user": owner.user, "class": owner.job_class, "name": owner.name}
+            group = tuple(names[key] for key in by)
             ran = [(attempt.start_ms, attempt.slots, 0), (attempt.end_ms, -attempt.slots, 0)]
             steps += ran
             mine.setdefault(group, list(offered)).extend(ran)
@@ -134,10 +135,6 @@ def measure(applications: Sequence[LoggedApplication], by: Sequence[GroupBy] = (
         sum(ran.unseen for application in applications for ran in application.ran.values()),
         account((application.usage for application in applications), by),
     )
-
-
-def _field(owner: Owner, key: GroupBy) -> str:
-    return {"user": owner.user, "class": owner.job_class, "name": owner.name}[key]
 
 
 def _group(group: tuple[str, ...], found: _Members, applications: Sequence[LoggedApplication]) -> Group:

@@ -190,7 +190,8 @@ def tradeoff_svg(document: Document, workload: str | None, title: str) -> str:
         )
         axes.tick_params(axis="y", colors=colour, labelsize=8)
         axes.set_ylim(bottom=0)
-    stock = next((row for row in document["rows"] if _is_baseline(row, document, workload)), None)
+    which = (document["baseline"], workload)
+    stock = next((row for row in document["rows"] if (row["arm"], row["workload"]) == which), None)
     if stock is not None and stock["arm"] not in levels and stock[sloth] is not None:
         left.axhline(stock[sloth]["mean"], color=_RED, linewidth=0.8, linestyle=":")
         at = (1.0, stock[sloth]["mean"])
@@ -205,7 +206,3 @@ def tradeoff_svg(document: Document, workload: str | None, title: str) -> str:
 
 def _or_mean(found: Mapping[str, Any], end: str) -> float:
     return float(found["mean"] if found[end] is None else found[end])
-
-
-def _is_baseline(row: Mapping[str, Any], document: Document, workload: str | None) -> bool:
-    return bool(row["arm"] == document["baseline"] and row["workload"] == workload)

@@ -62,11 +62,11 @@ def figure_3(scale: Scale, results: Results) -> Figure:
 # ---- figure 4: ratios over time ----
 
 
-def _base_runs(scale: Scale) -> list[RunSpec]:
-    return jct_runs(scale, map(TraceSpec, TRACES), ["slearn"])
-
-
-@figure("fig4", "Share of sampled jobs by ratio", _base_runs)
+@figure(
+    "fig4",
+    "Share of sampled jobs by ratio",
+    lambda scale: jct_runs(scale, map(TraceSpec, TRACES), ["slearn"]),
+)
 def figure_4(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
