@@ -16,6 +16,7 @@ PACKAGE = "spark_sched"
 
 # Each part and the parts directly below it; it may import those and everything below them.
 BELOW: Mapping[str, tuple[str, ...]] = {
+    "arrays": (),
     "compiled": (),
     "errors": (),
     "units": (),
@@ -23,7 +24,7 @@ BELOW: Mapping[str, tuple[str, ...]] = {
     "generated": ("files",),
     "isolated": (),
     "terminal": (),
-    "config": ("compiled", "errors", "generated", "units"),
+    "config": ("arrays", "compiled", "errors", "generated", "units"),
     "events": ("config",),
     "state": ("events",),
     "predict": ("state",),

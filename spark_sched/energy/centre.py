@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.energy.topology import Topology
 
 __all__ = ["CORE", "AGGREGATION", "ACCESS", "DataCentre", "InternalPath", "Path"]  # noqa: RUF022
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 #: Layers of switches, top down.
 CORE, AGGREGATION, ACCESS = range(3)
@@ -91,9 +88,9 @@ class DataCentre:
             np.zeros(t.accesses, dtype=np.int64),
         )
 
-    def has_room(self, cpu: float, memory: float) -> NDArray[np.bool_]:
+    def has_room(self, cpu: float, memory: float) -> Bools:
         """Which servers have that much CPU and memory free, shape (H,)."""
-        found: NDArray[np.bool_] = (self.cpu >= cpu - ROOM) & (self.memory >= memory - ROOM)
+        found: Bools = (self.cpu >= cpu - ROOM) & (self.memory >= memory - ROOM)
         return found
 
     def place(self, path: Path, cpu: float, memory: float, gbps: float, sign: int = 1) -> None:

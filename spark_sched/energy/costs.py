@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.paths import SwitchCosts
 from spark_sched.energy.topology import Topology
 
 __all__ = ["SlotCosts"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class SlotCosts:

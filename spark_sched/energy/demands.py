@@ -7,19 +7,18 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.energy.centre import ROOM
 from spark_sched.energy.topology import Topology
 from spark_sched.errors import BadInputError
 
 __all__ = ["FLOW_SIZES", "FlowSizes", "Tasks", "google_like", "require_fit"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 _DATA = "data/google2011_jobs.json"
 #: Longest task as a multiple of its job's mean: the spread inside a job is drawn from a distribution whose
@@ -119,7 +118,7 @@ class Tasks:
         return float((self.cpu * self.duration_s).sum()) / (topology.cpu * horizon_s)
 
 
-def _require(name: str, legal: NDArray[np.bool_], values: Floats, range_: str) -> None:
+def _require(name: str, legal: Bools, values: Floats, range_: str) -> None:
     wrong = ~(legal & np.isfinite(values))
     if wrong.any():
         task = int(wrong.argmax())

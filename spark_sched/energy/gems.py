@@ -12,8 +12,8 @@ from math import ceil
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.energy.centre import ROOM, DataCentre, InternalPath, Path
 from spark_sched.energy.demands import Tasks, require_fit
 from spark_sched.energy.meter import Meter, Totals
@@ -24,7 +24,6 @@ from spark_sched.errors import BadInputError
 
 __all__ = ["VARIANTS", "Estimate", "Variant", "simulate_gems"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 Variant: TypeAlias = Literal["gems", "noSleep", "noNetwork"]
 Estimate: TypeAlias = Literal["shared", "trace"]

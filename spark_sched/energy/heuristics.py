@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.energy.centre import ROOM, DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.paths import Reach, best_path, reach
 
 __all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Joules by which a server of capacity 1 precedes others of the same cost: far below real differences of
 #: energy.

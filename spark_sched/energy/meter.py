@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.energy.centre import DataCentre
 
 __all__ = ["EnergyTotals", "Meter", "ServerTotals", "SwitchTotals", "TaskTotals", "Totals"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 _KWH_J = 3.6e6
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.energy.centre import ACCESS, AGGREGATION, CORE, DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.heuristics import Beps, Demand
@@ -26,7 +26,6 @@ from spark_sched.policies.three_sigma.solvers.highs import Highs
 
 __all__ = ["Kind", "Optimum", "SlotReport", "added_j", "exact"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Kind: TypeAlias = Literal["mtec", "msec"]
 
 #: A heuristic's plan within this share of the slot's whole energy above the bound needs no solver.

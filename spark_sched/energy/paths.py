@@ -10,17 +10,13 @@ server, in O(X·H) at worst. The result is the same path, ties aside.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.energy.centre import ROOM, DataCentre, InternalPath, Path
 
 __all__ = ["Reach", "SwitchCosts", "best_path", "internal_path", "reach"]
-
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

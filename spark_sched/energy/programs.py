@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.energy.centre import DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.heuristics import Demand
@@ -16,7 +16,6 @@ from spark_sched.policies.three_sigma.milp import LinearProgram
 
 __all__ = ["by_task", "by_type"]
 
-Floats: TypeAlias = NDArray[np.float64]
 #: Servers of the tasks, and by layer 0 for switches that are on and 1 for the others.
 Chosen: TypeAlias = tuple[list[int], tuple[Floats, Floats, Floats]]
 
@@ -39,7 +38,7 @@ class _Rows:
 
     def columns(
         self, shape: tuple[int, ...], cost: float = 0.0, upper: float = 1.0, whole: bool = True
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         count = int(np.prod(shape))
         return np.array([self.column(cost, upper, whole) for _ in range(count)], dtype=np.int64).reshape(
             shape
@@ -209,7 +208,7 @@ def _sleeping(centre: DataCentre, wake_j: Floats, tasks: int, ceiling_j: float) 
     return found
 
 
-def _network(rows: _Rows, centre: DataCentre, costs: SlotCosts, gbps: float) -> list[NDArray[np.int64]]:
+def _network(rows: _Rows, centre: DataCentre, costs: SlotCosts, gbps: float) -> list[Ints]:
     """Switches that must be on so that the tasks' flows, all together, reach the access switches."""
     inf = np.inf
     y = []

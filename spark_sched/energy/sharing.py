@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Ints
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.demands import Tasks
 
 __all__ = ["SharedServers"]
 
-Ints: TypeAlias = NDArray[np.int64]
 
 #: CPU-seconds below which nothing is left to do.
 _DONE = 1e-6

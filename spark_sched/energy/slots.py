@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools
 from spark_sched.energy.centre import DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.demands import Tasks, require_fit
@@ -107,8 +107,8 @@ def _count_woken(
     meter: Meter,
     centre: DataCentre,
     costs: SlotCosts,
-    asleep: NDArray[np.bool_],
-    switches_asleep: Sequence[NDArray[np.bool_]],
+    asleep: Bools,
+    switches_asleep: Sequence[Bools],
 ) -> None:
     """Count the energy of waking up the nodes that slept before the tasks were placed."""
     woken = asleep & (centre.tasks > 0)

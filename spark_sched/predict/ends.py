@@ -18,7 +18,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spark_sched.predict.runtimes.distribution import Floats, RuntimeDistribution
+from spark_sched.arrays import Floats
+from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 
 __all__ = ["EndCorrection", "Situation"]
 

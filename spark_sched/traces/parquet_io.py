@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_sched.arrays import Ints
 from spark_sched.errors import BadInputError
 from spark_sched.traces.tables import (
     JOB_SCHEMA,
@@ -129,7 +129,7 @@ def _first_line(error: BaseException) -> str:
     return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
-def _numbers(table: pa.Table | pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
+def _numbers(table: pa.Table | pa.RecordBatch, name: str) -> Ints:
     column = table.column(name)
     return np.asarray(column.to_numpy(), dtype=np.int64)
 
@@ -139,7 +139,7 @@ def _whole(table: pa.Table, name: str) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
-def _offsets(counts: npt.NDArray[np.int64]) -> pa.Array:
+def _offsets(counts: Ints) -> pa.Array:
     return pa.array(np.concatenate(([0], np.cumsum(counts))).astype(np.int32))
 
 

@@ -14,11 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_sched.arrays import Bools, Floats
 from spark_sched.traces.tables import TraceChunk
-
-Floats = npt.NDArray[np.float64]
 
 QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 _TAIL_SHARE = 0.1
@@ -143,7 +141,7 @@ class TraceStats:
         self._group(jobs, runtime_s, known & (runtime_s > 0))
         self._shape(chunk)
 
-    def _group(self, jobs: Any, runtime_s: Floats, usable: npt.NDArray[np.bool_]) -> None:
+    def _group(self, jobs: Any, runtime_s: Floats, usable: Bools) -> None:
         users, slots = jobs.column("user").to_pylist(), jobs.column("slots").to_pylist()
         names = jobs.column("name").to_pylist()
         self._users.update(user for user in users if user is not None)

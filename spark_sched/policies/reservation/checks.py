@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_sched.arrays import Bools, Floats
 from spark_sched.errors import BadInputError
 
 __all__ = [
-    "FloatArray",
     "broadcast",
     "deadline",
     "durations",
@@ -21,10 +20,8 @@ __all__ = [
     "weight",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def _numbers(name: str, value: object, legal: str) -> FloatArray:
+def _numbers(name: str, value: object, legal: str) -> Floats:
     try:
         array = np.asarray(value)
     except ValueError:  # ragged nesting
@@ -34,17 +31,15 @@ def _numbers(name: str, value: object, legal: str) -> FloatArray:
     return array.astype(np.float64)
 
 
-def _refuse(name: str, array: FloatArray, legal: str, good: npt.NDArray[np.bool_]) -> None:
+def _refuse(name: str, array: Floats, legal: str, good: Bools) -> None:
     if not good.all():
         first = tuple(int(i) for i in np.argwhere(~good)[0])
         where = f" at index {first[0] if len(first) == 1 else first}" if first else ""
         raise BadInputError(f"{name} must be {legal}, not {float(array[first])!r}{where}")
 
 
-def _checker(
-    legal: str, is_good: Callable[[FloatArray], npt.NDArray[np.bool_]]
-) -> Callable[[str, object], FloatArray]:
-    def check(name: str, value: object) -> FloatArray:
+def _checker(legal: str, is_good: Callable[[Floats], Bools]) -> Callable[[str, object], Floats]:
+    def check(name: str, value: object) -> Floats:
         array = _numbers(name, value, legal)
         # NaN fails every comparison, so no range needs to mention it.
         _refuse(name, array, legal, np.asarray(is_good(array)))
@@ -64,7 +59,7 @@ durations = _checker("finite numbers >= 0", lambda a: (a >= 0.0) & np.isfinite(a
 weight = _checker("a finite number >= 0", lambda a: (a >= 0.0) & np.isfinite(a))
 
 
-def broadcast(**arrays: FloatArray) -> list[FloatArray]:
+def broadcast(**arrays: Floats) -> list[Floats]:
     """NumPy broadcasting whose refusal names the arguments and their shapes."""
     try:
         return [np.asarray(a) for a in np.broadcast_arrays(*arrays.values())]

@@ -13,9 +13,9 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import checks
-from spark_sched.policies.reservation.checks import FloatArray
 
 __all__ = [
     "isolation_probability",
@@ -30,10 +30,10 @@ def isolation_probability(deadline_s: float, t_m_s: float, alpha: float, n_tasks
 @overload
 def isolation_probability(
     deadline_s: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray: ...
+) -> float | Floats: ...
 def isolation_probability(
     deadline_s: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray:
+) -> float | Floats:
     """Probability that all tasks of a stage end before its reservations expire: equation 2.
 
     P = (1 - (t_m / D)^alpha)^N, and 0 where D <= t_m.
@@ -67,10 +67,10 @@ def reservation_deadline_s(isolation: float, t_m_s: float, alpha: float, n_tasks
 @overload
 def reservation_deadline_s(
     isolation: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray: ...
+) -> float | Floats: ...
 def reservation_deadline_s(
     isolation: npt.ArrayLike, t_m_s: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray:
+) -> float | Floats:
     """Deadline that keeps a stage's reservations effective with a given probability: equation 2 solved for D.
 
     D = t_m (1 - P^(1/N))^(-1/alpha); t_m at P = 0 and infinity at P = 1.
@@ -102,10 +102,10 @@ def utilization_lower_bound(isolation: float, alpha: float, n_tasks: int) -> flo
 @overload
 def utilization_lower_bound(
     isolation: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray: ...
+) -> float | Floats: ...
 def utilization_lower_bound(
     isolation: npt.ArrayLike, alpha: npt.ArrayLike, n_tasks: npt.ArrayLike
-) -> float | FloatArray:
+) -> float | Floats:
     """Lower bound of a stage's expected slot utilization at an isolation level: equation 4.
 
     E[U] >= alpha / (alpha - 1) q^(1/alpha) - q / (alpha - 1) with q = 1 - P^(1/N); 1 at P = 0 and 0 at P = 1.
@@ -133,9 +133,7 @@ def utilization_lower_bound(
     return _result(np.clip(bound, 0.0, 1.0))
 
 
-def stage_time_with_copies_s(
-    durations_s: npt.ArrayLike, copy_durations_s: npt.ArrayLike
-) -> float | FloatArray:
+def stage_time_with_copies_s(durations_s: npt.ArrayLike, copy_durations_s: npt.ArrayLike) -> float | Floats:
     """Completion time of stages whose slower half gets copies on reserved slots: section IV-C.
 
     T' = t_(h) + max over k > h of min(t_(k) - t_(h), t'_(k)) with h = ceil(N / 2): when half of the N tasks
@@ -172,13 +170,13 @@ def stage_time_with_copies_s(
     return _result(start[..., 0] + rest.max(axis=-1, initial=0.0))
 
 
-def _log_tail(p: FloatArray, n: FloatArray) -> FloatArray:
+def _log_tail(p: Floats, n: Floats) -> Floats:
     """ln(1 - P^(1/N)): 0 at P = 0, -inf at P = 1."""
     with np.errstate(divide="ignore"):
         return _log1mexp(np.log(p) / n)
 
 
-def _log1mexp(x: FloatArray) -> FloatArray:
+def _log1mexp(x: Floats) -> Floats:
     """ln(1 - e^x) for x <= 0, by whichever of two forms keeps its digits there (Maechler 2012)."""
     near_zero = x > -math.log(2.0)
     with np.errstate(divide="ignore"):
@@ -191,5 +189,5 @@ def _log1mexp(x: FloatArray) -> FloatArray:
         )
 
 
-def _result(array: npt.NDArray[np.float64]) -> float | FloatArray:
+def _result(array: Floats) -> float | Floats:
     return float(array) if np.ndim(array) == 0 else array

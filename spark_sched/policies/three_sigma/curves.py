@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import compiled
 from spark_sched.policies.three_sigma.utility import Utility
 
@@ -25,8 +25,6 @@ __all__ = [
     "utilities",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 #: Survival below this is a rounding error: such a job has outlived its distribution.
 GONE = 1e-9

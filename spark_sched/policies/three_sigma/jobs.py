@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.curves import Curves, consumption, curves, survivals
 from spark_sched.policies.three_sigma.utility import Utility, best_effort, piecewise, slo, slo_with_decay
@@ -30,7 +30,6 @@ __all__ = [
     "runtime_of",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: An SLO job's utility past its deadline (§4.2.2 and §4.2.3): it decays for jobs that will probably miss
 #: it by history, for no job, or for all jobs.

@@ -6,18 +6,14 @@ maximise objective · x  subject to  row_lower ≤ A x ≤ row_upper,  0 ≤ x �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Problem
 
 __all__ = ["LinearProgram", "Milp", "by_unions", "with_splits"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 
 #: How far from 0 or 1 a solver's whole variable may be: their own tolerance is 1e-6.
 _WHOLE = 1e-5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings, dated_plan
 from spark_sched.policies.plan import JobPlan, Plan, PlanQuality
 from spark_sched.policies.three_sigma.curves import GONE, conditional, curves, means, overrun_s, utilities
@@ -26,8 +26,6 @@ from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
 __all__ = ["ThreeSigmaPolicy"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class ThreeSigmaPolicy:
@@ -287,7 +285,7 @@ def _why_not(known: Computed[PendingJob | None] | None, broken: str | None) -> s
 
 
 def _planned_entry(
-    key: str, view: JobView, each: PlannedStart, now_ms: int, starts_ms: NDArray[np.int64]
+    key: str, view: JobView, each: PlannedStart, now_ms: int, starts_ms: Ints
 ) -> tuple[tuple[int, int, int], dict[str, Any]]:
     wait_ms = int(starts_ms[each.start])
     if each.start == 0:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.policies.three_sigma.jobs import PendingJob, partitions_of, pending_jobs, runtime_of
 from spark_sched.policies.three_sigma.malleable import rounds
 from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
@@ -18,7 +18,6 @@ from spark_sched.state import JobView, Snapshot
 
 __all__ = ["Computed", "Present", "RunningJob", "ThreeSigmaMemory", "look"]
 
-Floats: TypeAlias = NDArray[np.float64]
 T = TypeVar("T")
 
 

@@ -9,18 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.three_sigma.window import Grid
 
 __all__ = ["NO_OPTION", "Assignment", "Candidate", "Problem", "Running", "build", "closed_under_union"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 
 NO_OPTION = -1
 #: Expected slots by which a row may be passed: rounding of sums of a thousand terms, not of plans.

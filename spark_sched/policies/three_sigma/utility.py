@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 
 __all__ = ["Utility", "best_effort", "piecewise", "slo", "slo_with_decay"]
@@ -30,7 +31,7 @@ class Utility:
     times_s: tuple[float, ...]
     values: tuple[float, ...]
 
-    def __call__(self, at_s: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, at_s: ArrayLike) -> Floats:
         """Its value at times of completion, in the shape of ``at_s``."""
         # np.interp takes the last of two points at one time: mirrored in time that is the earlier, upper one.
         times = -np.array(self.times_s[::-1])

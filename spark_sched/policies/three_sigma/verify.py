@@ -5,17 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob
 from spark_sched.policies.three_sigma.window import Grid
 
 __all__ = ["PlannedStart", "broken_promise"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Expected slots that rounding may add up to.
 _ROUNDING = 1e-4

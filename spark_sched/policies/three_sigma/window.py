@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Ints
 from spark_sched.config import values
 from spark_sched.errors import BadInputError
 from spark_sched.policies.options import Option, Options, OptionValues
@@ -40,8 +39,6 @@ def _check(options: OptionValues) -> None:
 
 
 OPTIONS = Options((FIRST_STEP, WINDOW), _check)
-
-Ints: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,17 +12,15 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
 __all__ = ["Calibration", "RangePosition", "place_of"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Inside the range of history: classes of equal width in the CDF.
 _INSIDE = 20

@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from spark_sched.arrays import Bools, Floats
 from spark_sched.errors import BadInputError
 
 __all__ = ["RuntimeDistribution"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Survival below this is a rounding error and counts as 0.
 _GONE = 1e-12
@@ -130,7 +129,7 @@ class RuntimeDistribution:
 
     @classmethod
     def trusted_histogram(
-        cls, centers_s: Floats, counts: Floats, min_s: float, max_s: float, exact: NDArray[np.bool_]
+        cls, centers_s: Floats, counts: Floats, min_s: float, max_s: float, exact: Bools
     ) -> RuntimeDistribution:
         """`from_histogram` without checks, for callers whose bins are valid by construction."""
         jump = np.maximum(counts - 1.0, 0.0) * exact

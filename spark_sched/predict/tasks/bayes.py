@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
 __all__ = ["USUAL_DOUBT", "Posterior", "pilots_needed", "posterior", "surprised"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: Default probability that history does not apply to a run.
 USUAL_DOUBT = 0.02

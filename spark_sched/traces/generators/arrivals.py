@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
-
-Floats = npt.NDArray[np.float64]
 
 
 def poisson(rng: np.random.Generator, count: int, mean_gap_s: float) -> Floats:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.errors import BadInputError
 from spark_sched.traces.tables import Trace
 
@@ -39,7 +39,7 @@ class JobClass:
     task_quantiles: tuple[float, ...]
     features: tuple[tuple[str, str, float], ...]
 
-    def runtimes_s(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.float64]:
+    def runtimes_s(self, rng: np.random.Generator, count: int) -> Floats:
         """Log-normal, redrawn until inside the class's range."""
         if self.log_sd == 0 or self.min_s == self.max_s:
             return np.full(count, math.exp(self.log_mean))
@@ -48,7 +48,7 @@ class JobClass:
             drawn[outside] = rng.lognormal(self.log_mean, self.log_sd, int(outside.sum()))
         return drawn
 
-    def task_counts(self, rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
+    def task_counts(self, rng: np.random.Generator, count: int) -> Ints:
         drawn = np.interp(rng.random(count), _LEVELS, self.task_quantiles)
         return np.maximum(1, np.floor(drawn + 1e-9)).astype(np.int64)
 
@@ -127,7 +127,7 @@ def google_classes() -> tuple[JobClass, ...]:
     )
 
 
-def _kmeans(values: npt.NDArray[np.float64], classes: int) -> npt.NDArray[np.int64]:
+def _kmeans(values: Floats, classes: int) -> Ints:
     centers = np.unique(np.quantile(values, (np.arange(classes) + 0.5) / classes))
     label = np.zeros(len(values), dtype=np.int64)
     for _ in range(_LLOYD_STEPS):

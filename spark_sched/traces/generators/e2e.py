@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
-from spark_sched.traces.generators.arrivals import Floats, check_fraction, check_positive, hyperexponential
+from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
 from spark_sched.traces.generators.classes import JobClass, google_classes
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 from spark_sched.traces.generators.arrivals import check_positive, poisson
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
 
 
-def pareto_durations_s(
-    rng: np.random.Generator, mean_s: npt.NDArray[np.float64], alpha: float
-) -> npt.NDArray[np.float64]:
+def pareto_durations_s(rng: np.random.Generator, mean_s: Floats, alpha: float) -> Floats:
     """One Pareto(``alpha``) duration for each mean: scale t_m = mean · (α-1)/α, P(T > t) = (t_m/t)^α.
 
     Raises:

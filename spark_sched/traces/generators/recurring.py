@@ -13,8 +13,9 @@ from statistics import NormalDist
 
 import numpy as np
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.traces.generators.arrivals import Floats, check_fraction, check_positive, hyperexponential
+from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
 

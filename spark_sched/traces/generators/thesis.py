@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.traces.generators.arrivals import Floats, bursty, check_positive
+from spark_sched.traces.generators.arrivals import bursty, check_positive
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
 

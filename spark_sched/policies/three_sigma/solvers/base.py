@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
 __all__ = ["Ask", "LinearSolution", "Prices", "Solution", "Solver", "SolverStatus"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: ``optimal``: proven to be within the gap asked for. ``feasible``: a plan, not proven to be that good.
 #: ``none``: the solver has no plan of its own; the assignment is the empty plan.
@@ -30,7 +29,7 @@ class Prices:
         price: shape (N, T), >= 0.
     """
 
-    at_ms: NDArray[np.int64]
+    at_ms: Ints
     unions: tuple[int, ...]
     price: Floats
 

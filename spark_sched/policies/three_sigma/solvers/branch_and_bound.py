@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import COMPILED, compiled
 from spark_sched.policies.three_sigma.problem import NO_OPTION, SLACK_SLOTS, Assignment, Problem
 
 __all__ = ["Explored", "explore", "is_small"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 _NONE = NO_OPTION
 #: Problems with more waiting jobs, or with more slots by option, union and time step, are not small.

@@ -3,11 +3,9 @@ local search, and the bound that the prices prove."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution, SolverStatus
 from spark_sched.policies.three_sigma.solvers.branch_and_bound import explore, is_small
@@ -26,7 +24,6 @@ from spark_sched.policies.three_sigma.solvers.search import search
 
 __all__ = ["Lagrangian"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 #: A preemption that loses at most this share of its cost at the prices is tried.
 _NEAR = 0.5
@@ -184,7 +181,7 @@ def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool
     return max(plans, key=lambda plan: float(plan.value[0]))
 
 
-def _order(problem: Problem, gains: Floats) -> NDArray[np.int64]:
+def _order(problem: Problem, gains: Floats) -> Ints:
     """Jobs by their gain, the greatest first; those without an option are left out."""
     gain = np.append(gains.max(axis=1), -np.inf)[problem.groups_of].max(axis=1)
     order = np.argsort(-gain, kind="stable")

@@ -5,11 +5,11 @@ Compiled functions on two tuples of arrays: what does not change (`Tables`) and 
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.compiled import COMPILED, compiled
 from spark_sched.policies.three_sigma.problem import NO_OPTION, SLACK_SLOTS, Assignment, Problem
 
@@ -29,9 +29,6 @@ __all__ = [
     "twin",
 ]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Bools: TypeAlias = NDArray[np.bool_]
 
 #: Half of the problem's slack, so that the rounding errors of repeated moves cannot add up to more.
 _EPS = 0.5 * SLACK_SLOTS

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import compiled
 from spark_sched.policies.three_sigma.problem import NO_OPTION
 from spark_sched.policies.three_sigma.solvers.packing import (
@@ -22,8 +21,6 @@ from spark_sched.policies.three_sigma.solvers.packing import (
 
 __all__ = ["search"]
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
 
 #: Jobs considered for the slots that a move frees; a preemption frees many, so more are considered after it.
 _CANDIDATES, _MANY = 10, 40
