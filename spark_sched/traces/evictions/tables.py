@@ -12,6 +12,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.traces.lines import Progress, lines
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import BadField, fields_of, not_negative, whole
+from spark_sched.traces.readers.cluster_events import AFTER_END_US
 from spark_sched.traces.readers.google2011 import parts_of
 
 __all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "TraceEvent"]
@@ -22,8 +23,6 @@ SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST = range(7)
 MACHINE_REMOVED, MACHINE_ADDED, USAGE = 20, 21, 22
 
 _TABLES = ("machine_events", "task_events", "task_usage")
-#: "After the end of the trace" in microseconds.
-_AFTER_END_US = 2**63 - 1
 
 
 class TraceEvent(NamedTuple):
@@ -131,7 +130,7 @@ def _task_event(line: bytes) -> TraceEvent | None:
     time_us = whole(cells[0], "time")
     if time_us < 0:
         raise BadField(f"time is {time_us}")
-    if time_us == _AFTER_END_US:
+    if time_us == AFTER_END_US:
         return None
     return TraceEvent(
         time_us,

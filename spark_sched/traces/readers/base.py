@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord, chunked
@@ -16,6 +16,8 @@ from spark_sched.traces.tables import Trace, TraceChunk, TraceMeta
 #: Rows after which a file without one good row is refused: it is of another format, or damaged through and
 #: through.
 _ALL_BAD = 200
+
+_Item = TypeVar("_Item")
 
 
 class BadField(Exception):
@@ -98,6 +100,48 @@ class TraceReader:
             yield number, line
             if count == _ALL_BAD and self.report.rows - self.report.bad_rows <= good_before:
                 raise self.unusable()
+
+    def parsed(self, path: Path, parse: Callable[[bytes, int], _Item]) -> Iterator[_Item]:
+        """What ``parse`` makes of each line and its number; lines that it refuses are in the report."""
+        for line_number, line in self.rows(path):
+            try:
+                item = parse(line, line_number)
+            except LeftOut as reason:
+                self.report.notes[str(reason)] += 1
+            except BadField as reason:
+                self.report.bad(str(path), line_number, str(reason), line)
+            else:
+                yield item
+
+
+class JobPerLineReader(TraceReader):
+    """A source with one job a line; a subclass implements `parse`."""
+
+    checks_jobs = True
+
+    def records(self) -> Iterator[JobRecord]:
+        seen: set[str] = set()
+
+        def checked(line: bytes, line_number: int) -> JobRecord | None:
+            job = self.parse(line, line_number)
+            if job is not None:
+                if job.source_id in seen:
+                    raise BadField(f"job {job.source_id} is a duplicate")
+                problem = job.problem()
+                if problem:
+                    raise BadField(problem)
+                seen.add(job.source_id)
+            return job
+
+        for job in self.parsed(self.path, checked):
+            if job is None:
+                self.report.rows -= 1  # a comment, no row
+            else:
+                yield job
+
+    def parse(self, line: bytes, line_number: int) -> JobRecord | None:
+        """The job of a line, or None for a comment; may raise `BadField` and `LeftOut`."""
+        raise NotImplementedError
 
 
 def whole(text: bytes | str, what: str) -> int:

@@ -10,13 +10,15 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NamedTuple
 
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.base import BadField
 
+#: "After the end of the trace" in microseconds.
+AFTER_END_US = 2**63 - 1
 SUBMIT, SCHEDULE, END, OTHER = "submit", "schedule", "end", "other"
 
 #: A job that ended is kept this long (trace time): an evicted task comes back within seconds, a failed one
@@ -27,21 +29,21 @@ GRACE_S = 1800.0
 class ClusterEvent(NamedTuple):
     """One row of a job or task table. ``time_s`` None: before the trace begins (or after its end)."""
 
+    file: str
+    line: int
     time_s: float | None
     job: str
-    task: int | None
     kind: str
     outcome: str
     filled_in: bool
-    user: str | None
-    name: str | None
-    priority: int | None
-    machine: str | None
-    cpus: float | None
-    memory: float | None
-    features: dict[str, str] | None
-    file: str
-    line: int
+    task: int | None = None
+    user: str | None = None
+    name: str | None = None
+    priority: int | None = None
+    machine: str | None = None
+    cpus: float | None = None
+    memory: float | None = None
+    features: dict[str, str] | None = None
 
 
 @dataclass(slots=True)
@@ -82,6 +84,11 @@ class _UnfinishedJob:
     tasks: dict[int, _TaskState] = field(default_factory=dict)
     alive: int = 0
     rows: TaskRows = field(default_factory=TaskRows)
+
+
+def seconds(time_us: int) -> float | None:
+    """``ClusterEvent.time_s`` of a table's time in microseconds."""
+    return None if time_us in (0, AFTER_END_US) else time_us / 1e6
 
 
 def in_time_order(tables: Iterable[Iterator[ClusterEvent]]) -> Iterator[ClusterEvent]:
@@ -204,8 +211,7 @@ class JobAssembler:
         job: _UnfinishedJob, index: int, task: _TaskState, end_s: float | None, outcome: str
     ) -> None:
         start_s = task.since_s if task.running else None
-        known = start_s is not None and end_s is not None
-        duration_s = end_s - start_s if known and end_s is not None and start_s is not None else None
+        duration_s = end_s - start_s if start_s is not None and end_s is not None else None
         job.rows.add(
             index,
             duration_s,
@@ -262,15 +268,7 @@ class JobAssembler:
 
 def _ordered(rows: TaskRows) -> TaskRows:
     order = sorted(range(len(rows)), key=lambda i: (rows.task[i], rows.attempt[i]))
-    return TaskRows(
-        [rows.task[i] for i in order],
-        [rows.attempt[i] for i in order],
-        [rows.start_s[i] for i in order],
-        [rows.duration_s[i] for i in order],
-        [rows.outcome[i] for i in order],
-        [rows.copy[i] for i in order],
-        [rows.host[i] for i in order],
-    )
+    return TaskRows(*([getattr(rows, column.name)[i] for i in order] for column in fields(rows)))
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

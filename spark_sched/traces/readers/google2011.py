@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from spark_sched.errors import BadInputError
@@ -25,6 +26,7 @@ from spark_sched.traces.readers.cluster_events import (
     ClusterEvent,
     JobAssembler,
     in_time_order,
+    seconds,
 )
 from spark_sched.traces.tables import Machine
 
@@ -40,8 +42,6 @@ EVENTS = {
     7: (OTHER, "unknown"),
     8: (OTHER, "unknown"),
 }
-#: "After the end of the trace" in microseconds.
-_AFTER_END_US = 2**63 - 1
 TABLES = ("job_events", "task_events", "machine_events")
 
 
@@ -74,49 +74,23 @@ class Google2011Reader(TraceReader):
 
     def records(self) -> Iterator[JobRecord]:
         self.meta = replace(self.meta, machines=tuple(self._machines()))
-        known = bool(self.tables["job_events"])
-        assembler = JobAssembler(self.report, known_jobs=known)
-        streams = [
-            self._events(self.tables[name], parse)
-            for name, parse in (("job_events", _job_event), ("task_events", _task_event))
-            if self.tables[name]
-        ]
+        assembler = JobAssembler(self.report, known_jobs=bool(self.tables["job_events"]))
+        streams = [self._events("job_events", _job_event), self._events("task_events", _task_event)]
         yield from assembler.assemble(in_time_order(streams))
 
-    def _events(
-        self, parts: list[Path], parse: Callable[[bytes, str, int], ClusterEvent]
-    ) -> Iterator[ClusterEvent]:
-        for part in parts:
-            file = str(part)
-            for line_number, line in self.rows(part):
-                try:
-                    event = parse(line, file, line_number)
-                except BadField as reason:
-                    self.report.bad(file, line_number, str(reason), line)
-                    continue
-                yield event
+    def _events(self, table: str, parse: Callable[[str, bytes, int], ClusterEvent]) -> Iterator[ClusterEvent]:
+        for part in self.tables[table]:
+            yield from self.parsed(part, partial(parse, str(part)))
 
     def _machines(self) -> Iterator[Machine]:
         open_spans: dict[str, Machine] = {}
         for part in self.tables["machine_events"]:
-            for line_number, line in self.rows(part):
-                try:
-                    cells = fields_of(line, b",", 6)
-                    at_us, kind = whole(cells[0], "time"), whole(cells[2], "event type")
-                    cpus = not_negative(cells[4], "CPUs") if cells[4] else None
-                    memory = not_negative(cells[5], "memory") if cells[5] else None
-                    machine = str(whole(cells[1], "machine id"))
-                except BadField as reason:
-                    self.report.bad(str(part), line_number, str(reason), line)
-                    continue
-                old = open_spans.pop(machine, None)
-                at_s = at_us / 1e6
+            for at_s, removed, machine in self.parsed(part, _machine_event):
+                old = open_spans.pop(machine.machine, None)
                 if old is not None:
                     yield replace(old, removed_s=at_s)
-                if kind != 1:
-                    open_spans[machine] = Machine(
-                        machine, cpus=cpus, memory=memory, added_s=at_s if at_us else None
-                    )
+                if not removed:
+                    open_spans[machine.machine] = machine
         yield from open_spans.values()
 
 
@@ -138,6 +112,16 @@ def _table_of(path: Path) -> str:
     return "job_events"
 
 
+def _machine_event(line: bytes, _: int) -> tuple[float, bool, Machine]:
+    """When, whether the machine was removed, and the machine from then on."""
+    cells = fields_of(line, b",", 6)
+    at_us, kind = whole(cells[0], "time"), whole(cells[2], "event type")
+    cpus = not_negative(cells[4], "CPUs") if cells[4] else None
+    memory = not_negative(cells[5], "memory") if cells[5] else None
+    name, at_s = str(whole(cells[1], "machine id")), at_us / 1e6
+    return at_s, kind == 1, Machine(name, cpus=cpus, memory=memory, added_s=at_s if at_us else None)
+
+
 def _common(cells: list[bytes], event_at: int) -> tuple[float | None, str, str, str]:
     time_us = whole(cells[0], "time")
     if time_us < 0:
@@ -147,10 +131,10 @@ def _common(cells: list[bytes], event_at: int) -> tuple[float | None, str, str, 
         raise BadField(f"event type {kind} is unknown")
     what, outcome = EVENTS[kind]
     job = str(whole(cells[2], "job id"))
-    return (None if time_us in (0, _AFTER_END_US) else time_us / 1e6), job, what, outcome
+    return seconds(time_us), job, what, outcome
 
 
-def _job_event(line: bytes, file: str, number: int) -> ClusterEvent:
+def _job_event(file: str, line: bytes, number: int) -> ClusterEvent:
     cells = fields_of(line, b",", 8)
     time_s, job, kind, outcome = _common(cells, 3)
     features = {}
@@ -159,46 +143,39 @@ def _job_event(line: bytes, file: str, number: int) -> ClusterEvent:
     if cells[6]:
         features["job_name"] = text_of(cells[6], "job name")
     return ClusterEvent(
+        file,
+        number,
         time_s,
         job,
-        None,
         kind,
         outcome,
         bool(cells[1]),
-        text_of(cells[4], "user") or None,
-        text_of(cells[7], "logical name") or None,
-        None,
-        None,
-        None,
-        None,
-        features,
-        file,
-        number,
+        user=text_of(cells[4], "user") or None,
+        name=text_of(cells[7], "logical name") or None,
+        features=features,
     )
 
 
-def _task_event(line: bytes, file: str, number: int) -> ClusterEvent:
+def _task_event(file: str, line: bytes, number: int) -> ClusterEvent:
     cells = fields_of(line, b",", 13)
     time_s, job, kind, outcome = _common(cells, 5)
     index = whole(cells[3], "task index")
     if index < 0 or index >= 2**31:
         raise BadField(f"task index is {index}")
     return ClusterEvent(
+        file,
+        number,
         time_s,
         job,
-        index,
         kind,
         outcome,
         bool(cells[1]),
-        text_of(cells[6], "user") or None,
-        None,
-        whole(cells[8], "priority"),
-        text_of(cells[4], "machine") or None,
-        not_negative(cells[9], "CPU request") if cells[9] else None,
-        not_negative(cells[10], "memory request") if cells[10] else None,
-        None,
-        file,
-        number,
+        task=index,
+        user=text_of(cells[6], "user") or None,
+        priority=whole(cells[8], "priority"),
+        machine=text_of(cells[4], "machine") or None,
+        cpus=not_negative(cells[9], "CPU request") if cells[9] else None,
+        memory=not_negative(cells[10], "memory request") if cells[10] else None,
     )
 
 

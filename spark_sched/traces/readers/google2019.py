@@ -22,6 +22,7 @@ from spark_sched.traces.readers.cluster_events import (
     ClusterEvent,
     JobAssembler,
     in_time_order,
+    seconds,
 )
 
 #: Event types of the 2019 trace, by number and by name.
@@ -47,7 +48,6 @@ _MEANING = {
     "KILL": (END, "killed"),
     "LOST": (END, "lost"),
 }
-_AFTER_END_US = 2**63 - 1
 JsonObject = dict[str, Any]
 
 
@@ -83,11 +83,10 @@ class Google2019Reader(TraceReader):
 
     def records(self) -> Iterator[JobRecord]:
         assembler = JobAssembler(self.report, known_jobs=bool(self.collections))
-        streams = []
-        if self.collections:
-            streams.append(self._events(self.collections, self._collection))
-        if self.instances:
-            streams.append(self._events(self.instances, self._instance))
+        streams = [
+            self._events(self.collections, self._collection),
+            self._events(self.instances, self._instance),
+        ]
         yield from assembler.assemble(in_time_order(streams))
 
     def _events(
@@ -143,21 +142,17 @@ class Google2019Reader(TraceReader):
         if after:
             features["start_after"] = " ".join(map(str, after)) if isinstance(after, list) else str(after)
         return ClusterEvent(
+            file,
+            number,
             time_s,
             job,
-            None,
             kind,
             outcome,
             _get(row, "missing_type") not in (None, 0, "0"),
-            _text(row, "user"),
-            _text(row, "collection_logical_name"),
-            _whole(row, "priority"),
-            None,
-            None,
-            None,
-            features,
-            file,
-            number,
+            user=_text(row, "user"),
+            name=_text(row, "collection_logical_name"),
+            priority=_whole(row, "priority"),
+            features=features,
         )
 
     def _instance(self, row: JsonObject, file: str, number: int) -> ClusterEvent | None:
@@ -171,21 +166,18 @@ class Google2019Reader(TraceReader):
         cpus = request.get("cpus") if isinstance(request, dict) else row.get("resource_request.cpus")
         memory = request.get("memory") if isinstance(request, dict) else row.get("resource_request.memory")
         return ClusterEvent(
+            file,
+            number,
             time_s,
             job,
-            index,
             kind,
             outcome,
             _get(row, "missing_type") not in (None, 0, "0"),
-            None,
-            None,
-            _whole(row, "priority"),
-            _text(row, "machine_id"),
-            None if cpus in (None, "") else not_negative(str(cpus), "cpus"),
-            None if memory in (None, "") else not_negative(str(memory), "memory"),
-            None,
-            file,
-            number,
+            task=index,
+            priority=_whole(row, "priority"),
+            machine=_text(row, "machine_id"),
+            cpus=None if cpus in (None, "") else not_negative(str(cpus), "cpus"),
+            memory=None if memory in (None, "") else not_negative(str(memory), "memory"),
         )
 
 
@@ -229,4 +221,4 @@ def _common(row: JsonObject) -> tuple[float | None, str, str, str]:
     if kind not in _NAMES:
         raise BadField(f"type {kind!r} is unknown")
     what, outcome = _MEANING.get(kind, (OTHER, "unknown"))
-    return (None if time_us in (0, _AFTER_END_US) else time_us / 1e6), str(job), what, outcome
+    return seconds(time_us), str(job), what, outcome

@@ -4,14 +4,13 @@ samples."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows
 from spark_sched.traces.readers.base import (
     BadField,
+    JobPerLineReader,
     LeftOut,
-    TraceReader,
     fields_of,
     not_negative,
     number,
@@ -25,36 +24,7 @@ from spark_sched.traces.readers.base import (
 _MEAN_TOLERANCE = 1e-3
 
 
-class _JobPerLine(TraceReader):
-    checks_jobs = True
-
-    def records(self) -> Iterator[JobRecord]:
-        seen: set[str] = set()
-        for line_number, line in self.rows(self.path):
-            try:
-                job = self.parse(line, line_number)
-                if job is None:
-                    self.report.rows -= 1  # a comment, no row
-                    continue
-                if job.source_id in seen:
-                    raise BadField(f"job {job.source_id} is a duplicate")
-                problem = job.problem()
-                if problem:
-                    raise BadField(problem)
-            except LeftOut as reason:
-                self.report.notes[str(reason)] += 1
-                continue
-            except BadField as reason:
-                self.report.bad(str(self.path), line_number, str(reason), line)
-                continue
-            seen.add(job.source_id)
-            yield job
-
-    def parse(self, line: bytes, line_number: int) -> JobRecord | None:
-        raise NotImplementedError
-
-
-class HawkReader(_JobPerLine):
+class HawkReader(JobPerLineReader):
     """``arrival_s n_tasks mean_task_s dur_1 … dur_n``, as the Hawk and Eagle simulators read it. Tasks are
     independent; jobs have no id (theirs is ``line-N``), name, user or priority."""
 
@@ -82,7 +52,7 @@ class HawkReader(_JobPerLine):
         )
 
 
-class SwfReader(_JobPerLine):
+class SwfReader(JobPerLineReader):
     """The Standard Workload Format (Feitelson's Parallel Workloads Archive), version 2: 18 columns, ``-1``
     unknown.
 
@@ -144,7 +114,7 @@ class SwfReader(_JobPerLine):
             self.meta = replace(self.meta, origin_epoch_ms=int(value) * 1000)
 
 
-class SwimReader(_JobPerLine):
+class SwimReader(JobPerLineReader):
     """SWIM's samples of Facebook's MapReduce traces: arrivals and bytes; the source has no durations and no
     users.
 

@@ -13,11 +13,18 @@ from pathlib import Path, PurePosixPath
 from spark_sched.errors import BadInputError
 from spark_sched.traces.jobs import JobRecord, StageRecord, TaskRows, widest
 from spark_sched.traces.lines import Progress
-from spark_sched.traces.readers.base import BadField, TraceReader, not_negative, positive, whole
+from spark_sched.traces.readers.base import (
+    BadField,
+    JobPerLineReader,
+    TraceReader,
+    not_negative,
+    positive,
+    whole,
+)
 from spark_sched.traces.readers.spark_dag import SparkJob, StageAttempt, stages_of
 
 
-class TpchProfilesReader(TraceReader):
+class TpchProfilesReader(JobPerLineReader):
     """JSON lines ``query, scale, parents, stages`` with measured task durations (ms) per number of executors.
 
     A job per query and scale, without arrival. Task durations are those measured with ``executors`` executors
@@ -27,7 +34,6 @@ class TpchProfilesReader(TraceReader):
 
     format = "tpch_profiles"
     title = "TPC-H stage profiles"
-    checks_jobs = True
 
     def __init__(self, path: Path, progress: Progress | None = None, *, executors: int = 20) -> None:
         super().__init__(path, progress)
@@ -40,26 +46,11 @@ class TpchProfilesReader(TraceReader):
             parameters={"executors": executors},
         )
 
-    def records(self) -> Iterator[JobRecord]:
-        seen: set[str] = set()
-        for number, line in self.rows(self.path):
-            try:
-                job = self._job(line)
-                if job.source_id in seen:
-                    raise BadField(f"{job.source_id} is a duplicate")
-                problem = job.problem()
-                if problem:
-                    raise BadField(problem)
-            except BadField as reason:
-                self.report.bad(str(self.path), number, str(reason), line)
-                continue
-            except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                self.report.bad(
-                    str(self.path), number, f"no stage profile ({type(error).__name__}: {error})", line
-                )
-                continue
-            seen.add(job.source_id)
-            yield job
+    def parse(self, line: bytes, line_number: int) -> JobRecord:
+        try:
+            return self._job(line)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise BadField(f"no stage profile ({type(error).__name__}: {error})") from None
 
     def _job(self, line: bytes) -> JobRecord:
         row = json.loads(line)
