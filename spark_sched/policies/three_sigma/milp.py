@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark_sched.arrays import Bools, Floats, Ints
-from spark_sched.policies.three_sigma.problem import NO_OPTION, Assignment, Problem
+from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["LinearProgram", "Milp", "by_unions", "with_splits"]
+__all__ = ["LinearProgram", "Milp", "by_unions"]
 
 
 #: How far from 0 or 1 a solver's whole variable may be: their own tolerance is 1e-6.
@@ -50,7 +50,7 @@ class LinearProgram:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Milp(LinearProgram):
-    """A planning problem: first the options' columns, then preemptions, then (in one formulation) splits.
+    """A planning problem: first the options' columns, then preemptions, then any others.
 
     Attributes:
         group, start: of the options.
@@ -83,13 +83,6 @@ class Milp(LinearProgram):
         group[jobs], start[jobs] = self.group[picked], self.start[picked]
         return Assignment(group, start, chosen[options:])
 
-    def point(self, assignment: Assignment) -> Floats:
-        """The values of the binary columns for a plan, shape (options + R,)."""
-        chosen = assignment.group != NO_OPTION
-        taken = set(zip(assignment.group[chosen].tolist(), assignment.start[chosen].tolist(), strict=True))
-        options = [(g, s) in taken for g, s in zip(self.group.tolist(), self.start.tolist(), strict=True)]
-        return np.concatenate([np.array(options, dtype=float), assignment.preempted.astype(float)])
-
 
 def by_unions(problem: Problem) -> Milp:
     """Equation 3 with §4.3.5's credits, a row per (union of partitions, time step)."""
@@ -112,74 +105,20 @@ def by_unions(problem: Problem) -> Milp:
         rows.append(p.jobs + n * steps + back_step[given])
         columns.append(options + back[given])
         values.append(-credit[given])
-    upper = np.concatenate([np.ones(p.jobs), p.free.ravel()])
-    return _assemble(p, group, start, 0, rows, columns, values, np.full(len(upper), -np.inf), upper)
-
-
-def with_splits(problem: Problem) -> Milp:
-    """The paper's own form (§4.3.3): a variable for the part of an option on each partition of its set.
-
-    Demand rows say that the parts sum to k; a row per (partition, time step) bounds them. A part stays the
-    same for as long as the job runs, so this is a little stricter than `by_unions`.
-    """
-    p = problem
-    group, start = np.nonzero(p.utility > 0.0)
-    options, steps, preemptions = len(group), p.grid.steps, len(p.cost)
-    partitions = len(p.free_of)
-    in_mask = ((np.array(p.masks, dtype=np.int64)[:, None] >> np.arange(partitions)) & 1).astype(bool)
-    of_option, partition = np.nonzero(in_mask[p.mask_of[group]])
-    part = options + preemptions + np.arange(len(of_option))
-    # At most one option per job; the parts of an option sum to its demand.
-    rows = [p.job_of[group], p.jobs + np.arange(options), p.jobs + of_option]
-    columns = [np.arange(options), np.arange(options), part]
-    values = [np.ones(options), -p.demand[group], np.ones(len(part))]
-    # The use of a part by step, per slot of its own.
-    share = p.rows(group, start) / p.demand[group][:, None]
-    taken, step = np.nonzero(share[of_option] > 0.0)
-    first = p.jobs + options
-    rows.append(first + partition[taken] * steps + step)
-    columns.append(part[taken])
-    values.append(share[of_option[taken], step])
-    back, held_in = np.nonzero(p.held > 0.0)
-    at, back_step = np.nonzero(p.remaining[back] > 0.0)
-    rows.append(first + held_in[at] * steps + back_step)
-    columns.append(options + back[at])
-    values.append(-p.held[back[at], held_in[at]] * p.remaining[back[at], back_step])
-    lower = np.concatenate(
-        [np.full(p.jobs, -np.inf), np.zeros(options), np.full(partitions * steps, -np.inf)]
-    )
-    upper = np.concatenate([np.ones(p.jobs), np.zeros(options), p.free_of.ravel()])
-    return _assemble(p, group, start, len(part), rows, columns, values, lower, upper)
-
-
-def _assemble(
-    problem: Problem,
-    group: Ints,
-    start: Ints,
-    parts: int,
-    rows: list[Ints],
-    columns: list[Ints],
-    values: list[Floats],
-    lower: Floats,
-    upper: Floats,
-) -> Milp:
-    options, preemptions = len(group), len(problem.cost)
-    row, column, value = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
+    row, column = np.concatenate(rows), np.concatenate(columns)
     order = np.lexsort((column, row))
-    counts = np.bincount(row, minlength=len(upper))
-    binary = options + preemptions
-    most = np.ones(binary + parts)
-    most[binary:] = np.inf
+    upper = np.concatenate([np.ones(p.jobs), p.free.ravel()])
+    binary = options + len(p.cost)
     return Milp(
-        objective=np.concatenate([problem.utility[group, start], -problem.cost, np.zeros(parts)]),
-        upper=most,
-        whole=np.arange(binary + parts) < binary,
-        row_start=np.concatenate([[0], np.cumsum(counts)]),
+        objective=np.concatenate([p.utility[group, start], -p.cost]),
+        upper=np.ones(binary),
+        whole=np.ones(binary, dtype=bool),
+        row_start=np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(upper)))]),
         column=column[order],
-        value=value[order],
-        row_lower=lower,
+        value=np.concatenate(values)[order],
+        row_lower=np.full(len(upper), -np.inf),
         row_upper=upper,
         group=group,
         start=start,
-        preemptions=preemptions,
+        preemptions=len(p.cost),
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions, with_splits
+from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, LinearSolution, Solution
 
@@ -22,14 +22,11 @@ class Highs:
 
     HiGHS checks its time limit only occasionally, so it exceeds the limit on large problems. Importing
     highspy and ortools into one process crashes, so this module imports it when it is made.
-
-    Args:
-        splits: the paper's formulation with a variable per partition.
     """
 
     name = "highs"
 
-    def __init__(self, *, splits: bool = False) -> None:
+    def __init__(self) -> None:
         try:
             import highspy
         except ImportError:
@@ -38,7 +35,6 @@ class Highs:
                 "'prices'"
             ) from None
         self._highspy: Any = highspy
-        self._splits = splits
         _to_stderr(highspy.Highs)
 
     def solve(self, problem: Problem, ask: Ask) -> Solution:
@@ -46,7 +42,7 @@ class Highs:
         empty = Assignment.empty(problem)
         if not problem.groups:
             return Solution(self.name, "optimal", empty, 0.0, 0.0, ask.since_s(began_s))
-        milp = with_splits(problem) if self._splits else by_unions(problem)
+        milp = by_unions(problem)
         answer = self.maximise(milp, ask.gap, ask.limit_s)
         plan = milp.read(problem, answer.x) if answer.x is not None else None
         found = plan is not None and problem.fits(plan)

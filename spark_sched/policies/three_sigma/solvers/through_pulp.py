@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.three_sigma.milp import Milp, by_unions, with_splits
+from spark_sched.policies.three_sigma.milp import Milp, by_unions
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
 
@@ -40,10 +40,9 @@ class ThroughPulp:
 
     Args:
         backend: PuLP's name of the solver.
-        splits: the paper's formulation with a variable per partition.
     """
 
-    def __init__(self, backend: str = _CBC, *, splits: bool = False) -> None:
+    def __init__(self, backend: str = _CBC) -> None:
         self._pulp = _pulp()
         available = found_by_pulp()
         if backend not in available:
@@ -52,7 +51,6 @@ class ThroughPulp:
                 f"{', '.join(available)}"
             )
         self._backend = backend
-        self._splits = splits
         self.name = "cbc" if backend == _CBC else f"pulp:{backend}"
 
     def solve(self, problem: Problem, ask: Ask) -> Solution:
@@ -60,7 +58,7 @@ class ThroughPulp:
         plan = Assignment.empty(problem)
         if not problem.groups:
             return Solution(self.name, "optimal", plan, 0.0, 0.0, ask.since_s(began_s))
-        milp = with_splits(problem) if self._splits else by_unions(problem)
+        milp = by_unions(problem)
         model, variables = self._model(milp)
         options: dict[str, Any] = {"msg": False, "gapRel": ask.gap}
         if ask.limit_s is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -91,15 +89,6 @@ def test_a_plan_that_takes_too_much_does_not_fit():
     assert both is not None
     assert not problem.fits(both)
     assert problem.fits(Assignment.empty(problem))
-
-
-def test_a_plan_as_a_point_is_read_back():
-    problem = two_jobs()
-    milp = by_unions(problem)
-    for x in product((0.0, 1.0), repeat=milp.columns):
-        plan = milp.read(problem, np.array(x))
-        if plan is not None:
-            assert milp.point(plan).tolist() == list(x)
 
 
 def test_prices_move_with_the_clock():

@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_sched.policies.three_sigma.milp import by_unions, with_splits
+from spark_sched.policies.three_sigma.milp import by_unions
 from spark_sched.policies.three_sigma.problem import Candidate, Problem, build
 from spark_sched.policies.three_sigma.solvers import Ask, create_solver
 from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import RuntimeDistribution
+from tests.splits import with_splits
 from tests.unit.policies.three_sigma.expectation import Knots, expected_consumption, expected_utility
 
 SLO, BE = 0, 1
@@ -114,9 +115,9 @@ def test_one_partition_makes_both_formulations_the_same_problem():
     highs = pytest.importorskip("spark_sched.policies.three_sigma.solvers.highs")
     pytest.importorskip("highspy")
     problem = example(SCENARIO_1)
-    values = [
-        highs.Highs(splits=splits).solve(problem, Ask(np.random.default_rng(0), gap=1e-9)).value
-        for splits in (False, True)
-    ]
+    values = []
+    for program in (by_unions(problem), with_splits(problem)):
+        plan = program.read(problem, highs.Highs().maximise(program, 1e-9).x)
+        values.append(problem.value(plan))
     assert values[0] == pytest.approx(values[1])
     assert with_splits(problem).columns == 2 * by_unions(problem).columns
