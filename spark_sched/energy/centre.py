@@ -74,14 +74,14 @@ class DataCentre:
 
     def __post_init__(self) -> None:
         t = self.topology
-        kinds = np.array(t.servers)
-        self.cpu_size = np.array([kind.cpu for kind in t.types])[kinds]
-        self.memory_size = np.array([kind.memory for kind in t.types])[kinds]
+        servers = len(t.servers)
+        self.cpu_size = t.by_server(lambda kind: kind.cpu)
+        self.memory_size = t.by_server(lambda kind: kind.memory)
         self.cpu, self.memory = self.cpu_size.copy(), self.memory_size.copy()
         self.core_links = np.full((t.cores, t.aggregations), t.core_gbps)
         self.aggregation_links = np.full((t.aggregations, t.accesses), t.aggregation_gbps)
-        self.access_links = np.full((t.accesses, len(kinds)), t.access_gbps)
-        self.tasks = np.zeros(len(kinds), dtype=np.int64)
+        self.access_links = np.full((t.accesses, servers), t.access_gbps)
+        self.tasks = np.zeros(servers, dtype=np.int64)
         self.flows = (
             np.zeros(t.cores, dtype=np.int64),
             np.zeros(t.aggregations, dtype=np.int64),

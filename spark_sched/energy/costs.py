@@ -23,11 +23,11 @@ class SlotCosts:
     """
 
     def __init__(self, topology: Topology, slot_s: float) -> None:
-        kinds, types = np.array(topology.servers), topology.types
-        self.activation_j: Floats = np.array([t.peak_w for t in types])[kinds] * topology.server_wake_s
-        self.idle_j: Floats = np.array([t.idle_w for t in types])[kinds] * slot_s
-        self.cpu_j: Floats = np.array([t.cpu_w / t.cpu for t in types])[kinds] * slot_s
-        self.memory_j: Floats = np.array([t.memory_w / t.memory for t in types])[kinds] * slot_s
+        by_server = topology.by_server
+        self.activation_j: Floats = by_server(lambda kind: kind.peak_w) * topology.server_wake_s
+        self.idle_j: Floats = by_server(lambda kind: kind.idle_w) * slot_s
+        self.cpu_j: Floats = by_server(lambda kind: kind.cpu_w / kind.cpu) * slot_s
+        self.memory_j: Floats = by_server(lambda kind: kind.memory_w / kind.memory) * slot_s
         self.switch_j = [kind.on_w * slot_s for kind in topology.switches]
         self.switch_activation_j = [kind.on_w * topology.switch_wake_s for kind in topology.switches]
 

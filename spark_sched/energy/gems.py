@@ -83,9 +83,8 @@ class _Costs:
         self._centre, self._tasks, self._shared = centre, tasks, shared
         # A server is on from the beginning of a slot.
         self.wake_s = ceil(t.server_wake_s) if sleeps else 0
-        kinds = np.array(t.servers)
-        self._idle_w = np.array([kind.idle_w for kind in t.types])[kinds]
-        self._wake_j = np.array([kind.peak_w for kind in t.types])[kinds] * self.wake_s
+        self._idle_w = t.by_server(lambda kind: kind.idle_w)
+        self._wake_j = t.by_server(lambda kind: kind.peak_w) * self.wake_s
         self._thinnest_gbps = min(t.core_gbps, t.aggregation_gbps, t.access_gbps)
 
     def of_servers(self, task: int) -> tuple[Floats, Floats]:

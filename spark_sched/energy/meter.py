@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from spark_sched.arrays import Floats, Ints
+from spark_sched.arrays import Ints
 from spark_sched.energy.centre import DataCentre
 
 __all__ = ["EnergyTotals", "Meter", "ServerTotals", "SwitchTotals", "TaskTotals", "Totals"]
@@ -100,15 +101,10 @@ class _Powers:
 
     def __init__(self, centre: DataCentre, sleeps: bool) -> None:
         t = centre.topology
-        kinds = np.array(t.servers)
-
-        def by_server(name: str) -> Floats:
-            found: Floats = np.array([getattr(kind, name) for kind in t.types])[kinds]
-            return found
-
-        self.idle_w, self.peak_w = by_server("idle_w"), by_server("peak_w")
-        self.rest_w = by_server("sleep_w") if sleeps else self.idle_w
-        self.cpu_w, self.memory_w = by_server("cpu_w"), by_server("memory_w")
+        self.idle_w, self.peak_w, sleep_w, self.cpu_w, self.memory_w = (
+            t.by_server(attrgetter(name)) for name in ("idle_w", "peak_w", "sleep_w", "cpu_w", "memory_w")
+        )
+        self.rest_w = sleep_w if sleeps else self.idle_w
         #: Power in use, without a flow, and without a flow if nodes never sleep.
         self.switches_w = [
             (kind.on_w, kind.sleep_w if sleeps else kind.idle_w, kind.idle_w) for kind in t.switches

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
+from spark_sched.arrays import Floats
 from spark_sched.energy.power import (
     SERVER_TYPES,
     SWITCHES_CHAPTER_3,
@@ -77,6 +80,11 @@ class Topology:
     def cpu(self) -> float:
         """CPU capacity of all servers, the largest machine's being 1."""
         return sum(self.types[kind].cpu for kind in self.servers)
+
+    def by_server(self, attribute: Callable[[ServerType], float]) -> Floats:
+        """An attribute of each server's type, shape (H,)."""
+        found: Floats = np.array([attribute(kind) for kind in self.types])[np.array(self.servers)]
+        return found
 
     @property
     def paths(self) -> int:
