@@ -9,16 +9,7 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats
 from spark_sched.errors import BadInputError
 
-__all__ = [
-    "broadcast",
-    "deadline",
-    "durations",
-    "isolation",
-    "scale",
-    "shape",
-    "tasks",
-    "weight",
-]
+__all__ = ["arguments", "durations", "scale", "shape", "weight"]
 
 
 def _numbers(name: str, value: object, legal: str) -> Floats:
@@ -48,19 +39,32 @@ def _checker(legal: str, is_good: Callable[[Floats], Bools]) -> Callable[[str, o
     return check
 
 
-isolation = _checker("a probability in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
+_isolation = _checker("a probability in [0, 1]", lambda a: (a >= 0.0) & (a <= 1.0))
 scale = _checker("a finite number > 0", lambda a: (a > 0.0) & np.isfinite(a))
 shape = _checker(
     "a finite number > 1 (the mean task time exists only then)", lambda a: (a > 1.0) & np.isfinite(a)
 )
-tasks = _checker("a whole number >= 1", lambda a: (a >= 1.0) & np.isfinite(a) & (a == np.floor(a)))
-deadline = _checker("a number >= 0 (infinity: never expires)", lambda a: a >= 0.0)
+_tasks = _checker("a whole number >= 1", lambda a: (a >= 1.0) & np.isfinite(a) & (a == np.floor(a)))
+_deadline = _checker("a number >= 0 (infinity: never expires)", lambda a: a >= 0.0)
 durations = _checker("finite numbers >= 0", lambda a: (a >= 0.0) & np.isfinite(a))
 weight = _checker("a finite number >= 0", lambda a: (a >= 0.0) & np.isfinite(a))
 
 
-def broadcast(**arrays: Floats) -> list[Floats]:
-    """NumPy broadcasting whose refusal names the arguments and their shapes."""
+_CHECKS = {
+    "alpha": shape,
+    "deadline_s": _deadline,
+    "isolation": _isolation,
+    "n_tasks": _tasks,
+    "t_m_s": scale,
+}
+
+
+def arguments(**values: object) -> list[Floats]:
+    """The formulas' arguments, checked by name and broadcast as NumPy does.
+
+    A refusal names the argument, or the shapes of all.
+    """
+    arrays = {name: _CHECKS[name](name, value) for name, value in values.items()}
     try:
         return [np.asarray(a) for a in np.broadcast_arrays(*arrays.values())]
     except ValueError:

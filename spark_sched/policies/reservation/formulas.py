@@ -50,12 +50,7 @@ def isolation_probability(
     Raises:
         BadInputError: an argument is out of range, NaN or no number, or the shapes do not broadcast.
     """
-    d, t_m, a, n = checks.broadcast(
-        deadline_s=checks.deadline("deadline_s", deadline_s),
-        t_m_s=checks.scale("t_m_s", t_m_s),
-        alpha=checks.shape("alpha", alpha),
-        n_tasks=checks.tasks("n_tasks", n_tasks),
-    )
+    d, t_m, a, n = checks.arguments(deadline_s=deadline_s, t_m_s=t_m_s, alpha=alpha, n_tasks=n_tasks)
     # Where D <= t_m the clipped excess is 0, so that the logarithm below is -inf and P is 0.
     with np.errstate(over="ignore"):
         log_tail = -a * np.log1p(np.maximum(d - t_m, 0.0) / t_m)  # ln (t_m / D)^alpha
@@ -87,12 +82,7 @@ def reservation_deadline_s(
     Raises:
         BadInputError: an argument is out of range, NaN or no number, or the shapes do not broadcast.
     """
-    p, t_m, a, n = checks.broadcast(
-        isolation=checks.isolation("isolation", isolation),
-        t_m_s=checks.scale("t_m_s", t_m_s),
-        alpha=checks.shape("alpha", alpha),
-        n_tasks=checks.tasks("n_tasks", n_tasks),
-    )
+    p, t_m, a, n = checks.arguments(isolation=isolation, t_m_s=t_m_s, alpha=alpha, n_tasks=n_tasks)
     with np.errstate(over="ignore"):
         return _result(t_m * np.exp(-_log_tail(p, n) / a))
 
@@ -121,11 +111,7 @@ def utilization_lower_bound(
     Raises:
         BadInputError: an argument is out of range, NaN or no number, or the shapes do not broadcast.
     """
-    p, a, n = checks.broadcast(
-        isolation=checks.isolation("isolation", isolation),
-        alpha=checks.shape("alpha", alpha),
-        n_tasks=checks.tasks("n_tasks", n_tasks),
-    )
+    p, a, n = checks.arguments(isolation=isolation, alpha=alpha, n_tasks=n_tasks)
     log_q = _log_tail(p, n)
     # Equation 4 as q^(1/alpha) (1 + (1 - q^(1 - 1/alpha)) / (alpha - 1)): its own form cancels for alpha
     # near 1.
