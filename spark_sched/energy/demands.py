@@ -156,7 +156,6 @@ def google_like(
     horizon_s: float,
     load: float = 0.3,
     width: float = 1.0,
-    flows: FlowSizes = FLOW_SIZES,
 ) -> Tasks:
     """Jobs drawn from the trace's short jobs, at the trace's gaps scaled to a load.
 
@@ -169,7 +168,6 @@ def google_like(
             is its figure for servers in general (§3.1.2: busy 30 % of the time).
         width: share of a job's tasks that are kept, each by chance; below 1 for data centres too small for
             the trace's jobs, which arrive more often for that.
-        flows: sizes of external and internal flows.
 
     Raises:
         BadInputError: an argument is out of its range.
@@ -203,6 +201,6 @@ def google_like(
         duration_s=np.maximum(1.0, rows["mean_s"][of] * np.minimum(factor, _LONGEST)),
         cpu=np.maximum(1e-4, rows["cpu"][of]),
         memory=rows["memory"][of],
-        external_b=flows.draw(len(of), rng),
-        internal_b=flows.draw(len(of), rng),
+        external_b=FLOW_SIZES.draw(len(of), rng),
+        internal_b=FLOW_SIZES.draw(len(of), rng),
     )

@@ -216,6 +216,5 @@ def sampled_window(
     begin_s = rng.uniform(0.0, spare_s)
     rows = np.flatnonzero((source.arrival_s >= begin_s) & (source.arrival_s < begin_s + length_s))
     rows = rows[rng.random(len(rows)) < min(1.0, tasks / max(1, len(rows)))]
-    return TaskTable(
-        source.arrival_s[rows] - begin_s, source.priority[rows], source.demand[rows], source.memory[rows]
-    )
+    found = source.rows(rows)
+    return replace(found, arrival_s=found.arrival_s - begin_s)

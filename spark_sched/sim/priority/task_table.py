@@ -41,6 +41,10 @@ class TaskTable:
     def __len__(self) -> int:
         return len(self.arrival_s)
 
+    def rows(self, rows: Floats) -> TaskTable:
+        """The tasks with these numbers."""
+        return TaskTable(self.arrival_s[rows], self.priority[rows], self.demand[rows], self.memory[rows])
+
 
 def table_of_trace(trace: Trace) -> TaskTable:
     """The finished tasks of any trace with priorities: CPU demand = CPU request × duration (1 where no

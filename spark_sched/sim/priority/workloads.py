@@ -111,8 +111,4 @@ def _arrivals(name: str, rng: np.random.Generator, low: bool, hours: float) -> n
 
 
 def _without_highest(table: TaskTable) -> TaskTable:
-    return _rows(table, np.flatnonzero(table.priority <= _HIGHEST))
-
-
-def _rows(table: TaskTable, rows: np.ndarray) -> TaskTable:
-    return TaskTable(table.arrival_s[rows], table.priority[rows], table.demand[rows], table.memory[rows])
+    return table.rows(np.flatnonzero(table.priority <= _HIGHEST))

@@ -29,6 +29,10 @@ __all__ = ["Lagrangian"]
 _NEAR = 0.5
 #: Of the work of branch and bound: before the search, and after one with warm prices, which is short.
 _FIRST = 0.2
+#: Steps of the descent that begins with prices of the cycle before.
+_WARM_STEPS = 20
+#: Moves without a better plan after which the local search gives up; half as many with warm prices.
+_PATIENCE = 60
 
 
 class Lagrangian:
@@ -36,27 +40,15 @@ class Lagrangian:
 
     Args:
         cold_steps: of the descent without prices to begin with.
-        warm_steps: with prices of the cycle before.
         moves: of the local search at most.
-        patience: moves without a better plan after which it gives up; half as many with warm prices.
         work: limit of the branch and bound of a small problem; 0: none.
     """
 
     name = "prices"
 
-    def __init__(
-        self,
-        *,
-        cold_steps: int = 150,
-        warm_steps: int = 20,
-        moves: int = 200,
-        patience: int = 60,
-        work: int = 100_000,
-    ) -> None:
+    def __init__(self, *, cold_steps: int = 150, moves: int = 200, work: int = 100_000) -> None:
         self._cold_steps = cold_steps
-        self._warm_steps = warm_steps
         self._moves = moves
-        self._patience = patience
         self._work = work
 
     def solve(self, problem: Problem, ask: Ask) -> Solution:
@@ -120,7 +112,7 @@ class Lagrangian:
         # Prices. The first plan, at the initial prices, shows the gap to close.
         cold = ask.start is None
         price = np.zeros_like(problem.free) if ask.start is None else ask.start
-        steps = self._cold_steps if cold else self._warm_steps
+        steps = self._cold_steps if cold else _WARM_STEPS
         price, bound, _ = descend(
             dual,
             price,
@@ -143,7 +135,7 @@ class Lagrangian:
             dual.answer(price).worth,
             self._moves,
             # The next cycle searches on.
-            self._patience if cold else self._patience // 2,
+            _PATIENCE if cold else _PATIENCE // 2,
             bound * (1.0 - ask.gap),
             ask.rng,
             ask.stop,
