@@ -96,7 +96,7 @@ def failed_subquery(spark: SparkSession) -> Any:
     sc = spark.sparkContext
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.udf.register("pause", slower, "long")
-    spark.range(0, 12, 1, 12).selectExpr("pause(id) AS k").createOrReplaceTempView("small")
+    spark.range(0, 8, 1, 8).selectExpr("pause(id) AS k").createOrReplaceTempView("small")
     spark.range(0, 100, 1, 2).createOrReplaceTempView("big")
     query = (
         "SELECT /*+ BROADCAST(small) */ sum(id) "
