@@ -8,10 +8,36 @@ import scala.util.Try
 final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
 
 /**
- * What the planner wants for one job; an absent field means the configured default.
+ * How one job holds slots; None means the configured default.
  *
- * @param gapMs how long slots stay held after an action before the job's own pauses tell
- * @param reserves false where the plan has no reservation for the job: it holds nothing
+ * @param stageTasks tasks of the job's stages by index; empty when unknown
+ * @param copies whether copies of straggling tasks may run on held idle slots
+ * @param gapMs how long slots stay held after an action, until the job's own pauses are learned
+ */
+final case class ReservationRule(
+    isolation: Option[Double] = None,
+    shape: Option[Double] = None,
+    scaleMs: Option[Double] = None,
+    preReserveThreshold: Option[Double] = None,
+    stageTasks: IndexedSeq[Int] = IndexedSeq.empty,
+    copies: Boolean = true,
+    gapMs: Option[Long] = None) {
+
+  /** The job's own rule with this one laid over it. */
+  def over(own: Rule): Rule = own.copy(
+    isolation = isolation.getOrElse(own.isolation),
+    shape = shape.getOrElse(own.shape),
+    scaleMs = scaleMs.orElse(own.scaleMs),
+    preReserveThreshold = preReserveThreshold.getOrElse(own.preReserveThreshold),
+    copies = own.copies && copies,
+    firstGapMs = gapMs.orElse(own.firstGapMs),
+    stageTasks = stageTasks)
+}
+
+/**
+ * One job's rules in a plan.
+ *
+ * @param reservation how it holds slots; None: it holds none
  * @param startMs when it is planned to start; None: the plan has no start for it
  * @param deferred its waiting tasks do not start yet
  * @param share slots that its waiting tasks may take under this plan; None: any. A live cluster is one partition, so the
@@ -26,14 +52,7 @@ final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
 final case class JobPlan(
     rank: Int,
     priority: Int,
-    isolation: Option[Double],
-    shape: Option[Double],
-    scaleMs: Option[Double],
-    preReserveThreshold: Option[Double],
-    stageTasks: IndexedSeq[Int],
-    copies: Boolean,
-    reserves: Boolean,
-    gapMs: Option[Long] = None,
+    reservation: Option[ReservationRule],
     startMs: Option[Long] = None,
     deferred: Boolean = false,
     share: Option[Int] = None,
@@ -46,16 +65,9 @@ final case class JobPlan(
     reason: String = "") {
 
   /** The job's own rule with what this plan says laid over it. */
-  def over(own: Rule): Rule = own.copy(
-    priority = priority,
-    isolation = if (reserves) isolation.getOrElse(own.isolation) else 0.0,
-    shape = shape.getOrElse(own.shape),
-    scaleMs = scaleMs.orElse(own.scaleMs),
-    preReserveThreshold = preReserveThreshold.getOrElse(own.preReserveThreshold),
-    copies = own.copies && copies,
-    firstGapMs = gapMs.orElse(own.firstGapMs),
-    stageTasks = stageTasks,
-    pool = own.pool.orElse(pool))
+  def over(own: Rule): Rule = reservation
+    .fold(own.copy(isolation = 0.0, stageTasks = IndexedSeq.empty))(_.over(own))
+    .copy(priority = priority, pool = own.pool.orElse(pool))
 }
 
 /** When a job is expected to end, in milliseconds since 1970, as quantiles; and whether by its deadline, if it has one. */
@@ -137,34 +149,33 @@ object Plan {
     EndForecast(ends(0), ends(1), ends(2), number(forecast, "deadline_probability", 0.0, 1.0))
   }
 
-  private def readJob(job: JsonNode): JobPlan = {
-    val rule = job.path("reservation")
-    JobPlan(
-      long(job, "rank").toInt,
-      long(job, "priority").toInt,
-      number(rule, "isolation", 0.0, 1.0),
-      number(rule, "alpha", Pareto.MinShape, Pareto.MaxShape),
-      number(rule, "t_m_ms", Double.MinPositiveValue, 1e15),
-      number(rule, "prereserve_threshold", 0.0, 1.0),
-      rule.path("stage_tasks").elements().asScala.map { n =>
-        if (!n.isInt || n.asInt < 1) throw BadValue(s"stage_tasks has $n, not a positive whole number") else n.asInt
-      }.toIndexedSeq,
-      rule.path("copies").asBoolean(true),
-      reserves = rule.isObject,
-      gapMs = number(rule, "gap_ms", 0.0, 1e15).map(_.toLong),
-      startMs = if (job.path("start_ms").isMissingNode) None else Some(long(job, "start_ms")),
-      deferred = job.path("deferred").asBoolean(false),
-      share = readShare(job.path("share")),
-      evict = job.path("evict").asBoolean(false),
-      pilots = readPilots(job.path("pilots")),
-      queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)),
-      pool = readPool(job.path("pool")),
-      victims = job.path("victims").elements().asScala.map { n =>
-        if (!n.isIntegralNumber || n.asLong < 0) throw BadValue(s"victims has $n, not a whole number from 0") else n.asLong
-      }.toIndexedSeq,
-      powerful = flag(job, "powerful"),
-      reason = job.path("reason").asText(""))
-  }
+  private def readJob(job: JsonNode): JobPlan = JobPlan(
+    long(job, "rank").toInt,
+    long(job, "priority").toInt,
+    readReservation(job.path("reservation")),
+    startMs = if (job.path("start_ms").isMissingNode) None else Some(long(job, "start_ms")),
+    deferred = job.path("deferred").asBoolean(false),
+    share = readShare(job.path("share")),
+    evict = job.path("evict").asBoolean(false),
+    pilots = readPilots(job.path("pilots")),
+    queue = if (absent(job.path("queue"))) None else Some(whole(job.path("queue"), "queue", 0)),
+    pool = readPool(job.path("pool")),
+    victims = job.path("victims").elements().asScala.map { n =>
+      if (!n.isIntegralNumber || n.asLong < 0) throw BadValue(s"victims has $n, not a whole number from 0") else n.asLong
+    }.toIndexedSeq,
+    powerful = flag(job, "powerful"),
+    reason = job.path("reason").asText(""))
+
+  private def readReservation(rule: JsonNode): Option[ReservationRule] = Option.when(rule.isObject)(ReservationRule(
+    number(rule, "isolation", 0.0, 1.0),
+    number(rule, "alpha", Pareto.MinShape, Pareto.MaxShape),
+    number(rule, "t_m_ms", Double.MinPositiveValue, 1e15),
+    number(rule, "prereserve_threshold", 0.0, 1.0),
+    rule.path("stage_tasks").elements().asScala.map { n =>
+      if (!n.isInt || n.asInt < 1) throw BadValue(s"stage_tasks has $n, not a positive whole number") else n.asInt
+    }.toIndexedSeq,
+    rule.path("copies").asBoolean(true),
+    number(rule, "gap_ms", 0.0, 1e15).map(_.toLong)))
 
   private def readShare(share: JsonNode): Option[Int] = if (absent(share)) None else Some {
     if (!share.isObject) throw BadValue(s"share is $share, not slots by partition")

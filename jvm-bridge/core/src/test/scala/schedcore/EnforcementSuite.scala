@@ -22,7 +22,7 @@ final class EnforcementSuite extends AnyFunSuite {
 
   /** A plan that has a start for `begun` and none for the others. */
   private def plan(others: String*): Plan = {
-    val begun = JobPlan(0, 0, None, None, None, None, IndexedSeq.empty, copies = true, reserves = false)
+    val begun = JobPlan(0, 0, reservation = None)
     Plan(1, 0, 1000000, ordered = true, Map("begun" -> begun) ++ others.map(_ -> begun.copy(deferred = true)))
   }
 

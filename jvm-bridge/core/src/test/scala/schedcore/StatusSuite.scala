@@ -14,7 +14,7 @@ final class StatusSuite extends AnyFunSuite {
   private val job = JobFacts(
     mark.copy(user = Some("ada"), deadlineMs = Some(1760000900000L), jobClass = Some("batch")), 1, 1760000000000L,
     Some(1760000001000L), 10, 0.9, Seq(stage), 4, 2, 1, SlotTimes(48000, 3000, 0, 700))
-  private val planned = JobPlan(0, 10, None, None, None, None, IndexedSeq.empty, copies = true, reserves = true, reason = "first by priority 10")
+  private val planned = JobPlan(0, 10, Some(ReservationRule()), reason = "first by priority 10")
   private val idle = job.copy(stages = Seq(stage.copy(running = 0, waiting = 5)), runningSlots = 0, heldSlots = 0, copiedSlots = 0)
 
   private def state(of: JobFacts): (String, String) = (of.state.kind, of.state.text)
