@@ -21,14 +21,14 @@ final case class ClassFigures(
 
 object ClassFigures {
   def ofLiving(job: JobFacts, nowMs: Long): ClassFigures = ClassFigures(
-    jobs = 1, waiting = if (job.waits) 1 else 0, atRisk = if (job.atRisk(nowMs)) 1 else 0, slots = job.slotKinds, times = job.times)
+    jobs = 1, waiting = if (job.waits) 1 else 0, atRisk = if (job.atRisk(nowMs)) 1 else 0, slots = job.slotKinds, times = job.slotTimes)
 
   /** @param job with its outcome and its end */
   def ofEnded(job: JobFacts): ClassFigures = {
-    val endMs = job.endedMs.getOrElse(job.submittedMs)
+    val submittedMs = job.times.submittedMs
     ClassFigures(
       ended = 1, deadlinesMet = if (job.metDeadline) 1 else 0, deadlinesMissed = if (job.missedDeadline) 1 else 0,
-      jctMs = math.max(0L, endMs - job.submittedMs), times = job.times)
+      jctMs = math.max(0L, job.times.endedMs.getOrElse(submittedMs) - submittedMs), times = job.slotTimes)
   }
 }
 

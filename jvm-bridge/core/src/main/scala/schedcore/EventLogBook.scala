@@ -60,7 +60,7 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
         post(jobEntry(document, job, story))
       } else {
         left += 1
-        leftTimes += job.times
+        leftTimes += job.slotTimes
       }
     }
   }
@@ -74,7 +74,7 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
   def finish(document: StatusDocument, ended: EndedJobs, living: Seq[(JobFacts, Seq[StoryEntry])]): Unit = synchronized {
     noteEnded(document, ended)
     living.take(mostJobs).foreach { case (job, story) => post(jobEntry(document, job, story)) }
-    living.drop(mostJobs).foreach { case (job, _) => left += 1; leftTimes += job.times }
+    living.drop(mostJobs).foreach { case (job, _) => left += 1; leftTimes += job.slotTimes }
     noteDocument("end", document)
   }
 
@@ -119,7 +119,7 @@ object EventLogBook {
       jobs = Seq(job), stories = Map(job.mark.key -> shortened(story)), executors = Nil, counters = Map.empty, classes = Map.empty)
     val node = one.toNode.get("jobs").get(0).asInstanceOf[ObjectNode]
     (if (job.outcome.isDefined) OfLiving ++ OfUnfinished else OfLiving).foreach(node.remove(_))
-    LogEntry("job", job.endedMs.getOrElse(document.nowMs), node)
+    LogEntry("job", job.times.endedMs.getOrElse(document.nowMs), node)
   }
 
   private def shortened(story: Seq[StoryEntry]): Seq[StoryEntry] =

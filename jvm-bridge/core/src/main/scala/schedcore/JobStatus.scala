@@ -61,23 +61,31 @@ object SlotTimes {
   }
 }
 
+/** When a job was submitted, began with its first task, and ended; None where that has not happened. */
+final case class JobTimes(submittedMs: Long, begunMs: Option[Long] = None, endedMs: Option[Long] = None)
+
 /**
- * One job as the driver's books have it at a moment; a copy, so that it can be read at leisure.
+ * The plan in force as it concerns one job.
+ *
+ * @param start what the job's waiting tasks may do
+ * @param rules None: the plan does not contain the job
+ * @param forecast of the job's end
+ */
+final case class PlanForJob(start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None)
+
+/**
+ * One job as the driver's books have it at a moment; a copy, to be read without the scheduler's lock.
  *
  * @param priority in force
  * @param isolation in force
- * @param begunMs when its first task started
- * @param start what its waiting tasks may do under the plan in force
- * @param planned what that plan says of it
  * @param heldUpBy names of the jobs whose held slots are all that it could have
  * @param onHold whether an operator lets nothing of it start
  * @param outcome how it ended, such as [[JobFacts.Failed]]; None: it has not
  */
 final case class JobFacts(
-    mark: JobMark, arrival: Int, submittedMs: Long, begunMs: Option[Long], priority: Int, isolation: Double,
-    stages: Seq[StageFacts], runningSlots: Int, heldSlots: Int, copiedSlots: Int, times: SlotTimes,
-    start: Start = Start.Now, planned: Option[JobPlan] = None, forecast: Option[EndForecast] = None,
-    heldUpBy: Seq[String] = Nil, outcome: Option[String] = None, endedMs: Option[Long] = None, onHold: Boolean = false) {
+    mark: JobMark, arrival: Int, times: JobTimes, priority: Int, isolation: Double, stages: Seq[StageFacts],
+    runningSlots: Int, heldSlots: Int, copiedSlots: Int, slotTimes: SlotTimes, plan: PlanForJob = PlanForJob(),
+    heldUpBy: Seq[String] = Nil, outcome: Option[String] = None, onHold: Boolean = false) {
 
   private def slotsOf(tasks: StageFacts => Int): Int = stages.map(s => tasks(s) * s.slotsPerTask).sum
 
@@ -87,7 +95,7 @@ final case class JobFacts(
   def waitingSlots: Int = slotsOf(_.waiting)
 
   /** Slots that its tasks wait for and that the plan keeps from them. */
-  def deferredSlots: Int = if (start == Start.Now) slotsOf(_.gated) else waitingSlots
+  def deferredSlots: Int = if (plan.start == Start.Now) slotsOf(_.gated) else waitingSlots
 
   def slotKinds: SlotKinds = SlotKinds(runningSlots, heldSlots, pilotSlots, copiedSlots, waitingSlots, deferredSlots)
 
@@ -98,19 +106,19 @@ final case class JobFacts(
 
   /** It is past its deadline, or will more likely miss than meet it. */
   def atRisk(nowMs: Long): Boolean =
-    mark.deadlineMs.exists(nowMs > _) || forecast.flatMap(_.deadlineProbability).exists(_ < JobFacts.EvenChance)
+    mark.deadlineMs.exists(nowMs > _) || plan.forecast.flatMap(_.deadlineProbability).exists(_ < JobFacts.EvenChance)
 
   /** It ended, and what it was to do is done. */
   def succeeded: Boolean = outcome.exists(o => o != JobFacts.Failed && o != JobFacts.Cancelled)
 
   /** It ended in time. */
-  def metDeadline: Boolean = succeeded && mark.deadlineMs.zip(endedMs).exists { case (at, end) => end <= at }
+  def metDeadline: Boolean = succeeded && mark.deadlineMs.zip(times.endedMs).exists { case (at, end) => end <= at }
 
   /** It ended and has not met its deadline, and no operator cancelled it before. */
   def missedDeadline: Boolean = outcome.isDefined && mark.deadlineMs.isDefined && !metDeadline &&
-    (!outcome.contains(JobFacts.Cancelled) || mark.deadlineMs.zip(endedMs).exists { case (at, end) => end > at })
+    (!outcome.contains(JobFacts.Cancelled) || mark.deadlineMs.zip(times.endedMs).exists { case (at, end) => end > at })
 
-  def reason: String = if (onHold) JobFacts.OnHold else planned.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
+  def reason: String = if (onHold) JobFacts.OnHold else plan.rules.map(_.reason).filter(_.nonEmpty).getOrElse(JobFacts.NoPlan)
 }
 
 object JobFacts {
@@ -135,15 +143,15 @@ object JobState {
   def of(job: JobFacts): JobState =
     if (job.outcome.isDefined) JobState("ended", if (job.succeeded) "ended" else job.outcome.get)
     else if (job.onHold) JobState("on_hold", if (job.runningSlots > 0) "on hold, the last tasks run" else "on hold")
-    else if (job.start == Start.Evicted && job.stages.nonEmpty) plain("evicted")
+    else if (job.plan.start == Start.Evicted && job.stages.nonEmpty) plain("evicted")
     else if (job.stages.exists(s => s.pilotsFirst && s.gated > 0)) plain("pilots")
     else if (job.runningSlots > 0) plain("running")
     else if (job.waitingSlots == 0) JobState("idle", "idle between actions")
     else waiting(job)
 
-  private def waiting(job: JobFacts): JobState = job.start match {
+  private def waiting(job: JobFacts): JobState = job.plan.start match {
     case Start.Planned =>
-      val until = job.planned.flatMap(_.startMs).fold("the next plan")(Instant.ofEpochMilli(_).truncatedTo(SECONDS).toString)
+      val until = job.plan.rules.flatMap(_.startMs).fold("the next plan")(Instant.ofEpochMilli(_).truncatedTo(SECONDS).toString)
       JobState("deferred", s"deferred until $until")
     case Start.Spare => JobState("deferred", "deferred until slots are spare")
     case _ if job.heldUpBy.nonEmpty => JobState("held_back", s"held back by ${listed(job.heldUpBy)}")

@@ -54,13 +54,13 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
    * @param atMs when that was seen, which may be later
    */
   def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
-    story.tell(atMs, summary(last, last.endedMs.getOrElse(atMs)))
+    story.tell(atMs, summary(last, last.times.endedMs.getOrElse(atMs)))
     over -= last.mark.key // One of a key that comes again is the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
     if (fresh.size < MostFresh) fresh += over(last.mark.key)
     else {
       lost += 1
-      lostTimes += last.times
+      lostTimes += last.slotTimes
     }
     if (over.size > mostEnded) over -= over.head._1
   })
@@ -146,7 +146,7 @@ object JobStories {
         state = stateNow
         tell(atMs, stateNow + slotsOf(job))
       }
-      job.planned.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
+      job.plan.rules.map(_.reason).filter(r => r.nonEmpty && r != reason).foreach { why =>
         reason = why
         tell(atMs, s"${plan.fold("the plan")(p => s"plan ${p.number} of ${p.about.policy}")}: $why")
       }
@@ -169,9 +169,10 @@ object JobStories {
   }
 
   private def summary(job: JobFacts, endedMs: Long): String = {
-    val waitedMs = job.begunMs.getOrElse(endedMs) - job.submittedMs
-    s"${job.outcome.getOrElse("ended")} after ${seconds(endedMs - job.submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
-      s"slot time: ${job.times.inWords(seconds)}"
+    val submittedMs = job.times.submittedMs
+    val waitedMs = job.times.begunMs.getOrElse(endedMs) - submittedMs
+    s"${job.outcome.getOrElse("ended")} after ${seconds(endedMs - submittedMs)}, ${seconds(waitedMs)} of it before its first task; " +
+      s"slot time: ${job.slotTimes.inWords(seconds)}"
   }
 
   private def seconds(ms: Long): String = String.format(Locale.ROOT, "%.1f s", ms / 1000.0)

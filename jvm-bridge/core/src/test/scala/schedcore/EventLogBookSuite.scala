@@ -8,8 +8,8 @@ import org.scalatest.funsuite.AnyFunSuite
 /** What the event log is told: every job once, few plans, one document a minute, and no more than there is room for. */
 final class EventLogBookSuite extends AnyFunSuite {
   private val job = JobFacts(
-    JobMark.from(Map(JobMark.Prefix + "id" -> "1", JobMark.Prefix + "name" -> "etl").get, 1), 1, 1000L, Some(1500L), 5, 1.0, Nil, 0, 0, 0,
-    SlotTimes(4000, 300, 20, 10), outcome = Some("ended"), endedMs = Some(2000L))
+    JobMark.from(Map(JobMark.Prefix + "id" -> "1", JobMark.Prefix + "name" -> "etl").get, 1), 1,
+    JobTimes(1000L, Some(1500L), Some(2000L)), 5, 1.0, Nil, 0, 0, 0, SlotTimes(4000, 300, 20, 10), outcome = Some("ended"))
   private val story = (1 to 100).map(i => StoryEntry(i, s"news $i"))
 
   private def document(nowMs: Long, policy: Option[String] = None, restarts: Long = 0): StatusDocument = StatusDocument(
@@ -70,7 +70,7 @@ final class EventLogBookSuite extends AnyFunSuite {
   }
 
   test("jobs that go on are logged at the end, without an outcome") {
-    val entries = logged()(_.finish(document(3000), EndedJobs(), Seq(job.copy(outcome = None, endedMs = None) -> story)))
+    val entries = logged()(_.finish(document(3000), EndedJobs(), Seq(job.copy(outcome = None, times = job.times.copy(endedMs = None)) -> story)))
     assert(entries.map(_.kind) === Seq("job", "end"))
     assert(entries.head.body.has("state_text") && entries.head.body.get("outcome").isNull && entries.head.timeMs === 3000)
   }

@@ -9,7 +9,7 @@ final class StatusMetricsSuite extends AnyFunSuite {
       .copy(jobClass = jobClass, deadlineMs = deadlineMs)
 
   private def job(id: String, jobClass: Option[String], runMs: Long = 0, deadlineMs: Option[Long] = None): JobFacts = JobFacts(
-    mark(id, jobClass, deadlineMs), 1, 1000L, None, 0, 0.0, Nil, 2, 1, 0, SlotTimes(runMs, 50, 0, 0))
+    mark(id, jobClass, deadlineMs), 1, JobTimes(1000L), 0, 0.0, Nil, 2, 1, 0, SlotTimes(runMs, 50, 0, 0))
 
   private def document(nowMs: Long, policy: Option[String], classes: Map[String, ClassFigures]): StatusDocument = StatusDocument(
     nowMs, ApplicationFacts("app", "app", "ada", 0L, scheduling = true, 1, 4, 2, 1),
@@ -21,7 +21,7 @@ final class StatusMetricsSuite extends AnyFunSuite {
     val sums = new ClassSums(most = 2)
     val jobs = Seq(job("a", Some("etl")), job("b", None), job("c", Some("adhoc")), job("d", Some("more")))
     jobs.foreach(j => sums.begun(j.mark))
-    sums.over(jobs(3).copy(outcome = Some("ended"), endedMs = Some(5000L)))
+    sums.over(jobs(3).copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(5000L))))
     val rows = sums.beside(jobs.take(3), 2000L)
     assert(rows.keySet === Set("etl", "none", "other"))
     assert(rows("other").jobs === 1 && rows("other").ended === 1 && rows("other").jctMs === 4000 && rows("other").times.heldIdleMs === 100)
@@ -32,11 +32,11 @@ final class StatusMetricsSuite extends AnyFunSuite {
     val sums = new ClassSums
     val late = job("a", None, deadlineMs = Some(3000L))
     sums.begun(late.mark)
-    Seq(2999L, 3000L, 3001L).foreach(end => sums.over(late.copy(outcome = Some("ended"), endedMs = Some(end))))
+    Seq(2999L, 3000L, 3001L).foreach(end => sums.over(late.copy(outcome = Some("ended"), times = JobTimes(1000L, endedMs = Some(end)))))
     Seq(JobFacts.Failed -> 2000L, JobFacts.Cancelled -> 2000L, JobFacts.Cancelled -> 3001L).foreach { case (outcome, end) =>
-      sums.over(late.copy(outcome = Some(outcome), endedMs = Some(end)))
+      sums.over(late.copy(outcome = Some(outcome), times = JobTimes(1000L, endedMs = Some(end))))
     }
-    val risky = late.copy(forecast = Some(EndForecast(1, 2, 3, Some(0.4))))
+    val risky = late.copy(plan = PlanForJob(forecast = Some(EndForecast(1, 2, 3, Some(0.4)))))
     val row = sums.beside(Seq(late, risky), 2000L)("none")
     assert((row.deadlinesMet, row.deadlinesMissed, row.jobs, row.atRisk) === (2, 3, 2, 1))
     assert(late.atRisk(3001L) && !late.atRisk(3000L))

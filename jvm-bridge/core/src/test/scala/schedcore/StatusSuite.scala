@@ -12,8 +12,8 @@ final class StatusSuite extends AnyFunSuite {
   }.get, 1)
   private val stage = StageFacts("4.0", "reduceByKey at report.py:12", 8, 3, 4, 1)
   private val job = JobFacts(
-    mark.copy(user = Some("ada"), deadlineMs = Some(1760000900000L), jobClass = Some("batch")), 1, 1760000000000L,
-    Some(1760000001000L), 10, 0.9, Seq(stage), 4, 2, 1, SlotTimes(48000, 3000, 0, 700))
+    mark.copy(user = Some("ada"), deadlineMs = Some(1760000900000L), jobClass = Some("batch")), 1,
+    JobTimes(1760000000000L, Some(1760000001000L)), 10, 0.9, Seq(stage), 4, 2, 1, SlotTimes(48000, 3000, 0, 700))
   private val planned = JobPlan(0, 10, Some(ReservationRule()), reason = "first by priority 10")
   private val idle = job.copy(stages = Seq(stage.copy(running = 0, waiting = 5)), runningSlots = 0, heldSlots = 0, copiedSlots = 0)
 
@@ -25,11 +25,11 @@ final class StatusSuite extends AnyFunSuite {
     assert(state(idle.copy(heldUpBy = Seq("b", "a"))) === ("held_back", "held back by b, a"))
     assert(state(idle.copy(heldUpBy = Seq("a", "b", "c", "d", "e"))) === ("held_back", "held back by a, b, c and 2 more"))
     assert(state(idle.copy(stages = Nil)) === ("idle", "idle between actions"))
-    assert(state(idle.copy(start = Start.Spare)) === ("deferred", "deferred until slots are spare"))
-    assert(state(idle.copy(start = Start.Planned)) === ("deferred", "deferred until the next plan"))
-    val later = idle.copy(start = Start.Planned, planned = Some(planned.copy(startMs = Some(1760000040500L), deferred = true)))
+    assert(state(idle.copy(plan = PlanForJob(Start.Spare))) === ("deferred", "deferred until slots are spare"))
+    assert(state(idle.copy(plan = PlanForJob(Start.Planned))) === ("deferred", "deferred until the next plan"))
+    val later = idle.copy(plan = PlanForJob(Start.Planned, Some(planned.copy(startMs = Some(1760000040500L), deferred = true))))
     assert(state(later) === ("deferred", "deferred until 2025-10-09T08:54:00Z"))
-    assert(state(job.copy(start = Start.Evicted)) === ("evicted", "evicted"))
+    assert(state(job.copy(plan = PlanForJob(Start.Evicted))) === ("evicted", "evicted"))
     assert(state(job.copy(stages = Seq(stage.copy(pilotsFirst = true, gated = 3)))) === ("pilots", "pilots"))
     assert(state(job.copy(outcome = Some("ended"))) === ("ended", "ended"))
     assert(state(job.copy(outcome = Some(JobFacts.Failed))) === ("ended", "failed"))
@@ -37,7 +37,7 @@ final class StatusSuite extends AnyFunSuite {
 
   test("slots that the plan keeps from a job are of those that it waits for") {
     assert(idle.waitingSlots === 5 && idle.deferredSlots === 0)
-    assert(idle.copy(start = Start.Spare).deferredSlots === 5)
+    assert(idle.copy(plan = PlanForJob(Start.Spare)).deferredSlots === 5)
     assert(idle.copy(stages = Seq(stage.copy(waiting = 5, gated = 3, slotsPerTask = 2))).deferredSlots === 6)
   }
 
@@ -59,8 +59,8 @@ final class StatusSuite extends AnyFunSuite {
     stories.look(idle, 1000)
     stories.look(idle, 2000)
     val plan = Plan(7, 0, 9000, ordered = true, Map.empty, about = PlanNotes("3sigma"))
-    stories.look(job.copy(planned = Some(planned)), 3000, Some(plan))
-    stories.look(job.copy(planned = Some(planned)), 3000, Some(plan.copy(number = 8)))
+    stories.look(job.copy(plan = PlanForJob(rules = Some(planned))), 3000, Some(plan))
+    stories.look(job.copy(plan = PlanForJob(rules = Some(planned))), 3000, Some(plan.copy(number = 8)))
     stories.look(job.copy(heldSlots = 0), 5500)
     assert(texts() === Seq(
       "submitted", "waiting for slots, wants 5 slots", "running on 4 slots", "plan 7 of 3sigma: first by priority 10",
@@ -111,15 +111,15 @@ final class StatusSuite extends AnyFunSuite {
   test("the document on the wire is the example that Python reads") {
     val etl = JobFacts(
       mark.copy(key = "group-etl", name = "etl", user = None, priority = 0, deadlineMs = None, jobClass = None, grouping = JobMark.ByGroup),
-      2, 1760000000000L, None, 0, 0.0, Nil, 0, 0, 0, SlotTimes(0, 0, 0, 0), Start.Planned,
-      Some(planned.copy(rank = 1, startMs = Some(1760000040000L), deferred = true, reason = "starts in 210 s: its deadline allows it")))
+      2, JobTimes(1760000000000L), 0, 0.0, Nil, 0, 0, 0, SlotTimes(0, 0, 0, 0),
+      PlanForJob(Start.Planned, Some(planned.copy(rank = 1, startMs = Some(1760000040000L), deferred = true, reason = "starts in 210 s: its deadline allows it"))))
     val notes = PlanNotes("3sigma", 1760000029200L, Some(14.5), Some(0.02))
     val document = StatusDocument(
       1760000030000L, ApplicationFacts("local-1", "shared", "ada", 1759999990000L, scheduling = true, 2, 8, 4, 2),
       PlannerFacts(enabled = true, Some(4711), Some(120), 1, 0),
       PlanFacts("3sigma", Some(Plan(12, 0, 1760000039200L, ordered = true, Map.empty, about = notes)), Some(1760000029200L), 12, 0, 1),
       Seq(
-        job.copy(planned = Some(planned), forecast = Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97)))),
+        job.copy(plan = PlanForJob(Start.Now, Some(planned), Some(EndForecast(1760000050000L, 1760000060000L, 1760000090000L, Some(0.97))))),
         etl.copy(stages = Seq(StageFacts("5.0", "scan", 4, 0, 0, 4)))),
       executors = Seq(
         ExecutorFacts("0", "node-1", 4, 2, Seq(HeldFor("mark-1", "nightly-report", 2)), copiedSlots = 1),
@@ -131,7 +131,7 @@ final class StatusSuite extends AnyFunSuite {
   }
 
   test("a page of some rows has jobs that run or wait before idle ones, in the plan's order, and executors with held slots first") {
-    def named(key: String, of: JobFacts, rank: Int) = of.copy(mark = mark.copy(key = key), planned = Some(planned.copy(rank = rank)))
+    def named(key: String, of: JobFacts, rank: Int) = of.copy(mark = mark.copy(key = key), plan = PlanForJob(rules = Some(planned.copy(rank = rank))))
     val resting = idle.copy(stages = Nil)
     val many = (0 until 1000).map(i => named(s"idle-$i", resting, i)) ++ Seq(named("waits", idle, 2), named("runs", job, 1))
     val rows = StatusRows.jobs(many)

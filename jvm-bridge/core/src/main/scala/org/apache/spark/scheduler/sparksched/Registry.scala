@@ -228,7 +228,7 @@ private[sparksched] final class Registry(
     jobOfSparkJob --= job.sparkJobs
     heldIdle.add(heldIdleOf(job, nowMs))
     val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
-    val last = facts(job, Nil, nowMs).copy(outcome = Some(job.outcome(outcome)), endedMs = Some(endedMs), heldSlots = 0)
+    val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.outcome(outcome)), heldSlots = 0)
     stories.ended(last, nowMs)
     classes.over(last)
     ledger.jobEnded(key, nowMs)
@@ -399,13 +399,13 @@ private[sparksched] final class Registry(
   def jobFacts(nowMs: Long)(stages: Event.StageStarted => Option[StageFacts]): Seq[JobFacts] =
     jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
 
-  private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long): JobFacts = {
+  private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long, endedMs: Option[Long] = None): JobFacts = {
     val (key, held) = (job.mark.key, heldIdleOf(job, nowMs))
     val rule = ledger.ruleOf(key)
     val onPaperMs = ledger.heldIdleMs(key, nowMs) - held.heldMs
     JobFacts(
-      job.mark, job.arrival, job.startedMs, job.begunMs, rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation),
-      stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
+      job.mark, job.arrival, JobTimes(job.startedMs, job.begunMs, endedMs),
+      rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
       SlotTimes(job.use.runMs(nowMs), held.heldMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
       onHold = orders.isOnHold(key))

@@ -120,7 +120,7 @@ private[sparksched] final class StatusSource(
       val start = if (plans.starts.active && scheduler.enforcing) plans.starts.peek(key, nowMs) else Start.Now
       val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
-        start = start, planned = plans.forJob(key), forecast = forecasts.get(key), heldUpBy = if (stuck) heldUpBy(job) else Nil)
+        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key)), heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
   }
 

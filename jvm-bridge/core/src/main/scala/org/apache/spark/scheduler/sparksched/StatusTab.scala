@@ -70,7 +70,7 @@ private final class JobsPage(tab: StatusTab, source: StatusSource, buttons: Stee
       <td>{job.runningSlots}</td>
       <td>{job.heldSlots}</td>
       <td>{job.waitingSlots}</td>
-      <td sorttable_customkey={job.forecast.fold(Long.MaxValue)(_.p50Ms).toString}>{endsIn(job, nowMs)}</td>
+      <td sorttable_customkey={job.plan.forecast.fold(Long.MaxValue)(_.p50Ms).toString}>{endsIn(job, nowMs)}</td>
       <td sorttable_customkey={job.mark.deadlineMs.getOrElse(Long.MaxValue).toString}>{deadline(job, nowMs)}</td>
       {if (buttons.shownTo(request)) <td>{buttons.of(job)}</td> else Nil}
     </tr>
@@ -119,7 +119,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
       "Ends in" -> endsIn(job, document.nowMs),
       "Deadline" -> deadline(job, document.nowMs),
       "Slots" -> s"${job.runningSlots} run (${job.copiedSlots} copies, ${job.pilotSlots} pilots), ${job.heldSlots} held idle",
-      "Slot time" -> job.times.inWords(length))
+      "Slot time" -> job.slotTimes.inWords(length))
     facts(about) ++ change ++ wide(UIUtils.listingTable[StoryEntry](
       Seq("Time", "What happened"), entry => <tr><td>{UIUtils.formatDate(entry.atMs)}</td><td>{entry.text}</td></tr>,
       document.stories.getOrElse(job.mark.key, Nil)))
@@ -177,14 +177,14 @@ private object StatusCells {
         s"${length(plan.expiresMs - document.nowMs)} more$solved$gap"
   }
 
-  def endsIn(job: JobFacts, nowMs: Long): String = job.forecast.fold("unknown") { f =>
+  def endsIn(job: JobFacts, nowMs: Long): String = job.plan.forecast.fold("unknown") { f =>
     def in(atMs: Long) = length(atMs - nowMs)
     s"${in(f.p50Ms)} (${in(f.p10Ms)} to ${in(f.p90Ms)})"
   }
 
   def deadline(job: JobFacts, nowMs: Long): String = job.mark.deadlineMs.fold("none") { at =>
     val when = if (at >= nowMs) s"in ${length(at - nowMs)}" else s"passed ${length(nowMs - at)} ago"
-    job.forecast.flatMap(_.deadlineProbability).fold(when)(p => s"$when, met with ${percent(p)}")
+    job.plan.forecast.flatMap(_.deadlineProbability).fold(when)(p => s"$when, met with ${percent(p)}")
   }
 
   def length(ms: Long): String = UIUtils.formatDuration(math.max(0L, ms))

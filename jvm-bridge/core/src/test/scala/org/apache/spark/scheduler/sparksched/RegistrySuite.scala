@@ -120,8 +120,8 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.taskLaunched(job, "0.0", 2, 1, "e", copy = false, slots = 1, 100)
     w.registry.taskLaunched(job, "0.0", 3, 1, "e", copy = true, slots = 1, 200)
     val Seq(now) = w.registry.jobFacts(300)(s => Some(StageFacts(s.stage, s.name, s.tasks, 0, 3, 0)))
-    assert((now.runningSlots, now.copiedSlots, now.begunMs, now.priority) === (4, 1, Some(100L), 5))
-    assert((now.times.runMs, now.times.copiedMs, now.tasks) === (600L, 100L, 2))
+    assert((now.runningSlots, now.copiedSlots, now.times.begunMs, now.priority) === (4, 1, Some(100L), 5))
+    assert((now.slotTimes.runMs, now.slotTimes.copiedMs, now.tasks) === (600L, 100L, 2))
     w.registry.taskEnded(1, "killed", 400, evicted = true)
     w.registry.taskEnded(2, "success", 500)
     w.registry.taskEnded(3, "killed", 600)
@@ -129,7 +129,7 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.markEnded("x", 700)
     assert(w.registry.jobFacts(700)(_ => None) === Nil)
     val Seq(over) = w.registry.stories.endedJobs
-    assert((over.times.runMs, over.times.evictedMs, over.times.copiedMs, over.outcome) === (400L, 600L, 400L, Some("failed")))
+    assert((over.slotTimes.runMs, over.slotTimes.evictedMs, over.slotTimes.copiedMs, over.outcome) === (400L, 600L, 400L, Some("failed")))
     assert(w.registry.stories.of(job).map(_.text).take(4) === Seq(
       "submitted", "stage 0.0 of 2 tasks is ready: ", "lost 2 slots to an eviction by the plan",
       "stage 0.0 ended without all of its tasks"))
@@ -197,7 +197,7 @@ final class RegistrySuite extends AnyFunSuite {
       end(w)
       val Seq(told) = w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e }
       assert((told.timeMs, told.endedMs) === (10021L, Some(20L)))
-      assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(20L)))
+      assert(w.registry.stories.endedJobs.map(_.times.endedMs) === Seq(Some(20L)))
       assert(w.registry.stories.of(job).last.text.contains(" after 0.0 s,"))
       val sums = w.registry.classes.beside(Nil, 10021)("none")
       assert((sums.jctMs, sums.deadlinesMet, sums.deadlinesMissed) === (20L, 1L, 0L))
@@ -224,7 +224,7 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.sparkJobEnded(1, failed = false, 10)
     w.registry.markEnded("x", 500)
     assert(w.queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.timeMs -> e.endedMs } === Seq(500L -> None))
-    assert(w.registry.stories.endedJobs.map(_.endedMs) === Seq(Some(500L)))
+    assert(w.registry.stories.endedJobs.map(_.times.endedMs) === Seq(Some(500L)))
   }
 
   test("each sentence about bad marks is logged once, whichever job comes with it, and each job's are counted") {
@@ -251,9 +251,9 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.taskEnded(10, "success", 10)
     def times(nowMs: Long): (Long, Long) = {
       val Seq(one) = w.registry.jobFacts(nowMs)(_ => None)
-      assert(one.times.byName.toMap.getOrElse("would_have_held_idle", 0L) === one.times.wouldHaveHeldMs)
-      assert(w.registry.heldIdleByOwner(nowMs).map(_.heldMs) === Seq(one.times.heldIdleMs))
-      (one.times.heldIdleMs, one.times.wouldHaveHeldMs)
+      assert(one.slotTimes.byName.toMap.getOrElse("would_have_held_idle", 0L) === one.slotTimes.wouldHaveHeldMs)
+      assert(w.registry.heldIdleByOwner(nowMs).map(_.heldMs) === Seq(one.slotTimes.heldIdleMs))
+      (one.slotTimes.heldIdleMs, one.slotTimes.wouldHaveHeldMs)
     }
     def switch(mode: String, nowMs: Long): Unit =
       w.registry.switch(Event.SchedulingChanged(nowMs, "reservation", mode, reservationsPaused = false, "a test"), w.plans)
@@ -276,7 +276,7 @@ final class RegistrySuite extends AnyFunSuite {
       (0 to 1).foreach(i => w.registry.taskLaunched(job, s"$isolation.0", s"1$i$isolation".hashCode, i, "e", copy = false, slots = 1, 0))
       (0 to 1).foreach(i => w.registry.taskEnded(s"1$i$isolation".hashCode, "success", 1000L + 500L * i))
       w.registry.stageEnded(job, s"$isolation.0", completed = true, 1500)
-      w.registry.jobFacts(1500)(_ => None).find(_.mark.key == job).get.times
+      w.registry.jobFacts(1500)(_ => None).find(_.mark.key == job).get.slotTimes
     }
     val half = timesAt("0.5")
     assert(half.heldAtMostMs > 0 && half.byName.toMap.apply("held_idle_at_most") === half.heldAtMostMs)
@@ -289,7 +289,7 @@ final class RegistrySuite extends AnyFunSuite {
     // The rule in force while a job is on hold, closing or paused has level 0, which bounds nothing that was held before.
     val key = w.registry.marksOf("1.0").map(_.key).head
     w.ledger.ruleChanged(key, w.ledger.ruleOf(key).get.copy(isolation = 0.0), 1600)
-    assert(w.registry.jobFacts(1600)(_ => None).find(_.mark.key == key).get.times.heldAtMostMs === 0)
+    assert(w.registry.jobFacts(1600)(_ => None).find(_.mark.key == key).get.slotTimes.heldAtMostMs === 0)
   }
 
   private def outcomes(w: World): Seq[Option[String]] = w.registry.stories.endedJobs.map(_.outcome)
