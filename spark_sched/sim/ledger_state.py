@@ -191,7 +191,7 @@ class TaskTimes:
 
 
 class LedgerStage:
-    """One stage's tasks and what its task times say so far, in the fields of ``schedcore.LedgerStage``."""
+    """One stage's tasks and what its task times say so far, as ``schedcore.LedgerStage`` has them."""
 
     __slots__ = (
         "attempts", "barrier", "copied", "done", "following", "index", "job", "key", "last_launch_ms",

@@ -295,7 +295,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       var kept = 0
       while (kept < wanted && books.hold(j, Some(p), a.executor, nowMs)) kept += 1
       for (_ <- kept until a.slots) books.offerToPreReservers(a.executor, nowMs)
-      if (p.finished == p.tasks) {
+      if (p.done.count == p.tasks) {
         if (active) books.barrierFell(p, nowMs) // and not the loser of a race with a copy
         stageEnded(p.key, nowMs)
       }
@@ -305,18 +305,18 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
 
   /** The result of a finished task was lost with its executor or on the way: the task runs again. */
   def taskUndone(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).foreach { p =>
-    if (p.done.remove(index)) p.finished -= 1
+    p.done.remove(index)
     books.refreshDemand(p.job, nowMs)
   }
 
   /** Another attempt of the stage did the task, which runs no more in this one. */
   def taskDoneElsewhere(stage: String, index: Int, nowMs: Long): Unit = stages.get(stage).filterNot(_.done(index)).foreach { p =>
-    p.finishElsewhere(index)
+    p.done.add(index) // Nobody knows how long it took here.
     if (p.job.mayHold && !p.isLast) {
       books.refreshDemand(p.job, nowMs)
       p.job.refreshDeadline(nowMs)
     }
-    if (p.finished == p.tasks) {
+    if (p.done.count == p.tasks) {
       books.barrierFell(p, nowMs)
       stageEnded(p.key, nowMs)
     }
@@ -324,7 +324,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   }
 
   /** Which tasks of the stage the ledger takes for done. */
-  def doneTasks(stage: String): collection.Set[Int] = stages.get(stage).fold[collection.Set[Int]](Set.empty)(_.done)
+  def doneTasks(stage: String): collection.Set[Int] = stages.get(stage).fold[collection.Set[Int]](Set.empty)(_.done.indices)
 
   // ---- copies (section IV-C) -----------------------------------------------------------------------------------
 
@@ -412,7 +412,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     if (a.copy) counters.copiesWon += 1
   }
 
-  private def countWaste(a: LedgerAttempt, nowMs: Long): Unit = if (a.stage.copied(a.index)) {
+  private def countWaste(a: LedgerAttempt, nowMs: Long): Unit = if (a.stage.attempts.copied(a.index)) {
     counters.copiesWastedMs += nowMs - a.launchMs
   }
 }

@@ -58,13 +58,13 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   def launched(a: LedgerAttempt): Unit = {
     attempts(a.task) = a
-    a.stage.add(a)
+    a.stage.attempts.add(a)
     occupied(a, a.slots)
   }
 
   def forget(a: LedgerAttempt): Unit = {
     attempts -= a.task
-    a.stage.remove(a)
+    a.stage.attempts.remove(a)
     occupied(a, -a.slots)
   }
 

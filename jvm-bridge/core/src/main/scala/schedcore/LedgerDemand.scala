@@ -132,7 +132,7 @@ private[schedcore] object LedgerDemand {
 
   /** The stage ended: well, and its successors are about to start, or otherwise. */
   def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
-    val well = p.finished == p.tasks
+    val well = p.done.count == p.tasks
     j.demand.successors.toSeq.foreach { case (name, s) =>
       if (s.parents.remove(p.key).isDefined) {
         if (well && s.ready) s.handed(p.index) = p.slots
@@ -221,7 +221,7 @@ private[schedcore] object LedgerDemand {
    * to start on. Without any owner all stages count.
    */
   def owners(j: LedgerJob): Iterable[LedgerStage] = if (j.stages.size == 1) j.stages.values else {
-    val begun = j.stages.valuesIterator.filter(p => p.finished > 0 && !p.isLast).toSet
+    val begun = j.stages.valuesIterator.filter(p => p.done.count > 0 && !p.isLast).toSet
     val found = mutable.Set.from(begun) ++= j.stages.valuesIterator.filter(_.waits)
     j.demand.successors.valuesIterator.foreach { s =>
       if (s.ready && s.parents.valuesIterator.exists(begun)) found ++= s.parents.valuesIterator.filterNot(_.isLast)

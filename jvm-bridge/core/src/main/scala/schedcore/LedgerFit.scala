@@ -62,8 +62,8 @@ private[schedcore] object LedgerFit {
     val edges = LedgerDemand.edges(j, nowMs)
     // 1. What the job has: what it holds, and what the parents of its next stages run on.
     val found = new Claims(mutable.HashMap.empty[String, Int].withDefaultValue(0))
-    edges.flatMap(_.parents).distinct.foreach(p => p.attempts.valuesIterator.foreach { a =>
-      if (!a.copy && !p.done(a.index)) found.running(a.executor) += a.slots
+    edges.flatMap(_.parents).distinct.foreach(p => p.attempts.originals.foreach { a =>
+      if (!p.done(a.index)) found.running(a.executor) += a.slots
     })
     def held(e: LedgerExecutor): Int =
       e.heldBy.getOrElse(j, 0) + freed.filter(_.executor == e.id).fold(0)(_.slots)

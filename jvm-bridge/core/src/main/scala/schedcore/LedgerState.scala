@@ -129,53 +129,67 @@ private[schedcore] final class TaskTimes(val killMs: Long) {
   def typicalMs: Double = if (count == 0) 0.0 else math.exp(sumLogMs / count)
 }
 
+/** Indices of a stage's done tasks, and their number, which a BitSet has to count. */
+private[schedcore] final class DoneTasks(tasks: Int) {
+  private val done = new mutable.BitSet(tasks)
+  private var number = 0
+
+  def count: Int = number
+  def indices: collection.Set[Int] = done
+  def apply(index: Int): Boolean = done(index)
+  def add(index: Int): Unit = if (done.add(index)) number += 1
+  def remove(index: Int): Unit = if (done.remove(index)) number -= 1
+}
+
+/** A stage's running attempts in the order of their launch, and its tasks that have had a copy. */
+private[schedcore] final class StageAttempts {
+  private val running = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
+  val copied = mutable.BitSet.empty
+  /** Launches of attempts whose tasks have no copy. */
+  val uncopied = new LaunchTimes
+
+  def count: Int = running.size
+  def iterator: Iterator[LedgerAttempt] = running.valuesIterator
+  def originals: Iterator[LedgerAttempt] = iterator.filter(!_.copy)
+
+  def add(a: LedgerAttempt): Unit = {
+    running(a.task) = a
+    if (!a.copy) { if (!copied(a.index)) uncopied.add(a.launchMs) }
+    else if (copied.add(a.index)) originals.filter(_.index == a.index).foreach(o => uncopied.remove(o.launchMs))
+  }
+
+  def remove(a: LedgerAttempt): Unit = {
+    running -= a.task
+    if (!a.copy && !copied(a.index)) uncopied.remove(a.launchMs)
+  }
+}
+
 /** One stage's tasks and what its task times say so far. */
 private[schedcore] final class LedgerStage(
     val key: String, val job: LedgerJob, val index: Int, val tasks: Int, val following: Following, val restartable: Boolean,
     startMs: Long, val slotsPerTask: Int, val profile: Int = 0, killMs: Long = 0L) {
-  val slots: Int = tasks * slotsPerTask
-  val done = new mutable.BitSet(tasks)
-  var finished = 0 // = done.size, which a BitSet has to count
-  val copied = mutable.BitSet.empty
-  val attempts = mutable.LinkedHashMap.empty[Long, LedgerAttempt]
-  private val uncopied = new LaunchTimes // of attempts whose tasks have no copy
+  val done = new DoneTasks(tasks)
+  val attempts = new StageAttempts
   private var lastLaunchMs: Long = startMs
   private val barrier = job.barriers.newStage(tasks)
   private val times = new TaskTimes(killMs)
   var preReserved = 0
 
-  def add(a: LedgerAttempt): Unit = {
-    attempts(a.task) = a
-    if (!a.copy) { if (!copied(a.index)) uncopied.add(a.launchMs) }
-    else if (copied.add(a.index)) originals(a.index).foreach(o => uncopied.remove(o.launchMs))
-  }
-
-  def remove(a: LedgerAttempt): Unit = {
-    attempts -= a.task
-    if (!a.copy && !copied(a.index)) uncopied.remove(a.launchMs)
-  }
-
-  private def originals(index: Int) = attempts.valuesIterator.filter(a => !a.copy && a.index == index)
+  /** Slots of all its tasks. */
+  def slots: Int = tasks * slotsPerTask
 
   /** An attempt that is no copy; it is among the stage's attempts. */
   def launched(nowMs: Long): Unit = {
     lastLaunchMs = nowMs
-    barrier.openTasks = attempts.size
+    barrier.openTasks = attempts.count
   }
 
   /** A first success of a task. */
   def finish(index: Int, tookMs: Long): Unit = {
-    done += index
-    finished += 1
+    done.add(index)
     val durationMs = math.max(1L, tookMs).toDouble
     times.add(durationMs)
     if (job.rule.observes) barrier.taskEnded(durationMs)
-  }
-
-  /** Another attempt of the stage did a task: how long it took here nobody knows. */
-  def finishElsewhere(index: Int): Unit = {
-    done += index
-    finished += 1
   }
 
   /** All tasks are done: the barrier fell. */
@@ -184,12 +198,12 @@ private[schedcore] final class LedgerStage(
   }
 
   /** Whether some of its tasks wait for a slot. */
-  def waits: Boolean = finished + attempts.size < tasks
+  def waits: Boolean = done.count + attempts.count < tasks
 
-  def pastThreshold: Boolean = finished > job.rule.preReserveThreshold * tasks
+  def pastThreshold: Boolean = done.count > job.rule.preReserveThreshold * tasks
 
   /** Slots of the tasks that are not done. */
-  def left: Int = (tasks - finished) * slotsPerTask
+  def left: Int = (tasks - done.count) * slotsPerTask
 
   /**
    * n: the slots that the stage which follows needs; None when nothing is known. What this run tells goes before what
@@ -225,15 +239,15 @@ private[schedcore] final class LedgerStage(
 
   /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
   def stragglers(nowMs: Long): Seq[LedgerAttempt] =
-    if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown || !uncopied.anyUntil(nowMs - copyAgeMs)) Nil
+    if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown || !attempts.uncopied.anyUntil(nowMs - copyAgeMs)) Nil
     // Of tasks that all run at least this many have no copy.
-    else if ((tasks - finished - copied.size) * slotsPerTask > job.held) Nil
+    else if ((tasks - done.count - attempts.copied.size) * slotsPerTask > job.held) Nil
     else {
       val running = runningTasks
       // Tasks still waiting for a slot come before copies.
-      if (running == 0 || finished + running < tasks) Nil
+      if (running == 0 || done.count + running < tasks) Nil
       else {
-        val lone = attempts.valuesIterator.filter(a => !a.copy && !done(a.index) && !copied(a.index)).toSeq
+        val lone = attempts.originals.filter(a => !done(a.index) && !attempts.copied(a.index)).toSeq
         if (lone.size * slotsPerTask > job.held) Nil
         else {
           val ageMs = copyAgeMs
@@ -255,13 +269,13 @@ private[schedcore] final class LedgerStage(
   /** When the next running task is old enough for a copy. */
   def nextOldEnoughMs(nowMs: Long): Option[Long] = {
     val ageMs = copyAgeMs
-    uncopied.firstAfter(nowMs - ageMs).map(_ + ageMs)
+    attempts.uncopied.firstAfter(nowMs - ageMs).map(_ + ageMs)
   }
 
   /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
   def paceKnown: Boolean = times.count > 0 || job.rule.copyAge.minSlowdown == 0.0
 
-  def runningTasks: Int = attempts.valuesIterator.filter(a => !a.copy && !done(a.index)).size
+  def runningTasks: Int = attempts.originals.count(a => !done(a.index))
 
   /** When reservations made for this stage end (section IV-B3). */
   def deadlineMs(nowMs: Long): Long = {
@@ -298,8 +312,8 @@ private[schedcore] final class LedgerStage(
     val scale = if (k > 0) Some(times.shortestMs) else rule.scaleMs
     scale.fold(Double.PositiveInfinity) { t =>
       var sumLogRatios = if (k > 0) times.sumLogMs - k * math.log(t) else 0.0
-      attempts.valuesIterator.foreach { a =>
-        if (!a.copy && !done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
+      attempts.originals.foreach { a =>
+        if (!done(a.index)) sumLogRatios += math.log(math.max((nowMs - a.launchMs).toDouble, t) / t)
       }
       Pareto.deadline(rule.isolation, t, Pareto.shape(k, sumLogRatios, rule.shape, rule.shapeWeight), tasks)
     }
