@@ -11,73 +11,112 @@ import schedcore._
  */
 private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: Int, val startedMs: Long, shadow: Boolean = false) {
   val stages = mutable.LinkedHashMap.empty[String, Event.StageStarted]
-  val sparkJobs = mutable.HashSet.empty[Int]
-  // A retry of a stage keeps its index. Jobs may live as long as the application, so only the latest are known.
-  private val indices = mutable.LinkedHashMap.empty[Int, Int]
-  private var stageCount = 0
+  val indices = new StageIndices
+  val actions = new JobActions
+  val attempts = new JobAttempts
+  val inShadow = new HeldInShadow(shadow)
   var lastActiveMs = 0L
-  // What a planner that comes later cannot see: since when the job runs.
-  var begunMs: Option[Long] = None
-  var succeeded = false
-  var running = 0
-  var runningSlots = 0
-  val use = new SlotUse
-  /** What it holds and was expected to hold, if that is on paper only. */
-  val heldOnPaper = new SumInShadow(shadow)
-  val predictedOnPaper = new SumInShadow(shadow)
   /** Where its stages wait, in FAIR mode. */
   var pool: Option[PoolShare] = None
-  /** Why the job is over although task sets of it are still here: it holds nothing and ends with the last of them. */
+  /** Why the job is over although it still has task sets: it holds nothing and ends with the last of them. */
   var closing: Option[String] = None
-  /** The Spark job of it that ended last failed or was cancelled. */
-  var actionFailed = false
-  /** Its stage that ended last did without all of its tasks. */
-  var stageCutShort = false
-  /** Whether its SQL execution failed, which Spark says when that is over. */
-  var queryFailed: Option[Boolean] = None
-  // Spark jobs of it that an operator cancels, and whether those of the last action were.
-  private val toCancel = mutable.HashSet.empty[Int]
-  private var actionCancelled = false
 
-  def idle: Boolean = stages.isEmpty && sparkJobs.isEmpty
+  def idle: Boolean = stages.isEmpty && actions.sparkJobs.isEmpty
+}
 
-  def sparkJobBegan(sparkJob: Int): Unit = {
-    if (sparkJobs.isEmpty) actionCancelled = false
-    sparkJobs += sparkJob
-  }
+/** The indices of a job's stages. A retry keeps its index. Only the latest are kept: a job may live as long as the application. */
+private[sparksched] final class StageIndices {
+  private val indices = mutable.LinkedHashMap.empty[Int, Int]
+  private var count = 0
 
-  def sparkJobEnded(sparkJob: Int, failed: Boolean): Unit = {
-    sparkJobs -= sparkJob
-    actionFailed = failed
-    actionCancelled = failed && (toCancel.remove(sparkJob) || actionCancelled)
-  }
-
-  /** An operator cancels what runs. */
-  def cancelled(): Unit = toCancel ++= sparkJobs
-
-  /**
-   * What became of it, for people.
-   *
-   * @param said how it ended, as in the event for the planner
-   */
-  def outcome(said: String): String = {
-    // Its block may be over before the listener bus says that its Spark job is. Then its last stage tells.
-    val failed = queryFailed.getOrElse(if (sparkJobs.isEmpty) actionFailed else stageCutShort)
-    if (!failed) said
-    else if (actionCancelled || sparkJobs.exists(toCancel)) JobFacts.Cancelled
-    else JobFacts.Failed
-  }
-
-  def indexOf(stage: Int): Int = indices.getOrElse(stage, {
-    val index = stageCount
-    stageCount += 1
+  def of(stage: Int): Int = indices.getOrElse(stage, {
+    val index = count
+    count += 1
     indices(stage) = index
-    if (indices.size > RegisteredJob.MostStages) indices -= indices.head._1
+    if (indices.size > StageIndices.MostStages) indices -= indices.head._1
     index
   })
 }
 
-private[sparksched] object RegisteredJob {
+private object StageIndices {
   /** Stages of one job that may still be retried. */
   private val MostStages = 1000
+}
+
+/** A job's Spark jobs, and from how these ended, how the job did. */
+private[sparksched] final class JobActions {
+  /** Those that are not over. */
+  val sparkJobs = mutable.HashSet.empty[Int]
+  /** The Spark job that ended last failed or was cancelled. */
+  var failed = false
+  /** The stage that ended last did not complete all of its tasks. */
+  var stageCutShort = false
+  /** Whether the SQL execution failed, which Spark reports when it is over. */
+  var queryFailed: Option[Boolean] = None
+  // Spark jobs that an operator cancels, and whether those of the last action were.
+  private val toCancel = mutable.HashSet.empty[Int]
+  private var cancelled = false
+
+  def began(sparkJob: Int): Unit = {
+    if (sparkJobs.isEmpty) cancelled = false
+    sparkJobs += sparkJob
+  }
+
+  def ended(sparkJob: Int, failed: Boolean): Unit = {
+    sparkJobs -= sparkJob
+    this.failed = failed
+    cancelled = failed && (toCancel.remove(sparkJob) || cancelled)
+  }
+
+  /** An operator cancels what runs. */
+  def cancel(): Unit = toCancel ++= sparkJobs
+
+  /**
+   * The job's outcome, for people.
+   *
+   * @param said how it ended, as in the event for the planner
+   */
+  def outcome(said: String): String = {
+    // Its block may be over before the listener bus reports the end of its Spark job. Then its last stage decides.
+    val badly = queryFailed.getOrElse(if (sparkJobs.isEmpty) failed else stageCutShort)
+    if (!badly) said
+    else if (cancelled || sparkJobs.exists(toCancel)) JobFacts.Cancelled
+    else JobFacts.Failed
+  }
+}
+
+/** A job's running attempts, and the slot time of all its attempts. */
+private[sparksched] final class JobAttempts {
+  val use = new SlotUse
+  private var running = 0
+  private var slots = 0
+  private var succeeded = false
+  private var firstMs: Option[Long] = None
+
+  /** Slots of the running attempts. */
+  def runningSlots: Int = slots
+  /** When the job began with its first task. A planner that starts later has not seen that. */
+  def begunMs: Option[Long] = firstMs
+
+  def launched(slotsOfIt: Int, copy: Boolean, nowMs: Long): Unit = {
+    running += 1
+    slots += slotsOfIt
+    use.launched(slotsOfIt, copy, nowMs)
+    if (firstMs.isEmpty) firstMs = Some(nowMs)
+  }
+
+  def ended(t: Event.TaskLaunched, success: Boolean, evicted: Boolean, nowMs: Long): Unit = {
+    running = math.max(0, running - 1)
+    slots = math.max(0, slots - t.slots)
+    use.ended(t.slots, t.copy, evicted, t.timeMs, nowMs)
+    succeeded ||= success
+    // All of its work was lost: it starts over.
+    if (running == 0 && !succeeded) firstMs = None
+  }
+}
+
+/** Slot time that a job held idle, and was predicted to hold idle, in shadow mode. */
+private[sparksched] final class HeldInShadow(begun: Boolean) {
+  val held = new SumInShadow(begun)
+  val predicted = new SumInShadow(begun)
 }

@@ -90,10 +90,10 @@ private[sparksched] final class Registry(
       applyRule(job, plans, nowMs)
     }
     job.lastActiveMs = nowMs
-    job.sparkJobBegan(sparkJobId)
+    job.actions.began(sparkJobId)
     jobOfSparkJob(sparkJobId) = mark.key
     val stageId = stage.takeWhile(_ != '.').toInt
-    val index = job.indexOf(stageId)
+    val index = job.indices.of(stageId)
     val last = isLast(mark, job, outlook, property)
     // Whoever forbade it when the job began has not allowed it since.
     val again = restartable && mark.copies && job.mark.copies
@@ -140,7 +140,7 @@ private[sparksched] final class Registry(
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
       // Broadcasts and subqueries are Spark jobs of their own inside one query.
-      case JobMark.BySqlExecution => !outlook.partial && job.sparkJobs.size == 1 && SqlOutlook.broadcasts(property).isEmpty
+      case JobMark.BySqlExecution => !outlook.partial && job.actions.sparkJobs.size == 1 && SqlOutlook.broadcasts(property).isEmpty
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 
@@ -151,7 +151,7 @@ private[sparksched] final class Registry(
     stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
     jobs.get(jobKey).foreach { job =>
       job.stages -= stage
-      job.stageCutShort = !completed
+      job.actions.stageCutShort = !completed
       job.lastActiveMs = nowMs
       releaseIfFailed(job, nowMs)
       if (job.stages.isEmpty) job.closing.foreach(forget(job, _, nowMs))
@@ -161,7 +161,7 @@ private[sparksched] final class Registry(
   /** @param failed it failed or was cancelled, so that the stages of it that have not started never will */
   def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
     jobs.get(key).foreach { job =>
-      job.sparkJobEnded(sparkJobId, failed)
+      job.actions.ended(sparkJobId, failed)
       job.lastActiveMs = nowMs
       releaseIfFailed(job, nowMs)
       if (job.mark.grouping == JobMark.BySparkJob) jobEnded(key, "ended", nowMs)
@@ -169,11 +169,11 @@ private[sparksched] final class Registry(
   }
 
   private def releaseIfFailed(job: RegisteredJob, nowMs: Long): Unit =
-    if (job.sparkJobs.isEmpty && job.actionFailed) ledger.actionFailed(job.mark.key, nowMs)
+    if (job.actions.sparkJobs.isEmpty && job.actions.failed) ledger.actionFailed(job.mark.key, nowMs)
 
   def sqlExecutionEnded(id: Long, failed: Boolean, nowMs: Long): Unit = {
     val key = JobMark.keyOfSql(id.toString)
-    jobs.get(key).foreach(_.queryFailed = Some(failed))
+    jobs.get(key).foreach(_.actions.queryFailed = Some(failed))
     jobEnded(key, "ended", nowMs)
   }
 
@@ -225,10 +225,10 @@ private[sparksched] final class Registry(
     jobs -= key
     orders.jobEnded(key)
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
-    jobOfSparkJob --= job.sparkJobs
+    jobOfSparkJob --= job.actions.sparkJobs
     heldIdle.add(heldIdleOf(job, nowMs))
     val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
-    val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.outcome(outcome)), heldSlots = 0)
+    val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.actions.outcome(outcome)), heldSlots = 0)
     stories.ended(last, nowMs)
     classes.over(last)
     ledger.jobEnded(key, nowMs)
@@ -245,7 +245,7 @@ private[sparksched] final class Registry(
     // What nobody named is named by its key, which never comes again.
     HeldIdle(
       mark.user.getOrElse(""), if (mark.name == mark.key) "" else mark.name, 1L,
-      heldMs - job.heldOnPaper.wouldHave(heldMs), predictedMs - job.predictedOnPaper.wouldHave(predictedMs))
+      heldMs - job.inShadow.held.wouldHave(heldMs), predictedMs - job.inShadow.predicted.wouldHave(predictedMs))
   }
 
   /**
@@ -267,7 +267,7 @@ private[sparksched] final class Registry(
    * @param active whether a Spark job is not done
    */
   def endFinished(active: Int => Boolean, nowMs: Long): Unit =
-    jobs.filter { case (_, j) => j.stages.isEmpty && !j.sparkJobs.exists(active) }
+    jobs.filter { case (_, j) => j.stages.isEmpty && !j.actions.sparkJobs.exists(active) }
       .keysIterator.toSeq.foreach(jobEnded(_, "ended", nowMs))
 
   /** Jobs that nobody ends by name and that have been idle for the gap are over. */
@@ -285,12 +285,7 @@ private[sparksched] final class Registry(
       nowMs: Long, evictions: Int = 0): Unit = {
     val launched = Event.TaskLaunched(nowMs, job, stage, task, index, executor, copy, slots, evictions)
     running(task) = launched
-    jobs.get(job).foreach { j =>
-      j.running += 1
-      j.runningSlots += slots
-      j.use.launched(slots, copy, nowMs)
-      if (j.begunMs.isEmpty) j.begunMs = Some(nowMs)
-    }
+    jobs.get(job).foreach(_.attempts.launched(slots, copy, nowMs))
     ledger.taskLaunched(task, stage, index, executor, copy, nowMs)
     events.offer(launched)
   }
@@ -312,14 +307,7 @@ private[sparksched] final class Registry(
       t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
     running -= t.task
     attemptOver(t.job, math.max(0L, nowMs - t.timeMs), nowMs)
-    jobs.get(t.job).foreach { j =>
-      j.running = math.max(0, j.running - 1)
-      j.runningSlots = math.max(0, j.runningSlots - t.slots)
-      j.use.ended(t.slots, t.copy, evicted, t.timeMs, nowMs)
-      j.succeeded ||= outcome == "success"
-      // All that it had was taken from it: it starts over.
-      if (j.running == 0 && !j.succeeded) j.begunMs = None
-    }
+    jobs.get(t.job).foreach(_.attempts.ended(t, outcome == "success", evicted, nowMs))
     if (evicted) tellEviction(t, evictedFor, nowMs)
     events.offer(Event.TaskEnded(
       nowMs, t.job, t.stage, t.task, t.index, t.executor, nowMs - t.timeMs, outcome, t.copy, evictedFor))
@@ -332,7 +320,7 @@ private[sparksched] final class Registry(
   }
 
   /** Slots on which attempts run now, by job. */
-  def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.runningSlots }
+  def runningByJob: Iterator[(String, Int)] = jobs.iterator.map { case (key, j) => key -> j.attempts.runningSlots }
 
   /** Rank of the job's arrival among all jobs. */
   def arrival(job: String): Int = jobs.get(job).fold(Int.MaxValue)(_.arrival)
@@ -368,9 +356,9 @@ private[sparksched] final class Registry(
   def isOnHold(job: String): Boolean = orders.isOnHold(job)
   def hasStages(job: String): Boolean = jobs.get(job).exists(_.stages.nonEmpty)
   /** An operator cancels what runs of a job. */
-  def cancelled(job: String): Unit = jobs.get(job).foreach(_.cancelled())
+  def cancelled(job: String): Unit = jobs.get(job).foreach(_.actions.cancel())
   /** Spark jobs of a job that are not over. */
-  def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.sparkJobs.toSeq.sorted)
+  def sparkJobsOf(job: String): Seq[Int] = jobs.get(job).fold(Seq.empty[Int])(_.actions.sparkJobs.toSeq.sorted)
   /** An operator gives a job this mark, and lets nothing of it start where it is `held`. @return what the planner is told */
   def change(mark: JobMark, held: Boolean, by: String, plans: PlanBook, nowMs: Long): Option[Event] =
     jobs.get(mark.key).map { job =>
@@ -386,8 +374,8 @@ private[sparksched] final class Registry(
   def switch(change: Event.SchedulingChanged, plans: PlanBook): Unit = {
     orders.switch(change)
     jobs.foreach { case (key, job) =>
-      job.heldOnPaper.be(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
-      job.predictedOnPaper.be(orders.shadow, ledger.predictedIdleMs(key))
+      job.inShadow.held.be(orders.shadow, ledger.heldIdleMs(key, change.timeMs))
+      job.inShadow.predicted.be(orders.shadow, ledger.predictedIdleMs(key))
     }
     events.offer(change)
     applyPlan(plans, change.timeMs)
@@ -400,13 +388,13 @@ private[sparksched] final class Registry(
     jobs.valuesIterator.map(j => facts(j, j.stages.valuesIterator.flatMap(stages(_)).toSeq, nowMs)).toSeq
 
   private def facts(job: RegisteredJob, stages: Seq[StageFacts], nowMs: Long, endedMs: Option[Long] = None): JobFacts = {
-    val (key, held) = (job.mark.key, heldIdleOf(job, nowMs))
+    val (key, held, use) = (job.mark.key, heldIdleOf(job, nowMs), job.attempts.use)
     val rule = ledger.ruleOf(key)
     val onPaperMs = ledger.heldIdleMs(key, nowMs) - held.heldMs
     JobFacts(
-      job.mark, job.arrival, JobTimes(job.startedMs, job.begunMs, endedMs),
-      rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.runningSlots, ledger.heldBy(key), job.use.copiedSlots,
-      SlotTimes(job.use.runMs(nowMs), held.heldMs, job.use.evictedMs, job.use.copiedMs(nowMs), onPaperMs,
+      job.mark, job.arrival, JobTimes(job.startedMs, job.attempts.begunMs, endedMs),
+      rule.fold(job.mark.priority)(_.priority), rule.fold(0.0)(_.isolation), stages, job.attempts.runningSlots, ledger.heldBy(key), use.copiedSlots,
+      SlotTimes(use.runMs(nowMs), held.heldMs, use.evictedMs, use.copiedMs(nowMs), onPaperMs,
         if (ledger.heldAtMostMs(key) > 0) held.predictedMs else 0L),
       onHold = orders.isOnHold(key))
   }
@@ -422,7 +410,7 @@ private[sparksched] final class Registry(
 
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++ orders.inForce ++
-      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.begunMs) +: orders.retold(j.mark, nowMs)) ++
+      jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.retold(j.mark, nowMs)) ++
         j.stages.valuesIterator.map(stage => stage.copy(done = ledger.doneTasks(stage.stage).toSeq.sorted))) ++
       running.valuesIterator ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
