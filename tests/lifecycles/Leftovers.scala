@@ -22,7 +22,7 @@ object Leftovers {
     "tally.shadow.before", "tally.shadow.past", "registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
     "registry.heldIdle.", "registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
-    "registry.overMarks", "registry.warned", "registry.stories.over", "registry.stories.fresh", // the latest, so many at most
+    "registry.overMarks", "registry.warnings.logged", "registry.stories.over", "registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
     "plans.current.about.", // what the last plan says to people, of so many jobs at most
     "plans.current.queueWeights", "plans.queues", "round.enforcement.turns") // one number per queue

@@ -5,7 +5,6 @@ import java.util.Properties
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.internal.Logging
 import schedcore._
 
 /**
@@ -20,11 +19,10 @@ import schedcore._
  */
 private[sparksched] final class Registry(
     settings: Settings, ledger: Ledger, events: EventQueue, applicationUser: String, ended: String => Unit,
-    attemptOver: (String, Long, Long) => Unit)
-    extends Logging {
+    attemptOver: (String, Long, Long) => Unit) {
 
   private val jobs = mutable.LinkedHashMap.empty[String, RegisteredJob]
-  private val jobOfSparkJob = mutable.HashMap.empty[Int, String]
+  private val sparkJobs = new SparkJobs
   private val executors = mutable.LinkedHashMap.empty[String, Event.ExecutorAdded]
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
   // Marks whose block is over. A thread that the block started may still submit work under them.
@@ -35,17 +33,11 @@ private[sparksched] final class Registry(
   private val sqlMarks = new SqlMarks
   private val orders = new Orders(settings.mode)
   private val heldIdle = new HeldIdleSums(Registry.MostOwners)
-  // Spark jobs that the DAG scheduler did not know a second ago.
-  private var missing = Set.empty[Int]
-
   private var arrivals = 0
   /** What happened to each job, for people. */
   val stories = new JobStories
   val classes = new ClassSums
-
-  var marksIgnored = 0L
-  var marksLimited = 0L
-  private val warned = mutable.LinkedHashSet.empty[String]
+  val warnings = new MarkWarnings
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -83,7 +75,7 @@ private[sparksched] final class Registry(
       barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
-    mark.warnings.foreach(warn)
+    warnings.log(mark)
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
@@ -91,7 +83,7 @@ private[sparksched] final class Registry(
     }
     job.lastActiveMs = nowMs
     job.actions.began(sparkJobId)
-    jobOfSparkJob(sparkJobId) = mark.key
+    sparkJobs.began(sparkJobId, mark.key)
     val stageId = stage.takeWhile(_ != '.').toInt
     val index = job.indices.of(stageId)
     val last = isLast(mark, job, outlook, property)
@@ -116,7 +108,7 @@ private[sparksched] final class Registry(
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
     // History knows jobs by user and name: whom nobody named is who runs the application.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
-    mark.warnings.foreach(w => if (w.limited) marksLimited += 1 else marksIgnored += 1)
+    warnings.count(mark)
     mark.series.foreach { series =>
       seriesEnded(series, nowMs)
       newest(series) = mark.key
@@ -127,12 +119,6 @@ private[sparksched] final class Registry(
     stories.submitted(mark.key, nowMs)
     classes.begun(mark)
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
-  }
-
-  /** A mark does not count as given: says so once. What people typed must not look like further lines. */
-  private def warn(warning: MarkWarning): Unit = if (warned.add(warning.sentence)) {
-    logWarning(s"spark_sched: ${warning.sentence.replaceAll("\\p{Cntrl}", " ")}")
-    if (warned.size > Registry.MostWarned) warned -= warned.head
   }
 
   /** Does the tenant's job end with this stage? Only where no further Spark job can belong to it. */
@@ -159,7 +145,7 @@ private[sparksched] final class Registry(
   }
 
   /** @param failed it failed or was cancelled, so that the stages of it that have not started never will */
-  def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = jobOfSparkJob.remove(sparkJobId).foreach { key =>
+  def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = sparkJobs.ended(sparkJobId).foreach { key =>
     jobs.get(key).foreach { job =>
       job.actions.ended(sparkJobId, failed)
       job.lastActiveMs = nowMs
@@ -225,7 +211,7 @@ private[sparksched] final class Registry(
     jobs -= key
     orders.jobEnded(key)
     job.mark.series.filter(newest.get(_).contains(key)).foreach(newest -= _)
-    jobOfSparkJob --= job.actions.sparkJobs
+    sparkJobs.forget(job.actions.sparkJobs)
     heldIdle.add(heldIdleOf(job, nowMs))
     val endedMs = if (Registry.endUntold(job.mark, outcome)) job.lastActiveMs else nowMs
     val last = facts(job, Nil, nowMs, Some(endedMs)).copy(outcome = Some(job.actions.outcome(outcome)), heldSlots = 0)
@@ -248,17 +234,9 @@ private[sparksched] final class Registry(
       heldMs - job.inShadow.held.wouldHave(heldMs), predictedMs - job.inShadow.predicted.wouldHave(predictedMs))
   }
 
-  /**
-   * Ends Spark jobs whose end nobody heard of: the listener bus drops events when it is overrun. A job must be missing
-   * twice in a row, since `known` is asked beside the thread that changes the answer.
-   *
-   * @param known whether the DAG scheduler has the Spark job
-   */
-  def endMissing(known: Int => Boolean, nowMs: Long): Unit = {
-    val gone = jobOfSparkJob.keysIterator.filterNot(known).toSet
-    (gone & missing).foreach(sparkJobEnded(_, failed = false, nowMs))
-    missing = gone -- missing
-  }
+  /** Ends Spark jobs whose end nobody reported; see [[SparkJobs.lost]]. */
+  def endMissing(known: Int => Boolean, nowMs: Long): Unit =
+    sparkJobs.lost(known).foreach(sparkJobEnded(_, failed = false, nowMs))
 
   /**
    * The application ends, and whoever is done is over. A job of which a stage or a Spark job is still there was cut short,
@@ -431,8 +409,6 @@ private[sparksched] object Registry {
 
   /** Job groups of servers whose statements may still start Spark jobs. */
   private val MostGroups = 10000
-  /** Warnings that are not repeated. */
-  private val MostWarned = 1000
   /** Users and job names whose idle-held slot time is counted separately. */
   private val MostOwners = 1000
 }

@@ -16,8 +16,8 @@ private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, e
 
   def counters(nowMs: Long): Map[String, Long] = shadow.apart(sums(nowMs)) ++ Map(
     "invariant_violations" -> violations,
-    "marks_ignored" -> registry.marksIgnored,
-    "marks_limited" -> registry.marksLimited,
+    "marks_ignored" -> registry.warnings.ignored,
+    "marks_limited" -> registry.warnings.limited,
     "events_sent" -> events.sentCount,
     "events_dropped" -> events.droppedCount)
 }

@@ -241,7 +241,7 @@ final class RegistrySuite extends AnyFunSuite {
     }
     assert(said.map(_.takeWhile(_ != ',')) === Seq("high", "higher", "a b").map(text =>
       s"spark_sched: spark.sched.job.priority is '$text' but must be a whole number"))
-    assert((w.registry.marksIgnored, w.registry.marksLimited) === ((3L, 0L)))
+    assert((w.registry.warnings.ignored, w.registry.warnings.limited) === ((3L, 0L)))
   }
 
   test("what a job holds in shadow mode is told apart from what it holds") {
