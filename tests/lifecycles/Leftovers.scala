@@ -16,16 +16,16 @@ import org.apache.spark.scheduler.sparksched.SparkSched
 object Leftovers {
   /** Collections that may hold something on an idle cluster. */
   private val MayStay = Seq(
-    "registry.executors", "ledger.books.executors", // those that are alive
-    "plans.refusals", // one number per reason
-    "ledger.barriers.", // what deadlines learn from, bounded
-    "tally.shadow.before", "tally.shadow.past", "registry.orders.switched", // one number per sum, one switch
+    "books.registry.executors", "books.ledger.books.executors", // those that are alive
+    "books.plans.refusals", // one number per reason
+    "books.ledger.barriers.", // what deadlines learn from, bounded
+    "books.tally.shadow.before", "books.tally.shadow.past", "books.registry.orders.switched", // one number per sum, one switch
     "slots.needs", "slots.shapes", // one per resource profile
-    "registry.heldIdle.", "registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
-    "registry.overMarks", "registry.warnings.logged", "registry.stories.over", "registry.stories.fresh", // the latest, so many at most
+    "books.registry.heldIdle.", "books.registry.classes.", "status.metrics.", "views.", // sums, of so many users, names and classes at most
+    "books.registry.overMarks", "books.registry.warnings.logged", "books.registry.stories.over", "books.registry.stories.fresh", // the latest, so many at most
     "sqlOutlook.writers", "sqlOutlook.results", // the same
-    "plans.current.about.", // what the last plan says to people, of so many jobs at most
-    "plans.current.queueWeights", "plans.queues", "round.enforcement.turns") // one number per queue
+    "books.plans.current.about.", // what the last plan says to people, of so many jobs at most
+    "books.plans.current.queueWeights", "books.plans.queues", "round.enforcement.turns") // one number per queue
 
   /** Sentences; empty once the application is as idle as when it began. Waits for that. */
   def afterLifecycles(context: SparkContext, backend: SimulatedBackend, withinMs: Long): Seq[String] = settled(withinMs) {

@@ -43,7 +43,7 @@ final class Meddling(world: World, random: Random) {
   /** A plan that says anything that a plan may say of the latest jobs, for some milliseconds. */
   def plan(): Unit = {
     val scheduler = world.context.taskScheduler.asInstanceOf[SchedTaskScheduler]
-    val root = json.createObjectNode().put("schema", 1).put("snapshot", scheduler.events.currentVersion)
+    val root = json.createObjectNode().put("schema", 1).put("snapshot", scheduler.books.events.currentVersion)
       .put("made_at_ms", scheduler.nowMs).put("valid_for_ms", 1 + random.nextInt(60))
       .put("policy", "meddling").put("ordered", random.nextBoolean()).put("new_jobs_wait", random.nextInt(3) == 0)
     if (random.nextInt(3) == 0) root.putArray("queue_weights").add(1.0).add(2.5)
@@ -58,7 +58,7 @@ final class Meddling(world: World, random: Random) {
   private def newest(scheduler: SchedTaskScheduler): Long = {
     val field = classOf[PlanBook].getDeclaredFields.find(_.getName.endsWith("newest")).get
     field.setAccessible(true)
-    field.getLong(scheduler.plans)
+    field.getLong(scheduler.books.plans)
   }
 
   private def of(job: ObjectNode, running: Seq[Long]): Unit = {

@@ -2,7 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import org.apache.spark.internal.config.{DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT, DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT}
 import org.apache.spark.scheduler.{SchedulingMode, TaskDescription, TaskSetManager, WorkerOffer}
-import schedcore.{Backlog, Enforcement, GangCycle, Ledger, OfferRank, Packing, Start, Verdict, WaitingGang}
+import schedcore.{Backlog, Enforcement, GangCycle, OfferRank, Packing, Start, Verdict, WaitingGang}
 import scala.collection.mutable
 
 /**
@@ -14,18 +14,18 @@ import scala.collection.mutable
  * counts the slots of an offer to see whether all their tasks fit. Task sets that choose fast executors get an offer of each
  * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
  *
- * @param ledger says which slots are held
  * @param queue the task sets in the order in which they are offered slots
- * @param idleSlots checks what a round left over, in tests
+ * @param idleSlots checks what a round left over, in tests; with it the ledger is checked, too
  */
 private[sparksched] final class OfferRound(
-    scheduler: SchedTaskScheduler, registry: Registry, ledger: Ledger, queue: () => Iterable[TaskSetManager],
+    scheduler: SchedTaskScheduler, books: SchedBooks, queue: () => Iterable[TaskSetManager],
     idleSlots: Option[IdleSlotCheck]) {
   import OfferRound._
+  import books.{ledger, plans, registry}
 
-  private val plans = scheduler.plans
   private val enforcement = new Enforcement(ledger, plans)
   private var nowMs = 0L
+  private var running = false
   private var offered: Option[TaskSetManager => Boolean] = None
   // Task sets that were refused held slots in this round, with the executor.
   private val refused = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
@@ -51,9 +51,13 @@ private[sparksched] final class OfferRound(
   /** Whether the present offers are of what was left over. */
   def givesSpare: Boolean = enforcement.givesSpare
 
+  /** Whether a round is under way. */
+  def underWay: Boolean = running
+
   /** @param spread Spark's own round of offers; what it has launched is returned whatever happens here */
-  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed =
-    if (scheduler.enforcing) {
+  def run(offers: IndexedSeq[WorkerOffer], isAllFreeResources: Boolean, atMs: Long)(spread: Place): Placed = {
+    running = true
+    try if (scheduler.enforcing) {
       val placed = enforced(offers, isAllFreeResources, atMs)(if (scheduler.settings.packs) packed(spread) else spread)
       if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.observe(tasksLackSlots, atMs))
       placed
@@ -61,7 +65,8 @@ private[sparksched] final class OfferRound(
       scheduler.failOpen("offers", ())(begin(atMs))
       if (scheduler.settings.packs) scheduler.failOpen("packing", ())(backlog.forget())
       spread(offers, isAllFreeResources)
-    }
+    } finally running = false
+  }
 
   private def begin(atMs: Long): Unit = {
     nowMs = atMs
@@ -304,16 +309,19 @@ private[sparksched] final class OfferRound(
 
   private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
 
-  /** What the checked round kept from somebody for no reason, in sentences. */
-  def stalled(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = if (!scheduler.enforcing) {
-    idleSlots.foreach(_.forget())
+  /** What the ledger's books contradict, and which slots a checked round kept from somebody for no reason, in sentences. */
+  def violations(offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] =
+    idleSlots.fold(Seq.empty[String])(check => ledger.violations() ++ stalled(check, offers, placed))
+
+  private def stalled(check: IdleSlotCheck, offers: IndexedSeq[WorkerOffer], placed: Placed): Seq[String] = if (!scheduler.enforcing) {
+    check.forget()
     Nil
   } else {
     val idleOn = leftOf(offers, placed).iterator.map(o => o.executorId -> (scheduler.slots.free(o) - ledger.heldOn(o.executorId)))
       .filter(_._2 > 0).toMap
     val waiting = queue().iterator.collect { case m: SchedTaskSetManager if m.waitingTasks > 0 => m }.toSeq
     val refused = waiting.filter(m => refusedByPlan.exists { case (who, executor) => (who eq m) && idleOn.contains(executor) })
-    idleSlots.toSeq.flatMap(_(idleOn.valuesIterator.sum, refused, waiting, nowMs))
+    check(idleOn.valuesIterator.sum, refused, waiting, nowMs)
   }
 }
 

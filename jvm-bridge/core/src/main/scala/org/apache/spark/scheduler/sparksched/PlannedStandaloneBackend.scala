@@ -24,14 +24,20 @@ private[sparksched] final class PlannedStandaloneBackend(
   // Guarded by this object's lock. Spark takes the scheduler's before it, so nothing here may ask for that.
   private var wanted = Map.empty[ResourceProfile, Int]
   private var asked = Map.empty[ResourceProfile, Int]
+  private var demands = Map.empty[Int, SlotDemand]
 
   override def doRequestTotalExecutors(totals: Map[ResourceProfile, Int]): Future[Boolean] = synchronized {
     wanted = totals
     ask(planned)
   }
 
-  /** Asks again where the plan has moved on. Not to be called under the scheduler's lock. */
-  def askAgain(): Unit = if (dynamic) synchronized {
+  /**
+   * Asks again where the plan has moved on. Not to be called under the scheduler's lock.
+   *
+   * @param present demands by resource profile; of a profile without one, Spark gets what it wants
+   */
+  def askAgain(present: Map[Int, SlotDemand]): Unit = if (dynamic) synchronized {
+    demands = present
     val now = planned
     if (wanted.nonEmpty && now != asked) ask(now)
   }
@@ -45,8 +51,8 @@ private[sparksched] final class PlannedStandaloneBackend(
   }
 
   private def planned: Map[ResourceProfile, Int] =
-    if (!dynamic) wanted
-    else wanted.map { case (profile, total) => profile -> scheduler.slotDemand(profile.id).fold(total)(_.cap(total, least)) }
+    if (!dynamic || !scheduler.enforcing) wanted
+    else wanted.map { case (profile, total) => profile -> demands.get(profile.id).fold(total)(_.cap(total, least)) }
 
   /** Dynamic allocation decommissions idle executors without asking whether they are busy. */
   override def decommissionExecutors(

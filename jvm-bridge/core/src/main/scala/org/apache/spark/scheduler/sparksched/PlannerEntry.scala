@@ -14,7 +14,7 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   private[sparksched] val drained = new CountDownLatch(1)
 
   /** Jobs that ended and whose end no planner has taken. */
-  private[sparksched] def endsMissed: Long = scheduler.events.endsMissed
+  private[sparksched] def endsMissed: Long = scheduler.books.events.endsMissed
 
   /** Every `spark.sched.*` setting as one JSON object. The first that a planner asks for: so it introduces itself. */
   def config(): String = {
@@ -44,18 +44,18 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
 
   def poll(maxEvents: Int, timeoutMs: Long): String = heard {
     heartbeat.beat()
-    Batch.toJson(scheduler.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.questions.any))
+    Batch.toJson(scheduler.books.events.poll(maxEvents, timeoutMs).copy(asked = scheduler.books.questions.any))
   }
 
   /** What users ask, as a JSON list of objects with `id` and `text`. */
   def questions(): String = {
     val list = new ObjectMapper().createArrayNode()
-    scheduler.questions.take().foreach { case (id, text) => list.addObject().put("id", id).put("text", text) }
+    scheduler.books.questions.take().foreach { case (id, text) => list.addObject().put("id", id).put("text", text) }
     heard(list.toString)
   }
 
   def answer(id: Long, text: String): Unit = {
-    scheduler.questions.answer(id, text)
+    scheduler.books.questions.answer(id, text)
     heartbeat.beat()
   }
 

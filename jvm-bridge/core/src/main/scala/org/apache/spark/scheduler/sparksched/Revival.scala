@@ -10,7 +10,12 @@ import org.apache.spark.scheduler.SchedulerBackend
  */
 private[sparksched] final class Revival(backend: () => SchedulerBackend) {
   @volatile private var asked = false
+  @volatile private var running = false
   @volatile private var over = false
+
+  /** The backend has started. A planner may be quicker. */
+  def start(): Unit = running = true
+  def started: Boolean = running
 
   def ask(): Unit = if (backend() != null && !asked && !over) {
     asked = true

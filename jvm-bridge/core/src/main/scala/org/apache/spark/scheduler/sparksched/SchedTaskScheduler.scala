@@ -5,7 +5,7 @@ import java.nio.ByteBuffer
 import org.apache.spark.{SparkContext, SparkException, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
-import org.apache.spark.util.{SystemClock, Utils}
+import org.apache.spark.util.Utils
 import schedcore._
 
 /**
@@ -18,7 +18,6 @@ import schedcore._
 private[spark] final class SchedTaskScheduler(
     context: SparkContext, maxTaskFailures: Int, isLocal: Boolean, val settings: Settings)
     extends TaskSchedulerImpl(context, maxTaskFailures, isLocal) {
-  private val systemClock = new SystemClock
   private[sparksched] val steadyClock = new SteadyClock // Spark's own times, and the deadlines of marks, are the machine's clock's.
   private[sparksched] def nowMs: Long = steadyClock.nowMs
 
@@ -29,21 +28,14 @@ private[spark] final class SchedTaskScheduler(
   // TaskSchedulerImpl asks for the pool only after construction.
   override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
 
-  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => nowMs, body => synchronized {
-    slotNews.forget()
-    body(registry.state(nowMs))
-  })
-  private val slotNews: SlotNews = new SlotNews(events)
-  private val ledger = new Ledger(slotNews, settings.idle, context.startTime)
-  private val registry: Registry = new Registry(
-    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
-  val plans: PlanBook = new PlanBook(settings.planner.patienceMs)
-  private val checkInvariants = context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false)
+  private[sparksched] val books = new SchedBooks(this, context)
+  import books.{events, ledger, plans, questions, registry, slotNews, tally}
+
   private val round = new OfferRound(
-    this, registry, ledger, () => rootPool.getSortedTaskSetQueue,
-    Option.when(checkInvariants)(new IdleSlotCheck(plans, settings.planner.patienceMs)))
+    this, books, () => rootPool.getSortedTaskSetQueue,
+    Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
+      new IdleSlotCheck(plans, settings.planner.patienceMs)))
   val slots = new SlotCounts(context)
-  val questions = new Questions(() => events.nudge())
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
   /** What is going on, for people. */
@@ -52,7 +44,6 @@ private[spark] final class SchedTaskScheduler(
   val steering: Steering = new Steering(
     this, context, registry, new PlannerSwitch(() => planner.replace(), () => planner.start()))
   private val views = new StatusViews(context, status, steering)
-  private val tally = new SchedTally(registry, ledger, events, settings.mode)
 
   /** Whether anything but Spark's own scheduling applies. */
   def enforcing: Boolean = steering.enforcing
@@ -62,19 +53,17 @@ private[spark] final class SchedTaskScheduler(
     (stage, last) => afterChange(ledger.lastLearned(stage, last, nowMs)))
 
   private val revival = new Revival(() => backend)
-  private var offering = false // whether a round of offers is under way
   private val evictions = new Evictions(
     registry, managerOf, job => round.waitingSlots(job), () => enforcing, killTaskAttempt(_, interruptThread = true, _))
 
   // ---- life --------------------------------------------------------------------------------------------------
 
   private[sparksched] val timer = new WakeTimer(at => failOpen("timer", ())(wake(at)))
-  @volatile private var started = false
 
   override def start(): Unit = {
     if (settings.planner.enabled && settings.mode != Modes.Off) startPlanner()
     super.start()
-    started = true
+    revival.start()
     SparkSched.register(context, this)
     views.attach()
     failOpen("start", ()) {
@@ -134,7 +123,7 @@ private[spark] final class SchedTaskScheduler(
   // ---- stages ------------------------------------------------------------------------------------------------
 
   override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager = {
-    val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt, systemClock)
+    val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt)
     failOpen("task set", ())(synchronized(round.add(manager)))
     manager
   }
@@ -199,15 +188,12 @@ private[spark] final class SchedTaskScheduler(
         }
       }
       // The round guards its own steps: what Spark has placed must reach the backend whatever happens then.
-      offering = true
       val freed = slotNews.freed
-      val tasks =
-        try round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
-        finally offering = false
+      val tasks = round.run(offers, isAllFreeResources, now)(super.resourceOffers(_, _))
       failOpen("offers over", ()) {
         val gaveWay = enforcing && round.breakGangCycles()
         slotNews.tell()
-        if (checkInvariants) check(offers, tasks)
+        check(offers, tasks)
         if (gaveWay || round.offersAgain(tasks.exists(_.nonEmpty)) || slotNews.freed > freed) reviveOffers()
         rearm()
       }
@@ -306,23 +292,16 @@ private[spark] final class SchedTaskScheduler(
   /** To dynamic allocation an executor with held slots is not idle; Spark's own rounds ask whether anything runs there. */
   override def isExecutorBusy(executorId: String): Boolean = synchronized {
     super.isExecutorBusy(executorId) || failOpen("executor", false) {
-      val kept = !offering && ledger.heldOn(executorId) > 0
+      val kept = !round.underWay && ledger.heldOn(executorId) > 0
       if (kept) tally.executorsKept += 1
       kept && enforcing
     }
   }
 
-  // The backend reads this under its own lock, which Spark takes after this object's: asking here then would deadlock.
-  @volatile private var demands = Map.empty[Int, SlotDemand]
-
-  /** Slots of the executors with a resource profile, and who might take them lately; None: whatever Spark wants is right. */
-  def slotDemand(profile: Int): Option[SlotDemand] = if (enforcing) demands.get(profile) else None
-
   /** Not under this object's lock, as the backend takes its own. */
   private[sparksched] def askForExecutors(): Unit = backend match {
     case ours: PlannedStandaloneBackend if Utils.isDynamicAllocationEnabled(conf) =>
-      demands = failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs)))
-      ours.askAgain()
+      ours.askAgain(failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs))))
     case _ =>
   }
 
@@ -418,8 +397,7 @@ private[spark] final class SchedTaskScheduler(
       registry.applyPlan(plans, nowMs)
       if (steering.mode != Modes.Off) plans.evicted.foreach(evictions.evict)
       if (steering.mode != Modes.Off) plans.preemptions.foreach { case (job, victims) => evictions.preempt(job, victims) }
-      // A planner may be quicker than the backend.
-      if (started && (refusing || plans.starts.active)) reviveOffers()
+      if (revival.started && (refusing || plans.starts.active)) reviveOffers()
       rearm()
     }
     answer.fold(r => s"rejected: ${r.code}: ${r.sentence}", _ => "accepted")
@@ -430,7 +408,7 @@ private[spark] final class SchedTaskScheduler(
   private def ours(manager: TaskSetManager): Option[SchedTaskSetManager] = Option(manager).collect { case m: SchedTaskSetManager => m }
 
   private def check(offers: IndexedSeq[WorkerOffer], placed: Seq[Seq[TaskDescription]]): Unit =
-    (ledger.violations() ++ round.stalled(offers, placed)).foreach { sentence =>
+    round.violations(offers, placed).foreach { sentence =>
       tally.violations += 1
       logError(s"spark_sched invariant: $sentence")
     }

@@ -4,7 +4,7 @@ import org.apache.spark.{FetchFailed, SparkEnv, TaskFailedReason}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
-import org.apache.spark.util.Clock
+import org.apache.spark.util.{Clock, SystemClock}
 import schedcore.{PilotGate, StageFacts, WaitingSet}
 import scala.collection.mutable
 
@@ -72,7 +72,7 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Whether only this stage's pilots may start; tasks that wait for each other have none. */
   def pilotsFirst: Boolean = !concurrent && {
-    pilots.put(scheduler.plans.pilots(job, place.index))
+    pilots.put(scheduler.books.plans.pilots(job, place.index))
     pilots.closed
   }
 
@@ -110,7 +110,7 @@ private[sparksched] class SchedTaskSetManager(
 
   /** Pilots that run now, while the other tasks wait for them. */
   def runningPilots: Set[Int] =
-    if (scheduler.enforcing && pilotsFirst) scheduler.plans.pilots(job, place.index).filter(i => i < numTasks && copiesRunning(i) > 0).toSet
+    if (scheduler.enforcing && pilotsFirst) scheduler.books.plans.pilots(job, place.index).filter(i => i < numTasks && copiesRunning(i) > 0).toSet
     else Set.empty
 
   /** An attempt of the task ended or was lost. */
@@ -213,11 +213,11 @@ private[sparksched] class SchedTaskSetManager(
 private[sparksched] object SchedTaskSetManager {
   /** Task index, its locality on the executor, and whether it is a copy. */
   type Dequeued = (Int, TaskLocality.Value, Boolean)
+  private val clock = new SystemClock
 
   /** Logs of streaming queries' task sets name query and batch, as with Spark's own task sets. */
   def of(
-      scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker],
-      clock: Clock): SchedTaskSetManager =
+      scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker]): SchedTaskSetManager =
     if (Option(taskSet.properties).exists(_.getProperty(StructuredStreamingIdAwareSchedulerLogging.QUERY_ID_KEY) != null))
       new SchedTaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock) with StreamingIdsInLog
     else new SchedTaskSetManager(scheduler, taskSet, maxTaskFailures, health, clock)

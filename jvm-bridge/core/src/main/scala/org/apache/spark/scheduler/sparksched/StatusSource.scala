@@ -98,13 +98,13 @@ private[sparksched] final class StatusSource(
     val (executors, slots) = registry.capacity
     val living = jobs(now)
     Copied(
-      now, executors, slots, scheduler.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
+      now, executors, slots, scheduler.books.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
       if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
   private def jobs(nowMs: Long): Seq[JobFacts] = {
-    val plans = scheduler.plans
+    val plans = scheduler.books.plans
     val found = registry.jobFacts(nowMs)(stageFacts)
     val forecasts = plans.forecasts
     lazy val names = found.map(j => j.mark.key -> j.mark.name).toMap

@@ -77,7 +77,7 @@ private[sparksched] final class Steering(
     MarkChange.read(given, mark, nowMs - aheadMs).map(_.laterBy(aheadMs)).map { changed =>
       val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
-        noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.plans, nowMs))
+        noted(mark, nowMs, by, said, registry.change(changed, registry.isOnHold(mark.key), by, scheduler.books.plans, nowMs))
       }
       if (said.isEmpty) s"job ${mark.name} is so already: nothing was changed" else s"job ${mark.name}: $said"
     }
@@ -87,7 +87,7 @@ private[sparksched] final class Steering(
     val said = if (held) "on hold: it starts no further task" else "resumed"
     if (registry.isOnHold(mark.key) == held) Right(s"job ${mark.name} is ${if (held) "on hold" else "not on hold"}: nothing was changed")
     else {
-      noted(mark, nowMs, by, said, registry.change(mark, held, by, scheduler.plans, nowMs))
+      noted(mark, nowMs, by, said, registry.change(mark, held, by, scheduler.books.plans, nowMs))
       Right(s"job ${mark.name}: $said")
     }
   }
@@ -98,7 +98,7 @@ private[sparksched] final class Steering(
     else {
       registry.cancelled(mark.key)
       val told = Event.JobCancelled(nowMs, mark.key, by)
-      scheduler.events.offer(told)
+      scheduler.books.events.offer(told)
       noted(mark, nowMs, by, s"cancelled with its ${running.size} Spark jobs", Some(told))
       Right(mark -> running)
     }
@@ -158,7 +158,7 @@ private[sparksched] final class Steering(
   private def judged(name: String): Either[Refusal, Unit] = {
     val mapper = new ObjectMapper
     val question = mapper.createObjectNode().put("ask", "policy").put("name", name).toString
-    scheduler.questions.ask(question, JudgeMs) match {
+    scheduler.books.questions.ask(question, JudgeMs) match {
       case None => Left(Refusal("no_planner",
         s"policy is '$name' but the planner did not answer within ${JudgeMs / 1000} s: it may be starting or busy, so try again"))
       case Some(answer) =>
@@ -189,7 +189,7 @@ private[sparksched] final class Steering(
         scheduler.shadowed(switches.mode == Modes.Shadow)
         enforces = switches.mode == Modes.On
         val told = Event.SchedulingChanged(nowMs, switches.policy, switches.mode, switches.reservationsPaused, by)
-        registry.switch(told, scheduler.plans)
+        registry.switch(told, scheduler.books.plans)
         audit(by, s"$said (before: $before)")
         eventLog.foreach(_.changed(nowMs, by, None, said, Some(told)))
         Right(said)

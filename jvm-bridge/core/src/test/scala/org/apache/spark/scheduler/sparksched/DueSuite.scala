@@ -50,7 +50,7 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     }
 
     def plan(validMs: Long, jobs: String): Unit = assert(ours.planOffered(
-      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.events.currentVersion}, "made_at_ms": ${ours.nowMs}, "valid_for_ms": $validMs,
+      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${ours.nowMs}, "valid_for_ms": $validMs,
          |"policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin) === "accepted")
 
     /** A job that waits for two seconds, by the plan. */

@@ -42,8 +42,8 @@ final class TrustSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(context.parallelize(0 until 4, 2).count() === 4)
     assert(scheduler.counters("marks_limited") === 1)
     assert(scheduler.counters("marks_ignored") === 0)
-    scheduler.events.restart() // what comes next is the whole state
-    val priorities = scheduler.events.poll(1000, 0).events.collect { case e: schedcore.Event.JobStarted => e.mark.priority }
+    scheduler.books.events.restart() // what comes next is the whole state
+    val priorities = scheduler.books.events.poll(1000, 0).events.collect { case e: schedcore.Event.JobStarted => e.mark.priority }
     assert(priorities === Seq(5))
   }
 }

@@ -1,0 +1,24 @@
+package org.apache.spark.scheduler.sparksched
+
+import org.apache.spark.SparkContext
+import schedcore.{EventQueue, Ledger, Questions, SlotNews}
+
+/**
+ * The books of one application: who holds which slots, the jobs and what runs of them, the plan in force, and what the planner
+ * is told and asked. The queue of events and the questions have locks of their own; the rest is used under the scheduler's.
+ */
+private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, context: SparkContext) {
+  private def settings = scheduler.settings
+
+  val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => scheduler.nowMs, body => scheduler.synchronized {
+    slotNews.forget()
+    body(registry.state(scheduler.nowMs))
+  })
+  val slotNews: SlotNews = new SlotNews(events)
+  val ledger = new Ledger(slotNews, settings.idle, context.startTime)
+  val plans = new PlanBook(settings.planner.patienceMs)
+  val registry: Registry = new Registry(
+    settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
+  val tally = new SchedTally(registry, ledger, events, settings.mode)
+  val questions = new Questions(() => events.nudge())
+}
