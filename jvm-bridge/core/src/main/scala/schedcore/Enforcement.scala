@@ -2,7 +2,7 @@ package schedcore
 
 import scala.collection.mutable
 
-/** What enforcement has to know of a task set. */
+/** A task set, as enforcement sees it. */
 trait WaitingSet {
   def job: String
   def jobPriority: Int
@@ -18,7 +18,7 @@ trait WaitingSet {
   def pilotsFirst: Boolean
   /** Pilots that have not been launched. */
   def idlePilots: IndexedSeq[Int]
-  /** Tasks that wait for a slot: behind pilots the pilots alone. */
+  /** Tasks that wait for a slot; while pilots run first, only the pilots. */
   def waitingTasks: Int
   /** Whether its tasks would rather run where their input is than on a fast executor. */
   def prefersPlaces: Boolean = false
@@ -85,14 +85,14 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
     foundNone.clear()
   }
 
-  /** Whether somebody may take what this round leaves over. */
+  /** Whether some task set may take slots that this round leaves over. */
   def spareWanted: Boolean = wanted
 
-  /** Whether the present offers are of what was left over. */
+  /** Whether the current offers are of slots that nobody took before. */
   def givesSpare: Boolean = sparing
 
   /**
-   * From now on what is left over is given: slots that are neither held nor waited for by those with a start.
+   * From now on, spare slots are offered: those that are neither held nor needed by task sets with a start.
    *
    * @param open free slots that nobody holds, with the resource profile of their executor
    */
@@ -107,14 +107,14 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
     spareSlots.clear()
   }
 
-  /** Pools owe this task set the next slot though the plan has no start for it. */
+  /** FAIR order of pools gives this task set the next slot, although the plan has no start for it. */
   def owe(set: Option[WaitingSet]): Unit = owed = set
 
   // ---- decisions ---------------------------------------------------------------------------------------------
 
   def start(job: String): Start = if (plans.starts.active) plans.starts.of(job, nowMs) else Start.Now
 
-  /** What the plan says of starts and pilots. Slots that are held for others are another matter. */
+  /** The verdict by starts and pilots of the plan, without regard to held slots. */
   def planned(set: WaitingSet): Verdict = start(set.job) match {
     case Start.Spare | Start.Planned if owed.contains(set) => Verdict.Open
     case Start.Now if !set.pilotsFirst => Verdict.Open
@@ -176,7 +176,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
       spareSlots(set.executorProfile) = spareSlots.getOrElse(set.executorProfile, 0) - set.slotsPerTask
 
   def rank(set: WaitingSet): OfferRank =
-    // Of what is left over, those that may take nothing else come last, in the order of their arrival.
+    // Task sets that may only take spare slots come last, by arrival.
     if (sparing) OfferRank(-set.jobPriority, QueueTurn(if (comesLast(set)) 1.0 else 0.0, 0, 0), set.jobArrival)
     else {
       val queue = if (turns.isEmpty) None else plans.queue(set.job).filter(_ < turns.size)
@@ -206,7 +206,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   }
 }
 
-/** What enforcement has to know of a running attempt that a plan names as a victim. */
+/** A running attempt that a plan names as a victim, as enforcement sees it. */
 final case class RunningAttempt(priority: Int, restartable: Boolean, slots: Int, executorProfile: Int)
 
 object Enforcement {
@@ -232,6 +232,6 @@ object Enforcement {
     }
   }
 
-  /** Of running tasks of an evicted job, with whether each may run again for our own ends, those to kill. */
+  /** The running tasks of an evicted job that are killed: those that are restartable. */
   def victims(running: Seq[(Long, Boolean)]): Seq[Long] = running.collect { case (task, true) => task }
 }

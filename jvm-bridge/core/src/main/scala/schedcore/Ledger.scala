@@ -89,7 +89,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
   def heldOn(executor: String, job: String): Int =
     (for (e <- executors.get(executor); j <- jobs.get(job); n <- e.heldBy.get(j)) yield n).getOrElse(0)
 
-  /** Slots that nothing runs on and nobody holds; none of an executor that is excluded or about to go, as Spark offers none of them. */
+  /** Free slots that nobody holds; 0 for an executor that is excluded or draining, since Spark offers none of its slots. */
   def idleOn(executor: String): Int = executors.get(executor).filter(_.open).fold(0)(e => math.max(0, e.free - e.held))
 
   /** (job, executor, slots, deadline) of every hold. */
@@ -160,13 +160,13 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
       stages(stage) = p
       j.stages(stage) = p
       LedgerDemand.started(j, p, vertex, successors, reads)
-      j.demand.overridden = 0 // From here on the stage's own tasks ask.
+      j.demand.overridden = 0 // The new stage's own tasks ask for slots now.
       books.refreshDemand(j, nowMs)
       j.refreshDeadline(nowMs)
     }
 
   /**
-   * What reads the output of an active stage became known while it runs, such as by the sizes of its first outputs.
+   * The reader of an active stage's output became known while it runs, for example by the sizes of its first outputs.
    *
    * @param vertex its name
    * @param slots that it needs; None while that is not known
@@ -236,7 +236,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     else jobs.valuesIterator.filter(j => j.held > 0 && asker.forall(j.refuses(_, 1, 0) > 0)).map(_.key).toSet
   }
 
-  /** The job gives up what it holds, to nobody in particular. */
+  /** The job releases all slots that it holds. */
   def giveWay(job: String, nowMs: Long): Unit = jobs.get(job).foreach { j =>
     j.demand.overridden = 0
     counters.holdsGivenWay += j.held
@@ -247,7 +247,7 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     stages.get(stage).foreach { p =>
       val j = p.job
       val at = executors.get(executor)
-      // Whole slots round a large task's need up: one that fits may seem to need more than is left.
+      // A large task's need is rounded up to whole slots, so that a task that fits may need more slots than are free.
       val slots = at.fold(p.slotsPerTask)(e => math.max(1, math.min(p.slotsPerTask, e.free)))
       val a = new LedgerAttempt(task, p, index, executor, copy, nowMs, slots)
       books.launched(a)

@@ -42,7 +42,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     leavePool(j)
     j.rule.pool.foreach { share =>
       val pool = pools.getOrElseUpdate(share.name, new PoolUse(share))
-      pool.share = share // The newest word counts for all of its jobs.
+      pool.share = share // The latest rule's share applies to all jobs of the pool.
       pool.jobs += 1
       pool.used += j.busy + j.held
       j.pool = Some(pool)
@@ -115,7 +115,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   // ---- many slots --------------------------------------------------------------------------------------------
 
-  /** A task of the job takes as many of its held slots there as it needs and it has. */
+  /** A task of the job takes slots of the executor that the job holds, as many as it needs and are held. */
   def use(e: LedgerExecutor, j: LedgerJob, slots: Int, nowMs: Long): Unit =
     (0 until math.min(slots, e.heldBy.getOrElse(j, 0))).foreach { _ =>
       unhold(e, j, "used", nowMs)
@@ -131,13 +131,13 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
       executors.valuesIterator.foreach(e => while (e.heldBy.contains(j)) giveBack(e, j, reason, nowMs))
   }
 
-  /** A slot that one job holds no more is a released slot to those that wait for one. */
+  /** Offers a slot that a job stopped holding to the jobs that pre-reserve. */
   private def giveBack(e: LedgerExecutor, j: LedgerJob, reason: String, nowMs: Long): Unit = {
     unhold(e, j, reason, nowMs)
     offerToPreReservers(e.id, nowMs)
   }
 
-  /** A task that goes before took the slot: the lowest claim gives way, of equals the latest to hold there. */
+  /** A task with a higher claim took the slot: the hold with the lowest claim is dropped, the latest one among equals. */
   def dropWhatDoesNotFit(e: LedgerExecutor, nowMs: Long): Unit = while (e.held > math.max(e.free, 0)) {
     var loser: LedgerJob = null
     e.heldBy.keysIterator.foreach(j => if (loser == null || !j.outranks(loser, less = 1)) loser = j)
@@ -146,7 +146,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     counters.holdsOverridden += 1
   }
 
-  /** Something of what follows became known while a stage runs. */
+  /** The demand of the next stage became known while a stage runs. */
   def demandLearned(j: LedgerJob, nowMs: Long): Unit = {
     refreshDemand(j, nowMs)
     preReserveIdle(j, nowMs)
@@ -171,7 +171,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     }
   }
 
-  /** The lowest priority gives way first, of equals the latest to start. */
+  /** Drops holds of the lowest priority first, among equals those of the job that started last. */
   def expireBudget(nowMs: Long): Boolean = {
     var any = false
     while (pauses.budgetEndMs(nowMs) <= nowMs) {
@@ -212,7 +212,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
   private def runsOn(j: LedgerJob, e: LedgerExecutor): Boolean =
     j.stages.isEmpty || j.stages.valuesIterator.exists(_.profile == e.profile)
 
-  /** Slots that idle unheld when the threshold is crossed are taken at once. */
+  /** A job that crosses the threshold of pre-reservation holds idle slots at once. */
   def preReserveIdle(j: LedgerJob, nowMs: Long): Unit = if (LedgerFit.shaped(j)) preReserveFitting(j, nowMs) else {
     var want = if (j.stages.isEmpty) 0 else LedgerDemand.wanted(j, nowMs)
     if (want > 0) executors.valuesIterator.foreach { e =>
@@ -235,7 +235,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
     val p = j.stages.valuesIterator.find(p => !p.isLast && p.pastThreshold).orElse(j.stages.valuesIterator.nextOption())
     val taken = hold(j, p, e.id, nowMs)
     if (taken) {
-      // What was lost comes first; only slots beyond it count against n - m.
+      // Slots replace overridden ones first; only further ones count towards n - m.
       if (j.demand.overridden > 0) j.demand.overridden -= 1 else p.foreach(_.preReserved += 1)
       counters.preReserved += 1
     }
@@ -244,7 +244,7 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   // ---- checks ------------------------------------------------------------------------------------------------
 
-  /** Sentences about what must never be; empty when all is well. */
+  /** Violated invariants, in sentences; empty if there are none. */
   def violations(): Seq[String] = {
     val found = mutable.ArrayBuffer.empty[String]
     executors.valuesIterator.foreach { e =>

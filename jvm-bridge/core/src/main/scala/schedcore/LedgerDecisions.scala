@@ -26,7 +26,7 @@ private[schedcore] object LedgerDecisions {
     else if (place.exists(_.slots == 0)) Decision(keep = false, "enough held")
     else room(p.job, nowMs, why)
 
-  /** A killed twin's slot comes back after its stage ended: it was the job's, so it stays until the gap ends. */
+  /** The slot of a killed copy or original is freed after its stage ended: the job keeps it until the gap ends. */
   def afterStage(p: LedgerStage, nowMs: Long, place: Option[LedgerFit.Place]): Decision =
     if (p.isLast || !p.job.mayHold || place.exists(_.slots == 0)) Decision(keep = false, "stage over") else room(p.job, nowMs, "copy returned")
 
@@ -36,7 +36,7 @@ private[schedcore] object LedgerDecisions {
   def slotsToKeep(a: LedgerAttempt, completed: Boolean, nowMs: Long, place: Option[LedgerFit.Place]): Int =
     place.map(_.slots).getOrElse(if (a.slots == 1) 1 else {
       val most = math.min(a.slots, a.stage.job.demand.slots - a.stage.job.running - a.stage.job.held)
-      // The first m - n slots go: of the task that crosses this bound the slots beyond it stay.
+      // The first m - n slots are released. A task that crosses this bound keeps its slots beyond it.
       if (completed) math.min(most, LedgerDemand.neededAfter(a.stage, nowMs)) else most
     })
 

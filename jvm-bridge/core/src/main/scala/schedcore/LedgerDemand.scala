@@ -16,10 +16,10 @@ final case class NextStage(vertex: String, slots: Int, ready: Boolean, shape: Op
 private[schedcore] final class LedgerSuccessor {
   var slots = 0
   var known = true // how many slots it needs
-  var bounded = false // that is no more than a bound
+  var bounded = false // `slots` is only an upper bound
   var ready = false
   var shape = TaskShape()
-  var shaped = false // not every slot that its parents free is one for its tasks
+  var shaped = false // slots that its parents free may not fit its tasks
   val parents = mutable.LinkedHashMap.empty[String, LedgerStage] // the active ones
   val handed = mutable.LinkedHashMap.empty[Int, Int] // slots of parents that ended while it was ready, by their index
   var orphanMs: Option[Long] = None // since when no parent is active
@@ -43,7 +43,7 @@ private[schedcore] final class JobDemand {
  * `spark_sched/sim/ledger_demand.py` has the same.
  */
 private[schedcore] object LedgerDemand {
-  // What follows a stage of which the DAG does not tell what follows it.
+  // The vertex after a stage whose successors the DAG does not name.
   private val Unnamed = ">"
 
   /**
@@ -107,12 +107,12 @@ private[schedcore] object LedgerDemand {
       }.sum
     }
 
-  /** A stage started: it waits for nobody any more, and these wait for it. */
+  /** A stage started: it is no successor any more, and `successors` wait for it. */
   def started(j: LedgerJob, p: LedgerStage, vertex: String, successors: Seq[NextStage], reads: Set[String]): Unit = {
     val waiting = j.demand.successors
     if (waiting.remove(vertex).isEmpty) {
       val orphans = waiting.iterator.filter { case (name, s) => isUnnamed(name) && s.parents.isEmpty }.toSeq
-      // What a shuffle waits for reads it. Else a stage that starts is assumed to follow a stage whose next stages are unknown.
+      // It follows the stage whose shuffle it reads. Otherwise it is assumed to follow a stage whose successors are unknown.
       val reader = orphans.filter(_._2.written.exists(reads))
       (if (reader.nonEmpty) reader else orphans.find(_._2.written.isEmpty).toSeq).foreach(waiting -= _._1)
     }
@@ -130,7 +130,7 @@ private[schedcore] object LedgerDemand {
     }
   }
 
-  /** The stage ended: well, and its successors are about to start, or otherwise. */
+  /** The stage ended. If all of its tasks are done, its successors are about to start. */
   def stopped(j: LedgerJob, p: LedgerStage, nowMs: Long): Unit = {
     val well = p.done.count == p.tasks
     j.demand.successors.toSeq.foreach { case (name, s) =>
@@ -159,7 +159,7 @@ private[schedcore] object LedgerDemand {
     s.parents(p.key) = p
     s.written ++= p.following.reads
     s.shape = shapeOf(p)
-    // What an input that ended was taken to need by itself is this need, and its slots were handed over to it.
+    // The demand that was assumed after an ended input is this one; it gets the slots that the input handed over.
     inputs.map(Unnamed + _).filter(_ != name).flatMap(waiting.remove(_)).foreach { other =>
       s.parents ++= other.parents
       s.handed ++= other.handed
@@ -167,7 +167,7 @@ private[schedcore] object LedgerDemand {
     }
     slots.foreach { n =>
       s.parents.valuesIterator.foreach(_.following.learned = Some(n))
-      // What was taken for a larger n and goes again does not count against n - m.
+      // Slots that were pre-reserved for a larger n and are released do not count towards n - m.
       p.preReserved = math.min(p.preReserved, math.max(0, n - p.slots))
     }
   }
@@ -214,8 +214,8 @@ private[schedcore] object LedgerDemand {
     }
 
   /**
-   * The active stages whose deadlines are those of the job's holds: what another one of its stages still has to do says nothing
-   * of how long they wait.
+   * The active stages that determine the deadline of the job's holds: the remaining work of its other stages does not tell how
+   * long the holds last.
    *
    * A stage owns what its ended tasks left, with the other parents of the stage that waits for it, and what its own tasks wait
    * to start on. Without any owner all stages count.
@@ -242,7 +242,7 @@ private[schedcore] object LedgerDemand {
   /** The stages that start when the active ones end; those that nobody started in time are forgotten. */
   def edges(j: LedgerJob, nowMs: Long): IndexedSeq[Edge] = {
     val waiting = j.demand.successors
-    waiting.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // Nobody started them.
+    waiting.filterInPlace { (_, s) => !s.orphanMs.exists(_ + j.rule.gapMs <= nowMs) } // They did not start in time.
     waiting.iterator.filter { case (name, s) => s.ready && !endsAt(name, s) }.map { case (name, s) =>
       val parents = s.parents.values.toSeq
       if (isUnnamed(name) && parents.nonEmpty) {
@@ -265,7 +265,7 @@ private[schedcore] object LedgerDemand {
 
   private def isUnnamed(name: String): Boolean = name.startsWith(Unnamed)
 
-  /** Whether another action may follow, of which no DAG tells. */
+  /** Whether another action may follow, which no DAG contains yet. */
   private def goesOn(j: LedgerJob): Boolean = j.rule.wholeJob && j.marked
 
   /** What a marked job's next action needs: by stage, its slots and whether that is known. */

@@ -32,7 +32,7 @@ final case class TaskShape(slots: Int = 1, least: Int = 1, profile: Int = 0) {
 private[schedcore] object LedgerFit {
 
   /**
-   * What the slots of an ended attempt are to its job's next stages.
+   * Use of an ended attempt's slots for its job's next stages.
    *
    * @param slots of the attempt's slots those that next tasks will take
    * @param fits whether a task of a next stage could run on that executor at all
@@ -68,7 +68,7 @@ private[schedcore] object LedgerFit {
     def held(e: LedgerExecutor): Int =
       e.heldBy.getOrElse(j, 0) + freed.filter(_.executor == e.id).fold(0)(_.slots)
     val own = mutable.HashMap.from(executors.iterator.map(e => e.id -> (held(e) + found.running(e.id))))
-    // The first slots to be freed are the first to go: those on which a task still runs are taken first.
+    // Slots on which a task still runs are assigned first, so that free ones are released first.
     val latestFirst = executors.toSeq.sortBy(held)
     edges.sortBy(-_.shape.slots).foreach { edge =>
       val shape = edge.shape
@@ -95,7 +95,7 @@ private[schedcore] object LedgerFit {
     found
   }
 
-  /** What an attempt that ended leaves to its job's next stages; None where slots need only be counted. */
+  /** Use of an ended attempt's slots for its job's next stages; None if all slots fit, so that counting suffices. */
   def placeOf(a: LedgerAttempt, executors: collection.Map[String, LedgerExecutor], nowMs: Long): Option[Place] = {
     val j = a.stage.job
     Option.when(shaped(j)) {

@@ -4,7 +4,7 @@ package schedcore
 private[schedcore] final class JobPause(limits: IdleLimits) {
   var sinceMs = -1L // negative while a stage is active
   var endMs = 0L
-  var afterAction = false // nothing of the DAG follows: what comes next is up to the driver's program
+  var afterAction = false // no stage of the DAG follows: the driver's program decides what is next
   var afterFailure = false // the action failed, and whether the program goes on is not known
   val gaps = new Gaps
   val budget = new IdleBudget(limits.jobShare, limits.burstMs)
@@ -41,7 +41,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     j.pause.sinceMs = -1L
   }
 
-  /** No stage of the DAG comes any more: what comes back later is not kept either. */
+  /** No further stage of the DAG starts: slots that are freed later are not kept either. */
   def cut(j: LedgerJob, nowMs: Long): Unit = {
     j.pause.afterFailure = true
     plan(j, nowMs)
@@ -50,7 +50,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
   /** Sets again how long the pausing job's slots stay held. */
   def plan(j: LedgerJob, nowMs: Long): Unit = {
     settle(j, nowMs)
-    // Without a rule for pauses what comes back later is kept as long as the stage's own slots were.
+    // Without a rule for pauses, slots that are freed later are kept as long as the stage's own.
     val plain = j.rule.firstGapMs.isEmpty && j.held == 0
     j.pause.endMs =
       if (j.pause.afterFailure) j.pause.sinceMs else if (plain) j.deadlineMs else j.pause.sinceMs + holdMs(j, nowMs)
@@ -61,7 +61,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     case Some(first) if j.pause.afterAction =>
       val usualMs = math.min(j.rule.gapMs, j.pause.gaps.holdMs.getOrElse(first))
       val endMs = math.min(j.pause.budget.endMs(j.held, nowMs, capacity), budget.endMs(heldNow, nowMs, capacity))
-      // What would end before every one of the latest pauses did is of no use to anybody.
+      // A hold that would end before even the shortest recent pause is useless.
       if (j.pause.gaps.shortestMs.exists(_ > math.min(usualMs, endMs - j.pause.sinceMs))) 0L else usualMs
     case _ => j.rule.gapMs
   }
@@ -111,7 +111,7 @@ private[schedcore] final class LedgerPauses(limits: IdleLimits) {
     j.pause.budget.costMs
   }
 
-  /** The same of all jobs that ever were. */
+  /** The same of all jobs so far. */
   def costMs(nowMs: Long): Long = {
     settleAll(nowMs)
     budget.costMs

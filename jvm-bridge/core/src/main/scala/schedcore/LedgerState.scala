@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 // The records behind the ledger, with what follows from each of them alone. `spark_sched/sim/ledger_state.py` has the same.
 
-/** What the ledger did so far; times in (slot-)milliseconds. */
+/** Counts of the ledger's actions so far; times in (slot-)milliseconds. */
 final class LedgerCounters {
   var holds = 0L
   var holdsUsed = 0L
@@ -74,13 +74,13 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
 
   def mayHold: Boolean = !ended && rule.isolation > 0.0
 
-  /** How many of `slots` that it holds `asker` cannot have (Algorithm 1, line 19), which was promised `taken` already. */
+  /** How many of the `slots` that it holds `asker` cannot take, if `taken` are promised to `asker` (Algorithm 1, line 19). */
   def refuses(asker: LedgerJob, slots: Int, taken: Int): Int =
     if (asker eq this) 0
     else if (rule.priority != asker.rule.priority) { if (rule.priority > asker.rule.priority) slots else 0 }
     else slots - FairShares.ceded(this, asker, slots, taken)
 
-  /** Whether its claim to a slot goes before that of `other`, each less `less` of the slots that its pool uses. */
+  /** Whether its claim to a slot comes before that of `other`, if the pool of each used `less` slots fewer. */
   def outranks(other: LedgerJob, less: Int = 0): Boolean =
     if (rule.priority != other.rule.priority) rule.priority > other.rule.priority else FairShares.isBefore(this, other, less)
 
@@ -94,18 +94,18 @@ private[schedcore] final class LedgerJob(val key: String, val marked: Boolean, v
 }
 
 /**
- * What is known of the stage that follows: the slots that it needs, None where nothing is known.
+ * The knowledge about the next stage: the slots that it needs, None where unknown.
  *
  * @param inDag as the DAG says
- * @param atMost a bound, where something decides it while the stage before runs
+ * @param atMost an upper bound, if the number is decided while the stage before it runs
  * @param last nothing follows
  * @param reads the shuffle that it reads and this stage writes, where no DAG names it
  */
 private[schedcore] final class Following(
     val inDag: Option[Int], val atMost: Option[Int], var last: Boolean, val reads: Option[String] = None) {
-  var learned: Option[Int] = None // as became known while the stage before runs
+  var learned: Option[Int] = None // as learned while the stage before it runs
 
-  /** Whether something that is not the driver's program decides what follows. */
+  /** Whether the next stage is known without the driver's program. */
   def isKnown: Boolean = inDag.isDefined || atMost.isDefined || learned.isDefined
 }
 
@@ -206,8 +206,8 @@ private[schedcore] final class LedgerStage(
   def left: Int = (tasks - done.count) * slotsPerTask
 
   /**
-   * n: the slots that the stage which follows needs; None when nothing is known. What this run tells goes before what
-   * earlier ones had, and a bound is taken for n where nothing else tells.
+   * n: the slots that the next stage needs; None if unknown. Knowledge from this run precedes that from earlier runs; without
+   * either, the upper bound is used.
    */
   def nextSlots: Option[Int] = following.inDag.orElse(following.learned)
     .orElse(later.headOption.map(n => math.min(n, following.atMost.getOrElse(n)))).orElse(following.atMost)
@@ -231,7 +231,7 @@ private[schedcore] final class LedgerStage(
 
   /** Slots of the stages that followed this one in earlier runs; empty where this run is another. */
   private def later: IndexedSeq[Int] = {
-    // Earlier runs tell tasks: those that follow are taken to need what these need.
+    // Earlier runs record tasks only; their slots per task are assumed to be those of this stage.
     if (isInStep) job.rule.stageTasks.drop(index + 1).map(_ * slotsPerTask) else IndexedSeq.empty
   }
 
@@ -240,7 +240,7 @@ private[schedcore] final class LedgerStage(
   /** Running tasks due for a copy: none before the idle held slots suffice for all that run (section IV-C). */
   def stragglers(nowMs: Long): Seq[LedgerAttempt] =
     if (!job.rule.copies || !restartable || job.held == 0 || !paceKnown || !attempts.uncopied.anyUntil(nowMs - copyAgeMs)) Nil
-    // Of tasks that all run at least this many have no copy.
+    // A lower bound of the running tasks without a copy.
     else if ((tasks - done.count - attempts.copied.size) * slotsPerTask > job.held) Nil
     else {
       val running = runningTasks
@@ -257,7 +257,7 @@ private[schedcore] final class LedgerStage(
     }
 
   /**
-   * How long a task runs before a copy is worth a kill: one that runs like its siblings ends before its copy does.
+   * How long a task must run before a copy is worth a kill: a task as fast as its siblings ends before that.
    *
    * One attempt is killed, and its slot is missed for as long as that takes. A Pareto tail of alpha <= 2 has at least as
    * much left to run as it ran: what ran for s typical times and the time of a kill outlasts a copy by that time on average.
@@ -272,7 +272,7 @@ private[schedcore] final class LedgerStage(
     attempts.uncopied.firstAfter(nowMs - ageMs).map(_ + ageMs)
   }
 
-  /** Without a finished sibling nobody can tell a straggler from a task that takes its time. */
+  /** Whether a sibling has finished: without one, a straggler cannot be distinguished from a long task. */
   def paceKnown: Boolean = times.count > 0 || job.rule.copyAge.minSlowdown == 0.0
 
   def runningTasks: Int = attempts.originals.count(a => !done(a.index))
@@ -289,8 +289,8 @@ private[schedcore] final class LedgerStage(
   }
 
   /**
-   * What holding its slots is expected to cost at most, in slot-milliseconds (section IV-B3): the paper's bound on the
-   * utilization takes every slot for held until the deadline. 0 where nothing is held at the barrier.
+   * Upper bound of the expected cost of holding its slots, in slot-milliseconds (section IV-B3): the paper's bound on the
+   * utilization assumes that every slot is held until the deadline. 0 if no slot is held at the barrier.
    *
    * The stage is over, so that its own task times give t_m and alpha.
    */

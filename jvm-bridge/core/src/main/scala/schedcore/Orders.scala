@@ -3,9 +3,9 @@ package schedcore
 import scala.collection.mutable
 
 /**
- * What operators changed of a running application: jobs on hold, switches for all jobs, and since when a job's mark is another.
+ * Changes that operators made to a running application: jobs on hold, switches for all jobs, and when each mark was changed.
  *
- * It is the driver's, so it outlives a planner, and the next one receives it. Used under the scheduler's lock only.
+ * The driver keeps them, so that each new planner receives them. Used under the scheduler's lock only.
  *
  * @param mode that the application began in
  */
@@ -31,22 +31,22 @@ final class Orders(mode: String = Modes.On) {
     changedAt -= job
   }
 
-  /** A plan that was made before somebody changed the job does not undo that. */
+  /** A plan that was made before an operator changed the job does not undo the change. */
   def over(job: String, plans: PlanInForce, planned: Rule, own: Rule): Rule =
     if (changedAt.get(job).forall(plans.knows)) planned else planned.copy(priority = own.priority, isolation = own.isolation)
 
   def switch(change: Event.SchedulingChanged): Unit = switched = Some(change)
 
-  /** Whether whatever is held is so on paper only. */
+  /** Whether the application is in shadow mode: slots are held on paper only. */
   def shadow: Boolean = switched.fold(mode)(_.mode) == Modes.Shadow
 
-  /** Whether jobs may hold slots, be it on paper. */
+  /** Whether jobs may hold slots, also on paper. */
   def reserves: Boolean = switched.fold(mode != Modes.Off)(s => s.mode != Modes.Off && !s.reservationsPaused)
 
   /** What a later planner receives for all jobs. */
   def inForce: Option[Event.SchedulingChanged] = switched
 
-  /** The same of one job, beside its present mark. */
+  /** The same for one job; its mark is sent separately. */
   def retold(mark: JobMark, nowMs: Long): Seq[Event] =
     if (isOnHold(mark.key)) Seq(changed(mark, held = true, "", nowMs)) else Nil
 }

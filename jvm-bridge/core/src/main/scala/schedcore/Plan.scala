@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 
-/** Tasks of one stage, by index, that run before its others so that their times tell of these. */
+/** Tasks of one stage, by index, that run before the others to estimate the job's size. */
 final case class Pilots(stage: Int, tasks: IndexedSeq[Int])
 
 /**
@@ -42,7 +42,7 @@ final case class ReservationRule(
  * @param deferred its waiting tasks do not start yet
  * @param share slots that its waiting tasks may take under this plan; None: any. A live cluster is one partition, so the
  *              plan's shares by partition come to one number
- * @param evict its running tasks are killed and wait again
+ * @param evict its running tasks are killed, without counting as failures, and wait again
  * @param queue its place in the plan's queue weights; None: ranks alone order it
  * @param pool whose share its slots count against, where the application itself has no pools
  * @param victims attempts of jobs of lower priority that lose their slots to its waiting tasks, in this order
@@ -74,10 +74,10 @@ final case class JobPlan(
 final case class EndForecast(p10Ms: Long, p50Ms: Long, p90Ms: Long, deadlineProbability: Option[Double])
 
 /**
- * What a plan says of itself to people; nothing is decided by it.
+ * A plan's origin and quality, for people; no decision depends on it.
  *
  * @param solveMs how long the planner took to make it
- * @param gap how far it may be from the best plan, relative to that
+ * @param gap distance to the optimum at most, relative to the proven bound
  * @param forecasts ends of jobs, by their key
  */
 final case class PlanNotes(

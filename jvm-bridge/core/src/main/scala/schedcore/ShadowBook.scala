@@ -3,10 +3,10 @@ package schedcore
 import scala.collection.mutable
 
 /**
- * What would have been done while nothing is enforced, apart from what was done.
+ * Separates actions that shadow mode only recorded from those that were enforced.
  *
- * The ledger keeps its books in both cases. So whatever one of its sums grew by while the application was in shadow mode did
- * not happen. Used under the scheduler's lock only.
+ * The ledger keeps its books in both modes. So the growth of its sums in shadow mode is what would have happened.
+ * Used under the scheduler's lock only.
  */
 final class ShadowBook(ledger: Ledger, begun: Boolean) {
   import ShadowBook._

@@ -31,7 +31,7 @@ object Start {
 final class StartGate(patienceMs: Long) {
   private var plan: Option[Plan] = None
   private var holdsBack = false
-  // Slots taken that the plan in force cannot know of, as versions of the events that reported them, by job.
+  // By job, versions of the events that report launches which the plan in force does not know yet.
   private val launches = mutable.HashMap.empty[String, mutable.Queue[Long]]
   // Jobs that asked while no plan knew them, and when each first asked.
   private val unknownSinceMs = mutable.HashMap.empty[String, Long]
@@ -58,18 +58,18 @@ final class StartGate(patienceMs: Long) {
     }
   }
 
-  /** The job is over: nothing of it is remembered. */
+  /** The job is over: its state is dropped. */
   def jobEnded(job: String): Unit = {
     launches -= job
     unknownSinceMs -= job
   }
 
-  /** Jobs that anything is remembered of. */
+  /** Jobs with state here. */
   def remembered: Int = (launches.keySet ++ unknownSinceMs.keySet).size
 
   def of(job: String, nowMs: Long): Start = answer(job, nowMs, unknownSinceMs.getOrElseUpdate(job, nowMs))
 
-  /** The same for somebody who only looks on: a job's patience begins when it asks itself. */
+  /** The same for the status page: unlike `of`, it does not start the job's patience. */
   def peek(job: String, nowMs: Long): Start = answer(job, nowMs, unknownSinceMs.getOrElse(job, nowMs))
 
   private def answer(job: String, nowMs: Long, unknownSince: => Long): Start = plan match {

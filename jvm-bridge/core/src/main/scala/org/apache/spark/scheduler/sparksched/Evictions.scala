@@ -4,14 +4,14 @@ import schedcore.{Enforcement, RunningAttempt, ShadowBook}
 import scala.collection.mutable
 
 /**
- * Which running tasks lose their slots to others, for whom, and what that cost. A killed task is no failure to Spark:
- * it waits again, however often that happens. Tasks of stages that are not restartable stay: without one of a barrier
- * stage, for example, Spark fails the whole stage, and fails the job when that has happened often. Every method is
+ * Kills running tasks so that others get their slots, and counts the lost slot time. Spark does not count a killed task as
+ * failed: it waits again. Tasks of stages that are not restartable are not killed: for a task of a barrier stage, for
+ * example, Spark fails the whole stage, and after several such failures the job. Every method is
  * called under the scheduler's lock.
  *
  * @param managerOf the task set of an attempt that has not ended
  * @param waitingSlots slots that a job's tasks wait for, by resource profile of executors
- * @param enforcing whether any are killed; else those that would be are counted
+ * @param enforcing whether tasks are killed; otherwise they are only counted
  * @param kill an attempt, for a reason in words for people
  */
 private[sparksched] final class Evictions(
@@ -22,8 +22,8 @@ private[sparksched] final class Evictions(
     kill: (Long, String) => Unit) {
   import Evictions._
 
-  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that it makes room for, if one
-  private val spared = mutable.HashSet.empty[Long] // that would be under way
+  private val underWay = mutable.HashMap.empty[Long, Option[String]] // with the job that gets the slots, if it is known
+  private val spared = mutable.HashSet.empty[Long] // attempts that would have been killed in shadow mode
   private var wouldHave = 0L
   private var total = 0L
   private var lostMs = 0L // slot-milliseconds
@@ -58,13 +58,13 @@ private[sparksched] final class Evictions(
     kill(tid, why)
   }
 
-  /** An attempt ended; what it was evicted for, if it was `killed` and had not ended by itself before. */
+  /** An attempt ended. @return its eviction, if it was `killed` and had not ended by itself before */
   def ended(tid: Long, killed: Boolean): Option[Eviction] = {
     spared -= tid
     underWay.remove(tid).filter(_ => killed).map(Eviction(_))
   }
 
-  /** So much slot time was lost to an eviction. */
+  /** Counts slot time that an eviction lost. */
   def lost(slotMs: Long): Unit = lostMs += math.max(0L, slotMs)
 
   /** Attempts that were lost with their executor never end. */

@@ -6,10 +6,10 @@ import schedcore.{Backlog, Enforcement, GangCycle, OfferRank, Packing, Start, Ve
 import scala.collection.mutable
 
 /**
- * One round of offers to Spark's task sets. Who may start under the plan in force, in which order, and who takes what is left
- * over is decided by [[schedcore.Enforcement]]; here Spark's offers and task sets are put into its terms.
+ * One round of offers to Spark's task sets. [[schedcore.Enforcement]] decides which task sets may start under the plan in force,
+ * in which order, and which may take spare slots; this class translates Spark's offers and task sets for it.
  *
- * A round may offer twice: first to those with a start, then what nobody took to those that may only take spare slots.
+ * A round may offer twice: first to task sets with a start, then the remaining slots to those that may only take spare ones.
  * Barrier stages get an offer of their own, in their place in the order, of just the slots that they may have: Spark
  * counts the slots of an offer to see whether all their tasks fit. Task sets that choose fast executors get an offer of each
  * level of speed: Spark gives each offered executor one task in turn. Used under the scheduler's lock only.
@@ -33,7 +33,7 @@ private[sparksched] final class OfferRound(
   private val refusedByPlan = mutable.LinkedHashSet.empty[(SchedTaskSetManager, String)]
   private val gangs = mutable.LinkedHashSet.empty[SchedTaskSetManager]
   private var askedInVain = false // the last round started nothing and wanted another one
-  // Spark's entries are in seconds. Without packing they are none of this scheduler's business.
+  // Spark's entries are in seconds. They are read only if packing is on.
   private lazy val backlog = new Backlog(
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_SCHEDULER_BACKLOG_TIMEOUT),
     1000L * scheduler.sc.conf.get(DYN_ALLOCATION_EXECUTOR_IDLE_TIMEOUT))
@@ -41,14 +41,14 @@ private[sparksched] final class OfferRound(
   def add(manager: SchedTaskSetManager): Unit = if (manager.isBarrier) gangs += manager
   def remove(manager: SchedTaskSetManager): Unit = gangs -= manager
 
-  /** Whether the application uses the executor, or its host, no more for a while: too many tasks failed there. */
+  /** Whether Spark excludes the executor or its host for now, after too many failed tasks. */
   def excludes(o: WorkerOffer): Boolean =
     scheduler.healthTrackerOpt.exists(h => h.isExecutorExcluded(o.executorId) || h.isNodeExcluded(o.host))
 
   /** The task sets that the present offers are for; None: all. */
   def only: Option[TaskSetManager => Boolean] = offered
 
-  /** Whether the present offers are of what was left over. */
+  /** Whether the current offers are of slots that nobody took before. */
   def givesSpare: Boolean = enforcement.givesSpare
 
   /** Whether a round is under way. */
@@ -79,7 +79,7 @@ private[sparksched] final class OfferRound(
     val apart = scheduler.failOpen("offers", false) {
       begin(atMs)
       enforcement.owe(owedByPools)
-      // Only what this scheduler refuses can make Spark's own count of slots wrong.
+      // Spark's own count of slots is wrong only while this scheduler refuses some.
       (gangs.nonEmpty && (ledger.heldSlots > 0 || plans.starts.active) && gangs.exists(_.waitsAsGang)) ||
         (offers.sizeIs > 1 && plans.differ(offers.map(_.executorId)) && ours.exists(enforcement.choosesFast))
     }
@@ -111,7 +111,7 @@ private[sparksched] final class OfferRound(
     }
   }
 
-  /** The offer without the headroom; all of it where slots are held, so that their owner finds them. */
+  /** The offer without the headroom. An executor with held slots is offered whole, so that their owner finds them. */
   private def belowHeadroom(o: WorkerOffer): Option[WorkerOffer] = scheduler.failOpen("packing", Option.empty[WorkerOffer]) {
     val free = scheduler.slots.free(o)
     val spare = if (ledger.heldOn(o.executorId) > 0) 0 else Packing.headroom(registry.slotsOf(o.executorId), scheduler.settings.headroom)
@@ -200,14 +200,14 @@ private[sparksched] final class OfferRound(
     val verdict = enforcement.decide(manager, executor, pending)
     if (verdict eq Verdict.Held) refused += manager -> executor
     if (idleSlots.isDefined) {
-      if (verdict.may || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan lets it have what others left.
+      if (verdict.may || (verdict eq Verdict.Held)) refusedByPlan -= manager -> executor // The plan allows it spare slots.
       else refusedByPlan += manager -> executor
     }
     verdict.may
   }
 
   /**
-   * Whether a slot that was refused in this round is free for the refused now: it wants to be offered again.
+   * Whether a task set may now take a slot that it was refused in this round, so that the slot must be offered again.
    *
    * Not twice without a launch: Spark may offer no slots of an executor that is about to go, and would be asked for ever.
    *
@@ -227,7 +227,7 @@ private[sparksched] final class OfferRound(
     again
   }
 
-  /** Lets the youngest of those jobs give way that hold slots and wait for each other's. Returns whether one did. */
+  /** Breaks a cycle of jobs that wait for each other's held slots: the youngest one releases its own. Returns whether one did. */
   def breakGangCycles(): Boolean = ledger.heldSlots > 0 && gangs.size > 1 && {
     val waiting = gangs.iterator.filter(_.waitsAsGang).map { gang =>
       WaitingGang(gang.job, registry.arrival(gang.job), ledger.heldUpBy(gang.job, gang.slotsPerTask * gang.numTasks))
@@ -241,7 +241,7 @@ private[sparksched] final class OfferRound(
   private def mayUse(idle: Seq[(String, String)]): Iterable[SchedTaskSetManager] =
     ours.filterNot(m => idle.forall { case (executor, host) => m.isExcludedFrom(executor, host) })
 
-  /** A second go at what nobody took, for those that come after all others. */
+  /** Offers the remaining slots to task sets that may only take spare ones. */
   private def spareOffers(offers: IndexedSeq[WorkerOffer], taken: Placed)(place: IndexedSeq[WorkerOffer] => Placed): Placed = {
     val left = scheduler.failOpen("offers", IndexedSeq.empty[WorkerOffer]) {
       val left = leftOf(offers, taken)
@@ -257,7 +257,7 @@ private[sparksched] final class OfferRound(
   }
 
   /**
-   * Whom Spark's FAIR order of the pools gives the next slot, where the plan has no start for anybody of that pool.
+   * The task set that Spark's FAIR order of pools gives the next slot, if the plan has no start for any job of that pool.
    *
    * Weights and minimum shares are the administrator's, and a plan divides what each pool gets.
    */

@@ -93,7 +93,7 @@ private[sparksched] final class PlannerProcess(
     !keeps || entry.drained.getCount == 0
   }
 
-  /** What the history and the file of events lack at the end of the application, in a sentence. */
+  /** A sentence on what is missing from the history and the event file at the end of the application. */
   private def unstored: Option[String] = {
     val missed = entry.endsMissed
     val lacks = if (missed > 0) s"what it keeps lacks $missed of the jobs that ended" else "what it keeps may lack the last jobs"
@@ -102,7 +102,7 @@ private[sparksched] final class PlannerProcess(
     else if (process.exists(_.isAlive))
       Some(s"The planner has not stored all that it learned within ${settings.drainTimeoutMs} ms " +
         s"(${Settings.PlannerDrainTimeout.name}): $lacks")
-    // One that nobody ever heard of has learned nothing.
+    // A planner that never called has learned nothing.
     else Option.when(missed > 0 || entry.taken.isDone)(s"The planner has ended before it stored all that it learned: $lacks")
   }
 
@@ -133,7 +133,7 @@ private[sparksched] final class PlannerProcess(
     PlannerFacts(settings.enabled && mode != Modes.Off, pid, pid.flatMap(_ => entry.heartbeat.silentMs), math.max(0, starts - 1), stalls)
   }
 
-  /** Nobody needs another planner. */
+  /** No further planner is needed. */
   private def over: Boolean = stopping || entry.drained.getCount == 0
 
   private def keep(): Unit = try {
@@ -159,7 +159,7 @@ private[sparksched] final class PlannerProcess(
   private def attempt(): (Option[Process], Boolean) = try {
     val planner = launch()
     val worked = planner.exists(watch)
-    // What ends from now on the next one learns.
+    // The next planner learns from jobs that end from now on.
     if (!over) onStart()
     (planner, worked)
   } catch {
@@ -172,7 +172,7 @@ private[sparksched] final class PlannerProcess(
   private def launch(): Option[Process] = try {
     val builder = new ProcessBuilder((python +: PlannerProcess.arguments(settings.packageFolder)): _*)
     builder.directory(emptyFolder)
-    // The driver's own gateway and secrets are none of the planner's business.
+    // The planner must not see the driver's own gateway and secrets.
     Seq("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "_PYSPARK_DRIVER_CONN_INFO_PATH").foreach(builder.environment.remove)
     builder.environment.put("OMP_NUM_THREADS", "1")
     builder.environment.put("OPENBLAS_NUM_THREADS", "1")

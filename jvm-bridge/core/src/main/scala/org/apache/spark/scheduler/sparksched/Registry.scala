@@ -8,12 +8,12 @@ import scala.jdk.CollectionConverters._
 import schedcore._
 
 /**
- * The jobs, stages, tasks and executors of this application, by the project's words.
+ * The jobs, stages, tasks and executors of this application.
  *
- * Translates what Spark tells into calls on the ledger and events for the planner, so that both hear the same story.
+ * Translates Spark's callbacks into calls of the ledger and events for the planner, so that both have the same state.
  * Used under the scheduler's lock only.
  *
- * @param applicationUser whose job an unmarked one is
+ * @param applicationUser owner of unmarked jobs
  * @param ended called for every job that is forgotten, with its key
  * @param attemptOver called for every attempt that is over, with its job's key, how long it ran, the time
  */
@@ -42,7 +42,7 @@ private[sparksched] final class Registry(
   // ---- executors ---------------------------------------------------------------------------------------------
 
   def offered(executor: String, host: String, profile: Int, freeSlots: Int, nowMs: Long): Unit = {
-    // The first offer of an executor is all of it, but for one between its registration and its launch, which has no slots.
+    // The first offer with slots has all slots of the executor. Offers between its registration and its launch have none.
     if (freeSlots > 0 && !executors.contains(executor)) {
       val added = Event.ExecutorAdded(nowMs, executor, host, freeSlots, profile)
       executors(executor) = added
@@ -87,7 +87,7 @@ private[sparksched] final class Registry(
     val stageId = stage.takeWhile(_ != '.').toInt
     val index = job.indices.of(stageId)
     val last = isLast(mark, job, outlook, property)
-    // Whoever forbade it when the job began has not allowed it since.
+    // A job that forbade reruns when it began forbids them for all of its stages.
     val again = restartable && mark.copies && job.mark.copies
     val slotsPerTask = shape.slots
     val started = Event.StageStarted(
@@ -106,7 +106,7 @@ private[sparksched] final class Registry(
   }
 
   private def startJob(marked: JobMark, plans: PlanBook, nowMs: Long): RegisteredJob = {
-    // History knows jobs by user and name: whom nobody named is who runs the application.
+    // The history identifies jobs by user and name; without a marked user it is the application's.
     val mark = marked.copy(user = marked.user.orElse(Some(applicationUser)))
     warnings.count(mark)
     mark.series.foreach { series =>
@@ -121,7 +121,7 @@ private[sparksched] final class Registry(
     new RegisteredJob(mark, arrivals, nowMs, orders.shadow)
   }
 
-  /** Does the tenant's job end with this stage? Only where no further Spark job can belong to it. */
+  /** Whether the tenant's job ends with this stage: only if no further Spark job can belong to it. */
   private def isLast(mark: JobMark, job: RegisteredJob, outlook: DagOutlook, property: String => Option[String]): Boolean =
     outlook.finalOfSparkJob && !outlook.mapStageJob && (mark.grouping match {
       case JobMark.BySparkJob => true
@@ -130,7 +130,7 @@ private[sparksched] final class Registry(
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 
-  /** Its last task is gone, by success or otherwise: nothing of it runs or waits. */
+  /** The stage has no running and no waiting tasks, by success or otherwise. */
   def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit = {
     ledger.stageEnded(stage, nowMs)
     events.offer(Event.StageEnded(nowMs, jobKey, stage, completed))
@@ -144,7 +144,7 @@ private[sparksched] final class Registry(
     }
   }
 
-  /** @param failed it failed or was cancelled, so that the stages of it that have not started never will */
+  /** @param failed it failed or was cancelled, so that its other stages will not start */
   def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = sparkJobs.ended(sparkJobId).foreach { key =>
     jobs.get(key).foreach { job =>
       job.actions.ended(sparkJobId, failed)
@@ -171,10 +171,10 @@ private[sparksched] final class Registry(
     jobEnded(key, "ended", nowMs)
   }
 
-  /** Nothing of the series follows its newest job, or a newer one is about to. */
+  /** Ends the newest job of the series: the series ended, or its next job starts. */
   def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))
 
-  /** A statement of a SQL session is over: a mark that its settings had and have no more ends its job. */
+  /** A statement of a SQL session is over. A mark that was removed from the session's settings ends its job. */
   def sqlSessionSeen(session: String, mark: Option[String], nowMs: Long): Unit =
     sqlMarks.seen(session, mark).foreach(jobEnded(_, "ended", nowMs))
 
@@ -193,9 +193,9 @@ private[sparksched] final class Registry(
     Option(properties).fold(Iterable.empty[String])(_.stringPropertyNames.asScala))
 
   /**
-   * Nobody waits for the job any more. Its task sets may: Spark cancels jobs, not stages, and another Spark job may
-   * need the stage that this one submitted. So what the job holds is released now, and the job is forgotten, by the
-   * planner too, only when its last task set is gone.
+   * The job is over. It may still have task sets: Spark cancels jobs, not stages, and another Spark job may need a stage
+   * that this one submitted. So its holds are released now, and the job is forgotten, also by the planner, when its last
+   * task set is gone.
    */
   def jobEnded(key: String, outcome: String, nowMs: Long): Unit = jobs.get(key).foreach { job =>
     if (job.stages.isEmpty) forget(job, outcome, nowMs) else close(job, outcome, nowMs)
@@ -228,7 +228,7 @@ private[sparksched] final class Registry(
   private def heldIdleOf(job: RegisteredJob, nowMs: Long): HeldIdle = {
     val mark = job.mark
     val (heldMs, predictedMs) = (ledger.heldIdleMs(mark.key, nowMs), ledger.predictedIdleMs(mark.key))
-    // What nobody named is named by its key, which never comes again.
+    // An unnamed job is named by its key, which is unique.
     HeldIdle(
       mark.user.getOrElse(""), if (mark.name == mark.key) "" else mark.name, 1L,
       heldMs - job.inShadow.held.wouldHave(heldMs), predictedMs - job.inShadow.predicted.wouldHave(predictedMs))

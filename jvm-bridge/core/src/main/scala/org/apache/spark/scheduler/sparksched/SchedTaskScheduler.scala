@@ -77,7 +77,7 @@ private[spark] final class SchedTaskScheduler(
   override def stop(exitCode: Int): Unit = {
     AllSteps(
       () => { revival.stop(); timer.stop() },
-      () => timer.join(), // A look under way would write into the event log after its end.
+      () => timer.join(), // A running look would write into the event log after that is closed.
       () => sqlOutlook.stop(),
       () => stopPlanner(),
       () => views.detach(),
@@ -86,7 +86,7 @@ private[spark] final class SchedTaskScheduler(
     super.stop(exitCode)
   }
 
-  /** What is held and planned no longer counts: everybody may take every slot again. */
+  /** Scheduling has failed open: holds and plans no longer refuse slots to anybody. */
   private def putAside(): Unit = {
     timer.stop()
     Utils.tryLogNonFatalError(sqlOutlook.stop())
@@ -99,7 +99,7 @@ private[spark] final class SchedTaskScheduler(
 
   private def reviveOffers(): Unit = if (enforcing) revival.ask()
 
-  /** Settings that it refuses stop the application before any executor starts. Others it need not have looked at yet. */
+  /** Refused settings stop the application before any executor starts. It waits for settings that only the planner can check. */
   private def startPlanner(): Unit = {
     val refused = failOpen("planner", Option.empty[String]) {
       planner.start()
@@ -108,7 +108,7 @@ private[spark] final class SchedTaskScheduler(
     refused.foreach(sentence => throw new SparkException(sentence))
   }
 
-  /** The last jobs are learned, too: their ends may still be on their way through the listener bus. */
+  /** Ends finished jobs first, so that the planner learns from them: the listener bus may not have delivered their ends. */
   private def stopPlanner(): Unit = {
     var drained = false
     try drained = planner.drain { () =>
@@ -117,7 +117,7 @@ private[spark] final class SchedTaskScheduler(
         registry.endFinished(id => dagScheduler.activeJobs.exists(_.jobId == id), nowMs)
       }
       events.finish()
-    } finally planner.stop(patient = drained) // whatever was thrown: its process must not outlive the application
+    } finally planner.stop(patient = drained) // also after an exception: its process must not outlive the application
   }
 
   // ---- stages ------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ private[spark] final class SchedTaskScheduler(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
       val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
-      // Of a stage that is attempted again some outputs are there already.
+      // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
         yield new MapOutput(stage, q, w.id, taskSet.tasks.length, w.partitions, shape.slots)
       output.foreach(sqlOutlook.began)
@@ -158,7 +158,7 @@ private[spark] final class SchedTaskScheduler(
   private def fairPool(property: String => Option[String]): Option[PoolShare] =
     Option.when(schedulingMode == SchedulingMode.FAIR) {
       val name = property(SparkContext.SPARK_SCHEDULER_POOL).getOrElse("default")
-      // One that no file declares is made, with Spark's defaults, after its first task set.
+      // Spark creates an undeclared pool, with its defaults, only after the pool's first task set.
       Option(rootPool.getSchedulableByName(name)).fold(PoolShare(name)) { p =>
         PoolShare(name, p.weight, p.minShare, p.schedulingMode == SchedulingMode.FAIR)
       }
@@ -200,10 +200,10 @@ private[spark] final class SchedTaskScheduler(
       tasks
     }
 
-  /** Whether the present offers are of what was left over. */
+  /** Whether the current offers are of slots that nobody took before. */
   def givesSpare: Boolean = round.givesSpare
 
-  /** Whether a task of the task set may take a slot of the executor, beside `pending` ones that only it knows of. */
+  /** Whether a task of the task set may take a slot of the executor, besides its `pending` tasks that are not launched yet. */
   def mayTake(manager: SchedTaskSetManager, executor: String, pending: => Int): Boolean = failOpen("slot", true) {
     val may = steering.mode == Modes.Off || round.mayTake(manager, executor, pending)
     if (!may) tally.offersRefused += 1
@@ -243,7 +243,7 @@ private[spark] final class SchedTaskScheduler(
     val manager = if (TaskState.isFinished(state)) taskIdToTaskSetManager.get(tid) else null
     super.statusUpdate(tid, state, serializedData)
     if (manager != null) failOpen("end of task", ()) {
-      // It may have ended by itself in the meantime.
+      // It may have ended by itself before the kill arrived.
       val evicted = evictions.ended(tid, killed = state == TaskState.KILLED)
       val outcome = if (state == TaskState.FINISHED) "success" else if (state == TaskState.KILLED) "killed" else "failed"
       val now = nowMs
@@ -253,7 +253,7 @@ private[spark] final class SchedTaskScheduler(
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
         if (evicted.isDefined) evictions.lost(m.slotsPerTask * ranMs)
       }
-      // The backend offers this executor next; slots elsewhere that are no longer held, or are to run copies, it does not.
+      // The backend offers only this executor next, but slots of others may have been freed, or copies may be due there.
       if (slotNews.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()
       tally.shadow.look(now)
       rearm()
@@ -264,7 +264,7 @@ private[spark] final class SchedTaskScheduler(
   def outputWritten(job: String, output: MapOutput, index: Int, status: MapStatus): Unit =
     if (mayHold(job)) sqlOutlook.written(output, index, status)
 
-  /** What follows a stage of other jobs changes nothing for them. */
+  /** Whether the job may hold slots. For other jobs it does not matter which stage follows. */
   private def mayHold(job: String): Boolean = ledger.ruleOf(job).exists(_.isolation > 0.0)
 
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
@@ -280,7 +280,7 @@ private[spark] final class SchedTaskScheduler(
 
   override def executorLost(executorId: String, reason: ExecutorLossReason): Unit = synchronized {
     super.executorLost(executorId, reason)
-    // A loss reported twice, or while the executor is only suspected, must find the ledger as empty as Spark's books.
+    // Spark may report a loss twice, or while it only suspects one: the ledger follows Spark's own books.
     failOpen("executor", ())(if (!isExecutorAlive(executorId)) registry.executorRemoved(executorId, reason.toString, nowMs))
   }
 
@@ -289,7 +289,7 @@ private[spark] final class SchedTaskScheduler(
     failOpen("executor", ())(ledger.executorDraining(executorId, nowMs))
   }
 
-  /** To dynamic allocation an executor with held slots is not idle; Spark's own rounds ask whether anything runs there. */
+  /** An executor with held slots counts as busy for dynamic allocation, but not within a round of offers. */
   override def isExecutorBusy(executorId: String): Boolean = synchronized {
     super.isExecutorBusy(executorId) || failOpen("executor", false) {
       val kept = !round.underWay && ledger.heldOn(executorId) > 0
@@ -298,7 +298,7 @@ private[spark] final class SchedTaskScheduler(
     }
   }
 
-  /** Not under this object's lock, as the backend takes its own. */
+  /** Not called under this object's lock, since the backend takes its own lock. */
   private[sparksched] def askForExecutors(): Unit = backend match {
     case ours: PlannedStandaloneBackend if Utils.isDynamicAllocationEnabled(conf) =>
       ours.askAgain(failOpen("executor", Map.empty[Int, SlotDemand])(synchronized(round.cappedDemands(nowMs))))
@@ -316,7 +316,7 @@ private[spark] final class SchedTaskScheduler(
   def groupStarted(group: String, user: String): Unit = afterChange(registry.groupStarted(group, user))
   def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
 
-  /** An operator changes something of the books: whoever waits may start. */
+  /** Applies an operator's change and offers slots again, since waiting jobs may start now. */
   def steered[A](failed: => A)(change: Long => A): A = failOpen("jobs", failed)(synchronized {
     val done = change(nowMs)
     revival.ask()
@@ -324,7 +324,7 @@ private[spark] final class SchedTaskScheduler(
     done
   })
 
-  /** From now on the ledger's books are, or are not, on paper only. */
+  /** Shadow mode begins or ends. */
   def shadowed(now: Boolean): Unit = tally.shadow.be(now, tally.sums(nowMs))
 
   /** Whether an operator lets nothing of the job start. */
@@ -332,7 +332,7 @@ private[spark] final class SchedTaskScheduler(
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized(offeringFreed(change)))
 
-  /** Slots that the change stops holding are offered again: nothing else does that. */
+  /** Offers slots again if the change frees held ones: nothing else triggers an offer then. */
   private def offeringFreed(change: => Unit): Unit = {
     val before = slotNews.freed
     change
@@ -347,15 +347,15 @@ private[spark] final class SchedTaskScheduler(
     (ledger.nextWakeMs(now) ++ plans.starts.nextStartMs(now) ++ plans.endMs).minOption.foreach(timer.arm(_, now))
   }
 
-  /** Ends what is over by now: looked at wherever it counts, so that no timer that comes late keeps anybody waiting. */
+  /** Expires holds and the plan. Called wherever the result matters, so that a late timer delays nobody. */
   private def endDue(nowMs: Long): Unit = {
     val planOver = plans.expire(nowMs)
     if (planOver) registry.applyPlan(plans, nowMs)
-    // Whom the plan let wait, or a slot was held against, may start.
+    // Jobs that the plan or a hold kept waiting may start.
     if ((ledger.heldSlots > 0 && ledger.expire(nowMs)) || planOver) reviveOffers()
   }
 
-  /** Forgets jobs whose owner never said that they ended. */
+  /** Periodic work: ends jobs whose owner reported no end, among others. */
   private def everySecond(): Unit = afterChange {
     val now = nowMs
     timer.look(now)
@@ -380,8 +380,8 @@ private[spark] final class SchedTaskScheduler(
   // ---- plans and counters ------------------------------------------------------------------------------------
 
   /**
-   * Whoever asks from now on is a new planner, which knows nothing. Called when its process is launched and when it
-   * introduces itself: what the one before had asked may arrive in between, after its death.
+   * A new planner starts without any state. Called when its process is launched and again when it introduces itself: requests
+   * of the previous planner may arrive in between, after its death.
    */
   def plannerStarted(): Unit = {
     events.restart()
@@ -390,7 +390,7 @@ private[spark] final class SchedTaskScheduler(
   }
 
   def planOffered(json: String): String = failOpen("plan", "rejected: failed_open: Spark's own scheduling is in force")(synchronized {
-    // What a reservation or the plan before refused, a changed priority or a freed slot may allow.
+    // The new plan may allow what a hold or the previous plan refused.
     val refusing = ledger.heldSlots > 0 || plans.starts.active
     val answer = plans.offer(json, events.currentVersion, nowMs)
     if (answer.isRight) {
@@ -416,11 +416,11 @@ private[spark] final class SchedTaskScheduler(
   /** Slot time held idle so far by user and job name. */
   def heldIdleByOwner: Seq[HeldIdle] = failOpen("counters", Seq.empty[HeldIdle])(synchronized(registry.heldIdleByOwner(nowMs)))
 
-  /** With what a comparison of all books finds: it visits every job on every executor. */
+  /** All counters, with the result of a check of all books, which visits every job on every executor. */
   def counters: Map[String, Long] = failOpen.counters ++ failOpen("counters", Map.empty[String, Long])(
     synchronized(countersAtHand ++ Map("invariant_violations" -> (tally.violations + ledger.violations().size))))
 
-  /** Without that comparison, for those who catch what reading may throw. */
+  /** The counters without that check, for callers that handle exceptions themselves. */
   def countersAtHand: Map[String, Long] =
     failOpen.counters ++ synchronized(tally.counters(nowMs) ++ evictions.counters ++ plans.counters ++ planner.counters)
 }

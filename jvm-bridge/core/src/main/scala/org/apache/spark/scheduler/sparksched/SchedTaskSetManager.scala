@@ -43,14 +43,14 @@ private[sparksched] class SchedTaskSetManager(
       try offer finally localityWaits = waits
     }
 
-  /** Barrier tasks of the same round are launched together at its end; until then only we know of them. */
+  /** Tasks of a barrier stage that were offered slots in this round; Spark launches them together at its end. */
   private def pendingOn(executor: String): Int =
     if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
 
   /** Whether all tasks wait and must start together. */
   def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks && !onHold
 
-  /** Its job is on hold: in no round of offers is it there at all. */
+  /** Its job is on hold: rounds of offers leave it out. */
   private def onHold: Boolean = scheduler.isOnHold(job)
 
   private val evictions = mutable.HashMap.empty[Int, Int] // by task, of those that had one
@@ -116,7 +116,7 @@ private[sparksched] class SchedTaskSetManager(
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())
 
-  /** Another attempt of the stage did the task: it is done for the ledger, and whoever waits for it as a pilot waits no longer. */
+  /** Another attempt of the stage completed the task: it is done for the ledger, and as a pilot it is over. */
   override def markPartitionCompleted(partitionId: Int): Unit = {
     val undone = partitionToIndex.get(partitionId).filterNot(successful(_))
     doubled ||= undone.exists(copiesRunning(_) > 0)
@@ -172,7 +172,7 @@ private[sparksched] class SchedTaskSetManager(
 
   override def handleSuccessfulTask(tid: Long, result: DirectTaskResult[_]): Unit = {
     failOpen("map output", ())(place.output.foreach { output =>
-      // It is there already: whoever fetched the result has read it.
+      // The status is present already: the thread that fetched the result has read it.
       result.value() match {
         case status: MapStatus => scheduler.outputWritten(job, output, taskInfos(tid).index, status)
         case _ =>
@@ -188,7 +188,7 @@ private[sparksched] class SchedTaskSetManager(
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
       if (!info.finished && !successful(info.index)) scheduler.taskUndone(stage, info.index)
-      attemptOver(info.index) // Lost with its executor: no status update tells of it.
+      attemptOver(info.index) // Spark sends no status update for an attempt that is lost with its executor.
     }
     super.handleFailedTask(tid, state, reason)
     // A new attempt of the stage runs what this one has not launched by now, however long its last tasks take to end.

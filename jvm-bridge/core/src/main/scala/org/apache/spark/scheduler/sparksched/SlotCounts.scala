@@ -34,7 +34,7 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
 
   /** The offer, cut to this number of slots. */
   def atMost(offer: WorkerOffer, slots: Int): WorkerOffer =
-    // Spark's count for a barrier stage may look at other resources alone.
+    // Spark may count a barrier stage's slots by other resources only.
     if (slots <= 0) offer.copy(cores = 0, resources = ExecutorResourcesAmounts.empty)
     else SparkLine.atMost(offer, slots * needOf(offer.resourceProfileId).cpus)
 
@@ -42,7 +42,7 @@ private[sparksched] final class SlotCounts(context: SparkContext) {
   def shape(profile: Int): TaskShape = shapes.getOrElseUpdate(profile, {
     val task = needOf(profile)
     val slot = needOf(executorProfile(profile))
-    // What a slot does not count bounds nobody's slots.
+    // Resources that are not part of a slot limit no slots.
     val ratios = slot.resources.toSeq.map { case (name, amount) => task.resources.getOrElse(name, 0.0) / amount }
     val all = (task.cpus / slot.cpus) +: ratios
     // An executor has as many slots as its scarcest resource allows, which may be one that the task needs little of.

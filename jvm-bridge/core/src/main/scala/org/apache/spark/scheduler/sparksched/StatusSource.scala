@@ -38,10 +38,10 @@ private[sparksched] final class StatusSource(
 
   @volatile private var book: Option[EventLogBook] = None
 
-  /** What is found from now on is written there, too. */
+  /** From now on, ended jobs and summaries are also written to the event log. */
   def logTo(events: EventLogBook): Unit = book = Some(events)
 
-  /** The application ends: what became of all jobs, and how the others stand. */
+  /** The application ends: logs the last ended jobs and the state of the others. */
   def finishLog(): Unit = book.foreach { events =>
     book = None
     val document = this.document
@@ -53,10 +53,10 @@ private[sparksched] final class StatusSource(
 
   private val pace = new Pace(LookShare, MostPauseNs)
 
-  /** What executors' slots were for lately; empty where nobody could see it. */
+  /** Recent use of the executors' slots; empty if no UI shows it. */
   val timeline: SlotTimeline = new SlotTimeline
 
-  /** Compares every job with what the last look found, if it is time to. Called about once a second, by one thread at a time. */
+  /** Writes the changes of all jobs since the last look into their stories, if one is due. Called about once a second by one thread. */
   def look(): Unit = if (!failed && pace.due(System.nanoTime())) try {
     val startNs = System.nanoTime()
     val sampled = context.ui.isDefined && timeline.due(scheduler.nowMs)
