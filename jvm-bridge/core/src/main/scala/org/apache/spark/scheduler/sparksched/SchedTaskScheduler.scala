@@ -213,10 +213,6 @@ private[spark] final class SchedTaskScheduler(
   /** The last pilot of a stage is over: its other tasks may take the idle slots of all executors. */
   def pilotsOver(): Unit = reviveOffers()
 
-  def priority(job: String): Int = registry.priority(job)
-  /** Rank of the job's arrival among all jobs. */
-  def arrival(job: String): Int = registry.arrival(job)
-
   /** Executors with held slots first, so that their owner takes those before it takes others. */
   override protected def shuffleOffers(offers: IndexedSeq[WorkerOffer]): IndexedSeq[WorkerOffer] = {
     val shuffled = super.shuffleOffers(offers)
@@ -271,10 +267,8 @@ private[spark] final class SchedTaskScheduler(
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
   def stageGivenUp(stage: String): Unit = afterChange(ledger.stageEnded(stage, nowMs))
-  def taskUndone(stage: String, index: Int): Unit = ledger.taskUndone(stage, index, nowMs)
   def taskDoneElsewhere(stage: String, index: Int): Unit = afterChange(ledger.taskDoneElsewhere(stage, index, nowMs))
   def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0
-  def doneTasks(stage: String): collection.Set[Int] = ledger.doneTasks(stage)
 
   // ---- executors ---------------------------------------------------------------------------------------------
 
@@ -326,9 +320,6 @@ private[spark] final class SchedTaskScheduler(
 
   /** Shadow mode begins or ends. */
   def shadowed(now: Boolean): Unit = tally.shadow.be(now, tally.sums(nowMs))
-
-  /** Whether an operator lets nothing of the job start. */
-  def isOnHold(job: String): Boolean = registry.isOnHold(job)
 
   private def afterChange(change: => Unit): Unit = failOpen("jobs", ())(synchronized(offeringFreed(change)))
 

@@ -21,8 +21,8 @@ private[sparksched] class SchedTaskSetManager(
   def job: String = place.job
   def slotsPerTask: Int = place.slotsPerTask
   def executorProfile: Int = place.executorProfile
-  def jobPriority: Int = scheduler.priority(job)
-  def jobArrival: Int = scheduler.arrival(job)
+  def jobPriority: Int = scheduler.books.registry.priority(job)
+  def jobArrival: Int = scheduler.books.registry.arrival(job)
   // Its tasks must run beside those of other stages, or of each other, to end at all.
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
@@ -51,7 +51,7 @@ private[sparksched] class SchedTaskSetManager(
   def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks && !onHold
 
   /** Its job is on hold: rounds of offers leave it out. */
-  private def onHold: Boolean = scheduler.isOnHold(job)
+  private def onHold: Boolean = scheduler.books.registry.isOnHold(job)
 
   private val evictions = mutable.HashMap.empty[Int, Int] // by task, of those that had one
 
@@ -187,7 +187,7 @@ private[sparksched] class SchedTaskSetManager(
     failOpen("task undone", ()) {
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
-      if (!info.finished && !successful(info.index)) scheduler.taskUndone(stage, info.index)
+      if (!info.finished && !successful(info.index)) undone(info.index)
       attemptOver(info.index) // Spark sends no status update for an attempt that is lost with its executor.
     }
     super.handleFailedTask(tid, state, reason)
@@ -205,9 +205,11 @@ private[sparksched] class SchedTaskSetManager(
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.
     failOpen("task undone", ()) {
-      if (!isZombie) scheduler.doneTasks(stage).filterNot(successful(_)).toSeq.foreach(scheduler.taskUndone(stage, _))
+      if (!isZombie) scheduler.books.ledger.doneTasks(stage).filterNot(successful(_)).toSeq.foreach(undone)
     }
   }
+
+  private def undone(index: Int): Unit = scheduler.books.ledger.taskUndone(stage, index, scheduler.nowMs)
 }
 
 private[sparksched] object SchedTaskSetManager {
