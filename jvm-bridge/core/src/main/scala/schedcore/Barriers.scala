@@ -17,7 +17,7 @@ final class Barriers(seed: Long = 0) {
 
   private var nextJob = mixed(seed)
   private val ratios = new Ratios
-  // By whose stages the prediction is made from: each kind errs in its own way.
+  // By the origin of the ratios, this job's stages or all jobs': their errors differ.
   private val fromOwn = new Scores
   private val fromShared = new Scores
 
@@ -143,7 +143,7 @@ object Barriers {
    * @param number among the job's stages of several tasks, from 1
    */
   final class OfStage private[Barriers] (val tasks: Int, private[Barriers] val number: Int) {
-    var openTasks = 1 // that ran when the last one was launched: those that the barrier waits for
+    var openTasks = 1 // running at the last launch: the barrier waits for these
     // Of the tasks that ended: the N/2 shortest times, the longest of these first, and the others. A list in order would cost
     // time for each end of a task in proportion to the stage's tasks, under the scheduler's lock.
     private val shorterMs = mutable.PriorityQueue.empty[Double]

@@ -28,7 +28,7 @@ final class EventLogBook(post: LogEntry => Unit, mostJobs: Int = EventLogBook.Mo
   private var leftTimes = SlotTimes.Zero
 
   /**
-   * An operator changed something. Waits for nobody: it is called under the scheduler's lock.
+   * An operator changed something. Does not block: it is called under the scheduler's lock.
    *
    * @param job the key of the job that it concerns; None: all
    * @param event what the planner is told of it, for programs; None: nothing
@@ -110,7 +110,7 @@ object EventLogBook {
   /** Entries of a story that are logged: the first ones and the latest. */
   val MostStory: Int = 30
   private val mapper = new ObjectMapper()
-  // What changes while a job lives says nothing once it is over.
+  // Fields of the present state have no meaning after the job's end.
   private val OfLiving = Seq("rank", "queue", "tasks", "tasks_done", "stages", "slots", "forecast")
   private val OfUnfinished = Seq("state", "state_text", "reason")
 

@@ -5,7 +5,7 @@ import java.util.concurrent.TimeUnit
 import scala.collection.mutable
 
 /**
- * The bounded way from the scheduler to the planner.
+ * The bounded queue of events from the scheduler to the planner.
  *
  * `offer` never blocks: it is called under the scheduler's lock. When the planner is away or too slow the queue
  * overflows, its content is dropped and counted, and the next poll starts from the whole state instead. Until the first
@@ -32,7 +32,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
 
   def offer(event: Event): Unit = lock.synchronized {
     version += 1
-    if (resetDue) { if (endsJob(event)) untaught += 1 } // The whole state will say what else there is.
+    if (resetDue) { if (endsJob(event)) untaught += 1 } // The whole state contains the rest.
     else if (events.size >= capacity) {
       dropped += events.size + 1
       untaught += waitingEnds + (if (endsJob(event)) 1 else 0)
@@ -42,12 +42,12 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
       lock.notifyAll()
     } else {
       events.enqueue(event)
-      // Waking the poller once per batch is enough: it drains all that is there.
+      // One wake-up per batch is enough: the poller drains the queue.
       if (events.size == 1) lock.notifyAll()
     }
   }
 
-  /** A new planner knows nothing: it gets the state of now, and what follows. Polls that wait are the old one's and end with nothing. */
+  /** A new planner gets the present state and all later events. Waiting polls are the old planner's and return no events. */
   def restart(): Unit = {
     val taken = lock.synchronized {
       planner += 1
@@ -58,7 +58,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
       lock.synchronized {
         untaught += waitingEnds
         events.clear()
-        resetDue = state.size >= capacity / 2 // There must be room for what follows.
+        resetDue = state.size >= capacity / 2 // Later events need room, too.
         whole = !resetDue
         stateSize = if (whole) state.size else 0
         if (whole) events ++= state
@@ -68,13 +68,13 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
   }
 
-  /** Lets a waiting poll return at once: somebody asks something. */
+  /** Lets a waiting poll return at once, since a question is waiting. */
   def nudge(): Unit = lock.synchronized {
     nudged = true
     lock.notifyAll()
   }
 
-  /** Nothing will happen any more: the batch that takes the last event says so. */
+  /** No further events follow: the batch with the last one says so. */
   def finish(): Unit = lock.synchronized {
     stopping = true
     lock.notifyAll()
@@ -82,7 +82,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
 
   /** Waits up to `timeoutMs` for events and takes up to `maxEvents` of them, or a whole state. */
   def poll(maxEvents: Int, timeoutMs: Long): Batch = {
-    // Not by `nowMs`: a clock that is set back would make this wait for as long.
+    // Not `nowMs`: if the clock is set back, this would wait for longer.
     val startNs = System.nanoTime()
     val (asker, reset) = lock.synchronized {
       val asker = planner
@@ -92,7 +92,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
         lock.wait(left)
         left = timeoutMs - TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - startNs)
       }
-      // One batch of many events costs the planner far less than many of one.
+      // Few large batches cost the planner far less than many small ones.
       if (!due && left > 0 && events.size < maxEvents / 2) lock.wait(math.min(left, LingerMs))
       if (asker == planner) nudged = false
       (asker, resetDue)
@@ -107,7 +107,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     } else {
       val batch = lock.synchronized(if (asker != planner) nothing else {
         val taken = mutable.ArrayBuffer.empty[Event]
-        // A part of a state would look like a whole one.
+        // The planner would take a part of a state for the whole.
         val most = if (whole) math.max(maxEvents, stateSize) else maxEvents
         while (taken.size < most && events.nonEmpty) taken += events.dequeue()
         sent += taken.size
@@ -126,7 +126,7 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private def waitingEnds: Int = events.count(endsJob)
   private def endsJob(event: Event): Boolean = event.isInstanceOf[Event.JobEnded]
 
-  /** For a planner that is no more. */
+  /** The answer to the poll of a replaced planner. */
   private def nothing: Batch = Batch(version, reset = false, dropped, nowMs(), Nil)
 
   def sentCount: Long = lock.synchronized(sent)

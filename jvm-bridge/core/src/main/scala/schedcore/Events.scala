@@ -3,7 +3,7 @@ package schedcore
 import com.fasterxml.jackson.core.{JsonFactory, JsonGenerator}
 import java.io.StringWriter
 
-/** What happened, as the planner hears it. The wire form is `protocol/event-batch.schema.json`. */
+/** An event for the planner. The wire form is `protocol/event-batch.schema.json`. */
 sealed abstract class Event(val kind: String) {
   def timeMs: Long
   private[schedcore] def fields(out: JsonGenerator): Unit
@@ -27,7 +27,7 @@ object Event {
     }
   }
 
-  /** @param begunMs when the job's first task started, where it had when the planner came */
+  /** @param begunMs when the job's first task started; None: it had not when the event was made */
   final case class JobStarted(timeMs: Long, mark: JobMark, begunMs: Option[Long] = None) extends Event("job_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", mark.key)
@@ -43,7 +43,7 @@ object Event {
     }
   }
 
-  /** @param endedMs the job's last activity, where that it is over was seen only later */
+  /** @param endedMs the job's last activity, if its end was noticed later */
   final case class JobEnded(timeMs: Long, job: String, outcome: String, endedMs: Option[Long] = None) extends Event("job_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
@@ -53,9 +53,9 @@ object Event {
   }
 
   /**
-   * Somebody changed what was marked, or lets nothing of the job start: all of that as it is from now on.
+   * An operator changed a job's marks, or put it on hold or resumed it; the fields are the new values.
    *
-   * @param by who did
+   * @param by who changed them
    */
   final case class JobChanged(
       timeMs: Long, job: String, priority: Int, isolation: Option[Double], deadlineMs: Option[Long], onHold: Boolean, by: String)
@@ -70,7 +70,7 @@ object Event {
     }
   }
 
-  /** Somebody cancelled the Spark jobs that run for the job; its end comes by itself. */
+  /** An operator cancelled the job's running Spark jobs; an event of its end follows. */
   final case class JobCancelled(timeMs: Long, job: String, by: String) extends Event("job_cancelled") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
@@ -78,7 +78,7 @@ object Event {
     }
   }
 
-  /** Somebody switched what holds for all jobs: the policy, the mode, or whether anything is reserved. */
+  /** An operator changed the policy, the mode, or whether jobs may reserve slots. */
   final case class SchedulingChanged(timeMs: Long, policy: String, mode: String, reservationsPaused: Boolean, by: String)
       extends Event("scheduling_changed") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
@@ -93,7 +93,7 @@ object Event {
    * @param restartable a task of it may run again for our own ends: as a copy, or after an eviction
    * @param slotsPerTask slots that each of its tasks takes
    * @param nextAtMost most tasks that the stage after it can have, where adaptive execution decides that later
-   * @param done tasks of it that had ended well when the planner came, by their index
+   * @param done indices of its tasks that were done when the planner started
    */
   final case class StageStarted(
       timeMs: Long, job: String, stage: String, name: String, index: Int, tasks: Int, nextTasks: Option[Int],

@@ -20,7 +20,7 @@ final case class ExecutorFacts(
  * Raw facts about executors at one moment: copied under the scheduler's lock, so that they can be added up outside.
  *
  * @param running attempts that run now
- * @param holds job, executor, slots and deadline of what is held
+ * @param holds job, executor, slots and deadline of each hold
  * @param names of the jobs that hold something, by key
  * @param pilots indices of the pilots that run, by stage that waits for them
  */

@@ -3,9 +3,9 @@ package schedcore
 /**
  * What a pool may claim where pools share the slots fairly, as in Spark's FAIR mode.
  *
- * @param weight slots that it gets for each one of a pool of weight 1
+ * @param weight number of slots that it gets for each slot of a pool of weight 1
  * @param minShare slots that it gets before others get more
- * @param fair whether its jobs share what it gets fairly, too; in other pools they stand alike
+ * @param fair whether its jobs share what it gets fairly, too; otherwise they rank equally in the pool
  */
 final case class PoolShare(name: String, weight: Double = 1.0, minShare: Double = 0.0, fair: Boolean = false) {
 
@@ -28,7 +28,7 @@ private[schedcore] final class PoolUse(var share: PoolShare) {
 
 /**
  * Fair sharing as a dynamic priority ("Speculative Slot Reservation", section I): a hold has the standing of its pool, and a
- * held slot counts as one that the pool uses. Jobs without a pool stand alike.
+ * held slot counts as one that the pool uses. Jobs without a pool rank equally.
  *
  * `spark_sched/sim/fair_shares.py` has the same.
  */
@@ -41,7 +41,7 @@ private[schedcore] object FairShares {
     n
   }
 
-  /** Whether FAIR order puts `a` before `b`, each less `less` of the slots that it uses. */
+  /** Whether FAIR order puts `a` before `b`, if each used `less` slots fewer. */
   def isBefore(a: LedgerJob, b: LedgerJob, less: Int = 0): Boolean =
     claims(a, b).exists { case (x, y) => x(-less).isBefore(y(-less)) }
 

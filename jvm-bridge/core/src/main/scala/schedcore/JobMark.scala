@@ -7,7 +7,7 @@ import scala.util.matching.Regex
 /**
  * What a Spark job's local properties and tags say about the tenant's job it belongs to.
  *
- * @param key names the job for the length of its life; opaque to all but this file
+ * @param key identifies the job during its life; only this file reads its parts
  * @param copies whether its tasks may run again for our own ends, as copies or after evictions; those of a stream's
  *               micro-batches only where the job asks for it
  * @param runsOnce its owner forbids that any task of it runs twice, Spark's own speculation included
@@ -32,7 +32,7 @@ final case class JobMark(
     series: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
 
-  /** With a deadline that is so much later, if it has one. */
+  /** With its deadline, if any, moved by this time. */
   def laterBy(ms: Long): JobMark = copy(deadlineMs = deadlineMs.map(_ + ms))
 
   /** Whether people mean this job by a name, a key or an id. */
@@ -65,7 +65,7 @@ object JobMark {
   private val SqlExecutionId = "spark.sql.execution.id"
   private val Tags = "spark.job.tags"
 
-  // Structured Streaming says in whose run a micro-batch is.
+  // Structured Streaming sets the run of a micro-batch.
   private val StreamingQuery = "sql.streaming.queryId"
   private val StreamingBatch = "streaming.sql.batchId"
   // It describes its jobs by its name, if it has one, its ids and its batch.
@@ -75,7 +75,7 @@ object JobMark {
   // Spark's Thrift server makes each statement a job group of its own.
   private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
 
-  /** What somebody may have meant by a field that there is not. */
+  /** Known fields for a suggestion in place of an unknown one. */
   private def hint(prefix: String, field: String): String = {
     val near = Fields.minBy(Words.distance(_, field.toLowerCase(Locale.ROOT)))
     if (Words.distance(near, field.toLowerCase(Locale.ROOT)) <= 2) s"did you mean $prefix$near?"
@@ -101,8 +101,8 @@ object JobMark {
    * With Spark Connect, whom the server knows the user to be wins over both, and jobs are the user's own: an id or a name
    * that another user chose too is another job.
    *
-   * @param userOfGroup whose a job group is, where a server said so
-   * @param nowMs from when a deadline counts that is a length of time
+   * @param userOfGroup the user of a job group, if a server reported it
+   * @param nowMs start of a deadline that is given as a duration
    * @param names of all local properties, to find those that are no marks but look like one
    */
   def from(
@@ -140,7 +140,7 @@ object JobMark {
     connectUser.filter(known => user.exists(_ != known)).foreach { known =>
       limited(s"${Prefix}user is '${user.get}' but Spark Connect says '$known': ignored")
     }
-    // With the length, so that no user and id together are another user and another id.
+    // The length keeps keys of different pairs of user and id different.
     val whose = connectUser.fold("")(known => s"${known.length}-$known-")
     val id = mark("id")
     val name = mark("name")
@@ -157,7 +157,7 @@ object JobMark {
       key,
       name
         .orElse(query.map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
-        // Nothing can be learned of a name that never comes again.
+        // The history cannot learn from a name that is used once.
         .orElse(group.filterNot(RandomId.matches)).getOrElse(key),
       connectUser.orElse(user).orElse(group.flatMap(userOfGroup)),
       parsed("priority", "a whole number")(_.toIntOption)
@@ -166,7 +166,7 @@ object JobMark {
         .map(capped("isolation", limits.maxIsolation, Settings.MaxIsolation)(_)),
       parsed("deadline", DeadlineText.Wanted)(DeadlineText.parse(_, nowMs)),
       mark("class"),
-      // What a sink of a stream writes twice, no commit protocol need undo.
+      // A stream's sink may have no commit protocol that undoes a second write.
       copies.getOrElse(property(StreamingQuery).isEmpty),
       grouping,
       // A Connect client has nothing to call, whether its id comes in a tag or a property.

@@ -20,7 +20,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
 
   private val living = mutable.HashMap.empty[String, Story]
   private val over = mutable.LinkedHashMap.empty[String, Ended]
-  // Those that ended since somebody took them for the event log.
+  // Jobs that ended since the event log last took them.
   private val fresh = mutable.ArrayBuffer.empty[Ended]
   private var lost = 0L
   private var lostTimes = SlotTimes.Zero
@@ -34,7 +34,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
   def tell(job: String, atMs: Long, text: => String): Unit = synchronized(living.get(job).foreach(_.tell(atMs, text)))
 
   /**
-   * Slots of the job went elsewhere, or came from there: those of one second are one entry.
+   * The job lost slots to others or took theirs; moves within one second are one entry.
    *
    * @param what and `where` stand before and after the number of slots
    */
@@ -55,7 +55,7 @@ final class JobStories(keepMs: Long = JobStories.KeepMs, mostEnded: Int = JobSto
    */
   def ended(last: JobFacts, atMs: Long): Unit = synchronized(living.remove(last.mark.key).foreach { story =>
     story.tell(atMs, summary(last, last.times.endedMs.getOrElse(atMs)))
-    over -= last.mark.key // One of a key that comes again is the latest.
+    over -= last.mark.key // A key that is used again counts as the latest.
     over(last.mark.key) = new Ended(last, story, atMs)
     if (fresh.size < MostFresh) fresh += over(last.mark.key)
     else {

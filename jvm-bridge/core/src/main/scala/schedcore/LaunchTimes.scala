@@ -2,7 +2,7 @@ package schedcore
 
 import java.lang.{Integer => Count, Long => Time}
 
-/** When attempts were launched. Each task's end asks, so a question must not cost more the more of them run. */
+/** Launch times of attempts. Queried at the end of each task, so a query takes logarithmic time. */
 private[schedcore] final class LaunchTimes {
   private val counts = new java.util.TreeMap[Time, Count] // attempts by their launch
 

@@ -1,8 +1,8 @@
 package schedcore
 
 /**
- * When something that is done again and again may be done next, so that it takes the given share of the time at most. The pause
- * has a limit of its own, which counts more than the share.
+ * When a repeated piece of work may run next, so that it takes at most the given share of the time. The pause between two
+ * runs has an upper limit, which takes precedence over the share.
  *
  * Times are `System.nanoTime`. What it takes is the smaller of the last two: code that runs for the first time, or a thread that
  * had to wait for a processor, takes long once. Not safe from several threads.

@@ -5,7 +5,7 @@ import java.util.concurrent.{CompletableFuture, TimeUnit, TimeoutException}
 import scala.collection.mutable
 
 /**
- * What users ask the planner, on its way there and back. Text in, text out; the answers' meaning is the planner's.
+ * Users' questions to the planner, and its answers, as text that only the planner interprets.
  *
  * @param wake tells the planner's poll that somebody asks
  */
@@ -34,7 +34,7 @@ final class Questions(wake: () => Unit) {
 
   def any: Boolean = lock.synchronized(waiting.keysIterator.exists(!sent(_)))
 
-  /** What nobody has taken yet, by number. */
+  /** Questions that the planner has not taken yet, by number. */
   def take(): Seq[(Long, String)] = lock.synchronized {
     val fresh = waiting.iterator.collect { case (number, (text, _)) if !sent(number) => number -> text }.toSeq
     sent ++= fresh.map(_._1)
@@ -45,6 +45,6 @@ final class Questions(wake: () => Unit) {
   def answer(number: Long, text: String): Unit =
     lock.synchronized(waiting.get(number)).foreach { case (_, answer) => answer.complete(text) }
 
-  /** A new planner is asked what the last one did not answer. */
+  /** Open questions go to the new planner. */
   def plannerStarted(): Unit = lock.synchronized(sent.clear())
 }

@@ -31,7 +31,7 @@ final class Secret(val text: String) {
 /**
  * @param packageFolder of the `spark_sched` that it runs; empty: the one that its Python finds
  * @param keeps it stores what it hears or learns beyond the application
- * @param judges settings were given that it alone can tell to be right: names of policies, say
+ * @param judges settings are given that only the planner can check, such as names of policies
  */
 final case class PlannerSettings(
     enabled: Boolean,
@@ -106,7 +106,7 @@ object Settings {
     QueueCapacity, EventsPath, HistoryPath, HistoryPassword, MaxPriority, MaxIsolation, Marks, Mode, SteeringEnabled,
     Seed)
 
-  /** What only the planner can tell to be right: names and URLs depend on what is installed beside it. */
+  /** Settings that only the planner can check: valid names and URLs depend on the packages in its environment. */
   private val Judged = Seq(PlannerPolicy, PlannerSolver, HistoryPath)
 
   /** @throws BadSetting for an unknown key of ours, a wrong unit or a value out of range */
@@ -130,7 +130,7 @@ object Settings {
       deadline = read.oneOf(Deadline, Rule.Deadlines))
     val idle = IdleLimits(
       read.within(IdleShare, 0.0, 1.0), read.within(LimitsIdleShare, 0.0, 1.0), read.millis(LimitsIdleBurst))
-    // The planner reads this; a wrong one should stop the application here and not a process nobody watches.
+    // The planner reads this; a wrong value must stop the application, not only the planner.
     read.millis(PlanValidity)
     read.integer(Seed, 0, Int.MaxValue)
     if (hasPassword(read.text(HistoryPath))) throw new BadSetting(

@@ -15,7 +15,7 @@ final class SlotNews(events: EventQueue) extends LedgerListener {
   override def slotHeld(job: String, stage: String, executor: String, deadlineMs: Long, nowMs: Long): Unit =
     unreported += Event.SlotHeld(nowMs, job, stage, executor, deadlineMs)
 
-  /** How many slots so far are no longer held and may be anybody's: neither their job's own task nor another took them. */
+  /** Number of slots so far that stopped being held without a task taking them: any job may use them. */
   def freed: Long = released
   private var released = 0L
 
@@ -25,12 +25,12 @@ final class SlotNews(events: EventQueue) extends LedgerListener {
     if (last >= 0) unreported.remove(last) else events.offer(Event.SlotFreed(nowMs, job, executor, reason))
   }
 
-  /** Passes on what is still held. */
+  /** Reports the slots that are still held. */
   def tell(): Unit = if (unreported.nonEmpty) {
     unreported.foreach(events.offer)
     unreported.clear()
   }
 
-  /** What is held now is reported as part of the whole state. */
+  /** Drops unreported holds: the whole state contains them. */
   def forget(): Unit = unreported.clear()
 }

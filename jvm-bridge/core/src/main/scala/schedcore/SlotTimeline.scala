@@ -2,13 +2,13 @@ package schedcore
 
 import scala.collection.mutable
 
-/** What an executor's slots were for, from a moment to another, as far as samples tell. */
+/** Use of an executor's slots during an interval, as sampled. */
 final case class SlotSpan(fromMs: Long, untilMs: Long, facts: ExecutorFacts)
 
 /**
- * What executors' slots were for in the last minutes: the executors of the status document, sampled every few seconds.
+ * Use of the executors' slots in the last minutes: the executors of the status document, sampled every few seconds.
  *
- * What begins and ends between two samples is not here. A bounded number of samples of each executor is kept, and equal ones
+ * Uses that begin and end between two samples are missing. A bounded number of samples of each executor is kept, and equal ones
  * that follow each other are one. Safe from any thread.
  */
 final class SlotTimeline(val keepMs: Long = SlotTimeline.KeepMs, everyMs: Long = SlotTimeline.EveryMs) {

@@ -8,13 +8,13 @@ final case class ApplicationFacts(
     id: String, name: String, user: String, startedMs: Long, scheduling: Boolean, executors: Int, slots: Int,
     runningSlots: Int, heldSlots: Int)
 
-/** @param silentMs since it was last heard of; None: it was not, since it was last started */
+/** @param silentMs time since its last call; None: it has not called since its start */
 final case class PlannerFacts(enabled: Boolean, pid: Option[Long], silentMs: Option[Long], restarts: Long, stalls: Long) {
   def alive: Boolean = pid.isDefined && silentMs.isDefined
 }
 
 /**
- * What became of the planner's plans.
+ * The planner's plans, accepted and refused.
  *
  * @param configured the policy that the settings name, or that an operator switched to
  * @param inForce None: the configured rules apply

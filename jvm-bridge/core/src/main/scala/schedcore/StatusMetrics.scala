@@ -61,9 +61,9 @@ object StatusMetrics {
   val MostPolicies = 16
   /** The row of a policy's name where the configured rules apply. */
   val NoPlan = "configured_rules"
-  private val Total = "" // no class is called so
+  private val Total = "" // no class has an empty name
 
-  /** Names of things rather than figures, and what is a figure of `total` or `planner`, too. */
+  /** Fields that are names, and figures that `total` or `planner` also has. */
   private val LeftOut = Set("planner.pid", "plan.number", "application.running_slots", "application.held_slots", "counters.slots_held_now") ++
     Seq("planner_pid", "planner_restarts", "planner_stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("counters." + _)
   private val PlannerSums = Seq("restarts", "stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("planner." + _).toSet

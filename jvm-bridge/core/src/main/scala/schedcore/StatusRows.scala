@@ -1,6 +1,6 @@
 package schedcore
 
-/** Which rows a page shows where there are more than people read: those that tell of slots now come first. */
+/** The rows that a page shows of a long table: rows with slots in use come first. */
 object StatusRows {
   val Most = 200
 

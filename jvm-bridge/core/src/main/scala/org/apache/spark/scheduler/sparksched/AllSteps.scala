@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 
-/** Steps of an end, each of which is needed whatever becomes of the others. */
+/** Steps of a shutdown, each of which runs even if others fail. */
 private[sparksched] object AllSteps extends Logging {
 
   /**

@@ -12,9 +12,9 @@ import scala.collection.mutable
  * @param finalOfSparkJob nothing of the same Spark job follows
  * @param mapStageJob the Spark job ends with a shuffle: adaptive execution decides what reads it
  * @param written the shuffle that such a stage writes, and its partitions: as many tasks read it at most
- * @param killMs how long a killed attempt of the stage itself may still take its slots
+ * @param killMs how long a killed attempt of this stage may keep its slots
  * @param reads the shuffles that the stage itself reads
- * @param onlyShuffles the stage itself reads nothing else
+ * @param onlyShuffles whether this stage reads nothing else
  * @param partial the Spark job asks for some partitions of a result; others may follow in Spark jobs of their own
  */
 private[sparksched] final case class DagOutlook(

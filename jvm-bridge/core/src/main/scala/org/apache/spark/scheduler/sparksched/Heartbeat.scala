@@ -3,7 +3,7 @@ package org.apache.spark.scheduler.sparksched
 import java.util.concurrent.TimeUnit
 
 /**
- * How long ago something was heard of. Setting the machine's clock changes nothing here. Safe from any thread.
+ * Time since the last sign of life. Does not depend on the machine's clock being set. Safe from any thread.
  *
  * @param nanos a clock that only goes forward
  */

@@ -115,7 +115,7 @@ private final class PastStoryPage(tab: HistoryTab, history: HistoryEntries) exte
   }
 }
 
-/** What stands in the cells of both pages. */
+/** Texts of the cells of both pages. */
 private object PastCells {
   val MostRows: Int = StatusRows.Most
   val MostStories = 20

@@ -38,7 +38,7 @@ private[sparksched] final class IdleSlotCheck(plans: PlanBook, patienceMs: Long)
     }
   }
 
-  /** Nobody is kept from anything now: what was seen before says nothing of later rounds. */
+  /** Nothing is enforced now: earlier observations do not apply to later rounds. */
   def forget(): Unit = {
     unknownSinceMs.clear()
     keptSinceMs.clear()

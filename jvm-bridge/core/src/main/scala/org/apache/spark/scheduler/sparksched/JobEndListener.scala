@@ -18,7 +18,7 @@ private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) ex
   override def onJobEnd(end: SparkListenerJobEnd): Unit =
     scheduler.sparkJobEnded(end.jobId, failed = end.jobResult != JobSucceeded)
 
-  /** What is fatal to Scala's NonFatal would have Spark stop the application: one end that is not heard of is the lesser loss. */
+  /** Catches also errors that NonFatal lets pass, at which Spark would stop the application: a missed end is the smaller loss. */
   override def onOtherEvent(event: SparkListenerEvent): Unit =
     try heard(event)
     catch {

@@ -5,7 +5,7 @@ import java.util.concurrent.{CompletableFuture, CountDownLatch}
 import com.fasterxml.jackson.databind.ObjectMapper
 import schedcore.{Batch, Settings}
 
-/** All that the planner process may call, over py4j. Strings in, strings out. */
+/** The methods that the planner process calls over py4j, with text as arguments and results. */
 final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   private[sparksched] val heartbeat = new Heartbeat
   /** Done once a planner has taken the settings. */
@@ -16,7 +16,7 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** Jobs that ended and whose end no planner has taken. */
   private[sparksched] def endsMissed: Long = scheduler.books.events.endsMissed
 
-  /** Every `spark.sched.*` setting as one JSON object. The first that a planner asks for: so it introduces itself. */
+  /** Every `spark.sched.*` setting as one JSON object. A planner's first call, by which it introduces itself. */
   def config(): String = {
     scheduler.plannerStarted()
     val node = new ObjectMapper().createObjectNode()

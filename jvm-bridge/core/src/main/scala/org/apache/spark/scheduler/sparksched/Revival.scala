@@ -3,8 +3,8 @@ package org.apache.spark.scheduler.sparksched
 import org.apache.spark.scheduler.SchedulerBackend
 
 /**
- * Asks the backend to offer all free slots: once, until it does. Such a round looks at every executor, and what asks for one
- * may happen at the end of every task. What is asked for has changed before.
+ * Asks the backend to offer all free slots, at most once until it does: such a round visits every executor, and each end of
+ * a task may ask for one. Callers change the books before they ask.
  *
  * @param backend null before the scheduler is initialized: there is nothing to offer
  */
@@ -13,7 +13,7 @@ private[sparksched] final class Revival(backend: () => SchedulerBackend) {
   @volatile private var running = false
   @volatile private var over = false
 
-  /** The backend has started. A planner may be quicker. */
+  /** The backend has started. The planner may send a plan before that. */
   def start(): Unit = running = true
   def started: Boolean = running
 
@@ -25,9 +25,9 @@ private[sparksched] final class Revival(backend: () => SchedulerBackend) {
   /** The backend offers slots, of `all` executors or of one. */
   def offered(all: Boolean): Unit = if (all) asked = false
 
-  /** Called each second: what was asked and did not come is asked again when it is wanted. */
+  /** Called each second: a round that was asked for and did not come can be asked for again. */
   def look(): Unit = asked = false
 
-  /** The backend is about to stop, and takes nothing more. */
+  /** The backend is about to stop: no further rounds are asked for. */
   def stop(): Unit = over = true
 }

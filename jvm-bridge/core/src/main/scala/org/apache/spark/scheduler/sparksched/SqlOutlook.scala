@@ -35,7 +35,7 @@ private[sparksched] final class SqlOutlook(
 
   def stop(): Unit = reading.shutdownNow()
 
-  /** How much there is to read. */
+  /** Number of plans that wait to be read. */
   def waiting: Int = reading.getQueue.size
 
   /** A stage began that writes this. */
@@ -48,21 +48,21 @@ private[sparksched] final class SqlOutlook(
 
   def ended(output: MapOutput): Unit = outputs.remove(output.shuffle, output)
 
-  /** A task has written its part of it. Now and then: how many tasks will read it? */
+  /** A task has written its part. At some of these, the number of tasks that will read the shuffle is estimated again. */
   def written(output: MapOutput, index: Int, status: MapStatus): Unit = inBackground {
     if (output.add(index, status)) lookAhead(output)
   }
 
   /**
-   * A stage began that gives a result of the query: is it the query's? If not, it is broadcast, and the join that waits for
-   * it was planned again.
+   * A stage with a result of the query began. The result is the query's own, or it is broadcast for a join that adaptive
+   * execution planned again.
    *
    * @param broadcasts the tags of what it gives, if that is broadcast
    * @param ends the job ends with its query
    * @param unlessTold whether the query ends with the stage where its plan does not tell
    */
   def resultBegan(stage: String, execution: Long, broadcasts: Seq[String], ends: Boolean, unlessTold: Boolean): Unit = {
-    // Until the plan is read: a slot that is held in vain is soon released, one that is released is gone.
+    // Until the plan is read: holding a slot in vain costs less than releasing one that is needed.
     if (ends && unlessTold) last(stage, false)
     val read = inBackground {
       if (ends) last(stage, AdaptivePlans.isFinal(execution).getOrElse(unlessTold))

@@ -8,7 +8,7 @@ package org.apache.spark.scheduler.sparksched
  * @param runsOnce not even Spark's own speculation may run a task of it twice
  * @param slotsPerTask slots that each of its tasks takes
  * @param executorProfile resource profile of the executors that it may use
- * @param output what its tasks write, where adaptive execution decides by that what follows
+ * @param output sizes of its output, if adaptive execution derives the next stage from them
  * @param hasDeadline its job has one
  * @param last its job ends with it, as far as the DAG tells
  * @param onlyShuffles its input comes from shuffles alone
@@ -19,6 +19,6 @@ private[sparksched] final case class StagePlace(
     onlyShuffles: Boolean = false)
 
 private[sparksched] object StagePlace {
-  /** Of a task set that only Spark's own scheduling applies to. */
+  /** The place of a task set under Spark's own scheduling only. */
   val None: StagePlace = StagePlace("", 0, restartable = false, runsOnce = false)
 }

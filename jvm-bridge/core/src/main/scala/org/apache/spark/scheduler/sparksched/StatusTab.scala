@@ -126,7 +126,7 @@ private final class StoryPage(tab: StatusTab, source: StatusSource, buttons: Ste
   }
 }
 
-/** What stands in the cells and lines of both pages. Scala's XML literals escape names. */
+/** Texts of cells and lines of both pages. Scala's XML literals escape names. */
 private object StatusCells {
   val JobColumns: Seq[String] = Seq(
     "Job", "User", "Class", "Priority", "State", "Plan's reason", "Tasks of active stages", "Slots running", "Held", "Waiting",

@@ -21,7 +21,7 @@ private[sparksched] final class Steering(
 
   @volatile private var eventLog: Option[EventLogBook] = None
 
-  /** Changes from now on are written there, too. */
+  /** From now on, changes are also written to the event log. */
   def logTo(events: EventLogBook): Unit = eventLog = Some(events)
 
   /** Whether anything but Spark's own scheduling applies. Changes under the scheduler's lock only. */
@@ -36,7 +36,7 @@ private[sparksched] final class Steering(
   /** The same, if it is not the one that the settings name. */
   def policySwitched: Option[String] = Option(policy).filter(_ != configured)
 
-  /** Whether no job holds any slot. */
+  /** Whether an operator lets no job hold slots. */
   def reservationsPaused: Boolean = switches.reservationsPaused
 
   /** Whether the settings let anybody change anything over the network. */
@@ -73,7 +73,7 @@ private[sparksched] final class Steering(
   // ---- one job -------------------------------------------------------------------------------------------------
 
   private def set(job: String, given: Map[String, String], by: String): Either[Refusal, String] = onJob(job) { (mark, nowMs) =>
-    val aheadMs = if (given.contains("deadline")) scheduler.steadyClock.aheadMs else 0L // It is given by the machine's clock.
+    val aheadMs = if (given.contains("deadline")) scheduler.steadyClock.aheadMs else 0L // Deadlines are given in the machine's time.
     MarkChange.read(given, mark, nowMs - aheadMs).map(_.laterBy(aheadMs)).map { changed =>
       val said = MarkChange.described(mark, changed)
       if (said.nonEmpty) {
@@ -228,5 +228,5 @@ private[sparksched] object Steering {
   }
 }
 
-/** What steering does to the planner: another one takes over, or the first one comes. */
+/** Steering's actions on the planner: replace it, or start the first one. */
 private[sparksched] final class PlannerSwitch(val replace: () => Unit, val start: () => Unit)

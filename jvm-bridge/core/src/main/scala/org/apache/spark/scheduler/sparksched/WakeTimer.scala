@@ -5,7 +5,7 @@ import java.util.concurrent.{RejectedExecutionException, TimeUnit}
 import org.apache.spark.util.{ThreadUtils, Utils}
 
 /**
- * The thread that does what is due: something each second, and the earliest wake-up that was asked for.
+ * The thread for periodic work, each second, and for the earliest wake-up that was asked for.
  *
  * `arm`, `fired` and `look` are called under the scheduler's lock.
  *
@@ -17,9 +17,9 @@ private[sparksched] final class WakeTimer(wake: Long => Unit) {
 
   def everySecond(body: => Unit): Unit = thread.scheduleWithFixedDelay(() => body, 1, 1, TimeUnit.SECONDS)
 
-  /** Deadlines mostly move later: a timer that fires too early costs less than moving it each time. */
+  /** Deadlines mostly move later, and an early wake-up is cheaper than moving the timer each time. */
   def arm(atMs: Long, nowMs: Long): Unit = if (atMs < armedMs) {
-    // After `stop` the timer takes nothing, and nothing needs to wake up.
+    // After `stop` no wake-up is needed.
     try {
       thread.schedule((() => wake(atMs)): Runnable, math.max(0L, atMs - nowMs), TimeUnit.MILLISECONDS)
       armedMs = atMs
@@ -29,11 +29,11 @@ private[sparksched] final class WakeTimer(wake: Long => Unit) {
   /** The wake-up of this time has come. */
   def fired(atMs: Long): Unit = if (armedMs == atMs) armedMs = Long.MaxValue
 
-  /** A wake-up that should have come by now, and did not, keeps no later one away. */
+  /** Drops a wake-up that is overdue, so that it does not prevent a later one. */
   def look(nowMs: Long): Unit = if (armedMs < nowMs) armedMs = Long.MaxValue
 
   def stop(): Unit = Utils.tryLogNonFatalError(thread.shutdownNow())
 
-  /** Waits for what is under way when the timer is stopped. */
+  /** Waits for work that is running when the timer is stopped. */
   def join(): Unit = Utils.tryLogNonFatalError(thread.awaitTermination(5, TimeUnit.SECONDS))
 }

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.joins.{BroadcastHashJoinExec, BroadcastNes
 import org.apache.spark.sql.internal.SQLConf
 
 /**
- * What adaptive execution will do next with a query, read off its plan of the moment.
+ * Predicts the next steps of adaptive execution from a query's current plan.
  *
  * To be asked on a thread that nobody waits for: a plan that is not there yet is waited for, and whoever makes it may
  * wait for a Spark job. Nothing of a plan is kept.
@@ -37,7 +37,7 @@ private[spark] object AdaptivePlans {
    */
   def isFinal(execution: Long): Option[Boolean] = planOf(execution).flatMap { root =>
     val (subqueries, mains) = adaptive(root).partition(_.isSubquery)
-    if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // which of the results is computed now, nothing tells
+    if (mains.isEmpty) Option.when(hasOtherResults(root))(false) // the plan does not tell which result is computed now
     else Some(
       mains.forall(a => a.isFinalPlan || a.executedPlan.isInstanceOf[ResultQueryStageExec]) && subqueries.forall(_.isFinalPlan))
   }
@@ -161,7 +161,7 @@ private[spark] object AdaptivePlans {
       } &&
       group.operators.forall(takesRowsAnywhere)
 
-  /** Whether it does not matter to the operator which rows come together in one task. */
+  /** Whether the operator does not depend on which rows are in one task. */
   private[sparksched] def takesRowsAnywhere(operator: SparkPlan): Boolean = operator.requiredChildDistribution.forall {
     case UnspecifiedDistribution | _: BroadcastDistribution => true
     case _ => false
@@ -191,7 +191,7 @@ private[spark] object AdaptivePlans {
     val smallest = conf.getConf(SQLConf.COALESCE_PARTITIONS_MIN_PARTITION_SIZE)
     val advised = if (shuffles.size == 1) shuffles.head.advisoryPartitionSize else None
     val wanted =
-      // Few rows that are read give many here.
+      // The operator may produce many rows from few.
       if (group.operators.exists(_.isInstanceOf[BroadcastNestedLoopJoinExec])) smallest
       else advised.getOrElse(conf.getConf(SQLConf.ADVISORY_PARTITION_SIZE_IN_BYTES))
     val statistics = bytes.zipWithIndex.map { case (b, i) => Option(new MapOutputStatistics(i, b)) }

@@ -78,7 +78,7 @@ private object SkewedJoins {
       side.bytes.map(size => if (size > most) partsOf(size, side.mappers, target) else 1)
     }
 
-  /** A part is what some map tasks wrote. How much each did is known when all are done: before, they are taken to be alike. */
+  /** A part is the output of some map tasks. Until all are done, their outputs are assumed to be of equal size. */
   private def partsOf(size: Long, mappers: Int, target: Long): Int =
     ShufflePartitionsUtil.splitSizeListByTargetSize(
       Array.fill(mappers)(size / mappers), target, ShufflePartitionsUtil.SMALL_PARTITION_FACTOR).length
