@@ -1,7 +1,8 @@
 """Random lifecycles of jobs under every policy, before a cluster that runs nothing.
 
 ``SPARK_SCHED_LIFECYCLES`` is how many each policy gets and ``SPARK_SCHED_LIFECYCLES_SEED`` what they are
-drawn from; a policy has the other kind of cluster with the next seed. A failure names its seed, and says what the scheduler knew and what its threads did then.
+drawn from; a policy has the other kind of cluster with the next seed. A failure names its seed, and says what
+the scheduler knew and what its threads did then.
 """
 
 from __future__ import annotations
