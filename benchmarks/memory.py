@@ -32,7 +32,7 @@ from pyspark.sql import SparkSession
 from scipy import stats
 
 import spark_sched
-import spark_sched.api.job
+import spark_sched.api.attached
 from spark_sched import bridge
 from spark_sched.errors import SparkSchedWarning
 
@@ -116,7 +116,7 @@ def _planner_mb(sc: SparkContext) -> float:
 
 def _counters(sc: SparkContext) -> dict[str, int]:
     """The scheduler's counters; empty on Spark's own."""
-    if not spark_sched.api.job._scheduler_of(sc):
+    if not spark_sched.api.attached.scheduler_of(sc):
         return {}
     found: dict[str, int] = json.loads(
         sc._jvm.org.apache.spark.scheduler.sparksched.SparkSched.counters(sc._jsc.sc())
