@@ -67,7 +67,7 @@ def test_interrupted_it_stops_spark_and_writes_nothing(tmp_path: Path) -> None:
     running = subprocess.Popen(full, stderr=subprocess.PIPE, text=True, start_new_session=True)
     try:
         # Python workers are there once its driver runs tasks.
-        assert until(lambda: descendants_running(running.pid, "pyspark.daemon"), 600)
+        assert until(lambda: descendants_running(running.pid, "pyspark.worker"), 600)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=300)
     finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -133,8 +132,7 @@ def test_the_testbeds_figures_are_built_of_their_runs(monkeypatch: pytest.Monkey
     monkeypatch.setattr(testbeds, "_PACES", (1.0,))
     monkeypatch.setattr(testbeds, "_seeds", lambda scale: [1])
     monkeypatch.setattr(testbed, "_REPEATS", 2)
-    small = asdict(Size(nodes=50, jobs=9, each=1))
-    monkeypatch.setattr(loads, "_size", lambda scale, load: {**small, "load": load})
+    monkeypatch.setattr(loads, "_size", lambda scale, load: Size(nodes=50, jobs=9, each=1, load=load))
     monkeypatch.setattr(loads, "_LOADS", (0.7,))
     monkeypatch.setattr(loads, "_SUITES", ("mllib",))
     wanted = ("1", "4", "5", "12", "14", "fig15-loads")
