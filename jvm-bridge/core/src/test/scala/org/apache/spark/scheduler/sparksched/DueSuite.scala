@@ -171,7 +171,7 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     val manager = f.submit(0, "first", priority = 9, tasks = 3)
     val running = f.ours.taskIdToTaskSetManager.get(f.offer(1).head.taskId).taskInfos.values.head.index
     f.ours.handlePartitionCompleted(0, running)
-    assert(f.ours.doneTasks(manager.stage) === Set(running) && manager.waitingTasks === 2)
+    assert(f.ours.books.ledger.doneTasks(manager.stage) === Set(running) && manager.waitingTasks === 2)
     (0 until 3).filter(_ != running).foreach(f.ours.handlePartitionCompleted(0, _))
     assert(manager.waitingTasks === 0 && f.ours.counters("invariant_violations") === 0)
   }

@@ -229,7 +229,7 @@ final class RegistrySuite extends AnyFunSuite {
 
   test("each sentence about bad marks is logged once, whichever job comes with it, and each job's are counted") {
     val w = new World
-    val said = LoggedLines.of(w.registry.getClass.getName) {
+    val said = LoggedLines.of(w.registry.warnings.getClass.getName) {
       Seq("high", "higher", "high").zipWithIndex.foreach { case (priority, n) =>
         w.stage(s"$n.0", n, "name" -> s"n$n", "priority" -> priority)
       }
