@@ -93,6 +93,8 @@ def test_the_planner_imports_nothing_from_the_drivers_working_directory(tmp_path
             f"import sys\nopen({str(tmp_path / 'imported')!r}, 'a').write(f'{{sys.orig_argv}}\\n')\n"
         )
     settings = ("spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min")
+    # With such modules in the way our daemon could not be imported, but Spark's own can.
+    settings += ("spark.python.daemon.module=pyspark.daemon",)
     done = run("plan", *settings, cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
     imported = tmp_path / "imported"
