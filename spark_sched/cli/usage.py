@@ -13,7 +13,8 @@ import click
 from spark_sched.cli.common import echo_json, needing
 from spark_sched.cli.trace_input import each_log, say_report
 from spark_sched.cli.usage_energy import energy_document, print_energy
-from spark_sched.cli.usage_live import live_document, print_live, slot_columns, slot_table
+from spark_sched.cli.usage_live import live_document, print_live
+from spark_sched.cli.usage_table import slot_columns, slot_table
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import group_table
 
