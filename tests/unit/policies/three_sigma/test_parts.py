@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,14 @@ from hypothesis import strategies as st
 
 from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.milp import by_unions
-from spark_sched.policies.three_sigma.problem import Assignment, Candidate, Problem, build, closed_under_union
+from spark_sched.policies.three_sigma.problem import (
+    NO_OPTION,
+    Assignment,
+    Candidate,
+    Problem,
+    build,
+    closed_under_union,
+)
 from spark_sched.policies.three_sigma.solvers import Ask, Prices, create_solver
 from spark_sched.policies.three_sigma.split import split
 from spark_sched.policies.three_sigma.window import Grid, growing, uniform
@@ -89,6 +98,18 @@ def test_a_plan_that_takes_too_much_does_not_fit():
     assert both is not None
     assert not problem.fits(both)
     assert problem.fits(Assignment.empty(problem))
+
+
+def test_a_plan_has_what_its_point_chooses():
+    problem = two_jobs()
+    milp = by_unions(problem)
+    options = [*zip(milp.group.tolist(), milp.start.tolist(), strict=True)]
+    for x in product((0.0, 1.0), repeat=milp.columns):
+        plan = milp.read(problem, np.array(x))
+        if plan is not None:
+            starts = zip(plan.group.tolist(), plan.start.tolist(), strict=True)
+            taken = {(group, start) for group, start in starts if group != NO_OPTION}
+            assert [*(option in taken for option in options), *plan.preempted.tolist()] == list(x)
 
 
 def test_prices_move_with_the_clock():
