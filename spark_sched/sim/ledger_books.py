@@ -231,6 +231,8 @@ class LedgerBooks:
 
     def _wanted_on(self, j: LedgerJob, e: LedgerExecutor, now_ms: int) -> int:
         """Slots that the job would take of this executor."""
+        if not j.may_hold or j.deadline_ms <= now_ms:
+            return 0
         if ledger_fit.shaped(j):
             return ledger_fit.wanted_on(j, e, self.executors, now_ms)
         return ledger_demand.wanted(j, now_ms) if _runs_on(j, e) else 0
@@ -243,7 +245,7 @@ class LedgerBooks:
         want = ledger_demand.wanted(j, now_ms) if j.stages else 0
         if want > 0:
             for e in self.executors.values():
-                while want > 0 and _runs_on(j, e) and self._take_idle(j, e, now_ms):
+                while want > 0 and e.free > e.held and _runs_on(j, e) and self._take_idle(j, e, now_ms):
                     want -= 1
 
     def _pre_reserve_fitting(self, j: LedgerJob, now_ms: int) -> None:

@@ -221,8 +221,12 @@ def refresh(j: LedgerJob, now_ms: int) -> None:
 def shaped(j: LedgerJob) -> bool:
     """Whether the slots that a next stage of the job needs are not simply those that its parents free, or
     those of another one are of another resource profile."""
-    waiting = j.demand.successors.values()
-    return any(s.shaped for s in waiting) or len({s.shape.profile for s in waiting}) > 1
+    first: int | None = None
+    for s in j.demand.successors.values():
+        if s.shaped or first not in (None, s.shape.profile):
+            return True
+        first = s.shape.profile
+    return False
 
 
 def needed_after(p: LedgerStage, now_ms: int) -> int:
@@ -235,9 +239,9 @@ def needed_after(p: LedgerStage, now_ms: int) -> int:
 
 def wanted(j: LedgerJob, now_ms: int) -> int:
     """How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17)."""
-    if not j.may_hold or j.deadline_ms <= now_ms:
-        return 0
     open_ = j.demand.slots - j.running - j.held
+    if not j.may_hold or j.deadline_ms <= now_ms or open_ <= 0:
+        return 0
     if not j.stages:
         return min(j.demand.overridden, open_)
     most = j.demand.overridden

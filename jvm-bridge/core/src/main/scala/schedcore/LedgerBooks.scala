@@ -204,7 +204,8 @@ private[schedcore] final class LedgerBooks(listener: LedgerListener, val pauses:
 
   /** Slots that the job would take of this executor. */
   private def wantedOn(j: LedgerJob, e: LedgerExecutor, nowMs: Long): Int =
-    if (LedgerFit.shaped(j)) LedgerFit.wantedOn(j, e, executors.values, nowMs)
+    if (!j.mayHold || j.deadlineMs <= nowMs) 0
+    else if (LedgerFit.shaped(j)) LedgerFit.wantedOn(j, e, executors.values, nowMs)
     else if (runsOn(j, e)) LedgerDemand.wanted(j, nowMs)
     else 0
 

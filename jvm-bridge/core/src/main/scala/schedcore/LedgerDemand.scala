@@ -194,7 +194,7 @@ private[schedcore] object LedgerDemand {
 
   /** How many slots released by other jobs this one wants beside its own (Algorithm 1, lines 14-17). */
   def wanted(j: LedgerJob, nowMs: Long): Int =
-    if (!j.mayHold || j.deadlineMs <= nowMs) 0
+    if (!j.mayHold || j.deadlineMs <= nowMs || j.demand.slots <= j.running + j.held) 0
     else if (j.stages.isEmpty) math.min(j.demand.overridden, j.demand.slots - j.running - j.held)
     else {
       var most = j.demand.overridden
