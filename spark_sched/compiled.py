@@ -13,8 +13,6 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["COMPILED", "compiled"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 _jit: Any = None

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from spark_sched.files import write_whole
 
-__all__ = ["show_or_write"]
-
 
 def show_or_write(page: str, name: str, arguments: Sequence[str]) -> int:
     """Print ``page``, or with ``--write`` write it as ``docs/reference/<name>``. Returns the exit status."""

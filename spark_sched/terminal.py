@@ -12,16 +12,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
     from rich.table import Table
 
-__all__ = [
-    "EXIT_INTERRUPTED",
-    "aligned_table",
-    "counting_bar",
-    "group_table",
-    "progress_bar",
-    "reading_bar",
-    "wide_console",
-]
-
 #: The exit status that a shell reports for a process ended by SIGINT: 128 + 2.
 EXIT_INTERRUPTED = 130
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from spark_sched.events import Event
 
-__all__ = ["encode_event"]
-
 
 def encode_event(event: Event) -> dict[str, Any]:
     """The event as a JSON object, without the fields that have their default."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["normal_posterior"]
-
 
 def normal_posterior(
     samples: Sequence[float], sample_variance: float, prior_mean: float, prior_variance: float

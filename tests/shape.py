@@ -12,8 +12,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import checks
 from spark_sched.predict.stages.pareto import shape_from_sums
 
-__all__ = ["estimate_shape"]
-
 
 def estimate_shape(
     finished_s: npt.ArrayLike,

@@ -7,8 +7,6 @@ import numpy as np
 from spark_sched.policies.three_sigma.milp import Milp
 from spark_sched.policies.three_sigma.problem import Problem
 
-__all__ = ["with_splits"]
-
 
 def with_splits(problem: Problem) -> Milp:
     """A variable for the part of an option on each partition of its set.

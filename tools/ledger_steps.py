@@ -15,8 +15,6 @@ from spark_sched.sim.ledger import UNBOUNDED, Decision, IdleLimits, Ledger
 from spark_sched.sim.rule import CopyAge, Rule
 from spark_sched.sim.task_shape import TaskShape
 
-__all__ = ["OPERATIONS", "Outcome", "StepRunner", "fields_of", "rule_of"]
-
 #: Operation to the names of its arguments.
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "executor_added": ("executor", "slots"),

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["Admission", "Delay", "PlannerSilentError", "admission"]
-
 
 class PlannerSilentError(RuntimeError):
     """The planner did not answer in time: it is starting, busy or switched off."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["attached", "context_of", "is_connect", "scheduler_of"]
-
 
 def is_connect(spark: Any) -> bool:
     """Whether it is a Spark Connect session."""

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["explain", "status"]
-
 
 def status(spark: SparkSession | SparkContext) -> Status:
     """The running jobs, the waiting jobs with the reason, the held slots, and whether the planner is alive.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["cancel", "change", "end", "hold", "mode", "pause", "policy", "resume", "unpause"]
-
 
 def change(
     spark: SparkSession | SparkContext,

@@ -10,8 +10,6 @@ from pathlib import Path
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["is_trusted", "private_directory", "seal"]
-
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -7,8 +7,6 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
-__all__ = ["run_child"]
-
 
 def run_child(
     command: Sequence[str],

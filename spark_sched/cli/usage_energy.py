@@ -9,8 +9,6 @@ from spark_sched.terminal import group_table
 if TYPE_CHECKING:
     from spark_sched.analysis.usage import EnergyStatement
 
-__all__ = ["energy_document", "print_energy"]
-
 
 def energy_document(statement: EnergyStatement) -> dict[str, Any]:
     """The statement in joules, for ``--json`` and ``--out``."""

@@ -8,8 +8,6 @@ import socket
 from spark_sched.cluster.local import ClusterError
 from spark_sched.errors import BadInputError
 
-__all__ = ["StandaloneCluster"]
-
 _URL = re.compile(r"^spark://(?P<host>[A-Za-z0-9.-]+):(?P<port>[0-9]{1,5})$")
 
 

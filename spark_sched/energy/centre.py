@@ -9,9 +9,6 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.energy.topology import Topology
 
-__all__ = ["CORE", "AGGREGATION", "ACCESS", "DataCentre", "InternalPath", "Path"]  # noqa: RUF022
-
-
 #: Layers of switches, top down.
 CORE, AGGREGATION, ACCESS = range(3)
 

@@ -9,8 +9,6 @@ from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.paths import SwitchCosts
 from spark_sched.energy.topology import Topology
 
-__all__ = ["SlotCosts"]
-
 
 class SlotCosts:
     """Joules of a slot of ``slot_s`` seconds.

@@ -17,9 +17,6 @@ from spark_sched.energy.centre import ROOM
 from spark_sched.energy.topology import Topology
 from spark_sched.errors import BadInputError
 
-__all__ = ["FLOW_SIZES", "FlowSizes", "Tasks", "google_like", "require_fit"]
-
-
 _DATA = "data/google2011_jobs.json"
 #: Longest task as a multiple of its job's mean: the spread inside a job is drawn from a distribution whose
 #: tail is cut off here.

@@ -22,9 +22,6 @@ from spark_sched.energy.sharing import SharedServers
 from spark_sched.energy.topology import Topology
 from spark_sched.errors import BadInputError
 
-__all__ = ["VARIANTS", "Estimate", "Variant", "simulate_gems"]
-
-
 Variant: TypeAlias = Literal["gems", "noSleep", "noNetwork"]
 Estimate: TypeAlias = Literal["shared", "trace"]
 VARIANTS: tuple[Variant, ...] = ("gems", "noSleep", "noNetwork")

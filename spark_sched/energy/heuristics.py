@@ -13,9 +13,6 @@ from spark_sched.energy.centre import ROOM, DataCentre, Path
 from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.paths import Reach, best_path, reach
 
-__all__ = ["HEURISTICS", "Beps", "Bfrs", "Demand", "Rrs", "Scheduler"]
-
-
 #: Joules by which a server of capacity 1 precedes others of the same cost: far below real differences of
 #: energy.
 _TIE_J = 1e-6

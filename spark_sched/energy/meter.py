@@ -10,9 +10,6 @@ import numpy as np
 from spark_sched.arrays import Ints
 from spark_sched.energy.centre import DataCentre
 
-__all__ = ["EnergyTotals", "Meter", "ServerTotals", "SwitchTotals", "TaskTotals", "Totals"]
-
-
 _KWH_J = 3.6e6
 
 

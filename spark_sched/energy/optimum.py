@@ -24,8 +24,6 @@ from spark_sched.energy.programs import by_task, by_type
 from spark_sched.errors import BadInputError
 from spark_sched.policies.three_sigma.solvers.highs import Highs
 
-__all__ = ["Kind", "Optimum", "SlotReport", "added_j", "exact"]
-
 Kind: TypeAlias = Literal["mtec", "msec"]
 
 #: A heuristic's plan within this share of the slot's whole energy above the bound needs no solver.

@@ -16,8 +16,6 @@ import numpy as np
 from spark_sched.arrays import Floats, Ints
 from spark_sched.energy.centre import ROOM, DataCentre, InternalPath, Path
 
-__all__ = ["Reach", "SwitchCosts", "best_path", "internal_path", "reach"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SwitchCosts:

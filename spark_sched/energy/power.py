@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["SERVER_TYPES", "SWITCHES_CHAPTER_3", "SWITCHES_CHAPTER_4", "ServerType", "SwitchType"]
-
 
 @dataclass(frozen=True, slots=True)
 class ServerType:

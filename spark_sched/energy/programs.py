@@ -14,8 +14,6 @@ from spark_sched.energy.costs import SlotCosts
 from spark_sched.energy.heuristics import Demand
 from spark_sched.policies.three_sigma.milp import LinearProgram
 
-__all__ = ["by_task", "by_type"]
-
 #: Servers of the tasks, and by layer 0 for switches that are on and 1 for the others.
 Chosen: TypeAlias = tuple[list[int], tuple[Floats, Floats, Floats]]
 

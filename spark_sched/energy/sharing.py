@@ -10,9 +10,6 @@ from spark_sched.arrays import Ints
 from spark_sched.energy.centre import DataCentre
 from spark_sched.energy.demands import Tasks
 
-__all__ = ["SharedServers"]
-
-
 #: CPU-seconds below which nothing is left to do.
 _DONE = 1e-6
 

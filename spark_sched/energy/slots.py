@@ -16,8 +16,6 @@ from spark_sched.energy.meter import Meter, Totals
 from spark_sched.energy.topology import Topology
 from spark_sched.errors import BadInputError
 
-__all__ = ["simulate_slots"]
-
 
 def simulate_slots(
     topology: Topology,

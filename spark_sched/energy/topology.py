@@ -17,8 +17,6 @@ from spark_sched.energy.power import (
 )
 from spark_sched.errors import BadInputError
 
-__all__ = ["CHAPTER_4", "LARGE", "SMALL", "Topology", "types_by_ratio"]
-
 
 @dataclass(frozen=True)
 class Topology:

@@ -31,8 +31,6 @@ from spark_sched.events.kinds import (
     TaskLaunched,
 )
 
-__all__ = ["EVENT_TYPES", "SCHEMA", "decode_batch", "decode_event"]
-
 #: Version of the batch's layout. New event types and new optional fields do not change it.
 SCHEMA = 1
 

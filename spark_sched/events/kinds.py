@@ -13,24 +13,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
-__all__ = [
-    "Batch",
-    "Event",
-    "ExecutorAdded",
-    "ExecutorRemoved",
-    "JobCancelled",
-    "JobChanged",
-    "JobEnded",
-    "JobStarted",
-    "SchedulingChanged",
-    "SlotFreed",
-    "SlotHeld",
-    "StageEnded",
-    "StageStarted",
-    "TaskEnded",
-    "TaskLaunched",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class ExecutorAdded:

@@ -18,8 +18,6 @@ from sqlalchemy.schema import CreateColumn
 from spark_sched.errors import BadInputError
 from spark_sched.files import create_private
 
-__all__ = ["ROW_ID", "Database", "checked_url"]
-
 T = TypeVar("T")
 
 #: Type of a key that numbers rows: SQLite does so by itself only in a plain INTEGER.

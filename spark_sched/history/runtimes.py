@@ -34,8 +34,6 @@ from spark_sched.history.database import ROW_ID, Database
 from spark_sched.predict import LIVE_VALUES_KEPT, Lesson, ThreeSigmaPredict
 from spark_sched.predict.runtimes.calibration import Calibration, RangePosition
 
-__all__ = ["StoredRuntimes"]
-
 _TABLES = MetaData()
 _JOBS = Table(
     "sigma_jobs",

@@ -12,8 +12,6 @@ from spark_sched.history.database import ROW_ID, Database
 from spark_sched.predict import EarlierRun, EarlierStage
 from spark_sched.state import DurationSummary
 
-__all__ = ["StoredRuns"]
-
 _TABLES = MetaData()
 _RUNS = Table(
     "runs",

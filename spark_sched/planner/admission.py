@@ -24,8 +24,6 @@ from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 from spark_sched.predict import Forecast, JobAttributes, RuntimeDistribution, RuntimeHistory
 from spark_sched.state import DurationSummary, JobMarks, JobView, Snapshot, StageView
 
-__all__ = ["Asked", "answer"]
-
 #: The probability from which on a deadline counts as one that would be met.
 CONFIDENCE = 0.95
 _KEY = "asked"

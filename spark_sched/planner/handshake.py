@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["Handshake", "read_handshake", "wait_for_end"]
-
 _MAX_BYTES = 65_536
 
 

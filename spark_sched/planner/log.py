@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from typing import TextIO
 
-__all__ = ["Throttle", "blot_out", "make_log"]
-
 
 class _OneLine(logging.Formatter):
     def __init__(self, secret: str) -> None:

@@ -31,8 +31,6 @@ from spark_sched.policies import ChangesWith, Plan, Policy
 from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.state import ClusterState, Snapshot
 
-__all__ = ["PlannerCounters", "PlannerLoop"]
-
 #: Answers a question about a snapshot with its forecasts at a time of the driver's clock (ms), given what the
 #: policy remembers.
 Answer: TypeAlias = Callable[[str, Snapshot, Mapping[str, Forecast], int, Any], Mapping[str, Any]]

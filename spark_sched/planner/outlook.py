@@ -10,8 +10,6 @@ from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.predict.ends import EndCorrection, Situation
 from spark_sched.state import JobSummary, JobView, Snapshot, Summary
 
-__all__ = ["Outlook"]
-
 #: Least time between two computations of ends, and most jobs in one: it takes 50 µs per job.
 _EVERY_MS = 1_000.0
 _MOST_JOBS = 200

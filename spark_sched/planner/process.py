@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from spark_sched.history.runtimes import StoredRuntimes
     from spark_sched.history.stages import StoredRuns
 
-__all__ = ["main", "make_loop"]
-
 EXIT_BAD_INPUT = 2
 EXIT_PROTOCOL = 3
 EXIT_DRIVER_LOST = 4

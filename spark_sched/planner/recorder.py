@@ -11,8 +11,6 @@ from typing import Any
 
 from spark_sched.files import PRIVATE
 
-__all__ = ["EventRecorder"]
-
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, PRIVATE)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Driver", "DriverLostError", "Py4jDriver"]
-
 
 class DriverLostError(Exception):
     """The driver no longer answers, or refuses the secret."""

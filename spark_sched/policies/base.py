@@ -16,19 +16,6 @@ from spark_sched.policies.plan import JobPlan, Plan, PoolShare, ReservationRule
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = [
-    "Capabilities",
-    "ChangesWith",
-    "JobDecision",
-    "Policy",
-    "PolicyKind",
-    "PolicySettings",
-    "Ranking",
-    "RankingPolicy",
-    "dated_plan",
-    "make_plan",
-]
-
 
 class ChangesWith(IntEnum):
     """The changes that a policy's plans can depend on; each member includes those before it.

@@ -6,8 +6,6 @@ from spark_sched.config import POLICY_PREFIX, Settings, keys
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies.registry import available, is_known, kind_of
 
-__all__ = ["check_options", "check_settings"]
-
 
 def check_settings(settings: Settings) -> None:
     """Check names of policy and solver and the options of all policies, used or not.

@@ -10,8 +10,6 @@ from spark_sched.config import POLICY_PREFIX, ConfigKey, parse
 from spark_sched.config.values import ValueKind
 from spark_sched.errors import BadInputError, did_you_mean
 
-__all__ = ["Option", "OptionValues", "Options"]
-
 T = TypeVar("T")
 
 

@@ -8,17 +8,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "SCHEMA",
-    "EndQuantiles",
-    "JobPlan",
-    "PilotSet",
-    "Plan",
-    "PlanQuality",
-    "PoolShare",
-    "ReservationRule",
-]
-
 #: Version of the plan's layout. New optional fields do not change it.
 SCHEMA = 1
 

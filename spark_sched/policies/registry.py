@@ -13,8 +13,6 @@ from spark_sched.policies.base import Policy, PolicyKind, PolicySettings
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
-__all__ = ["GROUP", "available", "built_in", "create", "is_known", "kind_of"]
-
 #: Group of the entry points: ``name = "package.module:Class"``. The names of built-in policies are reserved.
 GROUP = "spark_sched.policies"
 

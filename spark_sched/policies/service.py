@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Service", "running_ms"]
-
 
 @dataclass(frozen=True, slots=True)
 class Service:

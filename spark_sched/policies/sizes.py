@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView
 
-__all__ = ["SizedForecast", "expected_work_slot_ms"]
-
 
 @dataclass(frozen=True, slots=True)
 class SizedForecast(Forecast):

@@ -14,8 +14,6 @@ from spark_sched.predict.stages.history import StageHistory
 from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
-__all__ = ["PREDICTORS", "LivePredictor", "build", "build_live", "with_task_times"]
-
 #: What policies learn about jobs: nothing; stages from earlier runs of the same name; these and runtimes from
 #: the history of all features (3Sigma); or, in the simulator only, the true values.
 PREDICTORS = ("none", "history", "3sigma", "oracle")

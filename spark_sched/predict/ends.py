@@ -21,8 +21,6 @@ import numpy as np
 from spark_sched.arrays import Floats
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 
-__all__ = ["EndCorrection", "Situation"]
-
 #: The prior: forecasts are correct as given. Scores that represent it.
 _PRIOR = np.linspace(0.0, 1.0, 6)
 #: Ends that a category needs for its own correction; with fewer, the next wider category is used.

@@ -10,8 +10,6 @@ from spark_sched.events import Event
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.state import JobView, Snapshot, Summary
 
-__all__ = ["UNKNOWN", "Forecast", "Predictor", "forecasts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Forecast:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["render_page"]
-
 
 def render_page(template: str, **values: object) -> str:
     """``template`` of the folder ``templates`` with ``values``; a value that is missing is an error."""

@@ -10,7 +10,7 @@ from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power, unif
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
-from spark_sched.sim.run import PREDICTORS, simulate
+from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import (
     JobSpec,
     MarkChange,
@@ -21,7 +21,6 @@ from spark_sched.sim.workload import (
 )
 
 __all__ = [
-    "PREDICTORS",
     "ClusterSpec",
     "JobSpec",
     "Locality",

@@ -8,22 +8,6 @@ from typing import NamedTuple, TypeAlias
 from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.workload import JobSpec, MarkChange, NextJob
 
-__all__ = [
-    "Agenda",
-    "Arrival",
-    "Follower",
-    "Happening",
-    "Instant",
-    "LocalityOver",
-    "MarksChanged",
-    "MemoryCheck",
-    "NextCompletion",
-    "NodeChange",
-    "PlanDue",
-    "StageReady",
-    "WakeUp",
-]
-
 
 class NextCompletion(NamedTuple):
     """A task of a shared server may be done; void if the server's ``generation`` has changed by then."""

@@ -17,8 +17,6 @@ from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder
 from spark_sched.sim.servers import Servers
 
-__all__ = ["Attempts"]
-
 
 class Attempts:
     """Starts and ends attempts.

@@ -24,8 +24,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Barriers", "JobBarriers", "StageBarrier"]
-
 #: Number of ratios kept of earlier stages; those of the latest stage are always all kept.
 _RATIOS_KEPT = 2048
 #: Surprisals kept of a job, and of the application.

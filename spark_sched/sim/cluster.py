@@ -7,8 +7,6 @@ from typing import Literal
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["ClusterSpec", "Locality", "NodeSpec", "Power", "uniform_nodes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Power:

@@ -6,8 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["seldom_collected"]
-
 #: New objects between two collections.
 _COLLECT_EVERY = 50_000
 

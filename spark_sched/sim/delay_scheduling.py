@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from spark_sched.sim.records import StageRun
     from spark_sched.sim.workload import StageSpec
 
-__all__ = ["Near"]
-
 
 class Near:
     """The preferred nodes of one active stage's tasks.

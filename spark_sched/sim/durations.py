@@ -7,8 +7,6 @@ import numpy as np
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.records import StageRun
 
-__all__ = ["Durations"]
-
 
 class Durations:
     """Durations in whole ms on the nodes of a cluster.

@@ -23,8 +23,6 @@ from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import JobSummary, StageSummary
 
-__all__ = ["EmittedEvents"]
-
 #: The types of live events.
 _OUTCOMES = {"success": "success", "killed": "killed", "evicted": "killed", "lost": "lost"}
 

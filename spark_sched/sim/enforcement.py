@@ -16,20 +16,6 @@ from typing import NamedTuple, Protocol
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.sim.queues import QueueTurns, Turn
 
-__all__ = [
-    "Enforcement",
-    "OfferRank",
-    "RunningAttempt",
-    "Start",
-    "StartGate",
-    "Verdict",
-    "WaitingJob",
-    "WaitingSet",
-    "by_speed",
-    "preempted",
-    "victims",
-]
-
 
 class Start(Enum):
     """The permission of a job's waiting tasks under the plan in force."""

@@ -58,8 +58,6 @@ from spark_sched.sim.servers import Servers
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, SchedulingChange
 
-__all__ = ["Simulation"]
-
 #: Instants between two calls of ``progress``.
 _PROGRESS_EVERY = 2048
 

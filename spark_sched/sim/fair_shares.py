@@ -14,8 +14,6 @@ from spark_sched.policies.plan import PoolShare
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob
 
-__all__ = ["PoolUse", "ceded", "is_before"]
-
 #: A place in FAIR order, lowest first, by the slots that it would use more.
 _Claim: TypeAlias = Callable[[int], tuple[bool, float]]
 

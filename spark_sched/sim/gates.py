@@ -9,8 +9,6 @@ from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.records import Attempt, StageRun
 from spark_sched.sim.waiting import WaitingStages
 
-__all__ = ["Gates"]
-
 
 class Gates:
     """Keeps the tasks behind a gate out of the order in which stages get slots, until it opens.

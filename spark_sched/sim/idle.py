@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["FOREVER_MS", "UNBOUNDED", "Capacity", "Gaps", "IdleBudget", "IdleLimits"]
-
 FOREVER_MS = 2**63 - 1
 
 #: Number of gaps that a job remembers, and the least time to hold slots.

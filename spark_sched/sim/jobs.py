@@ -30,8 +30,6 @@ from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import JobSpec, MarkChange, NextJob
 from spark_sched.state import EndedJob, JobMarks
 
-__all__ = ["ActiveJobs", "Newcomers", "SincePlan"]
-
 
 @dataclass(slots=True)
 class Newcomers:

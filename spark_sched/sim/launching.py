@@ -15,8 +15,6 @@ from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.stages import fits_whole
 from spark_sched.sim.waiting import WaitingStages
 
-__all__ = ["Launcher"]
-
 
 class _Launch(Protocol):
     def __call__(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None: ...

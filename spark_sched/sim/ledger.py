@@ -19,8 +19,6 @@ from spark_sched.sim.ledger_pauses import LedgerPauses
 from spark_sched.sim.ledger_state import Following, LedgerAttempt, LedgerJob, LedgerStage
 from spark_sched.sim.rule import Rule
 
-__all__ = ["UNBOUNDED", "Decision", "IdleLimits", "Ledger", "LedgerListener", "Rule"]
-
 
 class Ledger:
     """Holds are counts per (executor, job): slots of one executor are interchangeable. A slot is what one

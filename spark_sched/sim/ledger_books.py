@@ -18,8 +18,6 @@ from spark_sched.sim.ledger_state import (
     LedgerStage,
 )
 
-__all__ = ["LedgerBooks", "LedgerListener"]
-
 
 class LedgerListener(Protocol):
     """Notified of every slot that the ledger starts or stops holding, in order."""
@@ -185,7 +183,7 @@ class LedgerBooks:
             self.trim(j, now_ms, freed)
 
     def trim(self, j: LedgerJob, now_ms: int, freed: LedgerAttempt | None = None) -> None:
-        if ledger_fit.shaped(j):
+        if ledger_demand.shaped(j):
             self._release_what_does_not_fit(j, now_ms, freed)
             return
         surplus = j.running + j.held - j.demand.slots
@@ -233,13 +231,13 @@ class LedgerBooks:
         """Slots that the job would take of this executor."""
         if not j.may_hold or j.deadline_ms <= now_ms:
             return 0
-        if ledger_fit.shaped(j):
+        if ledger_demand.shaped(j):
             return ledger_fit.wanted_on(j, e, self.executors, now_ms)
         return ledger_demand.wanted(j, now_ms) if _runs_on(j, e) else 0
 
     def pre_reserve_idle(self, j: LedgerJob, now_ms: int) -> None:
         """Slots that idle unheld when the threshold is crossed are taken at once."""
-        if ledger_fit.shaped(j):
+        if ledger_demand.shaped(j):
             self._pre_reserve_fitting(j, now_ms)
             return
         want = ledger_demand.wanted(j, now_ms) if j.stages else 0

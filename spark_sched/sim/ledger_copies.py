@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from spark_sched.sim.ledger_state import LedgerExecutor, LedgerStage
 
-__all__ = ["later_ages_ms", "pick"]
-
 
 def pick(p: LedgerStage, e: LedgerExecutor, now_ms: int) -> int | None:
     """Index of the task that a slot of the executor, held by the stage's job, should run a copy of."""

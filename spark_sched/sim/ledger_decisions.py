@@ -11,8 +11,6 @@ from spark_sched.sim import ledger_demand
 from spark_sched.sim.ledger_fit import Place
 from spark_sched.sim.ledger_state import LedgerAttempt, LedgerJob, LedgerStage
 
-__all__ = ["Decision", "after_stage", "keep_unless_last", "on_completion", "slots_to_keep"]
-
 
 class Decision(NamedTuple):
     """The decision on a freed slot, and its reason as text for people."""

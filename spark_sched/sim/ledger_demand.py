@@ -15,25 +15,6 @@ from spark_sched.sim.task_shape import ANY_SHAPE, TaskShape
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
 
-__all__ = [
-    "Edge",
-    "JobDemand",
-    "Next",
-    "Successor",
-    "due_by_ms",
-    "edges",
-    "lacking",
-    "learned",
-    "left",
-    "needed_after",
-    "owners",
-    "refresh",
-    "shaped",
-    "started",
-    "stopped",
-    "wanted",
-]
-
 # Prefix of the successor of a stage whose successors the DAG does not show.
 _UNNAMED = ">"
 

@@ -17,8 +17,6 @@ from spark_sched.sim.ledger_demand import shaped
 from spark_sched.sim.ledger_state import LedgerAttempt, LedgerExecutor, LedgerJob
 from spark_sched.sim.task_shape import TaskShape
 
-__all__ = ["Claims", "Place", "claims", "place_of", "shaped", "surplus", "wanted_on"]
-
 
 class Place(NamedTuple):
     """The use of an ended attempt's slots for its job's next stages.

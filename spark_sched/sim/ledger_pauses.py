@@ -10,8 +10,6 @@ from spark_sched.sim.idle import FOREVER_MS, Capacity, Gaps, IdleBudget, IdleLim
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob, LedgerStage
 
-__all__ = ["JobPause", "LedgerPauses"]
-
 
 class JobPause:
     """The time of one job without an active stage, while more may follow."""

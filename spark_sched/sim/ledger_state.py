@@ -16,18 +16,6 @@ from spark_sched.sim.ledger_demand import JobDemand, due_by_ms, owners
 from spark_sched.sim.ledger_pauses import JobPause
 from spark_sched.sim.rule import Rule
 
-__all__ = [
-    "Following",
-    "LedgerAttempt",
-    "LedgerCounters",
-    "LedgerExecutor",
-    "LedgerJob",
-    "LedgerStage",
-    "deadline_ms",
-    "round_half_up",
-    "utilization",
-]
-
 
 @dataclass(slots=True)
 class LedgerCounters:

@@ -13,8 +13,6 @@ from spark_sched.sim.placement import Slots
 from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.reservations import Reservations
 
-__all__ = ["Nodes"]
-
 
 class Nodes:
     """Updates slots, reservations and plans when nodes join and leave."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Container, Iterable, Iterator, Sequence
 
-__all__ = ["NONE", "OpenNodes"]
-
 #: No suitable node.
 NONE = -1
 

@@ -10,8 +10,6 @@ from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.sim.workload import JobSpec, longest_path_ms
 from spark_sched.state import JobSummary, JobView, Summary
 
-__all__ = ["Oracle"]
-
 
 class Oracle:
     """Forecasts the true size, stages and runtime of every job that passed through `watch`.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["PilotGate"]
-
 
 class PilotGate:
     """Closed until each pilot has ended in any way or was lost, as ``schedcore.PilotGate``.

@@ -11,8 +11,6 @@ from spark_sched.sim.enforcement import by_speed
 from spark_sched.sim.open_nodes import NONE, OpenNodes
 from spark_sched.sim.records import JobRun, StageRun
 
-__all__ = ["NodeTable", "Slots"]
-
 
 class NodeTable:
     """What stays the same of each node.

@@ -17,8 +17,6 @@ from spark_sched.sim.records import UNRANKED
 from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import SchedulingChange
 
-__all__ = ["Plans"]
-
 
 class Plans:
     """Asks the planner for plans and puts them in force.

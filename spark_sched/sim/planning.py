@@ -19,22 +19,6 @@ from spark_sched.sim.rule import CopyAge, DeadlineRule, Rule
 from spark_sched.sim.workload import JobSpec
 from spark_sched.state import EndedJob, ExecutorView, Snapshot
 
-__all__ = [
-    "ARRIVALS",
-    "EXPIRED",
-    "GATES",
-    "JOBS",
-    "LAUNCHES",
-    "NODES",
-    "ROUNDS",
-    "STAGES",
-    "TASKS",
-    "Planner",
-    "own_rule",
-    "planned_rule",
-    "put_in_force",
-]
-
 # What changed since the last plan, as bits. JOBS: one arrived or ended. NODES: one joined or left. GATES: the
 # last pilot of a stage ended or was lost. EXPIRED: a hold ended without the start or end of a task.
 ARRIVALS, JOBS, STAGES, TASKS, LAUNCHES, ROUNDS, NODES, GATES, EXPIRED = 1, 2, 4, 8, 16, 32, 64, 128, 256

@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 from spark_sched.sim.records import JobRun
 
-__all__ = ["LEAST_SHARE", "QueueTurns", "Turn"]
-
 #: A queue gets this share of the time at least, however small its weight.
 LEAST_SHARE = 0.01
 

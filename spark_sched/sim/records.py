@@ -14,8 +14,6 @@ from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
 from spark_sched.state import DurationSummary, JobMarks, JobView, RunningTask, StageView
 
-__all__ = ["UNRANKED", "Attempt", "JobRun", "StageEdges", "StageRun"]
-
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
 

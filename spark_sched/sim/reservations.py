@@ -15,8 +15,6 @@ from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.rule import Rule
 
-__all__ = ["Reservations"]
-
 
 class Reservations:
     """Calls the ledger. ``emit`` gets the events of holds, if there is a listener."""

@@ -9,8 +9,6 @@ from typing import Any
 
 from spark_sched.sim.records import Attempt, JobRun
 
-__all__ = ["Recorder", "Result"]
-
 _TEXT = ("job", "name", "user", "class")
 #: Whole numbers per job; -1 stands for "not yet" and becomes null.
 _JOB_NUMBERS = (

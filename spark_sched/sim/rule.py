@@ -9,8 +9,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.policies.plan import PoolShare
 from spark_sched.predict.stages.pareto import MAX_SHAPE, MIN_SHAPE
 
-__all__ = ["CopyAge", "DeadlineRule", "Rule"]
-
 DeadlineRule = Literal["calibrated", "pareto", "fixed"]
 
 

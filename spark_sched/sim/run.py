@@ -12,15 +12,13 @@ from spark_sched.policies.base import Policy, PolicySettings
 from spark_sched.policies.checks import check_options
 from spark_sched.policies.registry import create
 from spark_sched.predict import Predictor
-from spark_sched.predict.build import PREDICTORS, build, with_task_times
+from spark_sched.predict.build import build, with_task_times
 from spark_sched.sim.cluster import ClusterSpec
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
 from spark_sched.sim.results import Result
 from spark_sched.sim.workload import JobSpec, SchedulingChange
-
-__all__ = ["PREDICTORS", "simulate"]
 
 
 def simulate(
@@ -45,7 +43,8 @@ def simulate(
         jobs: in the order of submission; may be a generator.
         policy: a name of the policies' registry, or a policy.
         settings: ``spark.sched.*`` properties as text, as for spark-submit.
-        predictor: one of `PREDICTORS`, or a predictor. A policy that needs task times also gets these.
+        predictor: a name in `spark_sched.predict.build.PREDICTORS`, or a predictor. A policy that needs task
+            times also gets these.
         plan_every_ms: time between plans, as ``spark.sched.planner.interval`` live; 0: whenever something
             changed, as an ideal planner would.
         seed: of every draw of the run.

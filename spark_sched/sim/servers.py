@@ -11,8 +11,6 @@ from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import Attempt
 
-__all__ = ["Servers"]
-
 #: Service missing by less than this (core-ms) is rounding.
 _ROUNDING = 1e-6
 

@@ -7,8 +7,6 @@ from spark_sched.sim.delay_scheduling import Near
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun, StageEdges, StageRun
 
-__all__ = ["fits_whole", "new_stage"]
-
 
 def new_stage(
     job: JobRun, index: int, key: str, now_ms: int, cluster: ClusterSpec, slots: Slots, part: int

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ANY_SHAPE", "TaskShape"]
-
 
 class TaskShape(NamedTuple):
     """The resources that one task of a stage needs on its executor, as ``schedcore.TaskShape``.

@@ -8,8 +8,6 @@ from operator import attrgetter
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import StageRun
 
-__all__ = ["WaitingStages"]
-
 _sort_key = attrgetter("sort_key")
 
 

@@ -17,17 +17,6 @@ from spark_sched.state import Preferred
 if TYPE_CHECKING:
     from spark_sched.policies.base import Policy
 
-__all__ = [
-    "DagKnown",
-    "JobSpec",
-    "MarkChange",
-    "NextJob",
-    "SchedulingChange",
-    "StageSpec",
-    "longest_path_ms",
-    "pareto_sampler",
-]
-
 #: Draws ``n`` task durations in ms from a generator.
 Sampler = Callable[[np.random.Generator, int], Sequence[int]]
 

@@ -35,8 +35,6 @@ from spark_sched.state.mutable import BEFORE, ExecutorState, JobState, StageStat
 from spark_sched.state.snapshot import EndedJob, RunningTask, Snapshot
 from spark_sched.state.summary import JobSummary, StageSummary
 
-__all__ = ["ClusterState", "InvariantError"]
-
 Summary: TypeAlias = StageSummary | JobSummary
 
 #: Jobs that are remembered after their end, the latest ones: far more than end between two plans.

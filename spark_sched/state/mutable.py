@@ -21,8 +21,6 @@ from spark_sched.state.snapshot import (
 )
 from spark_sched.state.summary import StageSummary
 
-__all__ = ["BEFORE", "ExecutorState", "JobState", "StageState", "Story", "TaskState"]
-
 #: Stands for an attempt that is not known.
 BEFORE = -1
 #: Events kept per object: enough to explain its state, few enough to need little memory.

@@ -10,18 +10,6 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-__all__ = [
-    "DurationSummary",
-    "EndedJob",
-    "ExecutorView",
-    "JobMarks",
-    "JobView",
-    "Preferred",
-    "RunningTask",
-    "Snapshot",
-    "StageView",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class DurationSummary:

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from spark_sched.state.snapshot import DurationSummary
 
-__all__ = ["JobSummary", "StageSummary"]
-
 
 @dataclass(frozen=True, slots=True)
 class StageSummary:

@@ -11,8 +11,6 @@ from spark_sched.view import text
 if TYPE_CHECKING:
     from spark_sched.view.status import JobStatus, Status
 
-__all__ = ["of_job", "of_status"]
-
 
 def of_status(status: Status) -> str:
     """The whole document: lines about the application and a table of jobs."""

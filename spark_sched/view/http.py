@@ -14,8 +14,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.view.names import unknown_job
 from spark_sched.view.status import JobStatus, Status
 
-__all__ = ["fetch_document", "fetch_jobs", "fetch_status", "send_change", "ui_address"]
-
 _API = "/sched/api/v1"
 #: Header that every change must have: a page of another site cannot make a browser send it.
 _CHANGES = "X-Spark-Sched"

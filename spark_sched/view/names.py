@@ -5,8 +5,6 @@ from __future__ import annotations
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.view.status import Status
 
-__all__ = ["unknown_job"]
-
 _MOST_NAMES = 10
 
 

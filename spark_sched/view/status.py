@@ -10,26 +10,6 @@ from typing import Any, TypeVar
 from spark_sched.errors import BadInputError
 from spark_sched.view import html, text
 
-__all__ = [
-    "SCHEMA",
-    "Application",
-    "ClassStatus",
-    "EndForecast",
-    "ExecutorStatus",
-    "HeldFor",
-    "JobOrder",
-    "JobSlots",
-    "JobStatus",
-    "JobTimes",
-    "MarksInForce",
-    "PlanStatus",
-    "PlannerStatus",
-    "SlotTimes",
-    "StageStatus",
-    "Status",
-    "StoryEntry",
-]
-
 #: Version of the document's layout. New fields do not change it.
 SCHEMA = 1
 

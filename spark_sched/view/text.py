@@ -9,22 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spark_sched.view.status import JobStatus, Status
 
-__all__ = [
-    "COLUMNS",
-    "application_line",
-    "clock",
-    "deadline_text",
-    "end_text",
-    "head_lines",
-    "job_row",
-    "mode_line",
-    "of_job",
-    "of_status",
-    "plan_line",
-    "planner_line",
-    "seconds",
-]
-
 #: The columns of a table of jobs.
 COLUMNS = ("job", "prio", "state", "done", "run", "held", "wait", "ends in", "deadline", "reason")
 

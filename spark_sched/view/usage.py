@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from spark_sched.view.status import JobStatus, SlotTimes, Status
 
-__all__ = ["LIVE_GROUPS", "LIVE_KINDS", "LiveRow", "LiveUsage", "live_usage"]
-
 #: Kinds as ``spark-sched usage`` names them, with the document's names. ``run`` has what failed or was
 #: cancelled, too, and ``copies`` all that copies ran, whether they won or lost.
 LIVE_KINDS: Mapping[str, str] = {

@@ -23,8 +23,6 @@ from spark_sched.workloads.storage import slow_storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["PROGRAMS", "Parameter", "Parameters", "Program"]
-
 Parameters = Mapping[str, Any]
 #: Tasks' durations in ms per stage; one stage follows the other.
 Stages = list[list[int]]

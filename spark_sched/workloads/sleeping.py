@@ -10,16 +10,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "DISTRIBUTIONS",
-    "SLEEPS_PER_TASK",
-    "run_sleep",
-    "run_timedsleep",
-    "sleep_problem",
-    "sleep_stages",
-    "timedsleep_stages",
-]
-
 #: The first three are SparkBench's.
 DISTRIBUTIONS = ("uniform", "gaussian", "poisson", "exponential", "pareto")
 _NEEDS = {

@@ -15,19 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = [
-    "run_cachetest",
-    "run_generate_graph",
-    "run_generate_kmeans",
-    "run_generate_lr",
-    "run_kmeans",
-    "run_logistic_regression",
-    "run_pagerank",
-    "run_sort",
-    "run_sparkpi",
-    "run_sql",
-]
-
 _DAMPING = 0.85
 _PI_POINTS = 100_000
 LABEL = "label"

@@ -16,8 +16,6 @@ from spark_sched.workloads.tpch import generate, generator, open_tables
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["TABLES", "run_generate_tpcds", "run_tpcds", "statements"]
-
 TABLES = (
     *("call_center", "catalog_page", "catalog_returns", "catalog_sales", "customer", "customer_address"),
     *("customer_demographics", "date_dim", "household_demographics", "income_band", "inventory", "item"),

@@ -18,17 +18,6 @@ from spark_sched.workloads.sparkbench import checksum
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "QUERIES",
-    "TABLES",
-    "generate",
-    "generator",
-    "open_tables",
-    "queries",
-    "run_generate_tpch",
-    "run_tpch",
-]
-
 QUERIES = 22
 TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CHROMIUM", "Page", "browser"]
-
 CHROMIUM = shutil.which("chromium")
 _LOADED = "new Promise(r => document.readyState === 'complete' ? r() : addEventListener('load', () => r()))"
 

@@ -10,8 +10,6 @@ from spark_sched.analysis.evaluate.runtimes import TraceJob, in_order
 from spark_sched.predict import Lesson, Submission, ThreeSigmaPredict, lesson
 from spark_sched.predict.runtimes.predictor import Prediction
 
-__all__ = ["fingerprint", "lessons_of"]
-
 
 def lessons_of(
     jobs: Sequence[TraceJob], predictor: ThreeSigmaPredict, progress: Callable[[int, int], None] | None = None

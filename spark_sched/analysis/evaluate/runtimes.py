@@ -19,8 +19,6 @@ from spark_sched.predict.runtimes.histogram import LEAST_S
 from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict
 from spark_sched.traces import TraceChunk
 
-__all__ = ["TraceJob", "evaluate", "in_order", "jobs_with_runtimes"]
-
 #: The comparison: the median of the last 20 runs of the same user and name.
 BASELINE_RUNS = 20
 _LEVELS = (80, 95)

@@ -24,17 +24,6 @@ from spark_sched.predict.tasks.history import StagePrediction, SubmittedStage, T
 from spark_sched.predict.tasks.pilots import StageExpectation
 from spark_sched.traces import TraceChunk
 
-__all__ = [
-    "QUANTILES",
-    "MeasuredJob",
-    "covs",
-    "evaluate_tasks",
-    "measured_jobs",
-    "paper_features",
-    "score",
-    "summary",
-]
-
 #: The sampling ratio of §4.2 and §4.3, in percent.
 RATIO = 3.0
 #: Of the errors of figure 2.

@@ -20,8 +20,6 @@ from spark_sched.policies.eviction.wasc import (
     upper_estimate,
 )
 
-__all__ = ["Advice", "Recommendation", "recommend"]
-
 #: How sensitive to slow-down a class is, by its name. Classes with other names get the
 #: greatest sensitivity: nothing shows that they tolerate a slow-down.
 _SENSITIVITY = {"slo": SENSITIVITY["production"], "best_effort": SENSITIVITY["gratis"]}

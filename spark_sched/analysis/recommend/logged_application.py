@@ -14,8 +14,6 @@ from spark_sched.traces.jobs import Executed, JobRecord, chunked
 from spark_sched.traces.readers import open_trace
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
 
-__all__ = ["LoggedApplication", "Ran", "read_application"]
-
 
 @dataclass(frozen=True, slots=True)
 class Ran:

@@ -14,8 +14,6 @@ from spark_sched.analysis.usage import GroupBy, Owner, Statement, account
 from spark_sched.policies.eviction.wasc import CHEBYSHEV, upper_estimate
 from spark_sched.traces.jobs import Executed
 
-__all__ = ["Busy", "Cpu", "Group", "Statistics", "measure"]
-
 _UNKNOWN = Owner("", "", "")
 _NOT_RAN = Ran()
 

@@ -10,18 +10,6 @@ from typing import Literal, NamedTuple, TypeAlias
 from spark_sched.analysis.usage.expected import held_at_most_ms
 from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Usage
 
-__all__ = [
-    "KINDS",
-    "Caused",
-    "Charge",
-    "GroupBy",
-    "GroupUsage",
-    "Statement",
-    "account",
-    "charges",
-    "group_of",
-]
-
 GroupBy: TypeAlias = Literal["user", "class", "name", "stage", "executor"]
 
 #: The kinds of slot time. ``run``: attempts that completed a task, or still ran at the end. ``held``: slots

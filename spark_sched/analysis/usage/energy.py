@@ -25,8 +25,6 @@ from spark_sched.analysis.usage.account import KINDS, Charge, GroupBy, charges, 
 from spark_sched.analysis.usage.power import HostType, PowerProfile
 from spark_sched.analysis.usage.records import Presence, Usage
 
-__all__ = ["EnergyRow", "EnergyStatement", "HostEnergy", "account_energy"]
-
 
 @dataclass(slots=True)
 class EnergyRow:

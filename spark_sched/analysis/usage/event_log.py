@@ -9,8 +9,6 @@ from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, 
 from spark_sched.traces import Trace
 from spark_sched.traces.readers.spark_measured import Measured
 
-__all__ = ["usage_of_event_log"]
-
 _OUTCOMES = {"finished": "success"}
 
 

@@ -14,8 +14,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.events.codec import EVENT_TYPES, decode_event
 from spark_sched.traces.read_report import ReadReport
 
-__all__ = ["is_recorded", "usage_of_recorded"]
-
 _RESET = "reset"
 
 

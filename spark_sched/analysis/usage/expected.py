@@ -9,8 +9,6 @@ import numpy as np
 from spark_sched.analysis.usage.records import Usage
 from spark_sched.policies.reservation.formulas import reservation_deadline_s, utilization_lower_bound
 
-__all__ = ["held_at_most_ms"]
-
 
 def held_at_most_ms(usage: Usage) -> dict[str, float]:
     """Expected slot time held idle at the barriers of each job, in slot-milliseconds, at most: N D (1 - U).

@@ -16,8 +16,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-__all__ = ["HostType", "PowerProfile", "read_profile"]
-
 _NUMBERS = ("idle_w", "cpu_w", "memory_w", "slots")
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from spark_sched.errors import BadInputError
 
-__all__ = ["RaplMeter"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Counter:

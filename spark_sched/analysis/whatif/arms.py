@@ -14,8 +14,6 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.policies import Policy, PolicySettings, available, create
 from spark_sched.sim import JobSpec, NextJob, SchedulingChange
 
-__all__ = ["STOCK", "Question", "ReplayArm", "arms_of", "as_it_ran", "marked"]
-
 #: Spark's own scheduler, beside the policies' names.
 STOCK = ("stock-fifo", "stock-fair")
 #: Largest number of operators' changes that a note quotes.

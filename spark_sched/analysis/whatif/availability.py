@@ -16,8 +16,6 @@ from typing import NamedTuple
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.traces.tables import Machine
 
-__all__ = ["LONG_MS", "WAVE_MS", "Wait", "available_executors"]
-
 #: A launch at least this long after its stage's first one waited for a slot.
 WAVE_MS = 200
 #: A stage that gets its first slot at least this long after its submission waited for it.

@@ -15,8 +15,6 @@ from spark_sched.traces.lines import lines
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_measured import EVENT
 
-__all__ = ["RecordedChange", "Switch", "mode_switched_to", "read_changes", "repeatable", "switches_of"]
-
 _CHANGE = b'"change"'
 _SWITCHED = re.compile(r"the mode is (on|shadow|off)")
 

@@ -23,8 +23,6 @@ import numpy as np
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
 from spark_sched.traces.tables import Machine
 
-__all__ = ["Occupancy", "turnaround_ms", "usual_ms"]
-
 #: A slot that stays free for longer had no task to run.
 _AT_ONCE_MS = 1_000
 #: Fewer values are too few for a measurement.

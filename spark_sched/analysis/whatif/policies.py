@@ -15,8 +15,6 @@ from spark_sched.policies.simple.fifo import FifoPolicy
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["DEFAULT_POOL", "Pool", "StockFair", "StockFifo"]
-
 DEFAULT_POOL = "default"
 
 

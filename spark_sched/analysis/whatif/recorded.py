@@ -29,18 +29,6 @@ from spark_sched.traces.readers.spark_measured import Measured
 from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_time_ms
 
-__all__ = [
-    "OperatorChanges",
-    "Recorded",
-    "RecordedAttempt",
-    "attempts_of",
-    "default_pools",
-    "local_file",
-    "logs_under",
-    "read_log",
-    "read_pools",
-]
-
 #: Settings of an attached application that say where it ran, not how it scheduled.
 _NOT_HOW = (
     "spark.sched.planner.python",

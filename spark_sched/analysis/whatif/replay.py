@@ -15,8 +15,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.sim import JobSpec, Result, simulate
 from spark_sched.traces.readers.spark_measured import KINDS
 
-__all__ = ["NEAR", "answer"]
-
 #: A replayed job within this share of the recorded time counts as right.
 NEAR = 0.10
 

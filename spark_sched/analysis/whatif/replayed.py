@@ -12,8 +12,6 @@ from spark_sched.sim import ClusterSpec, JobSpec, MarkChange, NextJob, NodeSpec,
 from spark_sched.traces.jobs import JobRecord, StageRecord
 from spark_sched.traces.tables import Machine
 
-__all__ = ["Model", "build_model"]
-
 
 @dataclass(frozen=True)
 class Model:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["sentences"]
-
 #: A job whose completion time changes by less is called unchanged.
 _SAME = 0.02
 #: Most jobs that get a sentence of their own.

@@ -20,8 +20,6 @@ from botocore.exceptions import (
 from spark_sched.cluster.local import ClusterError
 from spark_sched.errors import BadInputError
 
-__all__ = ["Account", "aws_errors"]
-
 # What AWS answers to credentials that are wrong or have expired.
 _REFUSED = frozenset(
     {

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from spark_sched.errors import BadInputError, did_you_mean
 
-__all__ = ["HourlyPrices", "read_prices"]
-
 _NAMES = ("master", "worker", "nat")
 _PAGES = "https://aws.amazon.com/ec2/pricing and https://aws.amazon.com/vpc/pricing list them"
 

@@ -12,8 +12,6 @@ from spark_sched.cluster.ec2.clients import Account, aws_errors
 from spark_sched.cluster.local import ClusterError
 from spark_sched.files import write_whole
 
-__all__ = ["PREFIX", "fetch", "run_script", "upload"]
-
 #: All keys in the user's bucket begin with it.
 PREFIX = "spark-sched"
 # The agent of a new instance registers within a minute or two.

@@ -18,8 +18,6 @@ from spark_sched.cluster.ec2.remote import PREFIX, upload
 from spark_sched.cluster.local import ClusterError
 from spark_sched.errors import BadInputError
 
-__all__ = ["Stack", "StackSpec", "bring_up", "find_stack", "take_down", "template"]
-
 _NAME = re.compile(r"^[A-Za-z][A-Za-z0-9-]{0,63}$")
 _IMAGE = "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-{}"
 _TAGS = [{"Key": "Project", "Value": "spark_sched"}]

@@ -28,15 +28,6 @@ from spark_sched.experiments.paired.statistics import (
 )
 from spark_sched.workloads.foreground import same_results
 
-__all__ = [
-    "Estimates",
-    "blocks_for_a_winner",
-    "build_document",
-    "narrow_enough",
-    "order_agreement",
-    "whole_blocks",
-]
-
 Records = Mapping[RunKey, Record]
 RunMeasure = Callable[[Record], float | None]
 

@@ -7,8 +7,6 @@ import numpy as np
 from spark_sched.experiments.ab.suite import Suite
 from spark_sched.workloads.background import draw_batch, trace_fit
 
-__all__ = ["background_jobs"]
-
 #: The longest sleeping background task, in multiples of the mean, so that no single task determines the
 #: length of a run.
 _LONGEST_IN_MEANS = 4.0

@@ -19,8 +19,6 @@ from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis
 from spark_sched.terminal import counting_bar
 
-__all__ = ["STANDALONE", "report", "run_test", "tell_if_too_short"]
-
 #: The basis of runs on a cluster that was already running.
 STANDALONE = "a standalone cluster"
 

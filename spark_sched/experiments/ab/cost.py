@@ -12,8 +12,6 @@ from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.store import Record
 from spark_sched.files import write_whole
 
-__all__ = ["add_command", "cost_of"]
-
 _FILE = "cost.json"
 
 

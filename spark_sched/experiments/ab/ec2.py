@@ -20,8 +20,6 @@ from spark_sched.experiments.ab.suite import Suite
 from spark_sched.experiments.paired.live import worker_needs
 from spark_sched.files import write_whole
 
-__all__ = ["master_script", "run_on_ec2"]
-
 _FILES = (SUITE_FILE, BASIS_FILE, RUNS_FILE)
 _HOME = "/var/lib/spark-sched"
 _ENVIRONMENT = "/opt/spark-sched/venv"

@@ -22,8 +22,6 @@ from spark_sched.experiments.paired.properties import POOL
 from spark_sched.workloads.background import BackgroundJob
 from spark_sched.workloads.programs import PROGRAMS
 
-__all__ = ["LiveRunner", "live_runner"]
-
 _PLANNER_LIMIT_S = 300.0
 _WARM_UP_JOBS = 6
 _SLEEP = {p.name: p.default for p in PROGRAMS["sleep"].parameters} | {"sleepms": 50, "stages": 2}

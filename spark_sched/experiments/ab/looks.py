@@ -11,8 +11,6 @@ import math
 
 from spark_sched.experiments.paired.statistics import Estimate
 
-__all__ = ["NULL_LEVEL", "adjusted", "blocks_needed", "look_blocks", "width"]
-
 #: The null arm raises an alarm outside this interval. Wider than `LEVEL`: on skewed data, where an interval
 #: covers 93 %, false alarms must still be rarer than 5 %.
 NULL_LEVEL = 0.975

@@ -9,8 +9,6 @@ from spark_sched.reports.machine import basis_line
 from spark_sched.reports.pages import render_page
 from spark_sched.reports.plots import as_svg, new_figure
 
-__all__ = ["HEADINGS", "forest_svg", "render_report", "table", "tradeoff_svg"]
-
 HEADINGS = (
     "arm",
     "JCT (s)",

@@ -19,8 +19,6 @@ from spark_sched.experiments.ab.schedule import RunKey, block_runs
 from spark_sched.experiments.ab.store import Record, RunStore
 from spark_sched.experiments.ab.suite import Suite
 
-__all__ = ["Progress", "Runner", "looks_of", "run_blocks"]
-
 #: Called with the name of the next run, the number of runs done, and the greatest number of runs.
 Progress = Callable[[str, int, int], None]
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from spark_sched.experiments.ab.suite import Suite
 
-__all__ = ["RunKey", "block_runs", "run_seed"]
-
 
 @dataclass(frozen=True)
 class RunKey:

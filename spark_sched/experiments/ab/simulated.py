@@ -23,8 +23,6 @@ from spark_sched.sim.results import Result
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec, StageSpec
 
-__all__ = ["SimulatedRunner"]
-
 _FOREGROUND = "foreground"
 #: The background arrives when the foreground's first stage runs.
 _BACKGROUND_AFTER_MS = 100

@@ -23,8 +23,6 @@ from spark_sched.experiments.ab.suite import Suite, parse_suite
 from spark_sched.experiments.simulate.fields import read_text
 from spark_sched.files import write_whole
 
-__all__ = ["BASIS_FILE", "RUNS_FILE", "SUITE_FILE", "Record", "RunStore", "open_store", "read_results"]
-
 SUITE_FILE = "suite.toml"
 RUNS_FILE = "runs.jsonl"
 BASIS_FILE = "basis.json"

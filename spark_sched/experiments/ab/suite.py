@@ -15,8 +15,6 @@ from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, rea
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.workloads.background import BatchSize, shortest_tasks_s, trace_fit
 
-__all__ = ["ALONE", "Background", "RunCounts", "Suite", "parse_suite", "read_suite"]
-
 #: The name of runs without background, the denominator of slowdowns.
 ALONE = "alone"
 _FIRST_LOOK = 8

@@ -17,8 +17,6 @@ from spark_sched.experiments.bench.suite import BenchFile, bench_of
 from spark_sched.experiments.simulate.fields import Fields, read_text
 from spark_sched.workloads.programs import PROGRAMS
 
-__all__ = ["read_hocon"]
-
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")
 #: What HOCON's libraries read as booleans, in lower case.
 _FLAGS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}

@@ -12,8 +12,6 @@ from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.sim.workload import StageSpec
 from spark_sched.workloads.programs import PROGRAMS, Parameter, Program
 
-__all__ = ["WorkloadJob", "read_workload", "simulated_stages"]
-
 #: The time that Spark's driver needs between two actions of a program.
 _BETWEEN_ACTIONS_MS = 100
 

@@ -17,8 +17,6 @@ from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec, NextJob
 
-__all__ = ["bench_document", "run_live", "run_simulated"]
-
 #: Called with the number of ended jobs of the suite, the number of all its jobs, and the suite's description.
 Progress = Callable[[str, int, int], None]
 Rows = list[dict[str, Any]]

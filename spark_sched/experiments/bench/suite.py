@@ -27,8 +27,6 @@ from spark_sched.experiments.paired.arms import (
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.workloads.programs import Parameter
 
-__all__ = ["BenchFile", "BenchSuite", "PlannedJob", "bench_of", "parse_bench", "plan_jobs", "read_bench"]
-
 #: Keys of a table about its jobs, other than their parameters.
 _MARKS = (
     Parameter("user", str, "", "owner of the job"),

@@ -27,8 +27,6 @@ from spark_sched.experiments.bench.suite import BenchFile, bench_of
 from spark_sched.experiments.paired.arms import read_cluster
 from spark_sched.experiments.simulate.fields import Fields, read_text
 
-__all__ = ["read_uwfq"]
-
 _BY_LICENSE = "from input group by hvfhs_license_num"
 _QUERIES = {
     "SuperShortOperation": f"select hvfhs_license_num, sum(tips) as total {_BY_LICENSE}",

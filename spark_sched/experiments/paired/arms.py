@@ -16,18 +16,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields
 from spark_sched.policies import available, check_settings, kind_of
 
-__all__ = [
-    "DEFAULT_PRIORITY",
-    "LEAST_PRIORITY",
-    "MOST_PRIORITY",
-    "Arm",
-    "ClusterSize",
-    "read_arms",
-    "read_cluster",
-    "read_settings",
-    "unread",
-]
-
 DEFAULT_PRIORITY = 10
 #: Priorities are the JVM's 32-bit integers.
 LEAST_PRIORITY, MOST_PRIORITY = -(2**31), 2**31 - 1

@@ -13,8 +13,6 @@ from spark_sched.experiments.paired.arms import Arm, ClusterSize
 from spark_sched.experiments.paired.properties import allocation_file, quiet_application
 from spark_sched.experiments.paired.scratch import scratch_folder
 
-__all__ = ["applications", "worker_needs"]
-
 _MEMORY_GB = 1
 # A test of an hour may wait for its cluster on a machine that is busy with something else.
 _START_LIMIT_S = 300.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["POOL", "POOL_WEIGHT", "allocation_file", "quiet_application"]
-
 POOL = "foreground"
 POOL_WEIGHT = 1000
 # Leaves a small machine's processors to the tasks.

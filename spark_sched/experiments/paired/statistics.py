@@ -20,21 +20,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "LEVEL",
-    "MIN_PAIRS",
-    "Estimate",
-    "Spread",
-    "difference",
-    "intervals",
-    "least_pairs",
-    "mean",
-    "paired_ratios",
-    "ratio",
-    "resolvable",
-    "spread",
-]
-
 LEVEL = 0.95
 #: There is no interval for fewer pairs: four pairs have only eight different sign patterns.
 MIN_PAIRS = 5

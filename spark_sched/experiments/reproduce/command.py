@@ -19,8 +19,6 @@ from spark_sched.terminal import progress_bar
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["Request", "reproduce"]
-
 
 @dataclass(frozen=True)
 class Request:

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 
-__all__ = ["Chart", "Figure", "FigureSpec", "Lines", "Paper", "Value", "document", "figure"]
-
 #: Points ``(x, y)`` of a chart by the name of their line or of their group of bars.
 Lines: TypeAlias = dict[str, list[tuple[float | str, float]]]
 

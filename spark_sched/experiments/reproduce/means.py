@@ -9,8 +9,6 @@ import numpy as np
 from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Value
 
-__all__ = ["mean_value", "samples_value"]
-
 
 def mean_value(
     name: str,

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
 
-__all__ = ["PAPERS", "choose", "load"]
-
 _HERE = "spark_sched.experiments.reproduce"
 
 #: Name -> module with the paper as ``PAPER``.

@@ -14,9 +14,6 @@ from spark_sched.reports.plots import bars_svg, curves_svg
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["number", "print_figures", "render", "scale_line"]
-
-
 #: A value within this share of the paper's counts as reproduced in the headline.
 _NEAR = 0.2
 

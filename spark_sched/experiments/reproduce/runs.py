@@ -18,8 +18,6 @@ import spark_sched
 from spark_sched.errors import BadInputError
 from spark_sched.files import write_whole
 
-__all__ = ["Results", "RunSpec", "Scale", "Store", "execute", "run_of"]
-
 #: JSON results by the run that returned them.
 Results = Mapping["RunSpec", Any]
 

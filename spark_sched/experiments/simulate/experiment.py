@@ -16,12 +16,11 @@ from spark_sched.errors import BadInputError
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
 from spark_sched.experiments.simulate.workloads import Part, read_part
 from spark_sched.policies import Policy, PolicySettings, available, check_options, create
+from spark_sched.predict.build import PREDICTORS
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power
 from spark_sched.sim.results import Result
-from spark_sched.sim.run import PREDICTORS, simulate
+from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec
-
-__all__ = ["Experiment", "SimulatedArm", "read_experiment"]
 
 
 @dataclass(frozen=True)

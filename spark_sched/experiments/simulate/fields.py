@@ -16,8 +16,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
-__all__ = ["Fields", "parse_toml", "read_text"]
-
 T = TypeVar("T")
 
 #: Greatest whole number: 64 bits, as in the JVM and NumPy.

@@ -14,8 +14,6 @@ from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec
 from spark_sched.state import Preferred
 from spark_sched.traces import TraceChunk
 
-__all__ = ["jobs_of_trace", "with_deadlines_moved"]
-
 TableRow = dict[str, Any]
 #: 30,000 years: later arrivals and longer tasks are damaged numbers, and the clock's whole numbers of ms end
 #: at some thousands of such times.

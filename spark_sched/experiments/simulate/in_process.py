@@ -9,8 +9,6 @@ from typing import NamedTuple
 from spark_sched.experiments.simulate.experiment import Experiment, SimulatedArm
 from spark_sched.sim.results import Result
 
-__all__ = ["Progress", "SeedRun", "runs_here"]
-
 #: Called with the name of the run, the number of ended jobs, and the number of all jobs (None: not known
 #: yet).
 Progress = Callable[[str, int, "int | None"], None]

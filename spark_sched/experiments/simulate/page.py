@@ -14,8 +14,6 @@ from spark_sched.files import write_whole
 from spark_sched.reports.pages import render_page
 from spark_sched.reports.plots import curves_svg
 
-__all__ = ["busy_slots", "completion_curve", "write_report"]
-
 #: Points of a curve.
 _POINTS = 200
 #: Number of classes that are plotted: those with the most jobs.

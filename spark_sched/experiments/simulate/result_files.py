@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 from spark_sched.errors import BadInputError
 from spark_sched.sim.results import Result
 
-__all__ = ["TableFile"]
-
 
 class TableFile:
     """A Parquet file that grows run by run and appears at ``path`` when it is complete.

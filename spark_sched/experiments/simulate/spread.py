@@ -29,8 +29,6 @@ from spark_sched.experiments.simulate.in_process import Progress, SeedRun
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-__all__ = ["SpreadError", "check_place", "runs_on_spark"]
-
 #: The master of Spark's own configuration; ``local[*]`` if it has none.
 CONFIGURED = "spark"
 _CONNECT_S = 5.0

@@ -9,8 +9,6 @@ import numpy as np
 
 from spark_sched.sim.results import Result
 
-__all__ = ["mean_over_runs", "summarize"]
-
 
 def summarize(result: Result) -> list[dict[str, Any]]:
     """One row per class of jobs (``class`` of the job, else its priority), then one for all.

@@ -21,8 +21,6 @@ from spark_sched.traces import open_trace
 from spark_sched.traces.generators import GENERATORS
 from spark_sched.traces.readers.spark_eventlog import SparkEventLogReader
 
-__all__ = ["Part", "read_part"]
-
 #: Makes the part's jobs, the first at about 0.
 Maker = Callable[[np.random.Generator, "Counter[str]"], Iterable[JobSpec]]
 

@@ -23,8 +23,6 @@ from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, RunningTask, Snapshot, StageView
 
-__all__ = ["PriorityEvictionsPolicy"]
-
 _VICTIMS = Option(
     "victims",
     choice("MRS", "RND", "LRS"),

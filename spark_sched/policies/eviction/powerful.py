@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
 
-__all__ = ["known_slowness", "speed_levels"]
-
 #: Executors whose slowness differs by less than this factor are on the same level: a stage is spread over all
 #: of them instead of packed on the first one for a negligible difference.
 _ALIKE = 1.1

@@ -6,8 +6,6 @@ from bisect import bisect_right, insort
 from collections import deque
 from collections.abc import Mapping
 
-__all__ = ["Pricer", "slot_rank"]
-
 #: Same as in V (equation 6.5).
 _WEIGHT_OFFSET = 3.0
 #: Demands remembered of each class, and ends remembered for the rate at which slots become free.

@@ -10,8 +10,6 @@ from math import exp
 from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import StageExpectation, TaskForecast
 
-__all__ = ["RemainingTimes"]
-
 #: A task about which nothing is known is expected to need at least this long.
 _LEAST_MS = 1_000.0
 #: Quantiles that stand for history's distribution of a stage's mean task time.

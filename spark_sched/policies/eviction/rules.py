@@ -9,8 +9,6 @@ from typing import Literal
 
 from spark_sched.errors import BadInputError, did_you_mean
 
-__all__ = ["GRATIS", "PRODUCTION", "RULES", "PreemptionRule", "named_rule"]
-
 #: §5.1: production classes, and gratis classes, the lowest ones.
 PRODUCTION = frozenset({9, 10, 11})
 GRATIS = frozenset({0, 1})

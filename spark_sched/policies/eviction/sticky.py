@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Sticky", "StickySlots"]
-
 _NO_JOBS: Mapping[str, int] = MappingProxyType({})
 
 

@@ -9,8 +9,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Choice", "SlotDemand", "Terms", "Victim", "choose"]
-
 #: A task with less than this share of its expected time left is nearly done.
 NEARLY_DONE = 0.25
 

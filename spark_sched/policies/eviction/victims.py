@@ -8,8 +8,6 @@ from collections.abc import Sequence
 
 from spark_sched.policies.eviction.rules import PRODUCTION, PreemptionRule
 
-__all__ = ["RunningIndex"]
-
 
 class _Group:
     """Evictable tasks of one priority on slots of one level, in the order of their starts."""

@@ -9,20 +9,6 @@ from dataclasses import dataclass
 from spark_sched.errors import BadInputError
 from spark_sched.policies.eviction.rules import PRODUCTION
 
-__all__ = [
-    "CHEBYSHEV",
-    "SENSITIVITY",
-    "ClassUsage",
-    "ServerKind",
-    "SlotPlan",
-    "SlotShare",
-    "coverage",
-    "occupancies",
-    "slot_configuration",
-    "slots_of",
-    "upper_estimate",
-]
-
 #: §8.1.1.1: slow-down sensitivity δ of production, middle and gratis classes.
 SENSITIVITY = {"production": 1.0, "middle": 0.75, "gratis": 0.5}
 #: Chebyshev's c: at least 1 - 1/c² of a class' tasks use no more than the estimate.

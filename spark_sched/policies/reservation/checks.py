@@ -9,8 +9,6 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats
 from spark_sched.errors import BadInputError
 
-__all__ = ["arguments", "durations", "scale", "shape", "weight"]
-
 
 def _numbers(name: str, value: object, legal: str) -> Floats:
     try:

@@ -17,13 +17,6 @@ from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 from spark_sched.policies.reservation import checks
 
-__all__ = [
-    "isolation_probability",
-    "reservation_deadline_s",
-    "stage_time_with_copies_s",
-    "utilization_lower_bound",
-]
-
 
 @overload
 def isolation_probability(deadline_s: float, t_m_s: float, alpha: float, n_tasks: int) -> float: ...

@@ -13,8 +13,6 @@ from spark_sched.policies.plan import ReservationRule
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["ReservationPolicy"]
-
 
 class ReservationPolicy(RankingPolicy):
     """Jobs by priority, then in Spark's own order (FIFO, or FAIR with its pools).

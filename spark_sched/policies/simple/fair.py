@@ -13,9 +13,6 @@ from spark_sched.policies.reservation.policy import ReservationPolicy
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["FairPolicy", "fair_order"]
-
-
 POOL_BY = Option(
     "poolBy",
     values.choice("job", "user", "class"),

@@ -8,8 +8,6 @@ from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, Rankin
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
 
-__all__ = ["FifoPolicy"]
-
 
 class FifoPolicy(RankingPolicy):
     """Jobs in the order of their arrival, all of priority 0; none holds a slot."""

@@ -13,8 +13,6 @@ from spark_sched.policies.service import Service
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
 
-__all__ = ["LasPolicy"]
-
 
 class LasPolicy:
     """Jobs by the slot-milliseconds they have used so far, least first; new ones before all others.

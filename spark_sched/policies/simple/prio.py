@@ -15,8 +15,6 @@ from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot, StageView
 
-__all__ = ["PrioPolicy"]
-
 #: How long slots are kept for a stage that starts no further task. After that the stage cannot use them for
 #: an unknown reason (such as a profile that no executor has), and evictions for it are useless.
 _PATIENCE_MS = 60_000

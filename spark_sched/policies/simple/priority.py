@@ -9,8 +9,6 @@ from spark_sched.policies.base import Capabilities, ChangesWith, Ranking, Rankin
 from spark_sched.predict import Forecast
 from spark_sched.state import Snapshot
 
-__all__ = ["PriorityPolicy"]
-
 
 class PriorityPolicy(RankingPolicy):
     """Jobs by priority, then in Spark's own order, as under ``reservation``, but no job holds a slot."""

@@ -10,8 +10,6 @@ from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["ShortestFirstPolicy"]
-
 
 class ShortestFirstPolicy(RankingPolicy):
     """Jobs by their total work in slot-milliseconds; jobs of unknown size come last, in order of arrival."""

@@ -22,8 +22,6 @@ from spark_sched.policies.sizes import expected_work_slot_ms
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import Snapshot
 
-__all__ = ["UwfqPolicy", "VirtualTime"]
-
 #: Largest number of ended jobs of one user that are kept while they still run in the fluid system.
 _ENDED_KEPT = 1_000
 

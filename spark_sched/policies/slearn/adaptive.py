@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-__all__ = ["AdaptiveRatio", "pilot_count"]
-
 #: Ratios of the first, second and third T jobs, in percent (lines 2-7).
 _FIRST = (3, 2, 4)
 #: A step from 3 % that helps by this much is worth another one (lines 10 and 13).

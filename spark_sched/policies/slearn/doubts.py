@@ -10,8 +10,6 @@ from typing import TypeAlias
 from spark_sched.predict.tasks.bayes import surprised
 from spark_sched.predict.tasks.pilots import StageExpectation
 
-__all__ = ["Doubts", "Recurs"]
-
 #: A recurring job: whose, and its name.
 Recurs: TypeAlias = tuple[str | None, str | None]
 

@@ -20,8 +20,6 @@ from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.predict.tasks.pilots import StageExpectation, StageTimes, TaskForecast
 from spark_sched.state import JobView, Snapshot, StageView
 
-__all__ = ["SAMPLING_QUEUE", "THIN_LIMIT", "GenericScheduler"]
-
 #: Pilots run at the second-highest priority (§5.1.2, "Fast sampling").
 SAMPLING_QUEUE = 1
 #: Narrower jobs go to the top queue unsampled.

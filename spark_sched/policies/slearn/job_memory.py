@@ -9,8 +9,6 @@ from spark_sched.policies.plan import PilotSet
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts
 
-__all__ = ["GsMemory", "JobMemory"]
-
 
 @dataclass(frozen=True, slots=True)
 class JobMemory:

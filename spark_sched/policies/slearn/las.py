@@ -16,8 +16,6 @@ from spark_sched.predict import Forecast
 from spark_sched.predict.tasks.pilots import TaskForecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["GsLasPolicy"]
-
 #: Shortest time between two plans that attained service triggers.
 _GRAIN_MS = 3_000
 #: The time of the next plan assumes that at least one in this number of a job's open tasks runs until then.

@@ -9,8 +9,6 @@ from spark_sched.config import values
 from spark_sched.errors import BadInputError
 from spark_sched.policies.options import Option
 
-__all__ = ["FIRST_QUEUE", "Queues"]
-
 FIRST_QUEUE = Option(
     "firstQueue",
     values.time_ms(1),

@@ -14,8 +14,6 @@ from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.tasks.bayes import Posterior, pilots_needed, posterior
 from spark_sched.predict.tasks.pilots import StageExpectation
 
-__all__ = ["BayesSizing", "HistorySizing", "PilotSizing", "Sizing", "others_ms"]
-
 #: Pilots are enough when the logarithm of the mean has this standard deviation: a tenth more or less.
 SURE = 0.1
 #: History suffices when the job is in one queue with this probability: sizes decide only the queue.

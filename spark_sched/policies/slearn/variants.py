@@ -9,15 +9,6 @@ from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
 from spark_sched.policies.slearn.sizing import BayesSizing, HistorySizing, PilotSizing
 from spark_sched.predict.runtimes.points import inverse_square_s, median_s
 
-__all__ = [
-    "BayesPolicy",
-    "GsOraclePolicy",
-    "PointEstPolicy",
-    "SLearnPolicy",
-    "ThreeSigmaGsPolicy",
-    "ThreeSigmaTlPolicy",
-]
-
 
 class SLearnPolicy(GenericScheduler):
     """Sized by pilots; thin jobs first."""

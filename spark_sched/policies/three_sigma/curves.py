@@ -12,20 +12,6 @@ from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import compiled
 from spark_sched.policies.three_sigma.utility import Utility
 
-__all__ = [
-    "GONE",
-    "Curves",
-    "Runtime",
-    "conditional",
-    "consumption",
-    "curves",
-    "means",
-    "overrun_s",
-    "survivals",
-    "utilities",
-]
-
-
 #: Survival below this is a rounding error: such a job has outlived its distribution.
 GONE = 1e-9
 #: A fall within less than this time counts as a drop: its slope would magnify rounding errors.

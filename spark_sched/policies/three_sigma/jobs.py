@@ -17,20 +17,6 @@ from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import Forecast, RuntimeDistribution
 from spark_sched.state import JobView, Snapshot
 
-__all__ = [
-    "EquivalenceSet",
-    "OverEstimates",
-    "PendingJob",
-    "Worth",
-    "chances",
-    "is_best_effort",
-    "is_gang",
-    "partitions_of",
-    "pending_jobs",
-    "runtime_of",
-]
-
-
 #: An SLO job's utility past its deadline (§4.2.2 and §4.2.3): it decays for jobs that will probably miss
 #: it by history, for no job, or for all jobs.
 OverEstimates: TypeAlias = Literal["adaptive", "never", "always"]

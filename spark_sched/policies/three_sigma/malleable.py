@@ -14,8 +14,6 @@ from spark_sched.policies.three_sigma.problem import Running
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.state import JobView
 
-__all__ = ["narrower", "rounds"]
-
 #: Largest number of SLO jobs that get such places, those with the earliest deadlines, to keep problems small.
 _MOST_JOBS = 32
 #: Largest number of tasks that are simulated one by one; further tasks fill all slots in turn.

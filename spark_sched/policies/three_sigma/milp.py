@@ -12,9 +12,6 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["LinearProgram", "Milp", "by_unions"]
-
-
 #: How far from 0 or 1 a solver's whole variable may be: their own tolerance is 1e-6.
 _WHOLE = 1e-5
 

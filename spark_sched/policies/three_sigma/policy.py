@@ -25,8 +25,6 @@ from spark_sched.policies.three_sigma.window import window_of
 from spark_sched.predict import Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["ThreeSigmaPolicy"]
-
 
 class ThreeSigmaPolicy:
     """Plans all waiting jobs again in each cycle.

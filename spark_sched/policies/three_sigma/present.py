@@ -16,8 +16,6 @@ from spark_sched.policies.three_sigma.solvers import Prices
 from spark_sched.predict import UNKNOWN, Forecast, RuntimeDistribution
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["Computed", "Present", "RunningJob", "ThreeSigmaMemory", "look"]
-
 T = TypeVar("T")
 
 

@@ -15,9 +15,6 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.three_sigma.window import Grid
 
-__all__ = ["NO_OPTION", "Assignment", "Candidate", "Problem", "Running", "build", "closed_under_union"]
-
-
 NO_OPTION = -1
 #: Expected slots by which a row may be passed: rounding of sums of a thousand terms, not of plans.
 SLACK_SLOTS = 1e-6

@@ -8,8 +8,6 @@ from spark_sched.policies.options import OptionValues
 from spark_sched.policies.three_sigma.jobs import Worth
 from spark_sched.policies.three_sigma.window import Grid, window_of
 
-__all__ = ["ThreeSigmaOptions"]
-
 
 @dataclass(frozen=True)
 class ThreeSigmaOptions:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["split"]
-
 
 def split(demands: Sequence[tuple[int, int]], free: Sequence[int]) -> tuple[list[dict[int, int]], list[int]]:
     """Slots for gangs by partition, found by augmenting paths: a job gets all of its slots or none.

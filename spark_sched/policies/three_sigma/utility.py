@@ -13,8 +13,6 @@ from numpy.typing import ArrayLike
 from spark_sched.arrays import Floats
 from spark_sched.errors import BadInputError
 
-__all__ = ["Utility", "best_effort", "piecewise", "slo", "slo_with_decay"]
-
 
 @dataclass(frozen=True, slots=True)
 class Utility:

@@ -13,8 +13,6 @@ from spark_sched.policies.three_sigma.policy import ThreeSigmaPolicy
 from spark_sched.policies.three_sigma.settings import ThreeSigmaOptions
 from spark_sched.policies.three_sigma.window import OPTIONS
 
-__all__ = ["VARIANTS", "ThreeSigmaVariant"]
-
 
 @dataclass(frozen=True)
 class ThreeSigmaVariant:

@@ -12,9 +12,6 @@ from spark_sched.arrays import Floats
 from spark_sched.policies.three_sigma.jobs import EquivalenceSet, PendingJob
 from spark_sched.policies.three_sigma.window import Grid
 
-__all__ = ["PlannedStart", "broken_promise"]
-
-
 #: Expected slots that rounding may add up to.
 _ROUNDING = 1e-4
 #: All unions of that many partitions are checked; of more: the sets used, each partition and the whole.

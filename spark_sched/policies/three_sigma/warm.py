@@ -15,8 +15,6 @@ from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import uniform
 from spark_sched.predict import RuntimeDistribution
 
-__all__ = ["warm_up"]
-
 
 @cache
 def warm_up() -> None:

@@ -12,8 +12,6 @@ from spark_sched.config import values
 from spark_sched.errors import BadInputError
 from spark_sched.policies.options import Option, Options, OptionValues
 
-__all__ = ["OPTIONS", "STEPS", "Grid", "growing", "uniform", "window_of"]
-
 #: Starts that the window plans ahead.
 STEPS = 24
 

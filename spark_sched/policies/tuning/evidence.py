@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["ERROR", "exceeds", "interval"]
-
 #: Probability that an interval misses the mean after any number of runs, half of it on either side.
 ERROR = 0.05
 _FRACTIONS = np.arange(1, 11) / 11.0

@@ -13,8 +13,6 @@ from typing import Protocol
 
 from spark_sched.state import EndedJob, JobView, StageView
 
-__all__ = ["HeldIdle", "Measure", "Slowdown"]
-
 
 class Measure(Protocol):
     """One run so far; a value."""

@@ -20,8 +20,6 @@ from spark_sched.policies.tuning.steps import Goal, StepRule, Tuned
 from spark_sched.predict import UNKNOWN, Forecast
 from spark_sched.state import JobView, Snapshot
 
-__all__ = ["TunedReservationPolicy", "Tuning"]
-
 
 def _or_empty(value: ValueKind[float]) -> ValueKind[float | None]:
     return ValueKind(

@@ -8,8 +8,6 @@ import numpy as np
 
 from spark_sched.policies.tuning.evidence import exceeds, interval
 
-__all__ = ["CAP", "Goal", "StepRule", "Tuned"]
-
 #: The value of a run is limited to this many times the goal, so that no single run decides.
 CAP = 3.0
 #: After this number of runs without a step the evidence is discarded: a changed job is noticed, and memory is

@@ -20,9 +20,6 @@ from spark_sched.predict.runtimes.predictor import (
 )
 from spark_sched.state import JobSummary, JobView, Summary
 
-__all__ = ["NoRuntimeStore", "RuntimeHistory", "RuntimeStore"]
-
-
 #: Prefix of the labels of features that combine a user with a job name.
 _OWN = "user × name"
 

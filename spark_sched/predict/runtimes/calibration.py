@@ -19,9 +19,6 @@ from spark_sched.arrays import Floats
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = ["Calibration", "RangePosition", "place_of"]
-
-
 #: Inside the range of history: classes of equal width in the CDF.
 _INSIDE = 20
 _GRID = np.linspace(0.0, 1.0, _INSIDE + 1)

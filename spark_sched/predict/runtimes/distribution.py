@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike
 from spark_sched.arrays import Bools, Floats
 from spark_sched.errors import BadInputError
 
-__all__ = ["RuntimeDistribution"]
-
-
 #: Survival below this is a rounding error and counts as 0.
 _GONE = 1e-12
 #: Knots of a normal distribution, equally spaced over ± `_NORMAL_SDS`: its CDF is right to 3e-4.

@@ -9,8 +9,6 @@ import numpy as np
 
 from spark_sched.predict.runtimes.histogram import MAX_BINS, StreamingHistogram
 
-__all__ = ["EXPERTS", "FeatureHistory"]
-
 EXPERTS = ("average", "median", "decay", "recent")
 #: The paper's weight of the newest runtime in the rolling estimate.
 DECAY_ALPHA = 0.6

@@ -9,8 +9,6 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-__all__ = ["COMBINATIONS", "EVERY_JOB", "JobAttributes", "feature_values"]
-
 #: The feature that all jobs share: the fallback when no other attribute is known.
 EVERY_JOB = "every job"
 

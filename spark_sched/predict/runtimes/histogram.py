@@ -11,8 +11,6 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 
-__all__ = ["MAX_BINS", "StreamingHistogram"]
-
 #: The paper's number.
 MAX_BINS = 80
 #: Shorter runtimes count as this one: clocks have a resolution of a millisecond.

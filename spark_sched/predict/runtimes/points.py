@@ -9,8 +9,6 @@ import numpy as np
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = ["inverse_square_s", "median_s"]
-
 
 def median_s(runtime: RuntimeDistribution) -> float:
     """The median, in seconds: "Point-Est"."""

@@ -16,17 +16,6 @@ from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
 from spark_sched.predict.runtimes.features import JobAttributes, feature_values
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = [
-    "LIVE_VALUES_KEPT",
-    "Lesson",
-    "Prediction",
-    "Submission",
-    "ThreeSigmaPredict",
-    "lesson",
-    "likeliest_within",
-    "most_agreed",
-]
-
 #: Candidates for the point estimate, equally spaced over the distribution's orders of magnitude.
 _CANDIDATES = 48
 _STEPS = np.linspace(0.0, 1.0, _CANDIDATES)

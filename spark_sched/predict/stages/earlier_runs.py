@@ -8,8 +8,6 @@ from typing import Protocol
 
 from spark_sched.state import DurationSummary
 
-__all__ = ["MAX_STAGES", "EarlierRun", "EarlierRunStore", "EarlierStage", "NoStore"]
-
 #: A run is remembered up to this many stages: longer ones are loops whose stages repeat.
 MAX_STAGES = 2_000
 

@@ -23,8 +23,6 @@ from spark_sched.predict.stages.earlier_runs import (
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
 
-__all__ = ["StageHistory"]
-
 #: Runs remembered per job name, and stage instances whose task times are pooled per stage name.
 RUNS_KEPT = 5
 #: Pauses between two actions kept of one run: the latest.

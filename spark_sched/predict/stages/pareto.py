@@ -5,8 +5,6 @@ Scalars only and no NumPy: the estimate is needed per job and planning cycle.
 
 from __future__ import annotations
 
-__all__ = ["MAX_SHAPE", "MIN_SHAPE", "shape_from_sums"]
-
 #: The mean exists only above 1.
 MIN_SHAPE = 1.01
 #: Above this the tail is a step already.

@@ -14,9 +14,6 @@ from spark_sched.arrays import Floats
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.histogram import LEAST_S
 
-__all__ = ["USUAL_DOUBT", "Posterior", "pilots_needed", "posterior", "surprised"]
-
-
 #: Default probability that history does not apply to a run.
 USUAL_DOUBT = 0.02
 #: Points of the grid over the logarithm of the mean task time.

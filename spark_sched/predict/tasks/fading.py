@@ -7,8 +7,6 @@ from typing import TypeAlias
 from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.features import JobAttributes
 
-__all__ = ["FadingSums"]
-
 #: A sum of values, and of their weights.
 Sums: TypeAlias = tuple[float, float]
 

@@ -17,8 +17,6 @@ from spark_sched.predict.tasks.fading import FadingSums
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
 
-__all__ = ["Spreads", "StagePrediction", "SubmittedStage", "TaskHistory", "log_spread"]
-
 #: Weight, in stages, of all jobs' spread against one job's own: an unknown job has the spread of all jobs.
 _SPREAD_DOUBT = 2.0
 #: Expected spread until a stage has ended: a factor of 1.3 in either direction.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.tasks.fading import FadingSums
 
-__all__ = ["Likeness"]
-
 #: Squared log-errors (factors of e) whose weight a stage needs before its own record counts as much as
 #: everyone's, and everyone's as much as the paper's assumption.
 _CAUTION = 1.0

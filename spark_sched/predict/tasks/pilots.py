@@ -23,8 +23,6 @@ from spark_sched.predict.tasks.bayes import USUAL_DOUBT
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.state import JobSummary, JobView, Summary
 
-__all__ = ["StageExpectation", "StageTimes", "TaskForecast", "TaskPrior", "TaskTimePredictor"]
-
 
 @dataclass(frozen=True, slots=True)
 class StageExpectation:

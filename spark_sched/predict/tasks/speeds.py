@@ -8,8 +8,6 @@ from types import MappingProxyType
 
 from spark_sched.predict.recent import Recent
 
-__all__ = ["ExecutorSpeeds"]
-
 #: Number of tasks of an executor from which on its speed is used.
 _LEAST_TASKS = 10
 #: Standard errors by which it must differ from the others: fewer than one in 10,000 equal executors does.

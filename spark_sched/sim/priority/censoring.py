@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["completed_durations"]
-
 
 def completed_durations(
     rng: np.random.Generator, duration_s: np.ndarray, ended: np.ndarray, group: np.ndarray

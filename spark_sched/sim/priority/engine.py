@@ -34,8 +34,6 @@ from spark_sched.sim.priority.servers import Server, ServerGroup
 from spark_sched.sim.priority.states import RunningCounts, TaskStates
 from spark_sched.sim.priority.task_table import TaskTable
 
-__all__ = ["simulate_priorities"]
-
 #: ``observer(what, second, task)``.
 Observer = Callable[[str, int, int], None]
 _SAMPLE_S = 60

@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-__all__ = ["FreeSlots"]
-
 
 class FreeSlots:
     """``servers``: slots and level of each. All slots are free in the beginning."""

@@ -16,16 +16,6 @@ from spark_sched.traces.evictions.tables import EVICT, LOST, SCHEDULE, SUBMIT, E
 from spark_sched.traces.generators.arrivals import bursty
 from spark_sched.traces.lines import Progress
 
-__all__ = [
-    "TABLE_5_2",
-    "ArrivedTasks",
-    "ClassStatistics",
-    "arrived_tasks",
-    "sampled_window",
-    "short_bursts",
-    "tasks_of_table_5_2",
-]
-
 #: The class whose tasks come as class 4 later on (`ArrivedTasks.by_demand`).
 _NOT_YET_4 = 2
 _HOURS = 15.0

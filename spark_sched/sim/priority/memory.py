@@ -11,8 +11,6 @@ from spark_sched.errors import BadInputError
 from spark_sched.sim.priority.servers import Server, ServerMemory
 from spark_sched.sim.priority.states import TaskStates
 
-__all__ = ["Memory"]
-
 _ROUNDING = 1e-12
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from spark_sched.sim.priority.servers import Server
 
-__all__ = ["NextEnds"]
-
 
 class NextEnds:
     """The second of each server's next end, in a heap.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import heapq
 
-__all__ = ["CentralQueue"]
-
 
 class CentralQueue:
     """Tasks are numbered by first arrival, so that a number orders them. Keys are minus the priority; without

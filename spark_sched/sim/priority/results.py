@@ -10,8 +10,6 @@ import numpy as np
 
 from spark_sched.sim.priority.task_table import TaskTable
 
-__all__ = ["WEIGHT_OFFSET", "Observations", "PriorityResult"]
-
 #: Equation 6.5, w = K + a: the thesis says a > 2 and no more.
 WEIGHT_OFFSET = 3.0
 

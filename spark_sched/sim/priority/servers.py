@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.sim.cluster import Power
 
-__all__ = ["SLOT_CONFIGURATIONS", "Server", "ServerGroup", "thesis_servers"]
-
 #: CPU seconds missing by less than this are rounding.
 _ROUNDING = 1e-9
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from spark_sched.sim.priority.task_table import TaskTable
 
-__all__ = ["AttemptTimes", "RunningCounts", "TaskStates"]
-
 
 class TaskStates:
     """The tasks by their numbers: one list per column, as plain numbers are faster here than arrays.

@@ -9,8 +9,6 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.traces import Trace
 
-__all__ = ["TaskTable", "table_of_trace"]
-
 Floats = np.ndarray
 
 

@@ -18,8 +18,6 @@ from spark_sched.sim.priority.task_table import TaskTable, table_of_trace
 from spark_sched.traces.generators import thesis_workload
 from spark_sched.traces.generators.thesis import WORKLOADS as ARRIVALS
 
-__all__ = ["HIGHEST_FACTOR", "WORKLOADS", "workload"]
-
 #: W-A: sampled from the real trace, with CPU and memory by request, or scaled to table 5.2's usage, or CPU
 #: scaled to its demand; or generated.
 WORKLOADS = ("W-A-request", "W-A-usage", "W-A-demand", "W-A-generated", "W-B", "W-C", "W-D", "W-E")

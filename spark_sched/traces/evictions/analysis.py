@@ -21,8 +21,6 @@ from spark_sched.traces.evictions.tables import (
     TraceEvent,
 )
 
-__all__ = ["FAILURE_TOLERANCES_S", "TOLERANCES_S", "EvictionAnalysis"]
-
 #: Table 5.1: seconds from an eviction to the start of a task of higher priority on its machine.
 TOLERANCES_S = (1, 5, 10, 20, 30)
 #: Table 5.1: seconds from a machine's removal to an eviction there.

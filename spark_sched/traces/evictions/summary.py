@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from spark_sched.traces.evictions.analysis import ClassTotals, EvictionAnalysis
 
-__all__ = ["summary"]
-
 
 def summary(found: EvictionAnalysis) -> dict[str, Any]:
     """One document; shares are fractions of 1, None if the tables do not contain the value."""

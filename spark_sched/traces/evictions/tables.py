@@ -15,8 +15,6 @@ from spark_sched.traces.readers.base import BadField, fields_of, not_negative, w
 from spark_sched.traces.readers.cluster_events import AFTER_END_US
 from spark_sched.traces.readers.google2011 import parts_of
 
-__all__ = ["EVICT", "FAIL", "FINISH", "KILL", "LOST", "SCHEDULE", "SUBMIT", "EvictionTables", "TraceEvent"]
-
 #: Event types of ``task_events`` (the trace's format document).
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL, LOST = range(7)
 #: Our own event types, for rows of the other two tables.

@@ -19,8 +19,6 @@ from spark_sched.traces.generators.arrivals import check_fraction, check_positiv
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
 
-__all__ = ["PROFILES", "Profile", "recurring"]
-
 #: z of a 90 % quantile.
 _P90 = NormalDist().inv_cdf(0.9)
 #: The sampling ratio for which table 4 states the variation over space.

@@ -8,8 +8,6 @@ from typing import Any
 
 from spark_sched.traces.tables import Machine
 
-__all__ = ["SparkExecutors"]
-
 
 class SparkExecutors:
     """Executors with their slots, each over its span of time.

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["THRIFT_START", "Marked", "mark_of", "user_of_group"]
-
 #: The Thrift server runs a statement as a job group; this event has its user.
 THRIFT_START = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["EVENT", "KINDS", "Measured"]
-
 #: The class of the events (``protocol/README.md``).
 EVENT = "org.apache.spark.scheduler.sparksched.SchedulingEvent"
 _SCHEMA = 1

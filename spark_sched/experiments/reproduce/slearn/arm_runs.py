@@ -21,8 +21,6 @@ from spark_sched.sim import ClusterSpec, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 from spark_sched.state import JobView
 
-__all__ = ["RATIOS", "SLOTS", "WINDOWS_DAYS", "accuracy", "jcts", "policy_of", "run_arm"]
-
 #: The paper's cluster: 150 nodes, which are 150 slots to its jobs.
 SLOTS = 150
 #: Sampling ratios of table 6, in percent.

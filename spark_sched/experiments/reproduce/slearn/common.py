@@ -14,21 +14,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_
 from spark_sched.experiments.reproduce.slearn import arm_runs
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 
-__all__ = [
-    "ARMS",
-    "TITLES",
-    "TRACES",
-    "UNCHANGED",
-    "TraceSpec",
-    "accuracy_run",
-    "beside_paper",
-    "by_trace",
-    "jct_run",
-    "jct_runs",
-    "rows_of",
-    "speedups",
-]
-
 TRACES = ("2sigma", "google2011", "google2019")
 #: No program changes permanently between the history and the jobs; only table 4's variation remains.
 UNCHANGED = TraceSpec("google2011", updated=0.0)

@@ -12,13 +12,11 @@ from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,
     UNCHANGED,
-    TraceSpec,
     accuracy_run,
     by_trace,
     rows_of,
 )
-
-__all__ = ["figure_1", "figure_2", "table_4", "table_5", "table_7"]
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 
 _GENERATED = (
     "The 2Sigma trace is private and the paper's cuts of the Google traces are not published: these are "

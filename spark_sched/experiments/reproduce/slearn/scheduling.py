@@ -14,7 +14,6 @@ from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
     TRACES,
     UNCHANGED,
-    TraceSpec,
     accuracy_run,
     beside_paper,
     by_trace,
@@ -23,10 +22,8 @@ from spark_sched.experiments.reproduce.slearn.common import (
     rows_of,
     speedups,
 )
+from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
 from spark_sched.policies.slearn.adaptive import AdaptiveRatio
-
-__all__ = ["figure_3", "figure_4", "figure_5", "figure_6", "figure_7", "figure_8", "figure_9", "table_6",
-           "table_8", "table_9"]  # fmt: skip
 
 _NOTES = (
     "150 slots, 1250 jobs a seed, generated traces (see table4). A speed-up is the mean JCT under the other "

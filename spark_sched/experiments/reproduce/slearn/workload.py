@@ -13,8 +13,6 @@ from spark_sched.predict.tasks.history import SubmittedStage, TaskHistory
 from spark_sched.sim import JobSpec, StageSpec
 from spark_sched.traces.generators import recurring
 
-__all__ = ["Workload", "generated", "split", "trained"]
-
 
 @dataclass(frozen=True)
 class Workload:

@@ -14,17 +14,6 @@ from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, 
 from spark_sched.policies.reservation import stage_time_with_copies_s
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, pareto_sampler, simulate, uniform_nodes
 
-__all__ = [
-    "NO_COPIES",
-    "PAPERS_COPIES",
-    "alone",
-    "alone_run",
-    "contended",
-    "contended_run",
-    "copies_in_stages",
-    "slowdowns",
-]
-
 #: Settings of an arm.
 NO_COPIES = {"spark.sched.copies.enabled": "false"}
 #: The paper's rule: copies start as soon as there is a held slot for each running task (section IV-C).

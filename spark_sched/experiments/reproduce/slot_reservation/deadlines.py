@@ -13,8 +13,6 @@ from spark_sched.experiments.reproduce.figures import Figure, Value, figure
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
-__all__ = ["deadlines", "simulated_stages", "stages_under"]
-
 _TIMES = ("Pareto 1.2", "Pareto 1.6", "Pareto 3", "log-normal 1", "bimodal")
 _LEVELS = ("0.4", "0.9")
 _TASKS, _STAGES, _MEDIAN_MS = 20, 30, 1_000.0

@@ -13,8 +13,6 @@ from spark_sched.experiments.reproduce.slot_reservation.contention import NO_COP
 from spark_sched.experiments.reproduce.slot_reservation.testbed import running_over_time
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
-__all__ = ["DELAY_MS", "STAGES", "figure_13", "task_times_ms", "under_fair"]
-
 #: Stages of job-1.
 STAGES = 3
 _SLOTS = 8

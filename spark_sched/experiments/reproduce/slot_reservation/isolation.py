@@ -17,8 +17,6 @@ from spark_sched.experiments.reproduce.slot_reservation.contention import (
 )
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
-__all__ = ["figure_15", "figure_16"]
-
 # ---- figure 15 ----
 
 #: Setting of the paper: background stretch, locality slowdown.

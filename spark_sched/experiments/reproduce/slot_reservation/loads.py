@@ -12,8 +12,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.slot_reservation.contention import alone_run, contended_run, slowdowns
 from spark_sched.experiments.reproduce.slot_reservation.workload import Size
 
-__all__ = ["closest_load", "figure_15_loads"]
-
 _SUITES = ("mllib", "sql")
 _LOADS = (0.5, 0.7, 0.85, 1.0, 1.2, 2.0)
 _STRETCHES = {"standard": 1.0, "long background": 2.0}

@@ -19,8 +19,6 @@ from spark_sched.policies.reservation import (
     utilization_lower_bound,
 )
 
-__all__ = ["figure_8", "figure_10"]
-
 _WIDTHS = (20, 200)
 
 # ---- figure 8 ----

@@ -15,8 +15,6 @@ from spark_sched.experiments.reproduce.slot_reservation.contention import (
 )
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
-__all__ = ["figure_17"]
-
 #: Shape of production workloads, and the paper's reduction for it.
 _TYPICAL, _PAPER = 1.6, 73.0
 _ARMS: dict[str, dict[str, str]] = {"none": NO_COPIES, "paper": PAPERS_COPIES, "default": {}}

@@ -17,8 +17,6 @@ from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import (
 from spark_sched.sim import ClusterSpec, Locality, NextJob, simulate, uniform_nodes
 from spark_sched.sim.results import Result
 
-__all__ = ["beside_background", "running_over_time", "two_jobs"]
-
 #: Machines of two slots (Spark executors) each.
 MACHINES, SLOTS = 50, 2
 SMALL_MACHINES = 4

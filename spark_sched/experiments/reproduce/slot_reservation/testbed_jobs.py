@@ -20,8 +20,6 @@ import numpy as np
 from spark_sched.sim import JobSpec, StageSpec
 from spark_sched.workloads.background import draw_tasks_ms, trace_fit
 
-__all__ = ["APPLICATIONS", "background", "job_of", "recorded_job", "recorded_runs"]
-
 APPLICATIONS = ("kmeans", "svm", "pagerank")
 PRIORITY = 10
 MEAN_TASK_MS = 2_000.0

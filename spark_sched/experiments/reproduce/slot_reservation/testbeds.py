@@ -14,8 +14,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_
 from spark_sched.experiments.reproduce.slot_reservation import testbed
 from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import APPLICATIONS
 
-__all__ = ["figure_1", "figure_4", "figure_5", "figure_12", "figure_14", "pace_of", "sweet_spot"]
-
 _RECORDED = (
     "The jobs are recorded, not run: the simulator gets the stages and task times of real runs of MLlib's "
     "KMeans and SVM and of PageRank (`benchmarks/record_mllib.py`), multiplied so that a job's tasks take 2 "

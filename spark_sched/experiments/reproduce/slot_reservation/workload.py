@@ -25,8 +25,6 @@ import numpy as np
 from spark_sched.sim import ClusterSpec, JobSpec, Locality, StageSpec, pareto_sampler, uniform_nodes
 from spark_sched.workloads.background import draw_tasks_ms, trace_fit
 
-__all__ = ["SUITES", "Size", "background", "busy_ms", "cluster", "foreground", "with_pareto_tasks"]
-
 NODES, SLOTS = 1_000, 4
 FOREGROUND_PRIORITY = 10
 #: Suites of foreground jobs, as in figure 15.

@@ -10,8 +10,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_
 from spark_sched.experiments.reproduce.thesis.energy_runs import large, small
 from spark_sched.experiments.reproduce.thesis.values import mean_value, rows_of
 
-__all__ = ["FIGURES"]
-
 _SMALL_ARMS = (
     "MTEC", "MSEC", "BEPS-cpu", "BEPS-memory", "BEPS-memory-ascending", "BEPS-memory-batch", "BFRS-norm",
     "RRS",

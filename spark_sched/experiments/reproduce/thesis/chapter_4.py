@@ -10,8 +10,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4
 from spark_sched.experiments.reproduce.thesis.values import mean_value, rows_of
 
-__all__ = ["FIGURES"]
-
 #: Metric -> its column of our totals, unit, factor, and the thesis' values for GEMS, noNetwork and noSleep by
 #: the hours simulated.
 _METRICS = {

@@ -18,8 +18,6 @@ from spark_sched.energy import (
 )
 from spark_sched.energy.optimum import Optimum
 
-__all__ = ["chapter_4", "large", "small"]
-
 #: Of a job's tasks in the small data centre: the trace's widest jobs are larger than all of it.
 _SMALL_WIDTH = 0.02
 

@@ -9,8 +9,6 @@ from typing import Any
 from spark_sched.experiments.reproduce import means
 from spark_sched.experiments.reproduce.figures import Value
 
-__all__ = ["mean_value", "rows_of"]
-
 #: Ratios of energy differ in the fourth digit.
 mean_value = partial(means.mean_value, digits=4)
 

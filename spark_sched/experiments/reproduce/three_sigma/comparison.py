@@ -17,8 +17,6 @@ from spark_sched.experiments.reproduce.three_sigma.summaries import (
     values_of,
 )
 
-__all__ = ["POLICIES", "SETUP", "e2e_run", "figure_1", "figure_6", "figure_7", "table_2"]
-
 POLICIES = ("3sigma", "point-perf-est", "point-real-est", "prio")
 _WEIGHTS = {"prio": 0.3}
 

@@ -24,8 +24,6 @@ from spark_sched.sim.planning import Planner
 from spark_sched.state import JobView, Snapshot, Summary
 from spark_sched.traces.generators.e2e import BEST_EFFORT, e2e
 
-__all__ = ["CYCLE_MS", "NODES", "PARTITIONS", "SLACKS", "run", "workload"]
-
 NODES, PARTITIONS, CYCLE_MS = 256, 8, 2_000
 SLACKS = (0.2, 0.4, 0.6, 0.8)
 #: Added to the seed of the workload that the predictor learns beforehand.

@@ -15,8 +15,6 @@ from spark_sched.policies.three_sigma.utility import best_effort, slo
 from spark_sched.policies.three_sigma.window import Grid
 from spark_sched.predict import RuntimeDistribution
 
-__all__ = ["figure_5", "plan"]
-
 #: Starts in minutes; uniform runtimes in minutes; the paper's utilities of the SLO job and order of the two.
 _STARTS = (0, 2.5, 5, 7.5, 10, 12.5, 15, 17.5)
 _SCENARIOS = {

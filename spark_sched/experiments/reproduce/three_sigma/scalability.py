@@ -8,8 +8,6 @@ from spark_sched.experiments.reproduce.figures import Chart, Figure, Lines, Valu
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.three_sigma import e2e
 
-__all__ = ["figure_12"]
-
 _NODES = 12_583
 _POLICIES = ("point-real-est", "3sigma")
 _LOAD = 0.95

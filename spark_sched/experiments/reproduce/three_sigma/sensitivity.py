@@ -10,8 +10,6 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.three_sigma.comparison import POLICIES, SETUP, e2e_run
 from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
 
-__all__ = ["figure_8", "figure_9", "figure_10", "figure_11"]
-
 #: Runs of the seeds by line and by what is varied along x.
 _Table = dict[str, dict[float, list[RunSpec]]]
 

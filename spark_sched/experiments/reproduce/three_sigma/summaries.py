@@ -11,8 +11,6 @@ from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Chart, Lines, Value
 from spark_sched.experiments.reproduce.runs import Results, RunSpec
 
-__all__ = ["LABELS", "METRICS", "bars", "differences", "lines", "mean_ci", "rows_of", "values_of"]
-
 #: Policies by the paper's names.
 LABELS = {
     "3sigma": "3Sigma",

@@ -11,9 +11,6 @@ import numpy as np
 from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 
-__all__ = ["Ask", "LinearSolution", "Prices", "Solution", "Solver", "SolverStatus"]
-
-
 #: ``optimal``: proven to be within the gap asked for. ``feasible``: a plan, not proven to be that good.
 #: ``none``: the solver has no plan of its own; the assignment is the empty plan.
 SolverStatus: TypeAlias = Literal["optimal", "feasible", "none"]

@@ -18,9 +18,6 @@ from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import COMPILED, compiled
 from spark_sched.policies.three_sigma.problem import NO_OPTION, SLACK_SLOTS, Assignment, Problem
 
-__all__ = ["Explored", "explore", "is_small"]
-
-
 _NONE = NO_OPTION
 #: Problems with more waiting jobs, or with more slots by option, union and time step, are not small.
 _MOST_JOBS, _MOST_CELLS = 16, 250_000

@@ -19,8 +19,6 @@ import numpy as np
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.policies.three_sigma.problem import Problem
 
-__all__ = ["Choices", "Dual", "descend"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:

@@ -18,8 +18,6 @@ from spark_sched import isolated
 from spark_sched.policies.three_sigma.problem import Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution, Solver
 
-__all__ = ["Guarded", "answer_questions"]
-
 #: Of the time limit: how long the process may take before it is stopped, writing and reading included.
 _PATIENCE = 1.25
 #: Seconds for the process to be there, the first time and after it was stopped.

@@ -14,8 +14,6 @@ from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, LinearSolution, Solution
 
-__all__ = ["Highs"]
-
 
 class Highs:
     """HiGHS's branch and cut.

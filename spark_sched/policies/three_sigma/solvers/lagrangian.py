@@ -22,9 +22,6 @@ from spark_sched.policies.three_sigma.solvers.packing import (
 )
 from spark_sched.policies.three_sigma.solvers.search import search
 
-__all__ = ["Lagrangian"]
-
-
 #: A preemption that loses at most this share of its cost at the prices is tried.
 _NEAR = 0.5
 #: Of the work of branch and bound: before the search, and after one with warm prices, which is short.

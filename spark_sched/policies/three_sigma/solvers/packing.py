@@ -13,23 +13,6 @@ from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.compiled import COMPILED, compiled
 from spark_sched.policies.three_sigma.problem import NO_OPTION, SLACK_SLOTS, Assignment, Problem
 
-__all__ = [
-    "Packing",
-    "Tables",
-    "assignment",
-    "fill",
-    "pack",
-    "packing_of",
-    "preempt",
-    "relent",
-    "settle",
-    "spare_all",
-    "tables",
-    "take_out",
-    "twin",
-]
-
-
 #: Half of the problem's slack, so that the rounding errors of repeated moves cannot add up to more.
 _EPS = 0.5 * SLACK_SLOTS
 _NONE = NO_OPTION

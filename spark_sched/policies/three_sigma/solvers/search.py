@@ -19,9 +19,6 @@ from spark_sched.policies.three_sigma.solvers.packing import (
     twin,
 )
 
-__all__ = ["search"]
-
-
 #: Jobs considered for the slots that a move frees; a preemption frees many, so more are considered after it.
 _CANDIDATES, _MANY = 10, 40
 #: Largest number of jobs that one move removes.

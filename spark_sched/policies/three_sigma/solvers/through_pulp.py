@@ -11,8 +11,6 @@ from spark_sched.policies.three_sigma.milp import Milp, by_unions
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
 
-__all__ = ["ThroughPulp", "found_by_pulp"]
-
 _CBC = "PULP_CBC_CMD"
 
 

@@ -15,8 +15,6 @@ from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
 from spark_sched.state import ClusterState, Snapshot
 
-__all__ = ["SETTINGS", "World"]
-
 SETTINGS = PolicySettings.from_config(validate({}))
 
 

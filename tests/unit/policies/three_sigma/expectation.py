@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from spark_sched.policies.three_sigma.curves import GONE, Runtime, overrun_s
 from spark_sched.policies.three_sigma.utility import Utility
 
-__all__ = ["Knots", "expected_consumption", "expected_utility", "remaining"]
-
 Floats: TypeAlias = NDArray[np.float64]
 
 #: A fall within so little time is a drop: its slope would magnify rounding.

@@ -22,8 +22,6 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     value,
 )
 
-__all__ = ["claims"]
-
 
 @dataclass(frozen=True)
 class Bar:

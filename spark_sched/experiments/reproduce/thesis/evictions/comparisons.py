@@ -11,22 +11,6 @@ from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
-__all__ = [
-    "SETTINGS",
-    "Comparison",
-    "EvictionSetup",
-    "Plot",
-    "absolute",
-    "all_workloads",
-    "busier_workloads",
-    "comparison",
-    "dropped",
-    "fitting_workloads",
-    "lower",
-    "over_time",
-    "real_workloads",
-]
-
 RunSummary = Mapping[str, Any]
 
 

@@ -23,8 +23,6 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
 from spark_sched.policies.eviction.wasc import ClassUsage, ServerKind, slot_configuration
 from spark_sched.sim.priority.google import TABLE_5_2
 
-__all__ = ["FIGURES"]
-
 _CONFIGURATIONS = {name: EvictionSetup("mrs", name, memory=True) for name in ("SC1", "SC2", "SC3", "SC4")} | {
     "WA2SC": EvictionSetup("wasp", "WASC", memory=True)
 }

@@ -13,8 +13,6 @@ from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import ServerGroup, TaskTable, simulate_priorities
 from spark_sched.sim.priority.results import WEIGHT_OFFSET
 
-__all__ = ["best_response", "optimum", "small_instance", "small_instances"]
-
 _RULES = ("fcfs", "mrs", "lrs", "mrs5-keep", "priced")
 _SLOTS, _TASKS, _WITHIN_S = 3, 12, 24
 #: Share of tasks and mean demand of the three classes.

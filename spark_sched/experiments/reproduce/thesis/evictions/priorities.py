@@ -17,8 +17,6 @@ from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     over_time,
 )
 
-__all__ = ["FIGURES"]
-
 
 def _settings(*names: str) -> dict[str, EvictionSetup]:
     return {name: SETTINGS[name] for name in names}

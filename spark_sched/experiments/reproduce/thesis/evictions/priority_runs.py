@@ -17,8 +17,6 @@ from spark_sched.sim.priority.google import ArrivedTasks, arrived_tasks
 from spark_sched.sim.priority.workloads import workload
 from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
 
-__all__ = ["SOURCE", "characteristics", "priorities", "source_folder", "trace_evictions"]
-
 #: Environment variable with the folder of Google's 2011 tables.
 SOURCE = "SPARK_SCHED_GOOGLE2011"
 #: Samples kept of a run.

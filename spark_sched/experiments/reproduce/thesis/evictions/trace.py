@@ -9,8 +9,6 @@ from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec,
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.evictions import priority_runs
 
-__all__ = ["FIGURES"]
-
 #: Table 5.1, % of evictions; machine failures are the same at every tolerance.
 _TABLE_5_1 = {
     ("higher-priority task", 1): 93.69,
