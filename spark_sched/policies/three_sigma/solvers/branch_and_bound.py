@@ -23,7 +23,7 @@ _NONE = NO_OPTION
 _MOST_JOBS, _MOST_CELLS = 16, 250_000
 #: Work of a node besides that of its options; slots by union and time step that count as one more for each.
 _NODE, _PLACES = 16, 128
-#: Plans whose values differ by less, relatively, are the same but for rounding.
+#: Plans whose values differ by less, as a share of the worth of all options, are the same but for rounding.
 _SAME = 1e-9
 
 
@@ -159,6 +159,7 @@ def _explore(
     stack = _stack(items, paid, count, value)
     best, closed, work, depth = beat, -np.inf, 0, 0
     each = 1 + len(items.free) // _PLACES
+    same = _SAME * items.worth.sum()
     found = np.empty(0, dtype=np.int64)
     enter = True
     while depth >= 0:
@@ -167,13 +168,13 @@ def _explore(
             work += _NODE + each * stack.opened[depth]
             if work > limit:
                 return found, np.inf, work
-            if stack.value[depth] > best + _SAME * abs(best):
+            if stack.value[depth] > best + same:
                 best = stack.value[depth]
                 found = np.empty(count, dtype=np.int64)
                 found.fill(_NONE)
                 for above in range(depth):
                     found[stack.item[above]] = stack.taken[above]
-            bound = _branch(items, gains, stack, depth, count, best + gap * best + _SAME * abs(best))
+            bound = _branch(items, gains, stack, depth, count, best + gap * best + same)
             closed = max(closed, bound)
             if stack.tries[depth] == 0:
                 depth -= 1
@@ -188,13 +189,13 @@ def _explore(
             for way in range(len(gains)):
                 gain = 0.0 if option == _NONE else gains[way, option]
                 bound = min(bound, stack.others[depth, way] + gain)
-            if bound <= best + gap * best + _SAME * abs(best):
+            if bound <= best + gap * best + same:
                 closed = max(closed, bound)
                 continue
             _descend(items, gains, stack, depth, option)
             depth += 1
             enter = True
-    return found, max(best, closed), work
+    return found, max(best, closed - same), work
 
 
 @compiled
