@@ -11,6 +11,7 @@ from spark_sched.traces.lines import Truncated, blocks, read_head
 from spark_sched.traces.readers.google2011 import Google2011JobsReader
 
 _PEEK_LINES = 40
+_SWF_STATUS = {b"-1", b"0", b"1", b"2", b"3", b"4", b"5"}
 _NUMBERS = re.compile(rb"^-?\d+(\.\d*)?([eE][-+]?\d+)?$")
 _SPARK = re.compile(rb'^\s*\{\s*"Event"\s*:\s*"[\w.$]+"')
 _ALIBABA_STATUS = {b"Terminated", b"Failed", b"Running", b"Waiting", b"Interrupted", b"Cancelled", b"Ready"}
@@ -103,7 +104,9 @@ def _text(block: bytes) -> tuple[str | None, str]:
             "Google 2011's machine_events table (give the folder that also has job_events or task_events)",
         )
     words = first.split()
-    if len(words) == 18 and all(_NUMBERS.match(w) for w in words):
+    numbers = all(_NUMBERS.match(w) for w in words[:18])
+    # 18 numbers may also be a cut task list: that has neither job number nor status.
+    if len(words) == 18 and numbers and words[0].isdigit() and words[10] in _SWF_STATUS:
         return "swf", "the Standard Workload Format"
     if b"\t" in first and re.match(rb"^job\d+$", words[0]) and len(words) in (6, 7):
         return "swim", "SWIM's Facebook samples"

@@ -58,6 +58,11 @@ def tar_of(name):
         ),
         pytest.param(b'{"a": 1, "b": 2}\n', "JSON lines with the keys a, b", id="other JSON"),
         pytest.param(b'{"a": 1\n', "damaged JSON", id="cut JSON"),
+        pytest.param(
+            b"1406471.0 45 81384.1" + b" 79782.4" * 15,
+            "text that begins with '1406471.0 45",
+            id="a cut task list",
+        ),
         pytest.param(b"Dear diary\n", "text that begins with 'Dear diary'", id="prose"),
         pytest.param(b"\x00\xff\xfe\x01", "text that begins with", id="binary rubbish"),
     ],
