@@ -6,7 +6,7 @@ workload of the generator first, twice as long, as §5 pre-trains; `point-perf-e
 planner's cycle is 2 s. SLO jobs due within the hours simulated count; goodput is the work of jobs that ended
 by then (late ones too), at full speed: a job that ran in a slower place has done no more. Best-effort latency
 is over those that ended, and how many did not stands beside it. Differences are formed seed by seed; bounds
-are those of Student's t with 95 %.
+are of 95 % (docs/adr/0023-intervals-of-paired-runs.md).
 
     python benchmarks/sigma_e2e.py [--hours 5] [--seeds 1,2,3,4,5] [--policies 3sigma,…] [--kept DIR]
 """

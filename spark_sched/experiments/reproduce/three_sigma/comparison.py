@@ -25,8 +25,7 @@ SETUP = (
     "with deadlines, slack 20 to 80 %, arrivals with c² = 4, gangs on 256 one-slot nodes in 8 partitions, "
     "of which an SLO job prefers 6 and takes 1.5 times as long elsewhere; cycle 2 s. The predictor has "
     "learned another such workload, twice as long. SLO jobs due within the time simulated count; goodput is"
-    " the work of jobs that ended by then. Intervals are over seeds (Student's t); differences are formed "
-    "seed by seed."
+    " the work of jobs that ended by then. Intervals are over seeds; differences are formed seed by seed."
 )
 
 
