@@ -156,8 +156,8 @@ class Attempts:
     def evict_job(self, job: JobRun) -> None:
         """Kill a job's running tasks for other jobs, those of restartable stages as in a live application;
         they wait again."""
-        running = {a.task: a for a in self._agenda.ends() if a.stage.job is job}
-        for task in victims((task, a.stage.restartable) for task, a in running.items()):
+        running = {task: a for stage in job.stages.values() for task, a in stage.running.items()}
+        for task in victims((task, a.stage.restartable) for task, a in sorted(running.items())):
             if running[task].alive:
                 self.evict(running[task])
 

@@ -196,6 +196,8 @@ def planned_rule(
 ) -> Rule:
     """The job's own rule, overridden by the plan's, as the JVM's ``JobPlan.over``."""
     if reservation is None or not enabled:
+        if own.isolation == 0.0 and own.priority == priority and own.pool == pool:
+            return own  # Most rules of most plans: a copy of each would take longer than the rest.
         return replace(own, priority=priority, isolation=0.0, pool=pool)
     return replace(
         own,
