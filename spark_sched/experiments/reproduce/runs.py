@@ -6,7 +6,9 @@ import hashlib
 import importlib
 import json
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
@@ -117,8 +119,8 @@ def execute(
 ) -> Results:
     """The results of ``runs``; a run that is listed several times is executed once.
 
-    With one worker they run in this process, otherwise in that many processes. Ctrl-C ends these; finished
-    runs are in the store.
+    With one worker they run in this process, otherwise in that many processes. These end with this one,
+    by Ctrl-C or a kill; finished runs are in the store.
     """
     results: dict[RunSpec, Any] = {}
     todo: list[RunSpec] = []
@@ -149,7 +151,7 @@ def _in_turn(runs: list[RunSpec]) -> Iterator[tuple[RunSpec, Any]]:
 def _at_once(runs: list[RunSpec], workers: int) -> Iterator[tuple[RunSpec, Any]]:
     # Fresh interpreters: a fork of a process with threads (the progress bar's) may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(min(workers, len(runs)), mp_context=context, initializer=_quiet)
+    pool = ProcessPoolExecutor(min(workers, len(runs)), mp_context=context, initializer=_begin_worker)
     try:
         waiting = {pool.submit(run): run for run in runs}
         for future in as_completed(waiting):
@@ -163,6 +165,15 @@ def _at_once(runs: list[RunSpec], workers: int) -> Iterator[tuple[RunSpec, Any]]
     pool.shutdown()
 
 
-def _quiet() -> None:
-    """Ctrl-C reaches every process of the terminal; only the first one prints a message."""
+def _begin_worker() -> None:
+    """Ctrl-C reaches every process of the terminal; only the first one prints a message. This one ends with
+    it, also if that is killed: nobody would take the results."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    first = multiprocessing.parent_process()
+    assert first is not None, "only a process of the pool begins like this"
+
+    def watch() -> None:
+        first.join()
+        os._exit(1)  # sys.exit would end this thread only
+
+    threading.Thread(target=watch, name="spark-sched-first-process-watch", daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ from spark_sched.experiments.reproduce.command import Request, reproduce
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Paper, Value
 from spark_sched.experiments.reproduce.report import headline, words
 from spark_sched.experiments.reproduce.runs import RunSpec, Scale, Store, execute, run_of
+from tests.integration.processes import processes_naming, until
 
 
 def square(*, number: int) -> int:
@@ -146,6 +148,32 @@ def test_several_processes_give_what_one_gives() -> None:
 
     runs = [run_of(_formula, tasks=n, alpha=1.6, runs=50, seed=1) for n in (4, 5, 6)]
     assert execute(runs, workers=2) == execute(runs)
+
+
+WAITING = """
+import time
+from pathlib import Path
+from spark_sched.experiments.reproduce.runs import execute, run_of
+
+def wait(*, number):
+    Path(f"begun-{number}").touch()
+    time.sleep(3600)
+
+if __name__ == "__main__":
+    import waiting  # runs have their module's name
+    execute([run_of(waiting.wait, number=n) for n in (1, 2)], workers=2)
+"""
+
+
+def test_processes_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "waiting.py").write_text(WAITING)
+    command = subprocess.Popen([sys.executable, "waiting.py"], cwd=tmp_path)
+    try:
+        assert until(lambda: len(list(tmp_path.glob("begun-*"))) == 2)
+    finally:
+        command.kill()
+        command.wait()
+    assert until(lambda: not processes_naming(str(tmp_path)))
 
 
 # ---- documents ----
