@@ -142,6 +142,8 @@ def test_our_plan_is_feasible_and_its_bound_holds(seed: int):
 
 
 @given(seed=st.integers(0, 10**6))
+@example(seed=81)  # The best plan is worth 0 and its bound, by rounding, 6e-17.
+@example(seed=332_192)
 @settings(suppress_health_check=[HealthCheck.too_slow])
 def test_our_plan_is_the_best_one_of_a_small_problem(seed: int):
     small = Small(seed)

@@ -23,8 +23,8 @@ _NONE = NO_OPTION
 _MOST_JOBS, _MOST_CELLS = 16, 250_000
 #: Work of a node besides that of its options; slots by union and time step that count as one more for each.
 _NODE, _PLACES = 16, 128
-#: Plans whose values differ by less, as a share of the worth of all options, are the same but for rounding.
-_SAME = 1e-9
+#: Plans whose values differ by less, as a share of the greatest worth, are the same but for rounding.
+SAME = 1e-9
 
 
 class _Items(NamedTuple):
@@ -159,7 +159,7 @@ def _explore(
     stack = _stack(items, paid, count, value)
     best, closed, work, depth = beat, -np.inf, 0, 0
     each = 1 + len(items.free) // _PLACES
-    same = _SAME * items.worth.sum()
+    same = SAME * items.worth.max() if len(items.worth) else 0.0
     found = np.empty(0, dtype=np.int64)
     enter = True
     while depth >= 0:
@@ -195,7 +195,7 @@ def _explore(
             _descend(items, gains, stack, depth, option)
             depth += 1
             enter = True
-    return found, max(best, closed - same), work
+    return found, max(best, closed), work
 
 
 @compiled

@@ -8,7 +8,7 @@ import numpy as np
 from spark_sched.arrays import Floats, Ints
 from spark_sched.policies.three_sigma.problem import Assignment, Problem
 from spark_sched.policies.three_sigma.solvers.base import Ask, Solution, SolverStatus
-from spark_sched.policies.three_sigma.solvers.branch_and_bound import explore, is_small
+from spark_sched.policies.three_sigma.solvers.branch_and_bound import SAME, explore, is_small
 from spark_sched.policies.three_sigma.solvers.capacity_prices import Choices, Dual, descend
 from spark_sched.policies.three_sigma.solvers.packing import (
     Packing,
@@ -77,8 +77,9 @@ class Lagrangian:
         settle(t, best, order)
         found = assignment(best)
         value = problem.value(found)
-        # Rounding must not put a plan above its bound.
-        bound = max(bound, value)
+        # Rounding puts neither a plan above its bound nor the bound of an optimum above that.
+        if bound <= value + SAME * float(problem.utility.max()):
+            bound = value
         status: SolverStatus = "optimal" if bound - value <= ask.gap * bound else "feasible"
         return Solution(self.name, status, found, value, bound, ask.since_s(began_s), price)
 
