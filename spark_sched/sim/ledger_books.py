@@ -243,6 +243,7 @@ class LedgerBooks:
         want = ledger_demand.wanted(j, now_ms) if j.stages else 0
         if want > 0:
             for e in self.executors.values():
+                # Most have no idle slot, and `hold` finds that out last.
                 while want > 0 and e.free > e.held and _runs_on(j, e) and self._take_idle(j, e, now_ms):
                     want -= 1
 

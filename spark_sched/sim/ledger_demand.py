@@ -202,11 +202,11 @@ def refresh(j: LedgerJob, now_ms: int) -> None:
 def shaped(j: LedgerJob) -> bool:
     """Whether the slots that a next stage of the job needs are not simply those that its parents free, or
     those of another one are of another resource profile."""
-    first: int | None = None
+    profile: int | None = None
     for s in j.demand.successors.values():
-        if s.shaped or first not in (None, s.shape.profile):
+        if s.shaped or profile not in (None, s.shape.profile):
             return True
-        first = s.shape.profile
+        profile = s.shape.profile
     return False
 
 

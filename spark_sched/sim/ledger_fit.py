@@ -114,8 +114,9 @@ def place_of(a: LedgerAttempt, executors: Mapping[str, LedgerExecutor], now_ms: 
 
 
 def wanted_on(j: LedgerJob, e: LedgerExecutor, executors: Mapping[str, LedgerExecutor], now_ms: int) -> int:
-    """Slots of an executor that the job wants beside its own (Algorithm 1, lines 14-17)."""
-    if not j.may_hold or j.deadline_ms <= now_ms or not (j.stages or j.demand.overridden):
+    """Slots of an executor that a job which may still hold some wants beside its own (Algorithm 1, lines
+    14-17)."""
+    if not (j.stages or j.demand.overridden):
         return 0
     found = claims(j, executors, now_ms)
     if found.lacking.get(e.id, 0):

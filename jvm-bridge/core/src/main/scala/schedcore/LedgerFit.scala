@@ -109,7 +109,7 @@ private[schedcore] object LedgerFit {
 
   /** Slots of an executor that the job wants beside its own (Algorithm 1, lines 14-17). */
   def wantedOn(j: LedgerJob, e: LedgerExecutor, executors: Iterable[LedgerExecutor], nowMs: Long): Int =
-    if (!j.mayHold || j.deadlineMs <= nowMs || (j.stages.isEmpty && j.demand.overridden == 0)) 0
+    if (j.stages.isEmpty && j.demand.overridden == 0) 0
     else {
       val found = claims(j, executors, nowMs)
       if (found.lacking(e.id) > 0) found.lacking(e.id)
