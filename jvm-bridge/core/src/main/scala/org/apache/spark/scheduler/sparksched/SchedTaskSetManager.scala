@@ -27,6 +27,7 @@ private[sparksched] class SchedTaskSetManager(
   private val concurrent = isBarrier || SparkLine.isPipelined(taskSet)
   private val pilots = new PilotGate(numTasks)
   private var doubled = false // whether two attempts of a task ran at once, or one of a task that was done elsewhere
+  private val unread = mutable.HashSet.empty[Long] // attempts that have ended, and whose result Spark has not read
 
   protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, slotsPerTask * pendingOn(executor))
 
@@ -68,6 +69,11 @@ private[sparksched] class SchedTaskSetManager(
     if (fresh) scheduler.taskLaunched(this, taskInfos(tid))
   }
 
+  override def removeRunningTask(tid: Long): Unit = {
+    if (runningTasksSet.contains(tid)) unread += tid
+    super.removeRunningTask(tid)
+  }
+
   // ---- pilots ------------------------------------------------------------------------------------------------
 
   /** Whether only this stage's pilots may start; tasks that wait for each other have none. */
@@ -82,9 +88,11 @@ private[sparksched] class SchedTaskSetManager(
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else tasksLeft
 
-  /** Tasks that are not done and of which no attempt runs. */
+  /** Tasks that are not done and of which no attempt runs or has a result that is to be read. */
   private def tasksLeft: Int = {
-    val busy = if (doubled) runningTasksSet.iterator.map(taskInfos(_).index).filterNot(successful(_)).toSet.size else runningTasks
+    val busy =
+      if (doubled) (runningTasksSet.iterator ++ unread).map(taskInfos(_).index).filterNot(successful(_)).toSet.size
+      else runningTasks + unread.size
     math.max(0, numTasks - tasksSuccessful - busy)
   }
 
@@ -179,6 +187,7 @@ private[sparksched] class SchedTaskSetManager(
       }
     })
     super.handleSuccessfulTask(tid, result)
+    unread -= tid
   }
 
   // ---- what the ledger cannot see from task states -------------------------------------------------------------
@@ -191,6 +200,7 @@ private[sparksched] class SchedTaskSetManager(
       attemptOver(info.index) // Spark sends no status update for an attempt that is lost with its executor.
     }
     super.handleFailedTask(tid, state, reason)
+    unread -= tid
     // A new attempt of the stage runs what this one has not launched by now, however long its last tasks take to end.
     if (reason.isInstanceOf[FetchFailed]) scheduler.stageGivenUp(stage)
   }

@@ -190,6 +190,27 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(manager.waitingTasks === 1)
   }
 
+  for (end <- Seq(TaskState.FINISHED, TaskState.FAILED))
+    test(s"a task that is $end waits for nothing before Spark has read its result, and nobody loses a slot for it") {
+      val f = new Fixture
+      val manager = f.submit(0, "first", priority = 9)
+      val ending = f.offer(1).head
+      f.submit(1, "victim", priority = 0)
+      val victim = f.offer(2).head.taskId
+      f.ours.synchronized { // Spark reads results in threads of its own, which wait for this.
+        val result =
+          if (end == TaskState.FINISHED) SeededRun.result
+          else SparkEnv.get.closureSerializer.newInstance()
+            .serialize[Any](new ExceptionFailure(new RuntimeException("failed on purpose"), Nil))
+        f.ours.statusUpdate(ending.taskId, end, result)
+        assert(manager.waitingTasks === 0 && manager.facts.waiting === 0)
+        f.plan(600000, s"""{"job": "${manager.job}", "rank": 0, "priority": 9, "reservation": null, "victims": [$victim]}""")
+        assert(f.ours.counters("evictions") === 0)
+      }
+      until(f.ours.synchronized(manager.isZombie || manager.waitingTasks == 1))
+      assert(manager.waitingTasks === (if (end == TaskState.FINISHED) 0 else 1))
+    }
+
   test("slots of an executor that the whole application has excluded are spare for nobody") {
     val f = new Fixture
     f.offer(1, 2)
