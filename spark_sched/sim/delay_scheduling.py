@@ -49,7 +49,7 @@ class Near:
             if not nodes or not any(slots.present[node] for node in nodes):
                 free_place = max(free_place, place)
                 continue
-            node = slots.near(stage.job, nodes)
+            node = slots.near(stage.job, nodes, now_ms)
             if node >= 0:
                 pending.append(pending.pop(place))
                 if not self.refused:
@@ -60,7 +60,10 @@ class Near:
             if node >= 0:
                 pending.append(pending.pop(free_place))
                 return node
-        if now_ms >= self.any_at_ms:
+        # A task that reads map outputs gets most of them from other nodes wherever it runs, and a slot held
+        # for it is idle meanwhile (ADR 30; live: ``SchedTaskSetManager.offered``).
+        takes_own = bool(stage.spec.parents) and stage.job in slots.holders
+        if takes_own or now_ms >= self.any_at_ms:
             return self._anywhere(stage, pending[-1], slots, now_ms)
         return -1
 

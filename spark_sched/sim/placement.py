@@ -4,7 +4,7 @@ number, except for powerful jobs."""
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.enforcement import by_speed
@@ -157,14 +157,14 @@ class Slots:
         Its job's held slots come first: they are where its last stage ran. Among unheld slots those with the
         task's input come first, then preferred partitions, then for powerful jobs the fastest nodes, then
         awake nodes, then a random one. Slots held for other jobs are taken last, and only from lower
-        priorities (Algorithm 1, TRYALLOCATETASK).
+        priorities (Algorithm 1, TRYALLOCATETASK); those with the task's input before any slot without.
         """
         job = stage.job
         mine = self.holders.get(job)
         places = stage.places
         local = places.local
         if local is not None:
-            node = self._among(local, mine)
+            node = self.near(job, local, now_ms)
             if node != NONE:
                 return node
             if mine and self._held_is_near():
@@ -186,9 +186,11 @@ class Slots:
                 return node
         return self._override(job, now_ms) if self.holders else NONE
 
-    def near(self, job: JobRun, nodes: Iterable[int]) -> int:
-        """One of ``nodes`` with a slot that the job holds or that is open, or NONE."""
-        return self._among(nodes, self.holders.get(job))
+    def near(self, job: JobRun, nodes: Collection[int], now_ms: int) -> int:
+        """One of ``nodes`` with a slot that the job holds, that is open or that the job may take from another
+        one, in this order; or NONE."""
+        node = self._among(nodes, self.holders.get(job))
+        return self._override(job, now_ms, nodes) if node == NONE and self.holders else node
 
     def is_open(self, node: int) -> bool:
         """Whether ``node`` has a free slot that no job holds."""
@@ -256,12 +258,15 @@ class Slots:
                 return node
         return NONE
 
-    def _override(self, job: JobRun, now_ms: int) -> int:
-        """A slot held for the lowest priority below the job's own, else for a job of equal priority that
-        gives way."""
+    def _override(self, job: JobRun, now_ms: int, among: Collection[int] | None = None) -> int:
+        """A slot on one of these nodes, if they are given, that is held for the lowest priority below the
+        job's own, else for a job of equal priority that gives way."""
         lowest: JobRun | None = None
-        for holder in self.holders:
+        found = NONE
+        for holder, nodes in self.holders.items():
             lower = lowest is None or holder.priority <= lowest.priority
             if lower and self._may_take(job, holder, now_ms):
-                lowest = holder
-        return NONE if lowest is None else next(iter(self.holders[lowest]))
+                node = next((n for n in nodes if among is None or n in among), NONE)
+                if node != NONE:
+                    lowest, found = holder, node
+        return found

@@ -152,3 +152,40 @@ print(result.tasks)
         for seed in "123"
     }
     assert len(printed) == 1
+
+
+# ---- near nodes and held slots: two nodes of a slot each ----
+
+_BESIDE = ClusterSpec((NodeSpec("a", 1), NodeSpec("b", 1)))
+_HELD = {"spark.sched.reservation.isolation": "1", "spark.sched.copies.enabled": "false"}
+
+
+def holding(key: str, second: StageSpec, **more: object) -> JobSpec:
+    """The job's first stage runs until 10 on one node, seen on a, and until 50 on the other one."""
+    return JobSpec(key, 0, (StageSpec([10, 50], seen_on=["a", "b"]), second), priority=5, **more)  # type: ignore[arg-type]
+
+
+def test_a_task_takes_the_slot_that_a_lower_priority_holds_on_its_near_node() -> None:
+    holder = holding("holder", StageSpec([10, 10], (0,)))
+    urgent = JobSpec("urgent", 20, (StageSpec([5], near=[frozenset({"a"})], near_wait_ms=1000),), priority=9)
+    found = starts(simulate(_BESIDE, [holder, urgent], "reservation", settings=_HELD, check=True))
+    assert found[1, 0] == (20, "a")
+    equal = JobSpec("equal", 20, urgent.stages, priority=5)
+    assert starts(simulate(_BESIDE, [holder, equal], "reservation", settings=_HELD))[1, 0][0] >= 50
+
+
+@pytest.mark.parametrize(("parents", "waits"), [((0,), False), ((), True)])
+def test_a_task_that_reads_map_outputs_takes_its_jobs_held_slot_wherever_that_is(
+    parents: tuple[int, ...], waits: bool
+) -> None:
+    near = [frozenset({"b"})] * 2
+    second = StageSpec([10, 10], parents, delay_ms=0 if parents else 50, near=near, near_wait_ms=1000)
+    result = simulate(_BESIDE, [holding("job", second)], "reservation", settings=_HELD)
+    ran = [
+        (start, result.nodes[node])
+        for stage, start, node in zip(
+            *(result.tasks[name] for name in ("stage", "start_ms", "node")), strict=True
+        )
+        if stage == 1
+    ]
+    assert sorted(ran) == ([(50, "b"), (60, "b")] if waits else [(50, "a"), (50, "b")])
