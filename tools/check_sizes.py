@@ -22,6 +22,7 @@ MOST_ATTRIBUTES = 15
 LARGER: Mapping[str, str] = {
     "traces/jobs.py:JobRecord": "a row of the jobs table: its fields are the columns",
     "traces/jobs.py:StageRecord": "a row of the stages table: its fields are the columns",
+    "sim/workload.py:JobSpec": "users write it by hand, and leave out most of its fields",
     "policies/three_sigma/problem.py:Problem": "its arrays go to compiled code, which takes no objects",
 }
 

@@ -36,6 +36,12 @@ class StageReady(NamedTuple):
     stage: int
 
 
+class DriverDone(NamedTuple):
+    """The driver's own work after the last stage of a job is over, and so is the job."""
+
+    job: JobRun
+
+
 class Arrival(NamedTuple):
     """The workload's next job."""
 
@@ -78,6 +84,7 @@ Happening: TypeAlias = (
     | MemoryCheck
     | NodeChange
     | StageReady
+    | DriverDone
     | Arrival
     | Follower
     | MarksChanged
@@ -94,12 +101,13 @@ _ORDER: dict[type, int] = {
     MemoryCheck: 1,
     NodeChange: 2,
     StageReady: 3,
-    Arrival: 4,
-    Follower: 5,
-    MarksChanged: 6,
-    LocalityOver: 7,
-    WakeUp: 8,
-    PlanDue: 9,
+    DriverDone: 4,
+    Arrival: 5,
+    Follower: 6,
+    MarksChanged: 7,
+    LocalityOver: 8,
+    WakeUp: 9,
+    PlanDue: 10,
 }
 
 

@@ -26,6 +26,7 @@ from spark_sched.sim import planning
 from spark_sched.sim.agenda import (
     Agenda,
     Arrival,
+    DriverDone,
     Follower,
     Happening,
     Instant,
@@ -216,6 +217,8 @@ class Simulation:
                     self._attempts.succeeded(attempt)
             case StageReady(job, index):
                 self._jobs.start_stage(job, index)
+            case DriverDone(job):
+                self._jobs.end(job)
             case Arrival(spec):
                 self._jobs.arrived(spec)
             case Follower(following):

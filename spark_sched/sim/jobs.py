@@ -11,6 +11,7 @@ from spark_sched.sim import planning
 from spark_sched.sim.agenda import (
     Agenda,
     Arrival,
+    DriverDone,
     Follower,
     Instant,
     LocalityOver,
@@ -250,7 +251,10 @@ class ActiveJobs:
         self._emitted.stage_ended(stage, now_ms)
         self._reservations.stage_ended(stage, now_ms)
         if progress.stages_left == 0:
-            self._end(job)
+            if job.spec.tail_ms > 0:
+                self._agenda.push(now_ms + job.spec.tail_ms, DriverDone(job))
+            else:
+                self.end(job)
             return
         for index, child in enumerate(job.spec.stages):
             if stage.index in child.parents:
@@ -258,7 +262,8 @@ class ActiveJobs:
                 if progress.parents_left[index] == 0:
                     self._ready(job, index)
 
-    def _end(self, job: JobRun) -> None:
+    def end(self, job: JobRun) -> None:
+        """The job is over."""
         now_ms = self._instant.now_ms
         self._reservations.job_ended(job, now_ms)
         del self.active[job.key]

@@ -218,4 +218,5 @@ class Reservations:
             restartable=stage.restartable,
             vertex=str(stage.index),
             successors=stage.edges.successors,
+            kill_ms=stage.spec.kill_ms,
         )

@@ -43,6 +43,8 @@ class StageSpec:
         near_wait_ms: how long the stage waits for them (``spark.locality.wait``).
         seen_on: by task, the node where it ran when it was recorded: chosen where chance would choose.
         copies_ms: how long a copy of a task runs, by the task's index, where that is known.
+        kill_ms: how long a killed attempt keeps its slot in Spark: tasks get copies that much later. The
+            simulator frees a killed attempt's slot at once.
     """
 
     durations_ms: Sequence[int]
@@ -58,6 +60,7 @@ class StageSpec:
     seen_on: Sequence[str] = ()
     copies_ms: Mapping[int, int] = field(default_factory=dict, compare=False)
     restartable: bool = True
+    kill_ms: int = 0
 
     @property
     def tasks(self) -> int:
@@ -141,6 +144,8 @@ class JobSpec:
         marked: whether its owner named it; then a next stage may not be in the DAG (see ``dag_known``).
         dag_known: what the scheduler knows of its DAG.
         preferred: where its tasks run at full speed; None: anywhere.
+        tail_ms: the driver's own work between the end of the last stage and that of the job, which may hold
+            slots meanwhile: unless its DAG is known to the end, a further stage may come.
         changes: of its marks while it is active, in the order of their times.
         then: the jobs that follow it.
     """
@@ -158,6 +163,7 @@ class JobSpec:
     marked: bool = False
     dag_known: DagKnown = "to the end"
     preferred: Preferred | None = None
+    tail_ms: int = 0
     changes: tuple[MarkChange, ...] = ()
     then: tuple[NextJob, ...] = field(default=(), compare=False, repr=False)
 
@@ -169,6 +175,8 @@ class JobSpec:
             )
         if not self.stages:
             raise BadInputError(f"job {self.key!r} has no stage: give it one or leave it out")
+        if self.tail_ms < 0:
+            raise BadInputError(f"job {self.key!r} has tail_ms {self.tail_ms} but 0 is the least")
         factor = 1.0 if self.preferred is None else self.preferred.elsewhere_factor
         if not factor >= 1.0:
             raise BadInputError(f"job {self.key!r} has elsewhere_factor {factor!r} but it must be 1 or more")

@@ -23,14 +23,18 @@ def errors(document: dict[str, Any]) -> list[float]:
     return [abs(r["jct_s"] - r["real_jct_s"]) / r["real_jct_s"] for r in document["arms"][0]["jobs"]]
 
 
-@pytest.mark.parametrize("scheduler", ["stock-fifo", "stock-fair", "reserved"])
-def test_nine_of_ten_jobs_of_a_contended_cluster_end_within_ten_percent(scheduler: str) -> None:
+@pytest.mark.parametrize(
+    ("scheduler", "near"), [("stock-fifo", 0.05), ("stock-fair", 0.10), ("reserved", 0.05)]
+)
+def test_nine_of_ten_jobs_of_a_contended_cluster_end_near_what_was_recorded(
+    scheduler: str, near: float
+) -> None:
     logs = sorted(LOGS.glob(f"{scheduler}-*.zstd"))
     assert len(logs) == 2
     documents = [replay(log) for log in logs]
     found = [error for document in documents for error in errors(document)]
     assert len(found) == 34
-    assert sum(error <= 0.10 for error in found) / len(found) >= 0.9
+    assert sum(error <= near for error in found) / len(found) >= 0.9
     assert all(document["arms"][0]["unfinished"] == 0 for document in documents)
 
 

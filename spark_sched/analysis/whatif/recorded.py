@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -37,6 +37,8 @@ _NOT_HOW = (
     "spark.sched.history.path",
     "spark.sched.history.password",
 )
+#: How often Spark looks whether a task that runs Python was killed (as ``PythonTasks`` in the bridge).
+_POLL_MS = 2_000
 _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 
@@ -85,6 +87,7 @@ class Recorded:
         attached: whether it ran under this project's scheduler.
         mode: Spark's own order: ``FIFO`` or ``FAIR``.
         locality_wait_ms: how long a task waits for a slot near its input.
+        python_kill_ms: how long a killed task that runs Python keeps its slot at most.
         settings: the ``spark.sched.*`` properties that say how it scheduled.
         allocation_file: where its FAIR pools were declared; empty: nowhere.
         notes: what the reader skipped, with counts.
@@ -100,6 +103,7 @@ class Recorded:
     attached: bool
     mode: str
     locality_wait_ms: int
+    python_kill_ms: int
     settings: Mapping[str, str]
     allocation_file: str
     notes: Mapping[str, int]
@@ -171,6 +175,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
     if reader.report.bad_rows:
         notes["lines of the log that cannot be read"] += reader.report.bad_rows
     notes.update(reader.report.notes)
+    jobs = [replace(job, end_s=_end_s(job, reader)) for job in jobs]
     jobs.sort(key=lambda job: (job.submit_s, job.source_id))
     properties = reader.properties
     features = jobs[0].features or {}
@@ -194,6 +199,7 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         attached=attached,
         mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
         locality_wait_ms=_locality_wait_ms(properties),
+        python_kill_ms=_POLL_MS + _time_ms(properties.get("spark.python.task.killTimeout"), 2_000),
         settings=settings,
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
@@ -206,6 +212,15 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
             others=tuple(change.what for change in others if mode_switched_to(change) is None),
         ),
     )
+
+
+def _end_s(job: JobRecord, reader: SparkEventLogReader) -> float | None:
+    """The job's end, on the application's clock: that of its last Spark job, or a later one that the attached
+    scheduler saw."""
+    seen_ms = reader.measured.ended_ms.get(job.source_id)
+    if job.end_s is None or seen_ms is None:
+        return job.end_s
+    return max(job.end_s, (seen_ms - (reader.meta.origin_epoch_ms or 0)) / 1000.0)
 
 
 def attempts_of(stage: StageRecord) -> list[RecordedAttempt]:
@@ -286,12 +301,15 @@ def _attached(properties: Mapping[str, str]) -> bool:
 
 
 def _locality_wait_ms(properties: Mapping[str, str]) -> int:
-    text = properties.get("spark.locality.wait.node", properties.get("spark.locality.wait", "3s"))
+    return _time_ms(properties.get("spark.locality.wait.node", properties.get("spark.locality.wait")), 3_000)
+
+
+def _time_ms(text: str | None, default_ms: int) -> int:
     try:
-        # Spark takes a bare number of this setting for milliseconds.
-        return int(text) if text.isdecimal() else parse_time_ms(text)
+        # Spark takes a bare number of these settings for milliseconds.
+        return default_ms if text is None else int(text) if text.isdecimal() else parse_time_ms(text)
     except ValueError:
-        return 3_000
+        return default_ms
 
 
 def _settings(properties: Mapping[str, str]) -> dict[str, str]:

@@ -131,10 +131,8 @@ def _arm(name: str, arm: ReplayArm, result: Result, model: Model, recorded: Reco
 
 
 def _row(row: Mapping[str, Any], model: Model, pools: Mapping[str, str]) -> dict[str, Any]:
-    key = row["job"]
+    key, jct_ms = row["job"], row["jct_ms"]
     real_ms = model.real_jct_ms.get(key)
-    # The driver's work after the last task is not part of the simulation.
-    jct_ms = None if row["jct_ms"] is None else row["jct_ms"] + model.tail_ms.get(key, 0)
     return {
         "job": key,
         "name": row["name"],

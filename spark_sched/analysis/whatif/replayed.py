@@ -22,7 +22,6 @@ class Model:
         jobs: in the order of submission; a job of a driver that never runs two at once stands in ``then`` of
             the one before.
         real_jct_ms: by job; jobs without an end in the log are missing.
-        tail_ms: by job, from its last task's end to its own: the driver's work, after the simulation.
         pools: FAIR pool by job.
         task_sets: Spark's names of the stages' task sets, by job.
         learned: the overheads, for the report: name to ms.
@@ -32,7 +31,6 @@ class Model:
     cluster: ClusterSpec
     jobs: tuple[JobSpec, ...]
     real_jct_ms: Mapping[str, int]
-    tail_ms: Mapping[str, int]
     pools: Mapping[str, str]
     task_sets: Mapping[str, Sequence[str]]
     learned: Mapping[str, float]
@@ -92,23 +90,20 @@ def build_model(recorded: Recorded, *, one_by_one: bool | None = None) -> Model:
     occupancy = Occupancy((launch.attempt for launch in launches), executors, turnaround)
     usual = _learn_launches(jobs, occupancy, recorded)
     hosts = _Hosts(executors)
-    real_jct_ms, tails, specs = {}, {}, []
+    real_jct_ms, specs = {}, []
     for job in jobs:
         key = job.record.source_id
         changes = recorded.changes.of_jobs.get(key, ())
-        specs.append(_spec(job, turnaround, hosts, recorded.locality_wait_ms, changes))
+        specs.append(_spec(job, turnaround, hosts, recorded, changes))
         if job.end_ms is not None:
             real_jct_ms[key] = job.end_ms - job.submit_ms
-            last_ms = max(stage.last_ms for stage in job.stages)
-            tails[key] = max(0, job.end_ms - last_ms - turnaround)
     chained = _alone(jobs) if one_by_one is None else one_by_one
     if chained:
-        specs = _chain(specs, jobs, tails)
+        specs = _chain(specs, jobs)
     return Model(
         cluster=ClusterSpec(tuple(_node(machine) for machine in executors)),
         jobs=tuple(specs),
         real_jct_ms=real_jct_ms,
-        tail_ms=tails,
         pools={job.record.source_id: (job.record.features or {}).get("pool", "default") for job in jobs},
         task_sets={
             job.record.source_id: [f"TaskSet_{stage.record.source_id}" for stage in job.stages]
@@ -189,7 +184,7 @@ def _spec(
     job: _ReplayedJob,
     turnaround: int,
     hosts: _Hosts,
-    locality_wait_ms: int,
+    recorded: Recorded,
     changes: tuple[MarkChange, ...],
 ) -> JobSpec:
     record = job.record
@@ -209,11 +204,13 @@ def _spec(
                 restartable=not stage.record.barrier,
                 part=part,
                 near=hosts.near(stage.attempts),
-                near_wait_ms=locality_wait_ms,
+                near_wait_ms=recorded.locality_wait_ms,
                 seen_on=_seen_on(stage.attempts),
                 copies_ms=copies_ms,
+                kill_ms=recorded.python_kill_ms if stage.record.outside else 0,
             )
         )
+    last_ms = max(stage.last_ms for stage in job.stages)
     features = record.features or {}
     kind = record.source_id.rsplit("/", 1)[-1].partition("-")[0]
     return JobSpec(
@@ -228,6 +225,7 @@ def _spec(
         isolation=record.isolation,
         copies=features.get("copies") != "never",
         marked=kind == "mark",
+        tail_ms=0 if job.end_ms is None else max(0, job.end_ms - last_ms - turnaround),
         changes=changes,
         # As live: of a marked or grouped job more Spark jobs may follow any one of them.
         dag_known="to the end"
@@ -301,14 +299,12 @@ def _alone(jobs: Sequence[_ReplayedJob]) -> bool:
     )
 
 
-def _chain(specs: list[JobSpec], jobs: Sequence[_ReplayedJob], tails: Mapping[str, int]) -> list[JobSpec]:
+def _chain(specs: list[JobSpec], jobs: Sequence[_ReplayedJob]) -> list[JobSpec]:
     """Each job behind the one before it; the first alone is left."""
     following: JobSpec | None = None
     for spec, job, later in zip(reversed(specs), reversed(jobs), [None, *reversed(jobs)], strict=False):
         if following is not None and later is not None:
-            pause_ms = tails.get(spec.key, 0)
-            if job.end_ms is not None:
-                pause_ms += max(0, later.submit_ms - job.end_ms)
+            pause_ms = 0 if job.end_ms is None else max(0, later.submit_ms - job.end_ms)
             spec = replace(spec, then=(NextJob(pause_ms, following),))
         following = spec
     return [] if following is None else [following]

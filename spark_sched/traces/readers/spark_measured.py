@@ -29,6 +29,9 @@ class Measured:
         would_have: counters of what shadow mode would have done, by their names without ``would_have_``.
         held_at_most: what equation 4 of "Speculative Slot Reservation" expects of ``held_idle`` at most, in
             slot-milliseconds, by the key of jobs that held slots; None or absent where nothing bounds it.
+        ended_ms: when each job last ended, in milliseconds since 1970, by its key: of a block of the driver's
+            program that is one job, its end, which may come after that of its last Spark job. Not in
+            parameters: a trace has a column for it.
     """
 
     jobs: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -39,6 +42,7 @@ class Measured:
     events: int = 0
     would_have: dict[str, int] = field(default_factory=dict)
     held_at_most: dict[str, int | None] = field(default_factory=dict)
+    ended_ms: dict[str, int] = field(default_factory=dict)
 
     def apply(self, event: Mapping[str, Any], prefix: str = "", user: str | None = None) -> None:
         """Take one event in; ``prefix`` goes in front of jobs' keys. One of another schema is skipped.
@@ -60,6 +64,8 @@ class Measured:
             times = self.jobs.setdefault(key, dict.fromkeys(KINDS, 0))
             if "user" in body:
                 self.owners[key] = [body.get("name"), body["user"] or user, body.get("class")]
+            if body.get("ended_ms") is not None:
+                self.ended_ms[key] = int(body["ended_ms"])
             for name in KINDS:
                 times[name] += found[name]
             if found["held_idle"] or at_most is not None:
@@ -113,6 +119,7 @@ class Measured:
                 for name in (*self.would_have, *(other.would_have.keys() - self.would_have.keys()))
             },
             {**self.held_at_most, **other.held_at_most},
+            {**self.ended_ms, **other.ended_ms},
         )
 
     def total_ms(self, kind: str) -> int:

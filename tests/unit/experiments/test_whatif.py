@@ -77,6 +77,22 @@ def test_a_run_in_shadow_mode_is_answered_with_what_would_have_been(tmp_path: Pa
     assert "Under reservation: jobs would have taken" in said
 
 
+def test_a_block_of_the_program_that_is_one_job_holds_its_slots_until_its_own_end(tmp_path: Path) -> None:
+    """Its last Spark job ends at 2.12 s, the block at 3.52 s, and a job of low priority waits until then."""
+    mark = {"spark_sched_job_id": "1", "spark_sched_job_name": "block", "spark_sched_job_priority": "5"}
+    log = Log(**{"spark.sched.planner.python": "python3"}).executor(0, "1", 2)
+    log.job(0, 100, 2_120, [(120, 2_100), (120, 2_100)], **mark)
+    log.job(1, 200, 4_620, [(3_540, 4_600), (3_540, 4_600)])
+    slot_ms = {"run": 3_960, "held_idle": 2_800, "evicted": 0, "copied": 0}
+    body = {"job": "mark-1", "name": "block", "user": None, "ended_ms": T0 + 3_520, "slot_ms": slot_ms}
+    log.events.append({"Event": EVENT, "schema": 1, "kind": "job", "timeMs": T0 + 3_520, "body": body})
+    document = answer(read_log(log.write(tmp_path / "log")), Question())
+    assert [(r["real_jct_s"], r["jct_s"]) for r in document["arms"][0]["jobs"]] == [
+        (3.42, pytest.approx(3.42, abs=0.03)),
+        (4.42, pytest.approx(4.42, abs=0.03)),
+    ]
+
+
 def test_tasks_that_still_ran_when_the_log_ended_change_nothing(tmp_path: Path) -> None:
     log = contended()
     running = {"Task ID": 9, "Index": 0, "Attempt": 0, "Launch Time": T0 + 5_000, "Executor ID": "1"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -189,3 +190,30 @@ def test_a_task_that_reads_map_outputs_takes_its_jobs_held_slot_wherever_that_is
         if stage == 1
     ]
     assert sorted(ran) == ([(50, "b"), (60, "b")] if waits else [(50, "a"), (50, "b")])
+
+
+def test_a_job_keeps_its_slots_while_its_driver_works_on() -> None:
+    first = JobSpec(
+        "first", 0, (StageSpec([10, 10]),), priority=5, marked=True, dag_known="next stage", tail_ms=30
+    )
+    other = one("other", [5], at=5)
+    kept = simulate(_BESIDE, [first, other], "reservation", settings=_HELD, check=True)
+    assert dict(zip(kept.jobs["job"], kept.jobs["end_ms"], strict=True)) == {"first": 40, "other": 45}
+    free = simulate(_BESIDE, [replace(first, dag_known="to the end"), other], "reservation", settings=_HELD)
+    assert dict(zip(free.jobs["job"], free.jobs["end_ms"], strict=True)) == {"first": 40, "other": 15}
+    with pytest.raises(BadInputError, match="job 'first' has tail_ms -1"):
+        simulate(_BESIDE, [replace(first, tail_ms=-1)])
+
+
+def test_a_task_whose_kill_takes_long_is_copied_later() -> None:
+    def copied_at(kill_ms: int) -> list[int]:
+        stages = (StageSpec([1_000, 9_000], kill_ms=kill_ms), StageSpec([10, 10], (0,)))
+        result = simulate(
+            _BESIDE,
+            [JobSpec("job", 0, stages, priority=5)],
+            "reservation",
+            settings={"spark.sched.reservation.isolation": "1"},
+        )
+        return [s for s, copy in zip(result.tasks["start_ms"], result.tasks["copy"], strict=True) if copy]
+
+    assert (copied_at(0), copied_at(4_000)) == ([1_500], [5_500])
