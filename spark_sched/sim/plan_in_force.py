@@ -123,7 +123,7 @@ class Plans:
         ended, since.ended = since.ended, {}
         plan = self.planner.plan(jobs, self._slots, self.totals, self._emitted.version, now, ended)
         newcomers = self._jobs.newcomers
-        newcomers.rank = UNRANKED if plan.ordered and not one_by_one else 0
+        newcomers.rank = UNRANKED if plan.ordered else 0
         for key in ended:
             self._starts.job_ended(key)
         if not one_by_one:

@@ -217,3 +217,10 @@ def test_a_task_whose_kill_takes_long_is_copied_later() -> None:
         return [s for s, copy in zip(result.tasks["start_ms"], result.tasks["copy"], strict=True) if copy]
 
     assert (copied_at(0), copied_at(4_000)) == ([1_500], [5_500])
+
+
+def test_a_job_that_no_plan_contains_yet_comes_after_those_that_came_before_it() -> None:
+    # The slot is free at 250. Plans come at multiples of 200: the one of 200 does not know the third job.
+    jobs = [one("first", [250]), one("second", [10], at=10), one("third", [10], at=210)]
+    found = simulate(ClusterSpec((NodeSpec("a", 1),)), jobs, "fifo", plan_every_ms=200)
+    assert found.jobs["job"] == ["first", "second", "third"]
