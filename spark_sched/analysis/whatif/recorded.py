@@ -44,15 +44,19 @@ _ALLOCATION_FILE = "spark.scheduler.allocation.file"
 
 @dataclass(frozen=True, slots=True)
 class RecordedAttempt:
-    """One attempt of a task as it ran; times in ms since the application's start."""
+    """One attempt of a task as it ran; times in ms since the application's start, outcomes as in traces."""
 
     task: int
     start_ms: int
     end_ms: int
     executor: str
-    finished: bool
+    outcome: str
     copy: bool
     locality: str
+
+    @property
+    def finished(self) -> bool:
+        return self.outcome == "finished"
 
 
 @dataclass(frozen=True)
@@ -235,7 +239,7 @@ def attempts_of(stage: StageRecord) -> list[RecordedAttempt]:
             round(start_s * 1000),
             round((start_s + duration_s) * 1000),
             host or "",
-            end == "finished",
+            end,
             copy,
             near or "",
         )

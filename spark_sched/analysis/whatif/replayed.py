@@ -275,11 +275,16 @@ def _seen_on(attempts: Iterable[RecordedAttempt]) -> list[str]:
 def _durations(attempts: Iterable[RecordedAttempt], turnaround: int) -> tuple[list[int], dict[int, int]]:
     """How long each task keeps a slot, and how long its copy ran, by index in that list.
 
-    A task that failed and ran again keeps its slot for all its attempts.
+    A task that failed and ran again keeps its slot for all its attempts. The time of an attempt that was
+    killed before the task ran again, for example by an eviction, does not count.
     """
     own: dict[int, int] = {}
     copies: dict[int, int] = {}
+    attempts = list(attempts)
+    last = {attempt.task: attempt for attempt in attempts if not attempt.copy}
     for attempt in attempts:
+        if attempt.outcome == "killed" and not attempt.copy and attempt is not last[attempt.task]:
+            continue
         took_ms = max(1, attempt.end_ms - attempt.start_ms + turnaround)
         if attempt.copy:
             copies[attempt.task] = took_ms

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from spark_sched.analysis.whatif import Question, answer, read_log
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms
 from spark_sched.analysis.whatif.recorded import RecordedAttempt
+from spark_sched.analysis.whatif.replayed import build_model
 from spark_sched.cli.app import app
 from spark_sched.traces.readers.spark_measured import EVENT
 from spark_sched.traces.tables import Machine
@@ -91,6 +92,18 @@ def test_a_block_of_the_program_that_is_one_job_holds_its_slots_until_its_own_en
         (3.42, pytest.approx(3.42, abs=0.03)),
         (4.42, pytest.approx(4.42, abs=0.03)),
     ]
+
+
+def test_the_time_of_an_evicted_attempt_is_not_its_tasks(tmp_path: Path) -> None:
+    """A task of 2 s is killed after 0.5 s for a job of 1 s, and runs again from its start."""
+    log = Log(**{"spark.sched.planner.python": "python3"}).executor(0, "1", 1)
+    log.job(0, 100, 3_640, [(120, 620), (1_620, 3_620)])
+    killed, again = (event for event in log.events if event["Event"] == "SparkListenerTaskEnd")
+    killed["Task End Reason"] = {"Reason": "TaskKilled", "Kill Reason": "evicted"}
+    again["Task Info"]["Index"] = 0
+    again["Task Info"]["Attempt"] = 1
+    (stage,) = build_model(read_log(log.write(tmp_path / "log"))).jobs[0].stages
+    assert stage.durations_ms == [pytest.approx(2_000, abs=30)]
 
 
 def test_tasks_that_still_ran_when_the_log_ended_change_nothing(tmp_path: Path) -> None:
@@ -203,7 +216,7 @@ def test_waiting_for_slots_is_no_overhead(tmp_path: Path) -> None:
 
 def test_turnaround_is_matched_by_the_order_of_ends() -> None:
     def launch(start: int, end: int) -> Launch:
-        return Launch(RecordedAttempt(0, start, end, "e", True, False, ""), 0, -1)
+        return Launch(RecordedAttempt(0, start, end, "e", "finished", False, ""), 0, -1)
 
     own = [launch(1_000 * i // 2 + 4 * (i // 2), 1_000 * i // 2 + 996 + 4 * (i // 2)) for i in range(20)]
     assert turnaround_ms(own, {"e": 2}) == pytest.approx(8, abs=4)
@@ -212,8 +225,8 @@ def test_turnaround_is_matched_by_the_order_of_ends() -> None:
 
 def test_free_slots_are_followed_back_to_when_the_last_one_came_free() -> None:
     attempts = [
-        RecordedAttempt(0, 0, 100, "e", True, False, ""),
-        RecordedAttempt(1, 0, 50, "e", True, False, ""),
+        RecordedAttempt(0, 0, 100, "e", "finished", False, ""),
+        RecordedAttempt(1, 0, 50, "e", "finished", False, ""),
     ]
     occupancy = Occupancy(attempts, [Machine("e", slots=2)], 0)
     assert occupancy.free_since_ms(40) == 40
