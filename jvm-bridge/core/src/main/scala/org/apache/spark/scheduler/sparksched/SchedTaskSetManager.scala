@@ -49,7 +49,8 @@ private[sparksched] class SchedTaskSetManager(
     if (isBarrier) barrierPendingLaunchTasks.valuesIterator.count(_.execId == executor) else 0
 
   /** Whether all tasks wait and must start together. */
-  def waitsAsGang: Boolean = isBarrier && !isZombie && runningTasks == 0 && tasksSuccessful < numTasks && !onHold
+  def waitsAsGang: Boolean =
+    isBarrier && !isZombie && runningTasks == 0 && unread.isEmpty && tasksSuccessful < numTasks && !onHold
 
   /** Its job is on hold: rounds of offers leave it out. */
   private def onHold: Boolean = scheduler.books.registry.isOnHold(job)
@@ -196,7 +197,9 @@ private[sparksched] class SchedTaskSetManager(
     failOpen("task undone", ()) {
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
-      if (!info.finished && !successful(info.index)) undone(info.index)
+      if (!info.finished && !successful(info.index)) {
+        if (!unread.exists(other => other != tid && taskInfos(other).index == info.index)) undone(info.index)
+      }
       attemptOver(info.index) // Spark sends no status update for an attempt that is lost with its executor.
     }
     super.handleFailedTask(tid, state, reason)
@@ -215,7 +218,10 @@ private[sparksched] class SchedTaskSetManager(
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.
     failOpen("task undone", ()) {
-      if (!isZombie) scheduler.books.ledger.doneTasks(stage).filterNot(successful(_)).toSeq.foreach(undone)
+      if (!isZombie) {
+        val toRead = unread.map(taskInfos(_).index)
+        scheduler.books.ledger.doneTasks(stage).filterNot(i => successful(i) || toRead(i)).toSeq.foreach(undone)
+      }
     }
   }
 

@@ -1,0 +1,158 @@
+package org.apache.spark.scheduler.sparksched
+
+import java.nio.ByteBuffer
+import java.util.Properties
+import java.util.concurrent.TimeUnit
+
+import org.apache.spark._
+import org.apache.spark.TaskState.TaskState
+import org.apache.spark.resource.ResourceProfile
+import org.apache.spark.rpc.{RpcEnv, ThreadSafeRpcEndpoint}
+import org.apache.spark.scheduler._
+import org.apache.spark.scheduler.cluster.{CoarseGrainedClusterMessages, CoarseGrainedSchedulerBackend}
+import org.apache.spark.storage.TaskResultBlockId
+import org.scalatest.BeforeAndAfterAll
+import org.scalatest.funsuite.AnyFunSuite
+import schedcore.{Event, Settings}
+
+import scala.collection.mutable
+
+/**
+ * What the books say between two steps of Spark: from the end of an attempt to the reading of its result, from a kill to its
+ * end, from the end of a stage's attempt to that of its last task.
+ */
+final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
+  import BetweenStepsSuite._
+  import PlannedStandaloneBackendSuite.CountingBackend
+
+  private lazy val context = new SparkContext(
+    new SparkConf().setMaster("local[1]").setAppName("between").set("spark.ui.enabled", "false")
+      .set("spark.rpc.message.maxSize", "1"))
+
+  override def afterAll(): Unit = context.stop()
+
+  /** A scheduler that was never started, before executors of one slot each: e1 on host h1, and so on. */
+  private final class Fixture {
+    val ours = scheduler
+    val backend = new CountingBackend
+    ours.initialize(backend)
+    private val told = mutable.ArrayBuffer.empty[Event]
+
+    def submit(
+        stage: Int, job: String, priority: Int, tasks: Int = 1, attempt: Int = 0, barrier: Boolean = false,
+        made: Option[Task[_]] = None): SchedTaskSetManager = {
+      val properties = new Properties
+      properties.setProperty("spark.sched.job.name", job)
+      properties.setProperty("spark.sched.job.priority", priority.toString)
+      ours.submitTasks(new TaskSet(
+        Array.tabulate[Task[_]](tasks)(i => made.getOrElse(new UnrunTask(stage, attempt, i, tasks, properties, barrier))), stage, attempt,
+        stage, properties, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
+      ours.taskSetManagerForAttempt(stage, attempt).get.asInstanceOf[SchedTaskSetManager]
+    }
+
+    def offer(numbers: Int*): Seq[TaskDescription] = ours.resourceOffers(
+      numbers.map(n => WorkerOffer(s"e$n", s"h$n", 1, Some(s"h$n:1"))).toIndexedSeq, isAllFreeResources = numbers.size > 1).flatten
+
+    def end(task: TaskDescription, state: TaskState, how: ByteBuffer): Unit = ours.statusUpdate(task.taskId, state, how)
+    def finish(task: TaskDescription): Unit = end(task, TaskState.FINISHED, SeededRun.result)
+    def lose(task: TaskDescription): Unit = ours.executorLost(task.executorId, ExecutorProcessLost("a test", None, causedByApp = false))
+
+    /** Spark reads results in threads of its own, which wait for the scheduler's lock. */
+    def read(manager: SchedTaskSetManager): Unit =
+      until(ours.synchronized(manager.taskInfos.valuesIterator.forall(i => i.finished || manager.runningTasksSet(i.taskId))))
+
+    def plan(jobs: String): Unit = assert(ours.planOffered(
+      s"""{"schema": 1, "plan": 1, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${ours.nowMs},
+         |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin) === "accepted")
+
+    /** What a planner is told so far. */
+    def events: Seq[Event] = {
+      told ++= ours.books.events.poll(100000, 0).events
+      told.toSeq
+    }
+
+    def done(manager: SchedTaskSetManager): collection.Set[Int] = ours.books.ledger.doneTasks(manager.stage)
+  }
+
+  private def entry(job: String, more: String) = s"""{"job": "$job", "rank": 0, "priority": 0, "reservation": null, $more}"""
+
+  test("a task whose result is to be read stays done where another executor is lost") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 3)
+    val Seq(ended, lost, _) = f.offer(1, 2, 3)
+    f.ours.synchronized {
+      f.finish(ended)
+      f.lose(lost)
+      assert(f.done(manager) === Set(ended.index))
+    }
+    f.read(manager)
+    assert(f.done(manager) === Set(ended.index))
+  }
+
+  for (end <- Seq("failed", "lost"))
+    test(s"a task whose result is to be read stays done where its copy is $end") {
+      val f = new Fixture
+      val manager = f.submit(0, "first", priority = 0, tasks = 2)
+      val original = f.offer(1, 2).head
+      manager.speculatableTasks += original.index
+      manager.addPendingTask(original.index, speculatable = true)
+      val Seq(copy) = f.offer(3)
+      assert(copy.index === original.index)
+      f.ours.synchronized {
+        f.finish(original)
+        if (end == "lost") f.lose(copy)
+        else {
+          f.end(copy, TaskState.FAILED, failure)
+          f.ours.handleFailedTask(manager, copy.taskId, TaskState.FAILED, UnknownReason) // Its reason may be read first.
+        }
+        assert(f.done(manager) === Set(original.index))
+      }
+      f.read(manager)
+      assert(f.done(manager) === Set(original.index))
+    }
+
+  test("a barrier stage whose results are to be read does not wait for slots") {
+    val f = new Fixture
+    val gang = f.submit(0, "gang", priority = 0, tasks = 2, barrier = true)
+    assert(gang.waitsAsGang)
+    val running = f.offer(1, 2)
+    assert(running.size === 2 && !gang.waitsAsGang)
+    f.ours.synchronized {
+      running.foreach(f.finish)
+      assert(!gang.waitsAsGang)
+    }
+    f.read(gang)
+  }
+
+  private def scheduler: SchedTaskScheduler = {
+    val made = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))
+    new DAGScheduler(context, made)
+    made
+  }
+
+  private def serialized(value: Any): ByteBuffer = SparkEnv.get.closureSerializer.newInstance().serialize(value)
+  private def failure: ByteBuffer = serialized(new ExceptionFailure(new RuntimeException("failed on purpose"), Nil))
+  private def fetchFailed(task: TaskDescription): ByteBuffer =
+    serialized(FetchFailed(null, 0, -1L, -1, task.partitionId, "outputs are gone"))
+
+  private def until(state: => Boolean): Unit = {
+    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5)
+    while (!state && System.nanoTime() < end) Thread.sleep(5)
+    assert(state)
+  }
+}
+
+private object BetweenStepsSuite {
+
+  /** A task that nobody runs. */
+  final class UnrunTask(
+      stage: Int, attempt: Int, index: Int, tasks: Int, properties: Properties, barrier: Boolean, val ballast: Array[Byte] = Array.empty)
+      extends Task[Int](stage, attempt, index, tasks, JobArtifactSet.emptyJobArtifactSet, properties, isBarrier = barrier) {
+    override def runTask(context: TaskContext): Int = 0
+  }
+
+  /** One that runs nothing. */
+  final class SilentExecutor(override val rpcEnv: RpcEnv) extends ThreadSafeRpcEndpoint {
+    override def receive: PartialFunction[Any, Unit] = { case _ => }
+  }
+}
