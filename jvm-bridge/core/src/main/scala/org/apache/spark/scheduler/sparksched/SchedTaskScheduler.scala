@@ -124,7 +124,11 @@ private[spark] final class SchedTaskScheduler(
 
   override private[scheduler] def createTaskSetManager(taskSet: TaskSet, maxTaskFailures: Int): TaskSetManager = {
     val manager = SchedTaskSetManager.of(this, taskSet, maxTaskFailures, healthTrackerOpt)
-    failOpen("task set", ())(synchronized(round.add(manager)))
+    failOpen("task set", ())(synchronized {
+      // Spark starts nothing more of its earlier attempts, and does not see that one of which nothing runs is over.
+      (0 until taskSet.stageAttemptId).flatMap(taskSetManagerForAttempt(taskSet.stageId, _)).foreach(_.suspend())
+      round.add(manager)
+    })
     manager
   }
 

@@ -124,6 +124,16 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
     f.read(gang)
   }
 
+  test("an attempt of a stage that Spark replaces before any of its tasks runs is over") {
+    val f = new Fixture
+    val replaced = f.submit(0, "first", priority = 0, tasks = 2)
+    val second = f.submit(0, "first", priority = 0, attempt = 1)
+    assert(f.ours.taskSetManagerForAttempt(0, 0).isEmpty && replaced.isZombie)
+    f.finish(f.offer(1).head)
+    f.read(second)
+    assert(!f.ours.books.registry.hasStages(second.job))
+  }
+
   private def scheduler: SchedTaskScheduler = {
     val made = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))
     new DAGScheduler(context, made)
