@@ -53,8 +53,6 @@ private[sparksched] final class Evictions(
     if (spared.add(tid)) wouldHave += 1
   } else {
     underWay(tid) = beneficiary
-    total += 1
-    managerOf(tid).foreach(_.evicting(tid))
     kill(tid, why)
   }
 
@@ -64,8 +62,11 @@ private[sparksched] final class Evictions(
     underWay.remove(tid).filter(_ => killed).map(Eviction(_))
   }
 
-  /** Counts slot time that an eviction lost. */
-  def lost(slotMs: Long): Unit = lostMs += math.max(0L, slotMs)
+  /** Counts an eviction, and the slot time that it lost. */
+  def lost(slotMs: Long): Unit = {
+    total += 1
+    lostMs += math.max(0L, slotMs)
+  }
 
   /** Attempts that were lost with their executor never end. */
   def keep(alive: Long => Boolean): Unit = {

@@ -251,7 +251,10 @@ private[spark] final class SchedTaskScheduler(
       val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       ours(manager).foreach { m =>
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
-        if (evicted.isDefined) evictions.lost(m.slotsPerTask * ranMs)
+        if (evicted.isDefined) {
+          m.evicted(tid)
+          evictions.lost(m.slotsPerTask * ranMs)
+        }
       }
       // The backend offers only this executor next, but slots of others may have been freed, or copies may be due there.
       if (slotNews.freed > freed || (enforcing && ledger.anyCopiesDue(now))) reviveOffers()

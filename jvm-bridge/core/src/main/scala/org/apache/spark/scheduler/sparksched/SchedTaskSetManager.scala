@@ -60,8 +60,8 @@ private[sparksched] class SchedTaskSetManager(
   /** How often an attempt of the task was evicted. */
   def evictionsOf(index: Int): Int = evictions.getOrElse(index, 0)
 
-  /** An attempt is about to be killed for others. */
-  def evicting(tid: Long): Unit = taskInfos.get(tid).foreach(info => evictions(info.index) = evictionsOf(info.index) + 1)
+  /** An attempt was killed for others. */
+  def evicted(tid: Long): Unit = taskInfos.get(tid).foreach(info => evictions(info.index) = evictionsOf(info.index) + 1)
 
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)

@@ -134,6 +134,20 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(!f.ours.books.registry.hasStages(second.job))
   }
 
+  for (end <- Seq(TaskState.FINISHED, TaskState.FAILED, TaskState.KILLED))
+    test(s"a victim that ends as $end was evicted only if it was killed") {
+      val f = new Fixture
+      val low = f.submit(0, "low", priority = 0)
+      val Seq(victim) = f.offer(1)
+      val high = f.submit(1, "high", priority = 9)
+      f.plan(s"""{"job": "${high.job}", "rank": 0, "priority": 9, "reservation": null, "victims": [${victim.taskId}]}""")
+      assert(f.backend.killed === Seq(victim.taskId))
+      f.end(victim, end, if (end == TaskState.FINISHED) SeededRun.result else failure)
+      f.read(low)
+      val evictions = if (end == TaskState.KILLED) 1 else 0
+      assert(f.ours.counters("evictions") === evictions && low.evictionsOf(0) === evictions)
+    }
+
   private def scheduler: SchedTaskScheduler = {
     val made = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))
     new DAGScheduler(context, made)

@@ -148,10 +148,11 @@ private object PlannedStandaloneBackendSuite {
 
   final class CountingBackend extends SchedulerBackend {
     var revived = 0
+    val killed = mutable.ArrayBuffer.empty[Long]
     override def start(): Unit = ()
     override def stop(): Unit = ()
     override def reviveOffers(): Unit = revived += 1
-    override def killTask(taskId: Long, executorId: String, interruptThread: Boolean, reason: String): Unit = ()
+    override def killTask(taskId: Long, executorId: String, interruptThread: Boolean, reason: String): Unit = killed += taskId
     override def defaultParallelism(): Int = 1
     override def maxNumConcurrentTasks(profile: ResourceProfile): Int = 1000
     override def getTaskThreadDump(taskId: Long, executorId: String) = None
