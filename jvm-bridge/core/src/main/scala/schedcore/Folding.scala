@@ -44,7 +44,8 @@ object Folding {
       events.foreach {
         case launch: Event.TaskLaunched => if (!short(launch.task)) folded += launch
         case end: Event.TaskEnded =>
-          if (short(end.task)) open.getOrElseUpdate((end.stage, end.executor), new Columns(end)).add(end)
+          // The result of one that had succeeded may be lost in the same batch.
+          if (end.outcome == "success" && short(end.task)) open.getOrElseUpdate((end.stage, end.executor), new Columns(end)).add(end)
           else {
             close()
             folded += end

@@ -323,6 +323,9 @@ final class Ledger(listener: LedgerListener, idle: IdleLimits = IdleLimits.Unbou
     books.preReserveIdle(p.job, nowMs)
   }
 
+  /** Whether the stage has started and not ended. */
+  def isActive(stage: String): Boolean = stages.contains(stage)
+
   /** Which tasks of the stage the ledger takes for done. */
   def doneTasks(stage: String): collection.Set[Int] = stages.get(stage).fold[collection.Set[Int]](Set.empty)(_.done.indices)
 

@@ -35,6 +35,11 @@ final class FoldingSuite extends AnyFunSuite {
         Seq(held, short("1.0", "0", 1), end(7), short("1.0", "0", 2), over, short("1.0", "0", 3)))
   }
 
+  test("a result that is lost in the batch of its attempt is told after it, and not as a second success") {
+    val lost = end(1, outcome = "lost")
+    assert(Folding.shortTasks(Seq(launch(1), launch(2), end(1), end(2), lost)) === Seq(short("1.0", "0", 1, 2), lost))
+  }
+
   test("a batch without pairs is left alone") {
     val events = Seq(launch(1), end(1))
     assert(Folding.shortTasks(events) === events)

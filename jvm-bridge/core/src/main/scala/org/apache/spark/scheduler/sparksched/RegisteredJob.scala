@@ -21,7 +21,21 @@ private[sparksched] final class RegisteredJob(var mark: JobMark, val arrival: In
   /** Why the job is over although it still has task sets: it holds nothing and ends with the last of them. */
   var closing: Option[String] = None
 
+  // Stages whose waiting tasks will not start, while others of them still run.
+  private val ending = mutable.LinkedHashSet.empty[String]
+
   def idle: Boolean = stages.isEmpty && actions.sparkJobs.isEmpty
+
+  /** No task of the stage starts any more. @return whether that is news */
+  def giveUp(stage: String): Boolean = stages.contains(stage) && ending.add(stage)
+
+  def givenUp: collection.Set[String] = ending
+
+  /** The stage is over. */
+  def remove(stage: String): Unit = {
+    stages -= stage
+    ending -= stage
+  }
 }
 
 /** The indices of a job's stages. A retry keeps its index. Only the latest are kept: a job may live as long as the application. */

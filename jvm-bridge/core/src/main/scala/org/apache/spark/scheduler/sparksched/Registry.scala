@@ -5,6 +5,7 @@ import java.util.Properties
 import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 
+import org.apache.spark.scheduler.TaskInfo
 import schedcore._
 
 /**
@@ -130,19 +131,23 @@ private[sparksched] final class Registry(
       case JobMark.ByMark | JobMark.ByBatch | JobMark.ByGroup => false
     })
 
-  /** The stage has no running and no waiting tasks, by success or otherwise. */
-  def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit = {
+  /** No task of the stage starts any more; some may take long to end. */
+  def stageGivenUp(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit = {
     ledger.stageEnded(stage, nowMs)
-    events.offer(Event.StageEnded(nowMs, jobKey, stage, completed))
-    stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
-    jobs.get(jobKey).foreach { job =>
-      job.stages -= stage
+    jobs.get(jobKey).filter(_.giveUp(stage)).foreach(_ => events.offer(Event.StageEnded(nowMs, jobKey, stage, completed)))
+  }
+
+  /** The stage has no running and no waiting tasks, by success or otherwise. Spark says so again for each result that it reads then. */
+  def stageEnded(jobKey: String, stage: String, completed: Boolean, nowMs: Long): Unit =
+    jobs.get(jobKey).filter(_.stages.contains(stage)).foreach { job =>
+      stageGivenUp(jobKey, stage, completed, nowMs)
+      stories.tell(jobKey, nowMs, s"stage $stage ${if (completed) "is done" else "ended without all of its tasks"}")
+      job.remove(stage)
       job.actions.stageCutShort = !completed
       job.lastActiveMs = nowMs
       releaseIfFailed(job, nowMs)
       if (job.stages.isEmpty) job.closing.foreach(forget(job, _, nowMs))
     }
-  }
 
   /** @param failed it failed or was cancelled, so that its other stages will not start */
   def sparkJobEnded(sparkJobId: Int, failed: Boolean, nowMs: Long): Unit = sparkJobs.ended(sparkJobId).foreach { key =>
@@ -281,6 +286,12 @@ private[sparksched] final class Registry(
       nowMs - t.timeMs
     }
 
+  /** A task runs again. @param ended the attempt that had ended well, if there was one: its result was lost */
+  def taskUndone(job: String, stage: String, index: Int, ended: Option[TaskInfo], nowMs: Long): Unit = {
+    ledger.taskUndone(stage, index, nowMs)
+    ended.foreach(a => events.offer(Event.TaskEnded(nowMs, job, stage, a.taskId, index, a.executorId, 0L, "lost", a.speculative)))
+  }
+
   private def attemptEnded(
       t: Event.TaskLaunched, outcome: String, nowMs: Long, evictedFor: Option[String] = None, evicted: Boolean = false): Unit = {
     running -= t.task
@@ -389,11 +400,18 @@ private[sparksched] final class Registry(
   def state(nowMs: Long): Seq[Event] =
     executors.valuesIterator.toSeq ++ orders.inForce ++
       jobs.valuesIterator.flatMap(j => (Event.JobStarted(j.startedMs, j.mark, j.attempts.begunMs) +: orders.retold(j.mark, nowMs)) ++
-        j.stages.valuesIterator.map(stage => stage.copy(done = ledger.doneTasks(stage.stage).toSeq.sorted))) ++
+        j.stages.valuesIterator.map(stage => stage.copy(done = doneOf(j, stage)))) ++
       running.valuesIterator ++
+      jobs.valuesIterator.flatMap(j => j.givenUp.map(Event.StageEnded(nowMs, j.mark.key, _, completed = false))) ++
       ledger.holds.flatMap { case (job, executor, slots, deadlineMs) =>
         Seq.fill(slots)(Event.SlotHeld(nowMs, job, "", executor, deadlineMs))
       }
+
+  /** The ledger forgets a stage with its last task, but the results of its tasks are yet to be read, or slower copies to end. */
+  private def doneOf(job: RegisteredJob, stage: Event.StageStarted): Seq[Int] =
+    if (ledger.isActive(stage.stage)) ledger.doneTasks(stage.stage).toSeq.sorted
+    else if (job.givenUp(stage.stage)) Nil
+    else 0 until stage.tasks
 }
 
 private[sparksched] object Registry {

@@ -174,7 +174,7 @@ private[spark] final class SchedTaskScheduler(
       round.remove(m)
       tally.shadow.stageEnded(m.stage)
       m.place.output.foreach(sqlOutlook.ended)
-      offeringFreed(registry.stageEnded(m.job, m.stage, m.tasksSuccessful == m.numTasks, nowMs))
+      offeringFreed(registry.stageEnded(m.job, m.stage, m.completed, nowMs))
     })
   }
 
@@ -250,6 +250,7 @@ private[spark] final class SchedTaskScheduler(
       val freed = slotNews.freed
       val ranMs = registry.taskEnded(tid, outcome, now, evicted.flatMap(_.beneficiary), evicted.isDefined)
       ours(manager).foreach { m =>
+        if (state == TaskState.FINISHED) m.endedWell(tid)
         m.taskInfos.get(tid).foreach(info => m.attemptOver(info.index))
         if (evicted.isDefined) {
           m.evicted(tid)
@@ -273,7 +274,7 @@ private[spark] final class SchedTaskScheduler(
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
-  def stageGivenUp(stage: String): Unit = afterChange(ledger.stageEnded(stage, nowMs))
+  def stageGivenUp(m: SchedTaskSetManager): Unit = afterChange(registry.stageGivenUp(m.job, m.stage, m.completed, nowMs))
   def taskDoneElsewhere(stage: String, index: Int): Unit = afterChange(ledger.taskDoneElsewhere(stage, index, nowMs))
   def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0
 

@@ -12,7 +12,7 @@ import scala.collection.mutable
 private[sparksched] class SchedTaskSetManager(
     scheduler: SchedTaskScheduler, taskSet: TaskSet, maxTaskFailures: Int, health: Option[HealthTracker], clock: Clock)
     extends OfferGate(scheduler, taskSet, maxTaskFailures, health, clock) with WaitingSet {
-  import SchedTaskSetManager.Dequeued
+  import SchedTaskSetManager.{Dequeued, Unended}
 
   private def failOpen: FailOpen = scheduler.failOpen
 
@@ -28,6 +28,8 @@ private[sparksched] class SchedTaskSetManager(
   private val pilots = new PilotGate(numTasks)
   private var doubled = false // whether two attempts of a task ran at once, or one of a task that was done elsewhere
   private val unread = mutable.HashSet.empty[Long] // attempts that have ended, and whose result Spark has not read
+  private val endedBy = Array.fill(numTasks)(Unended) // by task, the attempt that is known to have ended well
+  private var unfetched = 0 // tasks that Spark counts as successful, though they could not fetch their input
 
   protected def mayTake(executor: String): Boolean = scheduler.mayTake(this, executor, slotsPerTask * pendingOn(executor))
 
@@ -74,6 +76,16 @@ private[sparksched] class SchedTaskSetManager(
     if (runningTasksSet.contains(tid)) unread += tid
     super.removeRunningTask(tid)
   }
+
+  /** An attempt ended well, as its executor says. */
+  def endedWell(tid: Long): Unit =
+    taskInfos.get(tid).map(_.index).filter(endedBy(_) == Unended).foreach(endedBy(_) = tid)
+
+  /** Tasks that are done. Spark counts also those that could not fetch their input. */
+  private def tasksDone: Int = tasksSuccessful - unfetched
+
+  /** Whether all tasks are done. */
+  def completed: Boolean = tasksDone == numTasks
 
   // ---- pilots ------------------------------------------------------------------------------------------------
 
@@ -198,6 +210,7 @@ private[sparksched] class SchedTaskSetManager(
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
       if (!info.finished && !successful(info.index)) {
+        if (reason.isInstanceOf[FetchFailed]) unfetched += 1
         if (!unread.exists(other => other != tid && taskInfos(other).index == info.index)) undone(info.index)
       }
       attemptOver(info.index) // Spark sends no status update for an attempt that is lost with its executor.
@@ -205,13 +218,13 @@ private[sparksched] class SchedTaskSetManager(
     super.handleFailedTask(tid, state, reason)
     unread -= tid
     // A new attempt of the stage runs what this one has not launched by now, however long its last tasks take to end.
-    if (reason.isInstanceOf[FetchFailed]) scheduler.stageGivenUp(stage)
+    if (reason.isInstanceOf[FetchFailed]) scheduler.stageGivenUp(this)
   }
 
   /** Spark cancels the stage: tasks that are killed now do not run again, however long others of it take to end. */
   override def suspend(): Unit = {
     super.suspend()
-    scheduler.stageGivenUp(stage)
+    scheduler.stageGivenUp(this)
   }
 
   override def executorLost(execId: String, host: String, reason: ExecutorLossReason): Unit = {
@@ -219,18 +232,25 @@ private[sparksched] class SchedTaskSetManager(
     // Map outputs went with the executor: those tasks run again.
     failOpen("task undone", ()) {
       if (!isZombie) {
+        val done = scheduler.books.ledger.doneTasks(stage)
         val toRead = unread.map(taskInfos(_).index)
-        scheduler.books.ledger.doneTasks(stage).filterNot(i => successful(i) || toRead(i)).toSeq.foreach(undone)
+        (0 until numTasks).filter(i => (done(i) || endedBy(i) != Unended) && !successful(i) && !toRead(i)).foreach(undone)
       }
     }
   }
 
-  private def undone(index: Int): Unit = scheduler.books.ledger.taskUndone(stage, index, scheduler.nowMs)
+  private def undone(index: Int): Unit = {
+    val ended = taskInfos.get(endedBy(index))
+    endedBy(index) = Unended
+    scheduler.books.registry.taskUndone(job, stage, index, ended, scheduler.nowMs)
+  }
 }
 
 private[sparksched] object SchedTaskSetManager {
   /** Task index, its locality on the executor, and whether it is a copy. */
   type Dequeued = (Int, TaskLocality.Value, Boolean)
+  /** No attempt. */
+  private val Unended = -1L
   private val clock = new SystemClock
 
   /** Logs of streaming queries' task sets name query and batch, as with Spark's own task sets. */

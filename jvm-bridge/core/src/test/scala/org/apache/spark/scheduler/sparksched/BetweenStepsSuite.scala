@@ -124,6 +124,26 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
     f.read(gang)
   }
 
+  test("a cancelled stage whose tasks end together ends once") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 2)
+    val running = f.offer(1, 2)
+    f.ours.killAllTaskAttempts(0, interruptThread = false, "cancelled")
+    f.ours.synchronized(running.foreach(f.end(_, TaskState.KILLED, ByteBuffer.allocate(0))))
+    f.read(manager)
+    assert(f.events.count(_.isInstanceOf[Event.StageEnded]) === 1)
+    assert(f.ours.books.registry.stories.of(manager.job).count(_.text.contains("ended without")) === 1)
+  }
+
+  test("a stage of which no task could fetch its input is not done") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0)
+    val Seq(task) = f.offer(1)
+    f.end(task, TaskState.FAILED, fetchFailed(task))
+    f.read(manager)
+    assert(f.events.collect { case e: Event.StageEnded => e.completed } === Seq(false))
+  }
+
   test("an attempt of a stage that Spark replaces before any of its tasks runs is over") {
     val f = new Fixture
     val replaced = f.submit(0, "first", priority = 0, tasks = 2)
@@ -147,6 +167,31 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
       val evictions = if (end == TaskState.KILLED) 1 else 0
       assert(f.ours.counters("evictions") === evictions && low.evictionsOf(0) === evictions)
     }
+
+  test("a planner is told of an output that is lost with its executor, and no more than once") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 2, made = Some(new ShuffleMapTask(0)))
+    val Seq(ended, other) = f.offer(1, 2)
+    f.finish(ended)
+    f.read(manager)
+    f.lose(ended)
+    f.lose(other)
+    assert(f.events.collect { case e: Event.TaskEnded => e.task -> e.outcome } ===
+      Seq(ended.taskId -> "success", ended.taskId -> "lost", other.taskId -> "lost"))
+  }
+
+  test("a planner is told of a result that is lost on its way to the driver") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0)
+    val Seq(task) = f.offer(1)
+    f.end(task, TaskState.FINISHED, serialized(IndirectTaskResult[Int](TaskResultBlockId(task.taskId), 100L)))
+    f.read(manager)
+    assert(manager.waitingTasks === 1)
+    assert(f.events.collect { case e: Event.TaskEnded => e.task -> e.outcome } === Seq(task.taskId -> "success", task.taskId -> "lost"))
+    f.end(f.offer(1).head, TaskState.FAILED, failure)
+    f.read(manager)
+    assert(f.events.collect { case e: Event.TaskEnded => e.outcome } === Seq("success", "lost", "failed"))
+  }
 
   private def scheduler: SchedTaskScheduler = {
     val made = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))

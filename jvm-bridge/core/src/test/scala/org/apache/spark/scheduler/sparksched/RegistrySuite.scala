@@ -213,8 +213,24 @@ final class RegistrySuite extends AnyFunSuite {
     w.registry.taskEnded(11, "success", 20)
     assert(done === Seq(Seq(1)))
     // Its output went with an executor.
-    w.ledger.taskUndone("0.0", 1, 30)
+    w.registry.taskUndone(job, "0.0", 1, None, 30)
     assert(done === Seq(Nil))
+    (0 to 1).foreach(i => w.registry.taskLaunched(job, "0.0", 20L + i, i, "e", copy = false, slots = 1, 40))
+    (0 to 1).foreach(i => w.registry.taskEnded(20L + i, "success", 50))
+    assert(done === Seq(Seq(0, 1)), "the stage goes on until their results are read")
+  }
+
+  test("a new planner is told that a stage that was given up waits for nothing, though a task of it runs") {
+    val w = new World
+    val job = w.stage("0.0", 1)
+    w.registry.taskLaunched(job, "0.0", 10, 0, "e", copy = false, slots = 1, 0)
+    def told: Seq[Event] = w.registry.state(0).filter(e => e.isInstanceOf[Event.TaskLaunched] || e.isInstanceOf[Event.StageEnded])
+    assert(told.map(_.kind) === Seq("task_launched"))
+    w.registry.stageGivenUp(job, "0.0", completed = false, 10)
+    assert(told.map(_.kind) === Seq("task_launched", "stage_ended"))
+    w.registry.taskEnded(10, "killed", 20)
+    w.registry.stageEnded(job, "0.0", completed = false, 20)
+    assert(w.queue.poll(1000, 0).events.count(_.isInstanceOf[Event.StageEnded]) === 1 && told === Nil)
   }
 
   test("a job whose block says that it is over ends then") {
