@@ -90,7 +90,7 @@ private[sparksched] class SchedTaskSetManager(
   // ---- pilots ------------------------------------------------------------------------------------------------
 
   /** Whether only this stage's pilots may start; tasks that wait for each other have none. */
-  def pilotsFirst: Boolean = !concurrent && {
+  def pilotsFirst: Boolean = !concurrent && !isZombie && {
     pilots.put(scheduler.books.plans.pilots(job, place.index))
     pilots.closed
   }
@@ -101,8 +101,8 @@ private[sparksched] class SchedTaskSetManager(
   /** Tasks that wait for a slot. */
   def waitingTasks: Int = if (pilotsFirst) idlePilots.size else tasksLeft
 
-  /** Tasks that are not done and of which no attempt runs or has a result that is to be read. */
-  private def tasksLeft: Int = {
+  /** Tasks that are not done and of which no attempt runs or has a result that is to be read; a zombie starts none of its tasks. */
+  private def tasksLeft: Int = if (isZombie) 0 else {
     val busy =
       if (doubled) (runningTasksSet.iterator ++ unread).map(taskInfos(_).index).filterNot(successful(_)).toSet.size
       else runningTasks + unread.size
@@ -125,14 +125,17 @@ private[sparksched] class SchedTaskSetManager(
     val left = tasksLeft
     val behindPilots = scheduler.enforcing && pilotsFirst
     StageFacts(
-      stage, "", numTasks, tasksSuccessful, runningTasks, left, slotsPerTask, behindPilots,
+      stage, "", numTasks, tasksDone, runningTasks, left, slotsPerTask, behindPilots,
       gated = if (behindPilots) math.max(0, left - idlePilots.size) else 0, runningPilots.size)
   }
 
   /** Pilots that run now, while the other tasks wait for them. */
   def runningPilots: Set[Int] =
-    if (scheduler.enforcing && pilotsFirst) scheduler.books.plans.pilots(job, place.index).filter(i => i < numTasks && copiesRunning(i) > 0).toSet
+    if (scheduler.enforcing && pilotsFirst) scheduler.books.plans.pilots(job, place.index).filter(i => i < numTasks && runs(i)).toSet
     else Set.empty
+
+  /** Whether an attempt of the task runs. Spark's `copiesRunning` counts those that ended well, too. */
+  private def runs(index: Int): Boolean = taskAttempts(index).exists(attempt => runningTasksSet(attempt.taskId))
 
   /** An attempt of the task ended or was lost. */
   def attemptOver(index: Int): Unit = failOpen("pilots", ())(if (pilots.ended(index)) scheduler.pilotsOver())

@@ -124,6 +124,32 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
     f.read(gang)
   }
 
+  test("a pilot that has ended does not run") {
+    val f = new Fixture
+    val manager = f.submit(0, "first", priority = 0, tasks = 4)
+    f.plan(entry(manager.job, """"pilots": {"stage": 0, "tasks": [0, 1]}"""))
+    val Seq(first, second) = f.offer(1, 2)
+    assert(manager.runningPilots === Set(0, 1))
+    f.finish(first)
+    assert(manager.runningPilots === Set(second.index))
+    f.read(manager)
+    assert(manager.runningPilots === Set(second.index) && manager.facts.pilots === 1)
+  }
+
+  test("tasks of a stage that was cancelled or given up wait for nothing, though another one of it still runs") {
+    val f = new Fixture
+    val cancelled = f.submit(0, "first", priority = 0, tasks = 3)
+    f.offer(1)
+    f.ours.killAllTaskAttempts(0, interruptThread = false, "cancelled")
+    assert(cancelled.facts.waiting === 0 && cancelled.waitingTasks === 0 && cancelled.runningTasks === 1)
+    val failed = f.submit(1, "second", priority = 0, tasks = 3)
+    val Seq(task, _) = f.offer(2, 3)
+    f.end(task, TaskState.FAILED, fetchFailed(task))
+    f.read(failed)
+    assert(failed.facts.waiting === 0 && failed.facts.done === 0 && failed.facts.running === 1)
+    assert(f.events.collect { case e: Event.StageEnded => e.stage -> e.completed } === Seq("0.0" -> false, "1.0" -> false))
+  }
+
   test("a cancelled stage whose tasks end together ends once") {
     val f = new Fixture
     val manager = f.submit(0, "first", priority = 0, tasks = 2)
