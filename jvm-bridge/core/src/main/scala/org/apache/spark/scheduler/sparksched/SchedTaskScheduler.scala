@@ -2,7 +2,7 @@ package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
 
-import org.apache.spark.{SparkContext, SparkException, TaskState}
+import org.apache.spark.{SparkContext, SparkEnv, SparkException, TaskKilled, TaskState}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.scheduler._
 import org.apache.spark.util.Utils
@@ -262,6 +262,12 @@ private[spark] final class SchedTaskScheduler(
       tally.shadow.look(now)
       rearm()
     }
+  }
+
+  /** No executor has heard of the attempt, so that none will say that it ended. */
+  def neverRan(manager: SchedTaskSetManager, tid: Long): Unit = synchronized {
+    val why = SparkEnv.get.closureSerializer.newInstance().serialize[Any](TaskKilled("it was too large to send"))
+    if (taskIdToTaskSetManager.get(tid) eq manager) statusUpdate(tid, TaskState.KILLED, why)
   }
 
   /** A task of a stage that writes a shuffle is done. */

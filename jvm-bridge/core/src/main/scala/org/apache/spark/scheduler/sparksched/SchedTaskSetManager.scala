@@ -230,6 +230,12 @@ private[sparksched] class SchedTaskSetManager(
     scheduler.stageGivenUp(this)
   }
 
+  /** The backends of clusters give up a stage of which a task is too large to send, and never say that this task does not run. */
+  override def abort(message: String, exception: Option[Throwable]): Unit = {
+    super.abort(message, exception)
+    failOpen("task undone", ())(SchedTaskSetManager.unsent(message).foreach(scheduler.neverRan(this, _)))
+  }
+
   override def executorLost(execId: String, host: String, reason: ExecutorLossReason): Unit = {
     super.executorLost(execId, host, reason)
     // Map outputs went with the executor: those tasks run again.
@@ -255,6 +261,13 @@ private[sparksched] object SchedTaskSetManager {
   /** No attempt. */
   private val Unended = -1L
   private val clock = new SystemClock
+  private val Unsent = """Serialized task (\d+):\d+ was \d+ bytes, which exceeds max allowed: .*""".r
+
+  /** The attempt that was too large to send, if it is that what Spark gave up a stage for. */
+  private def unsent(message: String): Option[Long] = message match {
+    case Unsent(tid) => tid.toLongOption
+    case _ => None
+  }
 
   /** Logs of streaming queries' task sets name query and batch, as with Spark's own task sets. */
   def of(

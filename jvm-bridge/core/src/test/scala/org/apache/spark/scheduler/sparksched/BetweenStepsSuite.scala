@@ -219,6 +219,29 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
     assert(f.events.collect { case e: Event.TaskEnded => e.outcome } === Seq("success", "lost", "failed"))
   }
 
+  test("a job ends although Spark could not send a task of it, which was too large") {
+    val rpc = context.env.rpcEnv
+    val ours = scheduler
+    val backend = new CoarseGrainedSchedulerBackend(ours, rpc)
+    val executor = rpc.setupEndpoint("executor", new SilentExecutor(rpc))
+    try {
+      ours.initialize(backend)
+      val large = new UnrunTask(0, 0, 0, 1, new Properties, barrier = false, ballast = new Array[Byte](2 << 20))
+      ours.submitTasks(new TaskSet(
+        Array[Task[_]](large), 0, 0, 0, new Properties, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID, None))
+      val manager = ours.taskSetManagerForAttempt(0, 0).get.asInstanceOf[SchedTaskSetManager]
+      backend.driverEndpoint.askSync[Boolean](CoarseGrainedClusterMessages.RegisterExecutor(
+        "1", executor, "h1", 1, Map.empty, Map.empty, Map.empty, ResourceProfile.DEFAULT_RESOURCE_PROFILE_ID))
+      backend.driverEndpoint.send(CoarseGrainedClusterMessages.LaunchedExecutor("1"))
+      until(ours.synchronized(manager.isZombie))
+      until(ours.synchronized(!ours.books.registry.hasStages(manager.job)))
+      assert(ours.books.registry.runningTasks(manager.job) === Nil && !ours.isExecutorBusy("1"))
+    } finally {
+      rpc.stop(backend.driverEndpoint)
+      rpc.stop(executor)
+    }
+  }
+
   private def scheduler: SchedTaskScheduler = {
     val made = new SchedTaskScheduler(context, 4, false, Settings.from(Map("spark.sched.planner.enabled" -> "false")))
     new DAGScheduler(context, made)
