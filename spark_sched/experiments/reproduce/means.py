@@ -34,9 +34,12 @@ def mean_value(
 def samples_value(
     name: str, unit: str, paper: float | None, samples: Sequence[float], runs: int, *, text: str = ""
 ) -> Value:
-    """The mean of ``samples``, pooled over ``runs`` seeds, with its 95 % interval over the samples.
+    """The mean of ``samples``, pooled over ``runs`` seeds, with its 95 % interval over the samples; without a
+    number if there is no sample.
 
     ``text`` is the paper's, as in `Value`.
     """
-    found = spread(list(samples), np.random.default_rng(0))
+    if not samples:
+        return Value(name, unit, paper, None, None, runs, text)
+    found = spread(samples, np.random.default_rng(0))
     return Value(name, unit, paper, found.mean, found.ci95, runs, text)

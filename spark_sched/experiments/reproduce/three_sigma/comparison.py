@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from spark_sched.experiments.reproduce.figures import Figure, Value, figure
+from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Value, figure
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.three_sigma import e2e
 from spark_sched.experiments.reproduce.three_sigma.summaries import (
@@ -13,7 +13,7 @@ from spark_sched.experiments.reproduce.three_sigma.summaries import (
     bars,
     differences,
     mean_ci,
-    rows_of,
+    row_of,
     values_of,
 )
 
@@ -41,24 +41,15 @@ def e2e_run(policy: str, seed: int, hours: float, load: float = 1.4, **more: Any
     )
 
 
-def _hours_6(scale: Scale) -> float:
-    return 0.5 if scale.quick else 2.0
+def _hours(scale: Scale, whole: float) -> float:
+    """Hours simulated of a figure's 2 or 5 h."""
+    return {2.0: 0.5, 5.0: 0.75}[whole] if scale.quick else whole
 
 
-def _hours_7(scale: Scale) -> float:
-    return 0.75 if scale.quick else 5.0
-
-
-def _runs(scale: Scale, hours: float) -> list[RunSpec]:
-    return [e2e_run(policy, seed, hours) for seed in scale.seeds for policy in POLICIES]
-
-
-def _runs_6(scale: Scale) -> list[RunSpec]:
-    return _runs(scale, _hours_6(scale))
-
-
-def _runs_7(scale: Scale) -> list[RunSpec]:
-    return _runs(scale, _hours_7(scale))
+def _runs(whole: float) -> Callable[[Scale], list[RunSpec]]:
+    return lambda scale: [
+        e2e_run(policy, seed, _hours(scale, whole)) for seed in scale.seeds for policy in POLICIES
+    ]
 
 
 def _found(scale: Scale, results: Results, hours: float) -> dict[str, list[Mapping[str, Any]]]:
@@ -69,8 +60,9 @@ def _against(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Value]:
     """The paper's comparisons as sentences: the ratio of misses and the difference in goodput."""
     values = []
     for other, paper in (("point-real-est", 4.0), ("prio", 2.3)):
-        ours = mean_ci([each["slo_miss_percent"] for each in found["3sigma"]])[0]
-        theirs = mean_ci([each["slo_miss_percent"] for each in found[other]])[0]
+        ours, theirs = (
+            mean_ci([each["slo_miss_percent"] for each in found[policy]])[0] for policy in ("3sigma", other)
+        )
         name = f"slo_misses_{other}_over_3sigma".replace("-", "_")
         values.append(Value(name, "", paper, theirs / ours if ours else None, None, len(found[other])))
     for other, less in (("point-real-est", 100 * (1 / (1 - 0.054) - 1)), ("prio", None)):
@@ -89,55 +81,63 @@ _PAPER_6: Mapping[str, Mapping[str, float]] = {
 }
 
 
-def _figure(
-    scale: Scale,
-    results: Results,
-    hours: float,
+def _spec(
+    identity: str,
+    title: str,
+    whole: float,
     paper: Mapping[str, Mapping[str, float]],
     notes: str,
     *,
     misses_only: bool = False,
-) -> Figure:
-    found = _found(scale, results, hours)
-    values = [value for policy in POLICIES for value in values_of(policy, found[policy], paper.get(policy))]
-    if misses_only:
-        values = [value for value in values if value.name.startswith("slo_miss")]
-    else:
-        values += _against(found)
-    return Figure(
-        [rows_of({}, policy, found[policy]) for policy in POLICIES],
-        values,
-        f"{hours:g} h simulated. {notes}\n\n{SETUP}",
-        [bars(found, field, name, unit) for field, name, unit in METRICS[: 1 if misses_only else None]],
-    )
+) -> FigureSpec:
+    """A figure of bars: each metric of the four schedulers."""
+
+    def build(scale: Scale, results: Results) -> Figure:
+        hours = _hours(scale, whole)
+        found = _found(scale, results, hours)
+        values = [
+            value for policy in POLICIES for value in values_of(policy, found[policy], paper.get(policy))
+        ]
+        if misses_only:
+            values = [value for value in values if value.name.startswith("slo_miss")]
+        else:
+            values += _against(found)
+        return Figure(
+            [row_of(policy, found[policy]) for policy in POLICIES],
+            values,
+            f"{hours:g} h simulated. {notes}\n\n{SETUP}",
+            [bars(found, field, name, unit) for field, name, unit in METRICS[: 1 if misses_only else None]],
+        )
+
+    return FigureSpec(identity, title, _runs(whole), build)
 
 
-@figure("fig1", "SLO misses of four schedulers", _runs_6)
-def figure_1(scale: Scale, results: Results) -> Figure:
-    notes = (
-        "The paper's bars are those of its real cluster; its text gives 18 % for PointRealEst, 4.0 times "
-        "3Sigma's, and 12 % for Prio."
-    )
-    return _figure(scale, results, _hours_6(scale), _PAPER_6, notes, misses_only=True)
-
-
-@figure("fig6", "Misses, goodput and latency on the 2 h E2E workload", _runs_6)
-def figure_6(scale: Scale, results: Results) -> Figure:
-    notes = (
-        "The paper measured this on its real cluster; here it is simulated. The paper column has the numbers "
-        "that the text states: 3Sigma's 4.5 % is 18 % divided by 4.0. Its goodput of PointRealEst is 5.4 % "
-        "lower than 3Sigma's."
-    )
-    return _figure(scale, results, _hours_6(scale), _PAPER_6, notes)
-
-
-@figure("fig7", "Misses, goodput and latency on the 5 h Google workload", _runs_7)
-def figure_7(scale: Scale, results: Results) -> Figure:
-    notes = (
-        "The paper's Google workload. Its other two come from traces that are not public (HedgeFund) or not "
-        "available (Mustang), and are left out; the paper gives no numbers for this figure in its text."
-    )
-    return _figure(scale, results, _hours_7(scale), {}, notes)
+figure_1 = _spec(
+    "fig1",
+    "SLO misses of four schedulers",
+    2.0,
+    _PAPER_6,
+    "The paper's bars are those of its real cluster; its text gives 18 % for PointRealEst, 4.0 times "
+    "3Sigma's, and 12 % for Prio.",
+    misses_only=True,
+)
+figure_6 = _spec(
+    "fig6",
+    "Misses, goodput and latency on the 2 h E2E workload",
+    2.0,
+    _PAPER_6,
+    "The paper measured this on its real cluster; here it is simulated. The paper column has the numbers "
+    "that the text states: 3Sigma's 4.5 % is 18 % divided by 4.0. Its goodput of PointRealEst is 5.4 % "
+    "lower than 3Sigma's.",
+)
+figure_7 = _spec(
+    "fig7",
+    "Misses, goodput and latency on the 5 h Google workload",
+    5.0,
+    {},
+    "The paper's Google workload. Its other two come from traces that are not public (HedgeFund) or not "
+    "available (Mustang), and are left out; the paper gives no numbers for this figure in its text.",
+)
 
 
 #: Table 2: the differences between the paper's simulator and its cluster.
@@ -149,14 +149,14 @@ _PAPER_TABLE_2 = {
 }
 
 
-@figure("table2", "Simulator and real cluster: the simulator's side", _runs_6)
+@figure("table2", "Simulator and real cluster: the simulator's side", _runs(2.0))
 def table_2(scale: Scale, results: Results) -> Figure:
-    hours = _hours_6(scale)
+    hours = _hours(scale, 2.0)
     found = _found(scale, results, hours)
     rows = []
     values: list[Value] = []
     for policy, (misses, goodput, latency) in _PAPER_TABLE_2.items():
-        row = rows_of({}, policy, found[policy])
+        row = row_of(policy, found[policy])
         row["paper: Δ misses, %"], row["paper: Δ goodput, machine-h"] = misses, goodput
         row["paper: Δ BE latency, s"] = latency
         rows.append(row)

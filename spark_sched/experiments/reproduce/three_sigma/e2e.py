@@ -37,18 +37,12 @@ def workload(
     cluster of ``nodes`` that is sized for that."""
     rng = np.random.default_rng(seed)
     trace = e2e(rng, nodes=nodes // wider, hours=hours, load=load, partitions=PARTITIONS, slacks=slacks)
-    jobs = jobs_of_trace(trace.chunks(), Counter())
-    if wider == 1:
-        return jobs
-    return [
-        replace(
-            job,
-            stages=tuple(
-                replace(stage, durations_ms=list(stage.durations_ms) * wider) for stage in job.stages
-            ),
-        )
-        for job in jobs
-    ]
+
+    def widened(job: JobSpec) -> JobSpec:
+        stages = (replace(stage, durations_ms=list(stage.durations_ms) * wider) for stage in job.stages)
+        return replace(job, stages=tuple(stages))
+
+    return [widened(job) for job in jobs_of_trace(trace.chunks(), Counter())]
 
 
 def run(
@@ -144,14 +138,12 @@ def _trained(jobs: Sequence[JobSpec]) -> RuntimeHistory:
     return history
 
 
-class _Around:
+class _Around(Oracle):
     """§6.3: N(runtime · (1 + s), runtime · CoV), s ~ N(shift, 0.1) for each job; the point is its mean."""
 
-    observes = False
-
     def __init__(self, shift: float, cov: float, rng: np.random.Generator) -> None:
+        super().__init__()
         self._shift, self._cov, self._rng = shift, cov, rng
-        self._known: dict[str, Forecast] = {}
 
     def watch(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
         for job in jobs:
@@ -159,20 +151,8 @@ class _Around:
             # The mean must be above 0: it is at least a hundredth of the runtime.
             mean_s = runtime_s * max(0.01, 1.0 + self._rng.normal(self._shift, 0.1))
             given = RuntimeDistribution.normal_s(mean_s, runtime_s * self._cov)
-            self._known[job.key] = Forecast(runtime=given, runtime_point_s=mean_s, source="§6.3")
+            self._forecasts[job.key] = Forecast(runtime=given, runtime_point_s=mean_s, source="§6.3")
             yield job
-
-    def observe(self, event: Event) -> None:
-        """It knows already."""
-
-    def learn(self, summary: Summary) -> None:
-        """It knows already."""
-
-    def reset(self) -> None:
-        """Its knowledge does not come from events."""
-
-    def forecast(self, job: JobView) -> Forecast:
-        return self._known[job.job]
 
 
 class _Wrapped:
@@ -191,6 +171,10 @@ class _Wrapped:
     def reset(self) -> None:
         self._inner.reset()
 
+    def forecast(self, job: JobView) -> Forecast:
+        answer: Forecast = self._inner.forecast(job)
+        return answer
+
 
 class _Sampled(_Wrapped):
     """``samples`` samples of another predictor's distribution, and their mean, drawn once for each job."""
@@ -201,7 +185,7 @@ class _Sampled(_Wrapped):
         self._drawn: dict[str, tuple[object, Forecast]] = {}
 
     def forecast(self, job: JobView) -> Forecast:
-        forecast: Forecast = self._inner.forecast(job)
+        forecast = super().forecast(job)
         if forecast.runtime is None:
             return forecast
         known = self._drawn.get(job.job)
@@ -227,10 +211,6 @@ class _Timed(_Wrapped):
         if type(event).__name__ in ("JobStarted", "StageStarted") and isinstance(job, str):
             spent_ms = 1000 * (time.process_time() - began_s)
             self._spent_ms[job] = self._spent_ms.get(job, 0.0) + spent_ms
-
-    def forecast(self, job: JobView) -> Forecast:
-        answer: Forecast = self._inner.forecast(job)
-        return answer
 
     def figures(self) -> dict[str, float] | None:
         return _quantiles(list(self._spent_ms.values())) if self._spent_ms else None

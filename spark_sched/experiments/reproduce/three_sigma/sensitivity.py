@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Figure, FigureSpec, Value
+from spark_sched.experiments.reproduce.means import samples_value
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.three_sigma.comparison import POLICIES, SETUP, e2e_run
-from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, mean_ci, rows_of
+from spark_sched.experiments.reproduce.three_sigma.summaries import LABELS, METRICS, lines, row_of
 
 #: Runs of the seeds by line and by what is varied along x.
 _Table = dict[str, dict[float, list[RunSpec]]]
@@ -38,12 +39,12 @@ def _spec(
         for name, by_x in made.items():
             for x, wanted in by_x.items():
                 found: list[Mapping[str, Any]] = [results[run] for run in wanted]
-                rows.append({x_label: x, "line": name, **rows_of({}, found[0]["policy"], found)})
+                rows.append({x_label: x, "line": name, **row_of(found[0]["policy"], found)})
                 for field, _, unit in METRICS[:3]:
-                    ours, interval = mean_ci([float(each[field]) for each in found])
+                    ours = [float(each[field]) for each in found]
                     key = "".join(c if c.isalnum() else "_" for c in name.casefold())
                     at = f"{x:g}".replace("-", "minus_").replace(".", "_")
-                    values.append(Value(f"{field}_{key}_{tag}_{at}", unit, None, ours, interval, len(found)))
+                    values.append(samples_value(f"{field}_{key}_{tag}_{at}", unit, None, ours, len(found)))
         charts = [lines(results, made, field, title_, x_label, unit) for field, title_, unit in METRICS[:3]]
         return Figure(rows, values, f"{notes}\n\n{SETUP}", charts)
 

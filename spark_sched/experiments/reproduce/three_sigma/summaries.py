@@ -9,6 +9,7 @@ import numpy as np
 
 from spark_sched.experiments.paired.statistics import spread
 from spark_sched.experiments.reproduce.figures import Chart, Lines, Value
+from spark_sched.experiments.reproduce.means import samples_value
 from spark_sched.experiments.reproduce.runs import Results, RunSpec
 
 #: Policies by the paper's names.
@@ -41,13 +42,17 @@ def _of(found: Sequence[Mapping[str, Any]], field: str) -> list[float]:
     return [float(each[field]) for each in found if each[field] is not None]
 
 
-def rows_of(cells: Mapping[str, Any], policy: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """A row of a table: what was varied, the policy, and the means over seeds."""
-    row: dict[str, Any] = {**cells, "policy": LABELS[policy]}
-    for field, name, unit in METRICS:
-        values = _of(found, field)
-        row[f"{name}, {unit}"] = mean_ci(values)[0] if values else None
-    row["wasted, machine-h"] = mean_ci(_of(found, "wasted_machine_h"))[0]
+def mean_of(found: Sequence[Mapping[str, Any]], field: str) -> float | None:
+    """The mean of a field over the runs that have it; None if none has."""
+    values = _of(found, field)
+    return mean_ci(values)[0] if values else None
+
+
+def row_of(policy: str, found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A row of a table: the policy, and the means over seeds."""
+    row: dict[str, Any] = {"policy": LABELS[policy]}
+    for field, name, unit in (*METRICS, ("wasted_machine_h", "wasted", "machine-h")):
+        row[f"{name}, {unit}"] = mean_of(found, field)
     return row
 
 
@@ -57,13 +62,11 @@ def values_of(
     papers: Mapping[str, float] | None = None,
 ) -> list[Value]:
     """Every metric of a policy beside the paper's numbers (by field)."""
-    made = []
-    for field, _, unit in METRICS:
-        values = _of(found, field)
-        ours, interval = mean_ci(values) if values else (None, None)
-        name = f"{field}_{policy.replace('-', '_')}"
-        made.append(Value(name, unit, (papers or {}).get(field), ours, interval, len(found)))
-    return made
+    tag, stated = policy.replace("-", "_"), papers or {}
+    return [
+        samples_value(f"{field}_{tag}", unit, stated.get(field), _of(found, field), len(found))
+        for field, _, unit in METRICS
+    ]
 
 
 def differences(
@@ -83,16 +86,14 @@ def differences(
         if a[field] is not None and b[field] is not None
     ]
     values = [100 * (a / b - 1.0) if percent else a - b for a, b in pairs if b or not percent]
-    ours, interval = mean_ci(values) if values else (None, None)
     name = f"{field}_{one}_less_{other}".replace("-", "_")
-    return Value(name, "%" if percent else unit, paper, ours, interval, len(values))
+    return samples_value(name, "%" if percent else unit, paper, values, len(values))
 
 
 def bars(found: Mapping[str, Sequence[Mapping[str, Any]]], field: str, title: str, unit: str) -> Chart:
     """One bar per policy."""
-    points: list[tuple[float | str, float]] = [
-        (LABELS[policy], mean_ci(_of(runs, field))[0]) for policy, runs in found.items() if _of(runs, field)
-    ]
+    means = {LABELS[policy]: mean_of(runs, field) for policy, runs in found.items()}
+    points = [(label, mean) for label, mean in means.items() if mean is not None]
     return Chart(title, "", f"{title}, {unit}", {title: points}, "bars")
 
 
@@ -105,12 +106,10 @@ def lines(
     unit: str,
 ) -> Chart:
     """One line per name over what was varied; ``table`` has the seeds' runs by name and x."""
-    series: Lines = {}
+    series: Lines = {name: [] for name in table}
     for name, by_x in table.items():
-        points: list[tuple[float | str, float]] = []
         for x, runs in by_x.items():
-            values = _of([results[run] for run in runs], field)
-            if values:
-                points.append((x, mean_ci(values)[0]))
-        series[name] = points
+            mean = mean_of([results[run] for run in runs], field)
+            if mean is not None:
+                series[name].append((x, mean))
     return Chart(title, x_label, f"{title}, {unit}", series)
