@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -63,7 +64,7 @@ class Size:
     load: float = 2.0
 
 
-def cluster(size: Size, slowdown: float = 5.0, *, held_is_near: bool = False) -> ClusterSpec:
+def cluster(size: Size, slowdown: float, *, held_is_near: bool) -> ClusterSpec:
     """The paper's: tasks wait 3 s for their input's nodes, elsewhere they run ``slowdown`` times as long."""
     locality = Locality(wait_ms=3_000, slowdown=slowdown, held_is_near=held_is_near)
     return ClusterSpec(uniform_nodes(size.nodes, SLOTS), locality=locality)
@@ -136,9 +137,8 @@ def foreground(
             for application in _MLLIB:
                 for number in range(size.each):
                     stages = _mllib(application, width, own)
-                    made.append(
-                        _foreground_job(f"{suite}-{application}-{number}", suite, stages, marked=True)
-                    )
+                    key = f"{suite}-{application}-{number}"
+                    made.append(_foreground_job(key, suite, stages, marked=True))
     first, last = 0.15 * busy_ms, 0.7 * busy_ms
     order = rng.permutation(len(made)).tolist()
     gap = (last - first) / max(1, len(made))
@@ -180,13 +180,8 @@ def _mllib(application: str, width: int, rng: np.random.Generator) -> list[Stage
     ]
 
 
-@dataclass(frozen=True)
-class _QueryShape:
-    """A query's stages: widths, mean task times in seconds, parents."""
-
-    widths: tuple[int, ...]
-    means_s: tuple[float, ...]
-    parents: tuple[tuple[int, ...], ...]
+#: Of each stage of a query: its tasks, their mean time in seconds, its parents.
+_QueryShape: TypeAlias = list[tuple[int, float, tuple[int, ...]]]
 
 
 def _query_shapes() -> list[_QueryShape]:
@@ -202,17 +197,14 @@ def _query_shapes() -> list[_QueryShape]:
     def log_uniform(low: float, high: float) -> float:
         return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
-    shapes = []
-    for _ in range(_QUERIES):
-        stages: list[tuple[int, float, tuple[int, ...]]] = []
+    def shape() -> _QueryShape:
+        stages: _QueryShape = []
 
-        def scan(least: int, most: int, stages: list[tuple[int, float, tuple[int, ...]]] = stages) -> int:
+        def scan(least: int, most: int) -> int:
             stages.append((round(log_uniform(least, most)), log_uniform(2.0, 4.0), ()))
             return len(stages) - 1
 
-        def shuffle(
-            inputs: tuple[int, ...], stages: list[tuple[int, float, tuple[int, ...]]] = stages
-        ) -> int:
+        def shuffle(*inputs: int) -> int:
             widest = max(stages[number][0] for number in inputs)
             width = max(4, round(widest * float(rng.choice([0.5, 1.0, 2.0]))))
             stages.append((width, log_uniform(0.5, 2.0), inputs))
@@ -220,18 +212,15 @@ def _query_shapes() -> list[_QueryShape]:
 
         stream = scan(10, 80)
         for _ in range(int(rng.integers(1, 5))):
-            stream = shuffle((stream, scan(2, 10)))
-        stages.append((1, log_uniform(0.5, 2.0), (shuffle((stream,)),)))
-        widths, means_s, parents = zip(*stages, strict=True)
-        shapes.append(_QueryShape(widths, means_s, parents))
-    return shapes
+            stream = shuffle(stream, scan(2, 10))
+        stages.append((1, log_uniform(0.5, 2.0), (shuffle(stream),)))
+        return stages
+
+    return [shape() for _ in range(_QUERIES)]
 
 
 def _query(shape: _QueryShape, rng: np.random.Generator) -> list[StageSpec]:
-    return [
-        StageSpec(_tasks_ms(width, mean_s, rng), parents)
-        for width, mean_s, parents in zip(shape.widths, shape.means_s, shape.parents, strict=True)
-    ]
+    return [StageSpec(_tasks_ms(width, mean_s, rng), parents) for width, mean_s, parents in shape]
 
 
 def _tasks_ms(tasks: int, mean_s: float, rng: np.random.Generator) -> list[int]:
