@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -49,10 +49,6 @@ class FlowSizes:
     def draw(self, count: int, rng: np.random.Generator) -> Floats:
         """Sizes in bytes, shape (count,)."""
         return np.exp(np.interp(rng.random(count), self.shares, np.log(self.sizes_b)))
-
-    def times(self, factor: float) -> FlowSizes:
-        """The same shares with sizes multiplied."""
-        return replace(self, sizes_b=tuple(factor * size for size in self.sizes_b))
 
 
 #: Shaped after the text of Benson et al., IMC 2010, which the thesis draws from ([42]): 80 % of the flows are

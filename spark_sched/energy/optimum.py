@@ -52,14 +52,13 @@ def exact(
     costs: SlotCosts,
     demands: Sequence[Demand],
     kind: Kind = "mtec",
-    limit_s: float = 60.0,
 ) -> list[Path] | None:
-    """An optimal plan for all tasks together, or None if there is none (or none was found in time).
+    """An optimal plan for all tasks together, or None if there is none (or none was found in a minute).
 
     ``mtec`` minimises the energy of servers and network (3.1), ``msec`` that of servers alone (3.10).
     """
     program, read = by_task(centre, costs, demands, network=kind == "mtec")
-    answer = Highs().maximise(program, 1e-9, limit_s)
+    answer = Highs().maximise(program, 1e-9, 60.0)
     return read(answer.x) if answer.x is not None and answer.ended else None
 
 
@@ -98,9 +97,7 @@ class Optimum:
         BadInputError: unknown kind, or no time.
     """
 
-    def __init__(
-        self, kind: Kind = "mtec", limit_s: float = 5.0, rng: np.random.Generator | None = None
-    ) -> None:
+    def __init__(self, kind: Kind, limit_s: float = 5.0, rng: np.random.Generator | None = None) -> None:
         if kind not in ("mtec", "msec"):
             raise BadInputError(f"kind is {kind!r} but must be mtec or msec")
         if not limit_s > 0.0:

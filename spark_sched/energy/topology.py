@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,15 +90,15 @@ class Topology:
         return self.cores * self.aggregations * self.accesses * len(self.servers)
 
 
-def types_by_ratio(count: int, types: Sequence[ServerType] = SERVER_TYPES) -> tuple[int, ...]:
-    """Types of ``count`` servers by their ratios, largest remainders first, spread evenly over the numbers.
+def types_by_ratio(count: int) -> tuple[int, ...]:
+    """Types of ``count`` servers by table 3.1's ratios, largest remainders first, spread evenly over the numbers.
 
     >>> [types_by_ratio(125).count(kind) for kind in range(4)]
     [67, 39, 10, 9]
     """
-    shares = [kind.ratio * count for kind in types]
+    shares = [kind.ratio * count for kind in SERVER_TYPES]
     counts = [int(share) for share in shares]
-    by_remainder = sorted(range(len(types)), key=lambda kind: counts[kind] - shares[kind])
+    by_remainder = sorted(range(len(shares)), key=lambda kind: counts[kind] - shares[kind])
     for kind in by_remainder[: count - sum(counts)]:
         counts[kind] += 1
     placed = sorted(

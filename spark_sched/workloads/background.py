@@ -57,9 +57,9 @@ def trace_fit() -> dict[str, Any]:
     return document
 
 
-def shortest_tasks_s(fit: dict[str, Any], time_scale: float = TIME_SCALE) -> float:
+def shortest_tasks_s(fit: dict[str, Any]) -> float:
     """The mean task of the trace's shortest job, in scaled seconds: `draw_tasks_ms` needs more."""
-    return float(min(c["job_mean_duration_s"][0] for c in fit["classes"])) / time_scale
+    return float(min(c["job_mean_duration_s"][0] for c in fit["classes"])) / TIME_SCALE
 
 
 def draw_batch(fit: dict[str, Any], size: BatchSize, rng: np.random.Generator) -> list[BackgroundJob]:

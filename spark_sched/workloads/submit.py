@@ -35,15 +35,9 @@ class BackgroundRun:
     after `cancel` too.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        jobs: list[BackgroundJob],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, spark: SparkSession, jobs: list[BackgroundJob]) -> None:
         self._spark = spark
         self._jobs = jobs
-        self._clock = clock
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -54,7 +48,7 @@ class BackgroundRun:
 
     def start(self) -> None:
         """Submit the jobs as they arrive; returns at once."""
-        self._started_s = self._clock()
+        self._started_s = time.monotonic()
         dispatcher = _thread(self._dispatch)
         self._threads.append(dispatcher)
         dispatcher.start()
@@ -85,7 +79,7 @@ class BackgroundRun:
 
     def _dispatch(self) -> None:
         for job in self._jobs:
-            wait_s = self._started_s + job.arrival_s - self._clock()
+            wait_s = self._started_s + job.arrival_s - time.monotonic()
             if self._cancelled.wait(max(0.0, wait_s)):
                 return
             thread = _thread(self._run, job)
@@ -106,7 +100,7 @@ class BackgroundRun:
                 self.failures.append(f"job {job.number}: {str(error).splitlines()[0]}")
         finally:
             with self._lock:
-                ended_s = self._clock()
+                ended_s = time.monotonic()
                 self._ended_s.append(ended_s)
                 self._jcts_s.append(ended_s - self._started_s - job.arrival_s)
 
@@ -120,20 +114,12 @@ class SuiteRun:
     its error there and does not stop the others.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        jobs: list[dict[str, Any]],
-        *,
-        in_sequence: bool,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, spark: SparkSession, jobs: list[dict[str, Any]], *, in_sequence: bool) -> None:
         for workload in {job["workload"] for job in jobs}:
             PROGRAMS[workload].prepare()
         self._spark = spark
         self._jobs = jobs
         self._in_sequence = in_sequence
-        self._clock = clock
         self._started_s = 0.0
         self._ended = threading.Event()
         self.results: list[dict[str, Any]] = [{} for _ in jobs]
@@ -145,7 +131,7 @@ class SuiteRun:
 
     def start(self) -> None:
         """Submit the jobs as they arrive; returns at once."""
-        self._started_s = self._clock()
+        self._started_s = time.monotonic()
         _thread(self._dispatch).start()
 
     def wait(self, timeout_s: float) -> bool:
@@ -164,7 +150,7 @@ class SuiteRun:
             for chain in chains:
                 if not self._in_sequence:
                     arrival_s = self._jobs[chain[0]]["arrival_s"]
-                    time.sleep(max(0.0, self._started_s + arrival_s - self._clock()))
+                    time.sleep(max(0.0, self._started_s + arrival_s - time.monotonic()))
                 thread = _thread(self._run_chain, chain)
                 thread.start()
                 threads.append(thread)
@@ -187,7 +173,7 @@ class SuiteRun:
         sc.setLocalProperty("spark.scheduler.pool", job["pool"])
         sc.setJobGroup(f"suite-{number}", f"{job['workload']}, job {number}")
         mark = spark_sched.job(self._spark, **job["mark"]) if job["mark"] else contextlib.nullcontext()
-        began_s, error = self._clock(), ""
+        began_s, error = time.monotonic(), ""
         values: tuple[float, ...] = ()
         try:
             with mark:
@@ -196,7 +182,7 @@ class SuiteRun:
             error = (str(problem).splitlines() or [type(problem).__name__])[0]
         self.results[number] = {
             "began_s": began_s - self._started_s,
-            "jct_s": self._clock() - began_s,
+            "jct_s": time.monotonic() - began_s,
             "values": list(values),
             "error": error,
         }

@@ -47,21 +47,15 @@ class _Watched(SLearnPolicy):
         return after
 
 
-def run_arm(
-    workload: Workload, policy: Policy, seed: int, *, learns: bool = False, keep_tasks: bool = False
-) -> Result:
-    """One policy on a workload: the simulator's result.
-
-    Args:
-        learns: whether history continues to learn during the run.
-    """
+def run_arm(workload: Workload, policy: Policy, seed: int, *, keep_tasks: bool = False) -> Result:
+    """One policy on a workload: the simulator's result."""
     predictor: Any = "none"
     if policy.name == "gs-oracle":
         predictor = "oracle"
     elif policy.name == "gs-las":
         predictor = TaskTimePredictor(None)
     elif policy.name != "fifo":
-        predictor = TaskTimePredictor(None, trained(workload, learns=learns))
+        predictor = TaskTimePredictor(None, trained(workload))
     cluster = ClusterSpec(uniform_nodes(SLOTS, 1))
     return simulate(cluster, workload.specs(), policy, predictor=predictor, seed=seed, keep_tasks=keep_tasks)
 
@@ -81,7 +75,7 @@ def policy_of(arm: str) -> Policy:
     return create(name, settings)
 
 
-def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int = 1250) -> dict[str, Any]:
+def jcts(trace: Mapping[str, Any], seed: int, arms: Sequence[str], jobs: int) -> dict[str, Any]:
     """The completion time of every job under each arm on a `TraceSpec`; jobs are in the order of their
     submission.
 
@@ -123,7 +117,7 @@ def _waits(workload: Workload, result: Result) -> list[float]:
     return [float(total) / (1000.0 * job.work_s) for total, job in zip(sums, workload.jobs, strict=True)]
 
 
-def accuracy(trace: Mapping[str, Any], seed: int, jobs: int = 1250) -> dict[str, Any]:
+def accuracy(trace: Mapping[str, Any], seed: int, jobs: int) -> dict[str, Any]:
     """Tables 4 and 7 and figures 1 and 2 on the generated `TraceSpec`, and the load of table 5."""
     workload = generated(TraceSpec(**trace), seed, jobs)
     found = score(workload.history, workload.jobs, np.random.default_rng(seed), learns=False)

@@ -55,21 +55,17 @@ class TraceSpec:
     stretches: float = 0.5
 
 
-def generated(trace: TraceSpec, seed: int, jobs: int = 1250) -> Workload:
+def generated(trace: TraceSpec, seed: int, jobs: int) -> Workload:
     """The generator's trace: its first two thirds are history."""
     drawn = recurring(np.random.default_rng(seed), jobs=jobs, history=2 * jobs, **asdict(trace))
     found = measured_jobs(drawn.chunks())
     return Workload(tuple(found[: 2 * jobs]), tuple(found[2 * jobs :]))
 
 
-def trained(workload: Workload, *, learns: bool = False) -> TaskHistory:
-    """3Sigma's predictor after the workload's history, by the paper's features.
-
-    Args:
-        learns: whether the predictor continues to learn while the jobs run; the paper trains it once.
-    """
-    stages_of = {job.key: _stages(job) for job in workload.jobs}
-    history = TaskHistory(stages_of=stages_of, learns=learns)
+def trained(workload: Workload) -> TaskHistory:
+    """3Sigma's predictor after the workload's history, by the paper's features; it does not learn while the
+    jobs run: the paper trains it once."""
+    history = TaskHistory(stages_of={job.key: _stages(job) for job in workload.jobs}, learns=False)
     for job in workload.history:
         stages = _stages(job)
         asked = history.ask_job(stages)

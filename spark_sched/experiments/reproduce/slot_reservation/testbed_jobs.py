@@ -80,17 +80,17 @@ def recorded_job(
     return job_of(runs[run % len(runs)], application, MEAN_TASK_MS * pace, foreground=foreground)
 
 
-def background(rng: np.random.Generator, *, stretch: float = 1.0, jobs: int = _JOBS) -> list[JobSpec]:
-    """``jobs`` jobs of one stage from the fit to Google's 2011 trace, task times divided by 10.
+def background(rng: np.random.Generator, *, stretch: float) -> list[JobSpec]:
+    """100 jobs of one stage from the fit to Google's 2011 trace, task times divided by 10.
 
-    As section II-B: 100 jobs of a one-hour window. Arrivals are divided by 10, too, else the jobs would fill
+    As section II-B: jobs of a one-hour window. Arrivals are divided by 10, too, else the jobs would fill
     a fifth of the slots. Half of the jobs wait at 1 ms, when the first stage of a job submitted at 0 runs;
     the others come in the window. ``stretch`` multiplies the task times and leaves the arrivals as they are.
     """
     fit = trace_fit()
     window_ms = _WINDOW_MS / _TIME_SCALE
-    at_ms = np.sort(rng.uniform(1.0, window_ms, jobs - jobs // 2))
-    arrivals_ms = [1] * (jobs // 2) + [round(ms) for ms in at_ms.tolist()]
+    at_ms = np.sort(rng.uniform(1.0, window_ms, _JOBS - _JOBS // 2))
+    arrivals_ms = [1] * (_JOBS // 2) + [round(ms) for ms in at_ms.tolist()]
     found = []
     for number, arrival_ms in enumerate(arrivals_ms):
         tasks_ms = draw_tasks_ms(
