@@ -91,7 +91,7 @@ class Topology:
 
 
 def types_by_ratio(count: int) -> tuple[int, ...]:
-    """Types of ``count`` servers by table 3.1's ratios, largest remainders first, spread evenly over the numbers.
+    """Types of ``count`` servers by table 3.1's ratios: largest remainders first, spread over the numbers.
 
     >>> [types_by_ratio(125).count(kind) for kind in range(4)]
     [67, 39, 10, 9]

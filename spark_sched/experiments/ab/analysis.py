@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.ab.looks import NULL_LEVEL, adjusted, blocks_needed, look_blocks, width
+from spark_sched.experiments.ab.looks import NULL_LEVEL, adjusted, blocks_needed, width
 from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
@@ -58,13 +58,17 @@ class Estimates:
         self.blocks = blocks
         self._records = records
         self._labels = [job.label for job in suite.workloads]
-        self.looks = _looks(suite)
+        self.looks = len(suite.runs.looked_after)
         self.level = adjusted(LEVEL, self.looks)
 
     def values(self, setting: str, label: str, measure: RunMeasure) -> list[float]:
         """One workload's measure per block, without blocks that have none."""
         runs = (self._records[RunKey(block, label, setting)] for block in range(self.blocks))
         return [value for run in runs if (value := measure(run)) is not None]
+
+    def _table(self, setting: str, measure: RunMeasure, label: str = "") -> np.ndarray[Any, Any]:
+        """`values` of one workload, or of all; shape (workloads, blocks)."""
+        return np.array([self.values(setting, one, measure) for one in ([label] if label else self._labels)])
 
     def jct(self, setting: str, *, to: str = "", label: str = "", level: float | None = None) -> Estimate:
         """JCT over that of another setting (the baseline) on one workload, or on all."""
@@ -74,31 +78,23 @@ class Estimates:
         self, setting: str, to: str, measure: RunMeasure, label: str = "", level: float | None = None
     ) -> Estimate:
         """A measure over that of another setting, inside blocks."""
-        labels = [label] if label else self._labels
-        sides = []
-        for name in (setting, to):
-            table = np.array([self.values(name, one, measure) for one in labels])
-            sides.append(np.exp(np.log(table).mean(axis=0)).tolist())
-        return ratio(sides[0], sides[1], self._rng(), self.level if level is None else level)
+        ours, other = (
+            np.exp(np.log(self._table(name, measure, label)).mean(axis=0)).tolist() for name in (setting, to)
+        )
+        return ratio(ours, other, self._rng(), self.level if level is None else level)
 
     def mean(self, setting: str, measure: RunMeasure, label: str = "") -> Estimate:
         """A measure's mean over blocks (and workloads)."""
-        labels = [label] if label else self._labels
-        table = np.array([self.values(setting, one, measure) for one in labels])
-        return mean(table.mean(axis=0).tolist(), self._rng(), self.level)
+        return mean(self._table(setting, measure, label).mean(axis=0).tolist(), self._rng(), self.level)
 
     def difference(self, setting: str, to: str, measure: RunMeasure, level: float) -> Estimate:
         """A measure's mean difference to another setting, inside blocks, over all workloads."""
-        sides = [
-            np.array([self.values(name, one, measure) for one in self._labels]).mean(axis=0).tolist()
-            for name in (setting, to)
-        ]
-        return difference(sides[0], sides[1], self._rng(), level)
+        ours, other = (self._table(name, measure).mean(axis=0).tolist() for name in (setting, to))
+        return difference(ours, other, self._rng(), level)
 
     def total(self, setting: str, measure: RunMeasure, label: str = "") -> float:
         """A measure's sum over all runs."""
-        labels = [label] if label else self._labels
-        return sum(value for one in labels for value in self.values(setting, one, measure))
+        return sum(self._table(setting, measure, label).ravel().tolist())
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng([self.suite.seed, 5])
@@ -236,17 +232,13 @@ def _verdict(compare: Estimates) -> dict[str, Any]:
 
 def blocks_for_a_winner(suite: Suite) -> int:
     """The least blocks after which a winner can be named: all arms and the null arm have intervals."""
-    looks = _looks(suite)
+    looks = len(suite.runs.looked_after)
     return max(least_pairs(_family_level(suite)), least_pairs(adjusted(NULL_LEVEL, looks)))
-
-
-def _looks(suite: Suite) -> int:
-    return len(look_blocks(suite.runs.first_look, suite.runs.blocks, suite.runs.looks))
 
 
 def _family_level(suite: Suite) -> float:
     """The level at which all arms' intervals hold at all looks together."""
-    return adjusted(LEVEL, _looks(suite) * (len(suite.arms) - 1))
+    return adjusted(LEVEL, len(suite.runs.looked_after) * (len(suite.arms) - 1))
 
 
 def _percent(found: Estimate) -> str:

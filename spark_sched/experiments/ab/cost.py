@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,14 @@ def cost_of(out: Path, records: Mapping[RunKey, Record]) -> dict[str, Any] | Non
     seconds = sum(row["seconds"] for row in commands)
     dollars = sum(row["seconds"] / 3600 * row["dollars_per_hour"] for row in commands)
     per_hour = dollars / seconds * 3600 if seconds else commands[-1]["dollars_per_hour"]
-    arms: dict[str, dict[str, float]] = {}
-    for name, used_s in _seconds_per_arm(records.values()).items():
-        arms[name] = {
-            "hours": round(used_s / 3600, 6),
-            "dollars": round(used_s / 3600 * per_hour, 6),
-        }
+    used_s: dict[str, float] = defaultdict(float)
+    for run in records.values():
+        # A run ends with its background.
+        used_s[run.setting] += max(run.jct_s, run.background_makespan_s or 0.0)
+    arms = {
+        name: {"hours": round(s / 3600, 6), "dollars": round(s / 3600 * per_hour, 6)}
+        for name, s in used_s.items()
+    }
     return {
         "dollars_per_hour": round(per_hour, 6),
         "nodes": commands[-1]["nodes"],
@@ -48,15 +51,6 @@ def cost_of(out: Path, records: Mapping[RunKey, Record]) -> dict[str, Any] | Non
         "other_dollars": round(dollars - sum(row["dollars"] for row in arms.values()), 6),
         "without": "disks, data transfer, S3, and the cluster's hours outside of these commands",
     }
-
-
-def _seconds_per_arm(records: Iterable[Record]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for run in records:
-        # A run ends with its background.
-        used_s = max(run.jct_s, run.background_makespan_s or 0.0)
-        found[run.setting] = found.get(run.setting, 0.0) + used_s
-    return found
 
 
 def _commands(out: Path) -> list[dict[str, Any]]:

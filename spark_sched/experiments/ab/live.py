@@ -42,8 +42,7 @@ class LiveRunner:
         job = self._workloads[key.workload]
         background = None
         if suite.background is not None and key.setting != ALONE:
-            rows = background_jobs(suite, seed)
-            background = [BackgroundJob(n, arrival_s, ms) for n, (arrival_s, ms) in enumerate(rows)]
+            background = background_jobs(suite, seed)
         done = self._applications[arm.application].run(
             job.program.name,
             job.parameters,

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from spark_sched.experiments.ab.analysis import narrow_enough
-from spark_sched.experiments.ab.looks import look_blocks
 from spark_sched.experiments.ab.schedule import RunKey, block_runs
 from spark_sched.experiments.ab.store import Record, RunStore
 from spark_sched.experiments.ab.suite import Suite
@@ -29,18 +28,12 @@ class Runner(Protocol):
     def run(self, key: RunKey) -> Record: ...
 
 
-def looks_of(suite: Suite) -> tuple[int, ...]:
-    """After how many blocks the suite looks at its results."""
-    runs = suite.runs
-    return look_blocks(runs.first_look, runs.blocks, runs.looks)
-
-
 def run_blocks(suite: Suite, store: RunStore, start: Callable[[], Runner], progress: Progress) -> int:
     """Run the missing runs; returns the number of blocks at which the test ended.
 
     ``start`` makes the runner before the first run; it is not called if nothing is missing.
     """
-    looks = looks_of(suite)
+    looks = suite.runs.looked_after
     per_block = len(suite.workloads) * len(suite.settings)
     total = suite.runs.blocks * per_block
     runner: Runner | None = None

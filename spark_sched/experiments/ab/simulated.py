@@ -22,6 +22,7 @@ from spark_sched.sim.cluster import ClusterSpec, NodeSpec
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec, StageSpec
+from spark_sched.workloads.background import BackgroundJob
 
 _FOREGROUND = "foreground"
 #: The background arrives when the foreground's first stage runs.
@@ -91,14 +92,14 @@ def _settings(arm: Arm) -> dict[str, str]:
     return {name: text for name, text in arm.properties if name.startswith("spark.sched.")}
 
 
-def _background(jobs: Iterable[tuple[float, tuple[int, ...]]]) -> list[JobSpec]:
+def _background(jobs: Iterable[BackgroundJob]) -> list[JobSpec]:
     return [
         JobSpec(
-            f"background-{number}",
-            _BACKGROUND_AFTER_MS + round(1000 * arrival_s),
-            (StageSpec(list(times_ms), name="sleep"),),
+            f"background-{job.number}",
+            _BACKGROUND_AFTER_MS + round(1000 * job.arrival_s),
+            (StageSpec(list(job.task_durations_ms), name="sleep"),),
         )
-        for number, (arrival_s, times_ms) in enumerate(jobs)
+        for job in jobs
     ]
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.experiments.ab.looks import look_blocks
 from spark_sched.experiments.bench.matrix import WorkloadJob, read_workload
 from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, read_cluster, read_settings
 from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
@@ -37,6 +38,11 @@ class RunCounts:
     looks: int
     precision: float
     warm_up: int
+
+    @property
+    def looked_after(self) -> tuple[int, ...]:
+        """After how many blocks the results are looked at."""
+        return look_blocks(self.first_look, self.blocks, self.looks)
 
 
 @dataclass(frozen=True)
