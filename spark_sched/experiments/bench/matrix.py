@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.experiments.simulate.fields import KINDS, Fields
 from spark_sched.sim.workload import StageSpec
 from spark_sched.workloads.programs import PROGRAMS, Parameter, Program
 
 #: The time that Spark's driver needs between two actions of a program.
 _BETWEEN_ACTIONS_MS = 100
-
-_KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
 
 
 @dataclass(frozen=True)
@@ -82,21 +80,18 @@ def _program(table: Fields) -> Program:
 
 
 def _value(table: Fields, parameter: Parameter, default: Any) -> Any:
-    wanted = _KINDS[parameter.kind]
+    wanted, limits = KINDS[parameter.kind], {}
     if parameter.least is not None:
-        wanted += f" from {parameter.least:.10g}"
+        wanted, limits["least"] = f"{wanted} from {parameter.least:.10g}", parameter.least
     if parameter.most is not None:
-        wanted += f" to {parameter.most:.10g}"
+        wanted, limits["most"] = f"{wanted} to {parameter.most:.10g}", parameter.most
     if not table.has(parameter.name):
         if parameter.required:
             table.need(parameter.name, parameter.kind, f"{wanted}: {parameter.doc}")
         return default
     if parameter.options:
         return table.choice(parameter.name, parameter.options, "")
-    value: Any = table.need(parameter.name, parameter.kind, wanted, least=parameter.least)
-    if parameter.most is not None and value > parameter.most:
-        raise table.wrong(parameter.name, value, wanted)
-    return value
+    return table.need(parameter.name, parameter.kind, wanted, **limits)
 
 
 def simulated_stages(times_ms: Iterable[Sequence[int]]) -> tuple[StageSpec, ...]:

@@ -179,10 +179,7 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
         hold_ms = table.length_ms("hold", 0)
         settings |= {keys.RESERVATION_DEADLINE.name: "fixed", keys.RESERVATION_MAX_HOLD.name: f"{hold_ms}ms"}
     if table.has("pre_reserve"):
-        share = table.need("pre_reserve", float, "a number from 0 to 1", least=0.0)
-        if share > 1.0:
-            raise table.wrong("pre_reserve", share, "a number from 0 to 1")
-        settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{share:g}"
+        settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{table.share('pre_reserve'):g}"
     if table.has("policy"):
         settings[keys.PLANNER_POLICY.name] = table.choice("policy", available(), "")
     isolation = None
@@ -192,15 +189,11 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
         isolation = None if text is None else parse(keys.RESERVATION_ISOLATION, text)
     copies = parse(keys.COPIES_ENABLED, settings.pop(keys.COPIES_ENABLED.name, "true"))
     if table.has("isolation"):
-        isolation = table.need("isolation", float, "a number from 0 to 1", least=0.0)
-        if isolation > 1.0:
-            raise table.wrong("isolation", isolation, "a number from 0 to 1")
+        isolation = table.share("isolation")
     chosen = table.choice("copies", ("auto", "never"), "auto" if copies else "never")
     deadline_ms = table.time_ms("deadline", None)
     wanted = f"a whole number from {LEAST_PRIORITY} to {MOST_PRIORITY}"
-    priority = table.get("priority", int, DEFAULT_PRIORITY, wanted, least=LEAST_PRIORITY)
-    if priority > MOST_PRIORITY:
-        raise table.wrong("priority", priority, wanted)
+    priority = table.get("priority", int, DEFAULT_PRIORITY, wanted, least=LEAST_PRIORITY, most=MOST_PRIORITY)
     try:
         # Each setting is valid by itself, but some contradict each other.
         check_settings(validate(settings))
@@ -222,11 +215,8 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
 def read_settings(table: Fields) -> dict[str, str]:
     """Checked settings: of spark_sched, and Spark properties that the runs do not need themselves."""
     found: dict[str, str] = {}
-    for name, value in table.rest().items():
-        if isinstance(value, dict | list):
-            raise table.wrong(name, value, 'one value; write the whole name in quotes: "spark.sched.…" = …')
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        where = f"{table.file}: {table.where}"
+    where = f"{table.file}: {table.where}"
+    for name, text in table.settings():
         if name.startswith(JOB_PREFIX):
             raise BadInputError(
                 f"{where}: {name} marks a job, and no policy reads it here: use the arm's keys"

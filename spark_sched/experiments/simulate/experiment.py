@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spark_sched.config import POLICY_PREFIX, validate
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
+from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text, setting_text
 from spark_sched.experiments.simulate.workloads import Part, read_part
 from spark_sched.policies import Policy, PolicySettings, available, check_options, create
 from spark_sched.predict.build import PREDICTORS
@@ -161,18 +161,8 @@ def _cluster(fields: Fields) -> ClusterSpec:
         power.done()
         for i in range(count):
             number = len(nodes)
-            nodes.append(
-                NodeSpec(
-                    f"n{number}",
-                    node.slots,
-                    partition=first + i % partitions,
-                    rack=number % racks if racks else None,
-                    speed=node.speed,
-                    cores=node.cores,
-                    memory=node.memory,
-                    power=node.power,
-                )
-            )
+            rack = number % racks if racks else None
+            nodes.append(replace(node, name=f"n{number}", partition=first + i % partitions, rack=rack))
         if group is not fields:
             group.done()
     locality = None
@@ -202,10 +192,7 @@ def _cluster(fields: Fields) -> ClusterSpec:
 def _settings(fields: Fields, key: str) -> dict[str, str]:
     table = fields.table(key)
     found: dict[str, str] = {}
-    for name, value in table.rest().items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
-        if isinstance(value, dict | list):
-            raise table.wrong(name, value, 'one value; write the whole name in quotes: "spark.sched.…" = …')
+    for name, text in table.settings():
         try:
             check_options(validate({name: text}))
         except BadInputError as error:
@@ -223,7 +210,7 @@ def _options(fields: Fields, policy: str) -> dict[str, str]:
     table = fields.table("options")
     found: dict[str, str] = {}
     for name, value in table.rest().items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = setting_text(value)
         if isinstance(value, dict):
             text = ",".join(f"{key}={number}" for key, number in value.items())
         found[f"{POLICY_PREFIX}{policy}.{name}"] = text

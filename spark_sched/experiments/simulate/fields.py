@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,6 +17,9 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 T = TypeVar("T")
+
+#: What a value of a kind is called in messages.
+KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
 
 #: Greatest whole number: 64 bits, as in the JVM and NumPy.
 _LARGEST = 2**63 - 1
@@ -40,6 +43,11 @@ def parse_toml(text: str, name: str) -> Fields:
         return Fields(name, "", tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise BadInputError(f"{name} is not a TOML file ({error}): fix that line") from None
+
+
+def setting_text(value: object) -> str:
+    """A value of TOML as the text of a setting."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class Fields:
@@ -71,30 +79,40 @@ class Fields:
         self._asked[key] = None
         return key in self._table
 
-    def get(self, key: str, kind: type[T], default: T, wanted: str, *, least: float | None = None) -> T:
-        """A value of one kind (int, float, str, bool, list, dict), not below ``least``."""
+    def get(
+        self,
+        key: str,
+        kind: type[T],
+        default: T,
+        wanted: str,
+        *,
+        least: float = -math.inf,
+        most: float = math.inf,
+    ) -> T:
+        """A value of one kind (int, float, str, bool, list, dict), from ``least`` to ``most``."""
         self._asked[key] = None
-        return self._as(key, self._table.get(key, default), kind, wanted, least)
-
-    def _as(self, key: str, value: Any, kind: type[T], wanted: str, least: float | None) -> T:
+        value: Any = self._table.get(key, default)
         if kind is float and type(value) is int:
             value = float(value)
-        too_low = least is not None and isinstance(value, int | float) and not value >= least
+        outside = isinstance(value, int | float) and not least <= value <= most
         if type(value) is float and not math.isfinite(value) and key in self._table:
             raise self.wrong(key, value, f"{wanted}, and finite")
         if type(value) is int and abs(value) > _LARGEST:
             raise self.wrong(key, value, f"{wanted}, and at most {_LARGEST}")
         # Exactly this type: a boolean is not a number, although Python treats it as one.
-        if too_low or type(value) is not kind:
+        if outside or type(value) is not kind:
             raise self.wrong(key, value, wanted)
         return value
 
-    def need(self, key: str, kind: type[T], wanted: str, *, least: float | None = None) -> T:
+    def need(self, key: str, kind: type[T], wanted: str, **limits: float) -> T:
         """As `get`, for a required key."""
-        self._asked[key] = None
         if key not in self._table:
             raise BadInputError(f"{self.file}: {self.name(key)} is missing but must be {wanted}")
-        return self._as(key, self._table[key], kind, wanted, least)
+        return self.get(key, kind, self._table[key], wanted, **limits)
+
+    def share(self, key: str) -> float:
+        """A required number from 0 to 1."""
+        return self.need(key, float, "a number from 0 to 1", least=0.0, most=1.0)
 
     def whole(self, key: str, default: int, *, least: int = 0) -> int:
         return self.get(key, int, default, f"a whole number from {least}", least=least)
@@ -103,10 +121,10 @@ class Fields:
         return self.get(key, float, default, f"a number from {least:g}", least=least)
 
     def text(self, key: str, default: str) -> str:
-        return self.get(key, str, default, "text in quotes")
+        return self.get(key, str, default, KINDS[str])
 
     def flag(self, key: str, default: bool) -> bool:
-        return self.get(key, bool, default, "true or false")
+        return self.get(key, bool, default, KINDS[bool])
 
     def choice(self, key: str, options: Iterable[str], default: str) -> str:
         """One of ``options``; the error for a misspelt value has a hint."""
@@ -148,6 +166,14 @@ class Fields:
         """All entries with any keys, for names that the user chooses."""
         self._asked.update(dict.fromkeys(self._table))
         return dict(self._table)
+
+    def settings(self) -> Iterator[tuple[str, str]]:
+        """All entries as settings, name and text."""
+        for name, value in self.rest().items():
+            if isinstance(value, dict | list):
+                wanted = 'one value; write the whole name in quotes: "spark.sched.…" = …'
+                raise self.wrong(name, value, wanted)
+            yield name, setting_text(value)
 
     def done(self) -> None:
         """Reject unknown keys."""

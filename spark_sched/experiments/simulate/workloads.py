@@ -14,7 +14,7 @@ import numpy as np
 
 from spark_sched.analysis.whatif.changes import read_changes, repeatable
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.experiments.simulate.fields import KINDS, Fields
 from spark_sched.experiments.simulate.from_trace import jobs_of_trace, with_deadlines_moved
 from spark_sched.sim.workload import JobSpec, MarkChange, StageSpec, longest_path_ms, pareto_sampler
 from spark_sched.traces import open_trace
@@ -74,10 +74,7 @@ def read_part(fields: Fields, folder: Path) -> Part:
         ("dag_known", bool, "dag_known"),
     ):
         if fields.has(key):
-            wanted = {int: "a whole number", str: "text in quotes", float: "a number", bool: "true or false"}[
-                kind
-            ]
-            marks[attribute] = fields.need(key, kind, wanted)
+            marks[attribute] = fields.need(key, kind, KINDS[kind])
     if "dag_known" in marks:
         marks["dag_known"] = "to the end" if marks["dag_known"] else "nothing"
     if not 0.0 <= marks.get("isolation", 0.0) <= 1.0:
