@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -14,6 +15,9 @@ from spark_sched.config.keys import HISTORY_PATH
 from spark_sched.errors import BadInputError, did_you_mean
 
 DEFAULT_MASTER = "local[*]"
+
+#: Of seeds and numbers of rows.
+NATURAL = click.IntRange(min=0)
 
 _PLANNER_PREFIX = PREFIX + "planner."
 
@@ -79,6 +83,18 @@ def refuse_without(needed: str, *names: str) -> None:
 def echo_json(document: object) -> None:
     """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2))
+
+
+format_option = click.option(
+    "--format", "format_", metavar="NAME", help="The input's format; by default found from its content."
+)
+
+
+def seed_option(same: str) -> Callable[..., Any]:
+    """``--seed``, which decides ``same``."""
+    return click.option(
+        "--seed", type=NATURAL, default=0, show_default=True, help=f"The same seed gives the same {same}."
+    )
 
 
 stack_option = click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.common import echo_json, format_option, needing
 from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import counting_bar
@@ -38,9 +38,7 @@ def command() -> None:
 
 @command.command("eval")
 @click.argument("trace", type=_PATH)
-@click.option(
-    "--format", "format_", metavar="NAME", help="The input's format; by default found from its content."
-)
+@format_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     """Measure predictor accuracy on the second half of TRACE.

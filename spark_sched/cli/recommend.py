@@ -53,8 +53,8 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
     if not 1 < deviations <= 100:
         raise BadInputError(f"--deviations is {deviations:g} but must be above 1 and at most 100")
     with needing("recommend"):
-        from spark_sched.analysis.recommend import measure, recommend
-    every = [application for path in logs for application in _read(path)]
+        from spark_sched.analysis.recommend import measure, read_application, recommend
+    every = [application for path in logs for application in each_log(path, read_application)]
     applications = [application for application in every if application.usage.attempts]
     if not applications:
         raise BadInputError(f"{every[0].log} has no task: give the log of an application that ran some")
@@ -69,12 +69,6 @@ def command(logs: tuple[Path, ...], by_text: str, deviations: float, as_json: bo
             f"note: {len(every) - len(applications)} of {len(every)} logs have no task and are left out"
         )
     _print(found, advice, document)
-
-
-def _read(path: Path) -> list[LoggedApplication]:
-    from spark_sched.analysis.recommend import read_application
-
-    return each_log(path, read_application)
 
 
 def _document(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.common import NATURAL, echo_json, needing
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.files import write_whole
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
@@ -35,15 +35,9 @@ if TYPE_CHECKING:
 )
 @click.option("--arm", "only", multiple=True, metavar="NAME", help="Run only this arm; repeatable.")
 @click.option(
-    "--seed",
-    "seeds",
-    multiple=True,
-    type=click.IntRange(min=0),
-    help="Seed to use instead of the file's; repeatable.",
+    "--seed", "seeds", multiple=True, type=NATURAL, help="Seed to use instead of the file's; repeatable."
 )
-@click.option(
-    "--jobs", "shown", type=click.IntRange(min=0), default=0, metavar="N", help="Show N jobs per run."
-)
+@click.option("--jobs", "shown", type=NATURAL, default=0, metavar="N", help="Show N jobs per run.")
 @click.option(
     "--on",
     "place",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -17,12 +17,7 @@ _ABOUT_JOB = (
     "the name, give the key."
 )
 _ABOUT_ACLS = "The modify ACLs of the UI apply, as for Spark's kill links."
-
-
-def _json_option(command: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")(
-        command
-    )
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON object.")
 
 
 def _send(url: str, action: str, given: Mapping[str, Any], as_json: bool) -> None:
@@ -32,41 +27,22 @@ def _send(url: str, action: str, given: Mapping[str, Any], as_json: bool) -> Non
     click.echo(json.dumps({"done": done}) if as_json else done)
 
 
-def _example(text: str) -> str:
-    return f"\n\n\b\nExamples:\n  {text}"
+def _command(name: str, line: str, more: str, *, of_job: bool = True) -> click.Command:
+    """A change of a job, or of all jobs, that needs no value."""
+    about = (more, _ABOUT_URL, *([_ABOUT_JOB] if of_job else []), _ABOUT_ACLS)
+    job = " nightly-report" if of_job else ""
 
-
-def _wrapped(*sentences: str) -> str:
-    return textwrap.fill(" ".join(sentences), 106)
-
-
-def _of_job(name: str, line: str, more: str) -> click.Command:
     @click.command(
         name,
-        help=f"{line}\n\n{_wrapped(more, _ABOUT_URL, _ABOUT_JOB, _ABOUT_ACLS)}"
-        + _example(f"spark-sched {name} http://localhost:4040 nightly-report"),
+        help=f"{line}\n\n{textwrap.fill(' '.join(about), 106)}"
+        f"\n\n\b\nExamples:\n  spark-sched {name} http://localhost:4040{job}",
     )
     @click.argument("url")
-    @click.argument("job")
-    @_json_option
-    def command(url: str, job: str, as_json: bool) -> None:
-        _send(url, name, {"job": job}, as_json)
+    @_JSON
+    def command(url: str, as_json: bool, **given: str) -> None:
+        _send(url, name, given, as_json)
 
-    return command
-
-
-def _of_all(name: str, line: str, more: str) -> click.Command:
-    @click.command(
-        name,
-        help=f"{line}\n\n{_wrapped(more, _ABOUT_URL, _ABOUT_ACLS)}"
-        + _example(f"spark-sched {name} http://localhost:4040"),
-    )
-    @click.argument("url")
-    @_json_option
-    def command(url: str, as_json: bool) -> None:
-        _send(url, name, {}, as_json)
-
-    return command
+    return click.argument("job")(command) if of_job else command
 
 
 @click.command("set")
@@ -79,7 +55,7 @@ def _of_all(name: str, line: str, more: str) -> click.Command:
     help="When the job must end: 15 min or 1h30m from now, an ISO time, or none.",
 )
 @click.option("--isolation", metavar="P", help="The isolation level from 0 to 1, or default.")
-@_json_option
+@_JSON
 def set_command(
     url: str, job: str, priority: str | None, deadline: str | None, isolation: str | None, as_json: bool
 ) -> None:
@@ -104,7 +80,7 @@ def set_command(
 @click.command("policy")
 @click.argument("url")
 @click.argument("name")
-@_json_option
+@_JSON
 def policy_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another policy.
 
@@ -122,7 +98,7 @@ def policy_command(url: str, name: str, as_json: bool) -> None:
 @click.command("mode")
 @click.argument("url")
 @click.argument("name", type=click.Choice(["on", "shadow", "off"]), metavar="on|shadow|off")
-@_json_option
+@_JSON
 def mode_command(url: str, name: str, as_json: bool) -> None:
     """Switch a live application to another mode.
 
@@ -137,26 +113,27 @@ def mode_command(url: str, name: str, as_json: bool) -> None:
     _send(url, "mode", {"name": name}, as_json)
 
 
-hold = _of_job(
+hold = _command(
     "hold",
     "Start no further task of a job until it is resumed.",
     "Its running tasks continue. It holds no slots.",
 )
-resume = _of_job("resume", "Let a job on hold start tasks again.", "This undoes `spark-sched hold`.")
-cancel = _of_job(
+resume = _command("resume", "Let a job on hold start tasks again.", "This undoes `spark-sched hold`.")
+cancel = _command(
     "cancel",
     "Cancel the Spark jobs that run for a job now.",
     "The program gets an exception, as with Spark's kill links. Jobs that it submits later run as usual.",
 )
-end = _of_job(
+end = _command(
     "end",
     "End a job that does not end by itself, such as one that a SQL session marks.",
     "It holds no slots from now on and ends with its last active stage. Work that is submitted later under "
     "the same mark belongs to a new job of the same name.",
 )
-pause = _of_all(
+pause = _command(
     "pause",
     "Release all held slots and let no job hold any.",
     "Plans still decide the order and the start of jobs. `spark-sched unpause` ends the pause.",
+    of_job=False,
 )
-unpause = _of_all("unpause", "Let jobs hold slots again.", "This undoes `spark-sched pause`.")
+unpause = _command("unpause", "Let jobs hold slots again.", "This undoes `spark-sched pause`.", of_job=False)

@@ -113,7 +113,8 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     """All properties of the run, with spark-submit's own precedence: options, then file, then defaults."""
     merged: dict[str, str] = {}
     if split.properties_file is None or split.load_defaults:
-        merged.update(_spark_defaults(spark, os.environ))
+        defaults = Path(os.environ.get("SPARK_CONF_DIR") or spark.home / "conf") / "spark-defaults.conf"
+        merged.update(read_properties(defaults) if defaults.is_file() else {})
     if split.properties_file is not None:
         merged.update(read_properties(split.properties_file))
     merged.update(split.settings)
@@ -124,12 +125,6 @@ def merged_properties(split: SubmitArguments, spark: SparkInstall) -> dict[str, 
     check_properties(merged)
     _check_deploy_mode(_DEPLOY_MODE, merged.get(_DEPLOY_MODE, "client"))
     return conf(master, merged, spark_home=spark.home)
-
-
-def _spark_defaults(spark: SparkInstall, environment: Mapping[str, str]) -> dict[str, str]:
-    directory = Path(environment.get("SPARK_CONF_DIR") or spark.home / "conf")
-    path = directory / "spark-defaults.conf"
-    return read_properties(path) if path.is_file() else {}
 
 
 def run_spark_submit(properties: Mapping[str, str], rest: Sequence[str], spark: SparkInstall) -> int:

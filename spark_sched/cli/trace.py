@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.common import echo_json, format_option, needing, seed_option
 from spark_sched.cli.trace_evictions import evictions
 from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.cli.trace_priorities import priorities
@@ -18,20 +18,11 @@ if TYPE_CHECKING:
     from spark_sched.traces import Trace
 
 _PATH = click.Path(path_type=Path)
-_FORMAT = click.option(
-    "--format", "format_", metavar="NAME", help="The input's format; by default found from its content."
-)
 _EXECUTORS = click.option(
     "--executors", type=int, metavar="N", help="tpch_profiles: use the durations measured with N executors."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-_SEED = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same bytes.",
-)
+_SEED = seed_option("bytes")
 
 
 @click.group("trace")
@@ -58,7 +49,7 @@ command.add_command(priorities)
 
 @command.command("stats")
 @click.argument("path", type=_PATH)
-@_FORMAT
+@format_option
 @_EXECUTORS
 @_JSON
 def stats(path: Path, format_: str | None, executors: int | None, as_json: bool) -> None:
@@ -105,7 +96,7 @@ def _measured(parameters: dict[str, Any]) -> dict[str, Any] | None:
 @command.command("convert")
 @click.argument("source", metavar="IN", type=_PATH)
 @click.argument("out", type=_PATH)
-@_FORMAT
+@format_option
 @_EXECUTORS
 @_JSON
 def convert(source: Path, out: Path, format_: str | None, executors: int | None, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from spark_sched.cli.common import echo_json, needing, refuse_without
+from spark_sched.cli.common import echo_json, needing, refuse_without, seed_option
 from spark_sched.cli.trace_input import reading, say_report
 from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.terminal import aligned_table, counting_bar
@@ -48,13 +48,7 @@ _COLUMNS = {
     "--demand", "factor", default=1.0, show_default=True, metavar="X", help="Multiply all CPU demands by X."
 )
 @click.option("--format", "format_", metavar="NAME", help="The input's format; found from its content.")
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same simulation.",
-)
+@seed_option("simulation")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def priorities(
     path: Path,

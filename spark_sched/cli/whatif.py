@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spark_sched.cli.common import echo_json, needing, parse_assignments
+from spark_sched.cli.common import NATURAL, echo_json, needing, parse_assignments, seed_option
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import aligned_table, progress_bar, wide_console
 
@@ -50,16 +50,8 @@ if TYPE_CHECKING:
     help="recorded: jobs arrive at their recorded times; one-by-one: each arrives when the previous one "
     "ends; auto: one-by-one if no two jobs of the log overlap.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="The same seed gives the same replay.",
-)
-@click.option(
-    "--jobs", "shown", type=click.IntRange(min=0), default=20, show_default=True, help="Rows of the table."
-)
+@seed_option("replay")
+@click.option("--jobs", "shown", type=NATURAL, default=20, show_default=True, help="Rows of the table.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as one JSON document.")
 def command(
     logs: tuple[Path, ...],
