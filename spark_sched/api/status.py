@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.api.attached import attached
-from spark_sched.view.names import unknown_job
 from spark_sched.view.status import JobStatus, Status
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def explain(spark: SparkSession | SparkContext, job: str) -> JobStatus:
     scheduler, context = _attached(spark)
     found = Status.from_text(scheduler.explain(context, job)).jobs
     if not found:
-        raise unknown_job(job, status(spark))
+        raise status(spark).unknown_job(job)
     return found[-1]
 
 

@@ -11,7 +11,6 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
 from spark_sched.errors import BadInputError
-from spark_sched.view.names import unknown_job
 from spark_sched.view.status import JobStatus, Status
 
 _API = "/sched/api/v1"
@@ -81,7 +80,7 @@ def fetch_document(url: str, job: str | None = None) -> Any:
         return _document(base, "/status")
     found = _document(base, f"/jobs?name={quote(job, safe='')}")
     if not found.get("jobs"):
-        raise unknown_job(job, fetch_status(base))
+        raise fetch_status(base).unknown_job(job)
     return found
 
 
