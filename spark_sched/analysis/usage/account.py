@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -38,19 +38,12 @@ class Charge(NamedTuple):
     caused_by: str
 
 
-_OF: Mapping[GroupBy, Callable[[Owner, str, str], str]] = {
-    "user": lambda owner, stage, executor: owner.user,
-    "class": lambda owner, stage, executor: owner.job_class,
-    "name": lambda owner, stage, executor: owner.name,
-    "stage": lambda owner, stage, executor: stage,
-    "executor": lambda owner, stage, executor: executor,
-}
-
-
 def group_of(usage: Usage, job: str, charge: Charge, by: Sequence[GroupBy]) -> tuple[str, ...]:
     """The group that a job's charge belongs to."""
     owner = usage.owners.get(job, _UNKNOWN)
-    return tuple(_OF[key](owner, charge.stage, charge.executor) for key in by)
+    named = {"user": owner.user, "class": owner.job_class, "name": owner.name}
+    named |= {"stage": charge.stage, "executor": charge.executor}
+    return tuple(named[key] for key in by)
 
 
 @dataclass(slots=True)

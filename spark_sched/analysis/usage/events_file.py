@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -106,19 +107,9 @@ class _Fold:
             case events.TaskEnded():
                 self._ended(event)
             case events.ShortTasks():
-                slots = self._slots_per_task.get(event.stage, 1)
                 for index, duration_ms in zip(event.indices, event.durations_ms, strict=True):
-                    start_ms = event.time_ms - duration_ms
-                    self._add(
-                        event.job,
-                        event.stage,
-                        index,
-                        event.executor,
-                        start_ms,
-                        event.time_ms,
-                        "success",
-                        slots,
-                    )
+                    attempt = self._attempt(event, index, duration_ms, "success")
+                    self._usage.attempts.append(attempt)
             case events.SlotHeld():
                 self._held[event.job, event.executor].append(event.time_ms)
             case events.SlotFreed():
@@ -148,20 +139,8 @@ class _Fold:
 
     def _launched(self, event: events.TaskLaunched) -> None:
         known = self._doubtful.pop(event.task, None)
-        slots = self._slots_per_task.get(event.stage, 1)
         self._running[event.task] = (
-            known[0]
-            if known is not None
-            else ChargedAttempt(
-                event.job,
-                event.stage,
-                event.index,
-                event.executor,
-                event.time_ms,
-                event.time_ms,
-                "unknown",
-                slots,
-            )
+            self._attempt(event, event.index, 0, "unknown") if known is None else known[0]
         )
 
     def _ended(self, event: events.TaskEnded) -> None:
@@ -171,16 +150,19 @@ class _Fold:
         if known is not None:
             self._usage.attempts.append(_until(known, event.time_ms, event.outcome, event.evicted_for or ""))
             return
-        slots = self._slots_per_task.get(event.stage, 1)
-        start_ms = event.time_ms - event.duration_ms
-        self._add(
-            event.job, event.stage, event.index, event.executor, start_ms, event.time_ms, event.outcome, slots
-        )
+        self._usage.attempts.append(self._attempt(event, event.index, event.duration_ms, event.outcome))
 
-    def _add(self, job: str, stage: str, index: int, executor: str, start_ms: int, end_ms: int, outcome: str,
-             slots: int) -> None:  # fmt: skip
-        self._usage.attempts.append(
-            ChargedAttempt(job, stage, index, executor, start_ms, end_ms, outcome, slots)
+    def _attempt(
+        self,
+        event: events.TaskLaunched | events.TaskEnded | events.ShortTasks,
+        index: int,
+        duration_ms: int,
+        outcome: str,
+    ) -> ChargedAttempt:
+        """An attempt that took this time until the event."""
+        slots, start_ms = self._slots_per_task.get(event.stage, 1), event.time_ms - duration_ms
+        return ChargedAttempt(
+            event.job, event.stage, index, event.executor, start_ms, event.time_ms, outcome, slots
         )
 
     def _freed(self, job: str, executor: str, at_ms: int) -> None:
@@ -195,7 +177,5 @@ class _Fold:
 
 
 def _until(attempt: ChargedAttempt, end_ms: int, outcome: str, evicted_for: str = "") -> ChargedAttempt:
-    return ChargedAttempt(
-        attempt.job, attempt.stage, attempt.index, attempt.executor, attempt.start_ms,
-        max(attempt.start_ms, end_ms), outcome, attempt.slots, evicted_for,
-    )  # fmt: skip
+    end_ms = max(attempt.start_ms, end_ms)
+    return replace(attempt, end_ms=end_ms, outcome=outcome, evicted_for=evicted_for)
