@@ -19,7 +19,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 
 from spark_sched.bridge.spark import find_spark
 from spark_sched.errors import BadInputError
@@ -46,24 +45,16 @@ class Worker:
 class LocalCluster:
     """A standalone master and workers as child processes, for as long as the ``with`` block lasts.
 
-    Parameters
-    ----------
-    workers
-        Number of worker processes, at least 1.
-    cores_per_worker
-        Task slots each worker offers. These are slots, not processors: a worker may offer more than the
-        machine has, which is right for tasks that wait.
-    memory
-        Memory each worker may hand to executors, as ``"2g"`` or ``"900m"``.
-    start_timeout_s
-        How long master and workers together may take to be up, in seconds.
+    Args:
+        workers: number of worker processes, at least 1.
+        cores_per_worker: task slots of each worker. These are slots, not processors: a worker may offer more
+            than the machine has, which is right for tasks that wait.
+        memory: what each worker may hand to executors, as ``"2g"`` or ``"900m"``.
+        start_timeout_s: how long master and workers together may take to be up, in seconds.
 
-    Raises
-    ------
-    BadInputError
-        A parameter is out of range; on entering: there is no Spark to run.
-    ClusterError
-        On entering: a daemon did not start or did not register in time.
+    Raises:
+        BadInputError: a parameter is out of range; on entering: there is no Spark to run.
+        ClusterError: on entering: a daemon did not start or did not register in time.
 
     The owner may end in any way: leaving the block, an exception, ``sys.exit`` or ``kill -9`` all take the
     daemons, their executors and the working directory away (see ``_supervisor.py``).
@@ -119,12 +110,7 @@ class LocalCluster:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def start(self) -> None:

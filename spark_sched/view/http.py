@@ -38,8 +38,7 @@ _PAGES = (
 def ui_address(url: str) -> str:
     """The UI's own address from what a user gives: a page of it, or host and port.
 
-    Raises:
-        BadInputError: it is not an address.
+    Raises BadInputError if it is not an address.
     """
     text = url.strip()
     if any(char.isspace() or not char.isprintable() for char in text):
@@ -71,9 +70,8 @@ def ui_address(url: str) -> str:
 def fetch_document(url: str, job: str | None = None) -> Any:
     """The parsed status document of the application with this UI, or of its jobs with this name, key or id.
 
-    Raises:
-        BadInputError: the URL does not answer, is not the UI of an attached application, or the job is
-            unknown.
+    Raises BadInputError if the URL does not answer, is not the UI of an attached application, or the job is
+    unknown.
     """
     base = ui_address(url)
     if job is None:
@@ -98,15 +96,10 @@ def fetch_jobs(url: str, job: str) -> tuple[JobStatus, ...]:
 
 
 def send_change(url: str, action: str, given: Mapping[str, Any]) -> str:
-    """Change the application with this UI. Returns what was changed, in one sentence.
+    """Do ``action``, ``hold`` for example, with the arguments ``given``. Returns what was changed, in one
+    sentence.
 
-    Args:
-        url: as for `fetch_document`.
-        action: what to do, ``hold`` for example.
-        given: its arguments.
-
-    Raises:
-        BadInputError: as `fetch_document`, or the driver refuses; then the message is the driver's.
+    Raises BadInputError as `fetch_document`, or with the driver's message if the driver refuses.
     """
     base = ui_address(url)
     body = json.dumps(dict(given)).encode()

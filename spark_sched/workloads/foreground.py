@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from operator import add
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +32,12 @@ DAMPING = 0.85
 class ForegroundSize:
     """How large a foreground job is.
 
-    Parameters
-    ----------
-    storage
-        Where the input comes from; its partitions are the job's degree of parallelism.
-    passes
-        Reads of the whole input. Each is one stage of uneven reads, then MLlib's or the shuffle's own short
-        stages.
-    rows
-        Points (KMeans, SVM) or pages (PageRank) per partition.
-    clusters
-        KMeans' k, at most the rows of a partition.
+    Attributes:
+        storage: of the input; its partitions are the job's degree of parallelism.
+        passes: reads of the whole input. Each is one stage of uneven reads, then MLlib's or the shuffle's own
+            short stages.
+        rows: points (KMeans, SVM) or pages (PageRank) per partition.
+        clusters: KMeans' k, at most the rows of a partition.
     """
 
     storage: SlowStorage
@@ -137,28 +133,20 @@ def pagerank(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
     return tuple(float(s) for s in sums)
 
 
-def run_kmeans(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """`kmeans` for a suite."""
-    return kmeans(spark.sparkContext, _size(parameters, seed))
-
-
-def run_svm(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """`svm` for a suite."""
-    return svm(spark.sparkContext, _size(parameters, seed))
-
-
-def run_pagerank(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """`pagerank` for a suite."""
-    return pagerank(spark.sparkContext, _size(parameters, seed))
-
-
-def _size(parameters: Mapping[str, Any], seed: int) -> ForegroundSize:
-    return ForegroundSize(
+def _run(
+    workload: Foreground, spark: SparkSession, parameters: Mapping[str, Any], seed: int
+) -> tuple[float, ...]:
+    """A workload for a suite."""
+    size = ForegroundSize(
         storage=slow_storage(parameters, seed),
         passes=int(parameters["maxiterations"]),
         rows=int(parameters["rows"]),
         clusters=int(parameters.get("k", CLUSTERS)),
     )
+    return workload(spark.sparkContext, size)
+
+
+run_kmeans, run_svm, run_pagerank = (partial(_run, workload) for workload in (kmeans, svm, pagerank))
 
 
 def same_results(first: Iterable[float], second: Iterable[float]) -> bool:

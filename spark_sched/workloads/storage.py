@@ -19,15 +19,11 @@ import numpy as np
 class SlowStorage:
     """Partitions that take ``min_read_s`` to ``max_read_s`` to read.
 
-    Parameters
-    ----------
-    partitions
-        Number of partitions, at least 1.
-    min_read_s, max_read_s
-        Range of read times in seconds. They are spread evenly over the range and dealt to the partitions by
-        ``seed``: tasks are uneven and light-tailed, yet a stage's longest task is the same for every seed.
-    seed
-        Deals the read times and makes the data.
+    Attributes:
+        partitions: their number, at least 1.
+        min_read_s, max_read_s: read times are spread evenly over this range and dealt to the partitions by
+            ``seed``: tasks are uneven and light-tailed, yet the longest is the same for every seed.
+        seed: deals the read times and makes the data.
     """
 
     partitions: int

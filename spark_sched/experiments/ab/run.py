@@ -1,12 +1,4 @@
-"""Runs an A/B test: block by block, until the intervals are narrow enough or all blocks are done.
-
-Steps of each block:
-
-1. take its runs in their random order;
-2. skip those that an earlier process finished;
-3. run the others, and store each when it has ended;
-4. after a block at which the suite looks, stop if all intervals are narrow enough.
-"""
+"""Runs an A/B test: block by block, until the intervals are narrow enough or all blocks are done."""
 
 from __future__ import annotations
 

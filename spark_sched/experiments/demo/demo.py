@@ -52,16 +52,12 @@ Runs = dict[tuple[str, str], list[RunResult]]
 def run_demo(*, quick: bool, out: Path, seed: int = 0, json_output: bool = False) -> int:
     """Run the demo and write ``report.html`` and ``results.json`` into ``out``.
 
-    Parameters
-    ----------
-    quick
-        One run per workload and setting on smaller sizes, within five minutes on two cores, instead of five.
-    out
-        Directory for the two files; made if missing.
-    seed
-        Decides inputs, batches and the order of the runs; at least 0.
-    json_output
-        Print the JSON document, and nothing else, to standard output.
+    Args:
+        quick: one run per workload and setting on smaller sizes, within five minutes on two cores, instead of
+            five.
+        out: folder for the two files; made if missing.
+        seed: decides inputs, batches and the order of the runs; at least 0.
+        json_output: print the JSON document, and nothing else, to standard output.
 
     Returns the process's exit code: 0; 1 if something failed or results differ between settings; 130 when
     interrupted. Raises BadInputError for inputs that are the user's to fix. Unless it returns 0, or results

@@ -82,9 +82,13 @@ class _Application:
         self._spark.sparkContext.setLogLevel("ERROR")
         self.report("ready", application=self._spark.sparkContext.applicationId)
 
+    @property
+    def _session(self) -> SparkSession:
+        assert self._spark is not None, "start comes first"
+        return self._spark
+
     def run(self, command: dict[str, Any]) -> None:
-        spark = self._spark
-        assert spark is not None
+        spark = self._session
         outcome: dict[str, Any] = {}
         _wake_workers(spark)
         foreground = self._foreground(spark, command, outcome)
@@ -133,8 +137,7 @@ class _Application:
     def stages(self, command: dict[str, Any]) -> None:
         from pyspark import InheritableThread
 
-        spark = self._spark
-        assert spark is not None
+        spark = self._session
         jobs = command["jobs"]
         times_s: list[float] = [0.0] * len(jobs)
         failures: list[str] = []
@@ -168,16 +171,14 @@ class _Application:
         self.report("result", jct_s=times_s, started_ms=int(started_s * 1000), counters=counters)
 
     def suite(self, command: dict[str, Any]) -> None:
-        assert self._spark is not None
-        run = SuiteRun(self._spark, command["jobs"], in_sequence=command["in_sequence"])
+        run = SuiteRun(self._session, command["jobs"], in_sequence=command["in_sequence"])
         run.start()
         while not run.wait(_PROGRESS_EVERY_S):
             self.report("progress", done=run.done, jobs=len(command["jobs"]), foreground=False)
         self.report("result", jobs=run.results)
 
     def empty_tasks(self, command: dict[str, Any]) -> None:
-        spark = self._spark
-        assert spark is not None
+        spark = self._session
         with _mark(spark, command) as job_id:
             if command["pilots"]:
                 self._name_pilots(spark, f"mark-{job_id}", command["tasks"], command["pilots"])

@@ -91,17 +91,7 @@ class EmptyTasksResult:
 
 
 class ArmApplication:
-    """One long-lived Spark application in a process of its own.
-
-    Parameters
-    ----------
-    name
-        For messages and the log's name.
-    properties
-        Spark properties of the application.
-    directory
-        Where its log goes.
-    """
+    """One long-lived Spark application in a process of its own; its log is ``NAME.log`` in ``directory``."""
 
     def __init__(self, name: str, properties: dict[str, str], directory: Path) -> None:
         self.name = name

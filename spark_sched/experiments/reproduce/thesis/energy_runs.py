@@ -1,4 +1,4 @@
-"""Chapters 3 and 4: the runs behind the figures."""
+"""Chapters 3 and 4: the runs behind the figures; ``load`` is that of `google_like`."""
 
 from __future__ import annotations
 
@@ -50,11 +50,8 @@ def _document(totals: Totals) -> dict[str, Any]:
 def small(
     seed: int, horizon_s: int, scheduler: str, limit_s: float = 5.0, load: float = 0.3
 ) -> dict[str, Any]:
-    """A scheduler on the small data centre in slots of a minute.
-
-    Args:
-        limit_s: of the solver per slot, for ``MTEC`` and ``MSEC``.
-        load: see `google_like`.
+    """A scheduler on the small data centre in slots of a minute; ``limit_s`` is the solver's time per
+    slot (``MTEC`` and ``MSEC``).
 
     Returns:
         The totals; for ``MTEC`` and ``MSEC`` also how many slots were planned and proven optimal to 0.2 %,
@@ -87,7 +84,6 @@ def large(
     Args:
         warm_up_s: seconds before them that do not count. The mean task times of jobs go up to 15 min, so that
             the data centre, empty at first, needs about twice that to hold the load.
-        load: see `google_like`.
     """
     end_s = warm_up_s + horizon_s
     tasks = google_like(np.random.default_rng(seed), LARGE, horizon_s=float(end_s), load=load)
@@ -100,9 +96,6 @@ def chapter_4(
     seed: int, horizon_s: int, variant: str, estimate: str, snapshot_s: int = 0, load: float = 0.3
 ) -> dict[str, Any]:
     """GEMS or what it is compared with, in slots of a second, to the last task's end.
-
-    Args:
-        load: see `google_like`.
 
     Returns:
         The totals; with ``snapshot_s`` also ``series``, every fifth second's number of servers that are on
