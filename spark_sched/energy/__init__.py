@@ -6,36 +6,26 @@ the event simulator does not import them, so they add no cost to it. See docs/ex
 
 from __future__ import annotations
 
-from spark_sched.energy.demands import FLOW_SIZES, FlowSizes, Tasks, google_like
-from spark_sched.energy.gems import VARIANTS, Estimate, Variant, simulate_gems
-from spark_sched.energy.heuristics import HEURISTICS, Demand, Scheduler
-from spark_sched.energy.meter import EnergyTotals, ServerTotals, SwitchTotals, TaskTotals, Totals
-from spark_sched.energy.power import SERVER_TYPES, ServerType, SwitchType
+from spark_sched.energy.demands import FlowSizes, Tasks, google_like
+from spark_sched.energy.gems import VARIANTS, simulate_gems
+from spark_sched.energy.heuristics import HEURISTICS, Demand
+from spark_sched.energy.meter import Totals
+from spark_sched.energy.power import SERVER_TYPES
 from spark_sched.energy.slots import simulate_slots
 from spark_sched.energy.topology import CHAPTER_4, LARGE, SMALL, Topology, types_by_ratio
 
 __all__ = [
     "CHAPTER_4",
-    "FLOW_SIZES",
     "HEURISTICS",
     "LARGE",
     "SERVER_TYPES",
     "SMALL",
     "VARIANTS",
     "Demand",
-    "EnergyTotals",
-    "Estimate",
     "FlowSizes",
-    "Scheduler",
-    "ServerTotals",
-    "ServerType",
-    "SwitchTotals",
-    "SwitchType",
-    "TaskTotals",
     "Tasks",
     "Topology",
     "Totals",
-    "Variant",
     "google_like",
     "simulate_gems",
     "simulate_slots",

@@ -1,7 +1,7 @@
 """Who used the executors' slot time and energy, and for what (``spark-sched usage``)."""
 
-from spark_sched.analysis.usage.account import KINDS, Caused, GroupBy, GroupUsage, Statement, account
-from spark_sched.analysis.usage.energy import EnergyRow, EnergyStatement, HostEnergy, account_energy
+from spark_sched.analysis.usage.account import KINDS, GroupBy, Statement, account
+from spark_sched.analysis.usage.energy import EnergyStatement, account_energy
 from spark_sched.analysis.usage.event_log import usage_of_event_log
 from spark_sched.analysis.usage.events_file import is_recorded, usage_of_recorded
 from spark_sched.analysis.usage.power import HostType, PowerProfile, read_profile
@@ -9,14 +9,10 @@ from spark_sched.analysis.usage.records import ChargedAttempt, Hold, Owner, Pres
 
 __all__ = [
     "KINDS",
-    "Caused",
     "ChargedAttempt",
-    "EnergyRow",
     "EnergyStatement",
     "GroupBy",
-    "GroupUsage",
     "Hold",
-    "HostEnergy",
     "HostType",
     "Owner",
     "PowerProfile",

@@ -1,13 +1,12 @@
 """A Spark standalone cluster on EC2: brought up, used and removed. Needs the extra ``ec2`` (boto3)."""
 
 from spark_sched.cluster.ec2.clients import Account
-from spark_sched.cluster.ec2.prices import HourlyPrices, read_prices
+from spark_sched.cluster.ec2.prices import read_prices
 from spark_sched.cluster.ec2.remote import fetch, run_script, upload
-from spark_sched.cluster.ec2.stack import Stack, StackSpec, bring_up, find_stack, take_down, template
+from spark_sched.cluster.ec2.stack import Stack, StackSpec, bring_up, find_stack, take_down
 
 __all__ = [
     "Account",
-    "HourlyPrices",
     "Stack",
     "StackSpec",
     "bring_up",
@@ -16,6 +15,5 @@ __all__ = [
     "read_prices",
     "run_script",
     "take_down",
-    "template",
     "upload",
 ]
