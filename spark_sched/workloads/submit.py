@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.workloads.background import BackgroundJob
@@ -105,6 +105,17 @@ class BackgroundRun:
                 self._jcts_s.append(ended_s - self._started_s - job.arrival_s)
 
 
+def chains(follows: Sequence[bool]) -> list[list[int]]:
+    """The numbers of a suite's jobs, divided before each job that does not follow the one before it."""
+    found: list[list[int]] = []
+    for number, after in enumerate(follows):
+        if after and found:
+            found[-1].append(number)
+        else:
+            found.append([number])
+    return found
+
+
 class SuiteRun:
     """The jobs of a suite on their way: in sequence, or each from its own thread at its time of arrival.
 
@@ -140,14 +151,8 @@ class SuiteRun:
 
     def _dispatch(self) -> None:
         try:
-            chains: list[list[int]] = []
-            for number, job in enumerate(self._jobs):
-                if chains and (self._in_sequence or job["after"]):
-                    chains[-1].append(number)
-                else:
-                    chains.append([number])
             threads = []
-            for chain in chains:
+            for chain in chains([self._in_sequence or job["after"] for job in self._jobs]):
                 if not self._in_sequence:
                     arrival_s = self._jobs[chain[0]]["arrival_s"]
                     time.sleep(max(0.0, self._started_s + arrival_s - time.monotonic()))

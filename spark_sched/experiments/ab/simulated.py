@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spark_sched.config import keys
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.background import background_jobs
 from spark_sched.experiments.ab.schedule import RunKey, run_seed
@@ -18,7 +17,7 @@ from spark_sched.experiments.ab.store import Record
 from spark_sched.experiments.ab.suite import ALONE, Suite
 from spark_sched.experiments.bench.matrix import simulated_stages
 from spark_sched.experiments.paired.arms import Arm
-from spark_sched.sim.cluster import ClusterSpec, NodeSpec
+from spark_sched.sim.cluster import ClusterSpec, uniform_nodes
 from spark_sched.sim.results import Result
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec, StageSpec
@@ -35,17 +34,10 @@ class SimulatedRunner:
     """Raises BadInputError for a workload whose durations are unknown before it runs."""
 
     def __init__(self, suite: Suite) -> None:
-        unknown = next(
-            (job for job in suite.workloads if job.program.stages(job.parameters, 0) is None), None
-        )
-        if unknown is not None:
-            raise BadInputError(
-                f"the workload {unknown.label!r} cannot be simulated, since its tasks' durations are not "
-                "known: remove it, or run the suite without --simulate"
-            )
+        for job in suite.workloads:
+            simulated_stages(job, 0)
         self._suite = suite
-        size = suite.cluster
-        self._cluster = ClusterSpec(tuple(NodeSpec(f"n{n}", size.slots) for n in range(size.workers)))
+        self._cluster = ClusterSpec(uniform_nodes(suite.cluster.workers, suite.cluster.slots))
         self._workloads = {job.label: job for job in suite.workloads}
 
     def run(self, key: RunKey) -> Record:
@@ -59,7 +51,7 @@ class SimulatedRunner:
             self._cluster,
             jobs,
             _STOCK[arm.scheduler] if arm.stock else arm.policy,
-            settings=_settings(arm),
+            settings=arm.simulated_settings,
             # The baseline's second run differs in random choices only: the slot of each task, and the order
             # of equal tasks.
             seed=seed + (key.setting == self._suite.null),
@@ -69,13 +61,10 @@ class SimulatedRunner:
         return _record(key, seed, result)
 
     def _foreground(self, key: RunKey, arm: Arm, seed: int) -> JobSpec:
-        job = self._workloads[key.workload]
-        stages = job.program.stages(job.parameters, seed)
-        assert stages is not None
         return JobSpec(
             _FOREGROUND,
             0,
-            simulated_stages(stages),
+            simulated_stages(self._workloads[key.workload], seed),
             name=key.workload,
             priority=arm.priority,
             deadline_ms=None if arm.deadline_s is None else round(1000 * arm.deadline_s),
@@ -84,12 +73,6 @@ class SimulatedRunner:
             marked=True,
             dag_known="nothing",
         )
-
-
-def _settings(arm: Arm) -> dict[str, str]:
-    if arm.stock:
-        return {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
-    return {name: text for name, text in arm.properties if name.startswith("spark.sched.")}
 
 
 def _background(jobs: Iterable[BackgroundJob]) -> list[JobSpec]:

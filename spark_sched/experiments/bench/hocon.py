@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.bench.suite import BenchFile, bench_of
-from spark_sched.experiments.simulate.fields import Fields, read_text
+from spark_sched.experiments.bench.suite import BenchFile, translated
+from spark_sched.experiments.simulate.fields import read_text
 from spark_sched.workloads.programs import PROGRAMS
 
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")
@@ -49,11 +49,7 @@ def read_hocon(path: Path) -> tuple[BenchFile, list[str]]:
             f"{path} has no spark-bench.spark-submit-config: name a configuration of SparkBench"
         )
     left_out: list[str] = []
-    suites = list(_Reader(str(path), left_out).suites(root))
-    if not suites:
-        reasons = "; ".join(left_out) or "it names no workload"
-        raise BadInputError(f"{path} has no workload that this command can run: {reasons}")
-    return bench_of(Fields(str(path), "", {"suite": suites}), path.stem), left_out
+    return translated(path, list(_Reader(str(path), left_out).suites(root)), left_out)
 
 
 def _list(value: Any) -> list[Any]:

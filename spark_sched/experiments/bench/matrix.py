@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,8 +94,17 @@ def _value(table: Fields, parameter: Parameter, default: Any) -> Any:
     return table.need(parameter.name, parameter.kind, wanted, **limits)
 
 
-def simulated_stages(times_ms: Iterable[Sequence[int]]) -> tuple[StageSpec, ...]:
-    """A program's stages, one after the other, each an action of its own: task times of each in ms."""
+def simulated_stages(job: WorkloadJob, seed: int) -> tuple[StageSpec, ...]:
+    """A job's stages, one after the other, each an action of its own.
+
+    Raises BadInputError for a workload whose durations are not known before it runs.
+    """
+    times_ms = job.program.stages(job.parameters, seed)
+    if times_ms is None:
+        raise BadInputError(
+            f"the workload {job.label!r} cannot be simulated, since its tasks' durations are not known: "
+            "remove it, or run the suite without --simulate"
+        )
     return tuple(
         StageSpec(
             stage_ms,

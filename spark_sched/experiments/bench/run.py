@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spark_sched.config import keys
-from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.matrix import simulated_stages
 from spark_sched.experiments.bench.suite import BenchFile, PlannedJob, mark_of, plan_jobs
 from spark_sched.policies.simple.fair import POOL_BY
-from spark_sched.sim.cluster import ClusterSpec, NodeSpec
+from spark_sched.sim.cluster import ClusterSpec, uniform_nodes
 from spark_sched.sim.run import simulate
 from spark_sched.sim.workload import JobSpec, NextJob
+from spark_sched.workloads.submit import chains
 
 #: Called with the number of ended jobs of the suite, the number of all its jobs, and the suite's description.
 Progress = Callable[[str, int, int], None]
@@ -66,25 +65,16 @@ def run_live(found: BenchFile, note: Callable[[str], None], progress: Progress) 
 def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
     """The same on a virtual clock. Raises BadInputError for a workload whose durations are not known."""
     arm = found.scheduler
-    nodes = tuple(NodeSpec(f"n{n}", found.cluster.slots) for n in range(found.cluster.workers))
-    settings = {name: text for name, text in arm.properties if name.startswith("spark.sched.")}
-    if arm.stock:
-        settings = {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
-        settings |= _STOCK[arm.scheduler]
+    nodes = uniform_nodes(found.cluster.workers, found.cluster.slots)
+    settings = arm.simulated_settings | (_STOCK[arm.scheduler] if arm.stock else {})
     done = []
     for number, suite in enumerate(found.suites):
         planned = plan_jobs(found, number)
         specs = [_spec(str(n), job, arm) for n, job in enumerate(planned)]
-        in_sequence = suite.mode == "sequence"
-        chains: list[list[JobSpec]] = []
-        for job, spec in zip(planned, specs, strict=True):
-            if chains and (in_sequence or job.after):
-                chains[-1].append(spec)
-            else:
-                chains.append([spec])
+        follows = [suite.mode == "sequence" or job.after for job in planned]
         result = simulate(
             ClusterSpec(nodes),
-            [_chain(chain) for chain in chains],
+            [_chain([specs[n] for n in chain]) for chain in chains(follows)],
             arm.scheduler if arm.stock else arm.policy,
             settings=settings,
             seed=found.seed,
@@ -104,19 +94,13 @@ def run_simulated(found: BenchFile, progress: Progress) -> list[Rows]:
 
 def _spec(key: str, planned: PlannedJob, arm: Any) -> JobSpec:
     job = planned.job
-    stages = job.program.stages(job.parameters, planned.seed)
-    if stages is None:
-        raise BadInputError(
-            f"the workload {job.label!r} cannot be simulated, since its tasks' durations are not known: "
-            "remove it, or run the suite without --simulate"
-        )
     mark = mark_of(arm, job)
     submit_ms = round(1000 * planned.arrival_s)
     span_ms = None if arm.deadline_s is None else round(1000 * arm.deadline_s)
     return JobSpec(
         key,
         submit_ms,
-        simulated_stages(stages),
+        simulated_stages(job, planned.seed),
         name=job.label,
         user=job.marks["user"] or None,
         priority=0 if mark is None else mark["priority"],

@@ -96,6 +96,14 @@ def parse_bench(text: str, file: str, stem: str = "bench") -> BenchFile:
     return bench_of(parse_toml(text, file), stem)
 
 
+def translated(path: Path, suites: list[dict[str, Any]], left_out: list[str]) -> tuple[BenchFile, list[str]]:
+    """The suites of another tool's file, and what of it is left out. Raises BadInputError for no suite."""
+    if not suites:
+        reasons = "; ".join(left_out) or "it names no workload"
+        raise BadInputError(f"{path} has no workload that this command can run: {reasons}")
+    return bench_of(Fields(str(path), "", {"suite": suites}), path.stem), left_out
+
+
 def bench_of(top: Fields, stem: str) -> BenchFile:
     """The suites of a file's top table; ``stem`` names them if the file does not."""
     file = top.file

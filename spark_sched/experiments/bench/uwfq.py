@@ -23,7 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.bench.suite import BenchFile, bench_of
+from spark_sched.experiments.bench.suite import BenchFile, translated
 from spark_sched.experiments.paired.arms import read_cluster
 from spark_sched.experiments.simulate.fields import Fields, read_text
 
@@ -68,11 +68,8 @@ def read_uwfq(path: Path) -> tuple[BenchFile, list[str]]:
         raise BadInputError(f"{path} has no list of users: name workloads of the UWFQ benchmark tool")
     slots = read_cluster(Fields(str(path), "cluster", {})).all_slots
     tables = [table for user in found for table in _user(Fields(str(path), "user", user), slots, left_out)]
-    if not tables:
-        reasons = "; ".join(left_out) or "it names no workload"
-        raise BadInputError(f"{path} has no workload that this command can run: {reasons}")
     suite = {"description": path.stem, "mode": "parallel", "workload": tables}
-    return bench_of(Fields(str(path), "", {"suite": [suite]}), path.stem), left_out
+    return translated(path, [suite] if tables else [], left_out)
 
 
 def _user(fields: Fields, slots: int, left_out: list[str]) -> Iterator[dict[str, Any]]:

@@ -93,6 +93,13 @@ class Arm:
         return configured if self.isolation is None else self.isolation
 
     @property
+    def simulated_settings(self) -> dict[str, str]:
+        """What it sets in the simulator, where Spark's own modes are policies without holds and copies."""
+        if self.stock:
+            return {keys.RESERVATION_ENABLED.name: "false", keys.COPIES_ENABLED.name: "false"}
+        return {name: text for name, text in self.properties if name.startswith(PREFIX)}
+
+    @property
     def effect(self) -> tuple[object, ...]:
         """Equal for arms with the same scheduling: a setting with its default value has no effect."""
         settings = {
