@@ -44,7 +44,7 @@ def examine(properties: dict[str, str]) -> Iterator[Finding]:
     """Findings in order. Each check needs those before it, so a failed one ends the list."""
     yield _python()
     for name, check in (
-        ("java", _java),
+        ("java", lambda: f"{java_version(find_java())} at {find_java()}"),
         ("spark", _spark),
         ("bridge", lambda: str(build())),
         ("loopback", _loopback),
@@ -73,11 +73,6 @@ def _python() -> Finding:
     if sys.version_info < _MIN_PYTHON:
         return Finding("python", "wrong", found, f"use Python {'.'.join(map(str, _MIN_PYTHON))} or newer")
     return Finding("python", "ok", found)
-
-
-def _java() -> str:
-    java = find_java()
-    return f"{java_version(java)} at {java}"
 
 
 def _spark() -> str:

@@ -24,7 +24,7 @@ from spark_sched.bridge.spark import find_spark
 from spark_sched.errors import BadInputError
 
 _MASTER_HOST = "127.0.0.1"
-_MEMORY = re.compile(r"^[1-9][0-9]*[mg]$")
+_MEMORY = re.compile(r"^([1-9][0-9]*)([mg])$")
 _STOP_TIMEOUT_S = 20.0
 _MIN_WORKER_MEMORY_MB = 512
 
@@ -75,7 +75,8 @@ class LocalCluster:
             raise BadInputError(f"workers is {workers}: a cluster needs at least 1")
         if cores_per_worker < 1:
             raise BadInputError(f"cores_per_worker is {cores_per_worker}: a worker needs at least 1 slot")
-        if not _MEMORY.match(memory) or _megabytes(memory) < _MIN_WORKER_MEMORY_MB:
+        size = _MEMORY.match(memory)
+        if size is None or int(size[1]) * {"m": 1, "g": 1024}[size[2]] < _MIN_WORKER_MEMORY_MB:
             raise BadInputError(
                 f"memory is {memory!r}: give a size of at least {_MIN_WORKER_MEMORY_MB}m, as '2g' or '900m'"
             )
@@ -223,7 +224,3 @@ def loopback_hosts(count: int) -> tuple[list[str], str]:
                 f"{host} cannot be bound here, so all workers share {_MASTER_HOST} and Spark sees one host"
             )
     return hosts, ""
-
-
-def _megabytes(memory: str) -> int:
-    return int(memory[:-1]) * (1024 if memory[-1] == "g" else 1)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spark_sched.arrays import Bools, Floats, Ints
 from spark_sched.energy.centre import ROOM
@@ -81,7 +79,7 @@ class Tasks:
     internal_b: Floats
 
     def __post_init__(self) -> None:
-        if len({len(column) for column in self._columns()}) != 1:
+        if len({len(getattr(self, column.name)) for column in fields(self)}) != 1:
             raise BadInputError("the columns of tasks must have the same length")
         if (np.diff(self.arrival_s) < 0).any():
             raise BadInputError("tasks must be in the order of their arrival")
@@ -95,11 +93,6 @@ class Tasks:
 
     def __len__(self) -> int:
         return len(self.job)
-
-    def _columns(self) -> Sequence[NDArray[Any]]:
-        return (
-            self.arrival_s, self.job, self.duration_s, self.cpu, self.memory, self.external_b, self.internal_b
-        )  # fmt: skip
 
     def master(self) -> Ints:
         """The number of each task's master task, shape (N,)."""

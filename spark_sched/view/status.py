@@ -338,9 +338,10 @@ class Status:
         Raises:
             BadInputError: it is not a status document of this schema.
         """
-        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        schema = document.get("schema") if isinstance(document, Mapping) else "missing"
+        if schema != SCHEMA:
             raise BadInputError(
-                f"the status document's schema is {_schema_of(document)}, not {SCHEMA}: use the spark-sched "
+                f"the status document's schema is {schema}, not {SCHEMA}: use the spark-sched "
                 "of the application's version"
             )
         try:
@@ -387,10 +388,6 @@ class Status:
 
     def _repr_html_(self) -> str:
         return html.of_status(self)
-
-
-def _schema_of(document: Any) -> object:
-    return document.get("schema") if isinstance(document, Mapping) else "missing"
 
 
 def _read(kind: type[T], given: Mapping[str, Any], **read: Any) -> T:

@@ -49,11 +49,6 @@ def application_line(status: Status) -> str:
     )
 
 
-def _label(counter: str) -> str:
-    """The label says that equation 4 is only an upper bound (docs/explanation/architecture.md)."""
-    return f"{counter} (at most)" if counter == "predicted_idle_slot_ms" else counter
-
-
 def mode_line(status: Status) -> str | None:
     """What the scheduler would have done, if the mode is or was shadow or off; None: it was always on."""
     would = {
@@ -61,11 +56,13 @@ def mode_line(status: Status) -> str | None:
         for name, count in status.counters.items()
         if name.startswith(_WOULD_HAVE) and count
     }
-    counts = ", ".join(f"{_label(name)} {count}" for name, count in sorted(would.items())) or "nothing yet"
+    # Equation 4 is only an upper bound (docs/explanation/architecture.md).
+    bounds = {"predicted_idle_slot_ms": " (at most)"}
+    counts = ", ".join(f"{name}{bounds.get(name, '')} {count}" for name, count in sorted(would.items()))
     if status.mode == "off":
         return "mode: off, Spark's own scheduling applies"
     if status.mode == "shadow":
-        return f"mode: shadow, Spark's own order applies; would have: {counts}"
+        return f"mode: shadow, Spark's own order applies; would have: {counts or 'nothing yet'}"
     return f"mode: {status.mode}; in shadow mode it would have: {counts}" if would else None
 
 

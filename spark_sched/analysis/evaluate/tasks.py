@@ -311,7 +311,10 @@ def summary(found: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, dic
         # The quantile itself, not a mean of two neighbours: one of them may be infinite.
         at = np.quantile(error, QUANTILES, method="inverted_cdf").tolist() if error.size else []
         scores[name] = {
-            "error_pct": {f"p{round(100 * q)}": _plain(v) for q, v in zip(QUANTILES, at, strict=False)},
+            "error_pct": {
+                f"p{round(100 * q)}": round(v, 2) if math.isfinite(v) else None
+                for q, v in zip(QUANTILES, at, strict=False)
+            },
             "right_queue_pct": round(100.0 * float(np.mean(good)), 2) if good else None,
             "answered_pct": round(100.0 * float(answered.mean()), 2) if error.size else None,
             "mean_pilots": round(float(np.mean(found[name]["pilots"])), 2) if error.size else None,
@@ -397,7 +400,3 @@ def _mean(rows: Sequence[Any]) -> Any:
     if isinstance(rows[0], dict):
         return {key: _mean([row[key] for row in rows]) for key in rows[0]}
     return None if any(row is None for row in rows) else round(sum(rows) / len(rows), 2)
-
-
-def _plain(value: float) -> float | None:
-    return round(float(value), 2) if math.isfinite(value) else None

@@ -77,7 +77,9 @@ def recommend(
     elif not master:
         advice.left_out.append("executors and slots: not recorded (the log does not show spark.master)")
     elif master.startswith("local") and not master.startswith("local-cluster"):
-        _local_slots(advice, found, chebyshev, master, _task_cpus(recorded))
+        cores = _whole(found.busy.bound(chebyshev)) * _task_cpus(recorded)
+        reason = _demand_words(found, chebyshev)
+        advice.settings.append(Recommendation("spark.master", f"local[{cores}]", master, reason))
     elif shape is None:
         advice.left_out.append("executors and slots: not recorded (the log does not list executors)")
     else:
@@ -115,13 +117,6 @@ def _demand_words(found: Statistics, chebyshev: float) -> str:
         f"{busy.mean:.1f} ± {busy.deviation:.1f} slots were busy while any was, so that "
         f"{busy.bound(chebyshev):.1f} (mean + {chebyshev:g} deviations, at most the {busy.most} ever busy) "
         f"are enough for at least {coverage(chebyshev):.0%} of this time{full}"
-    )
-
-
-def _local_slots(advice: Advice, found: Statistics, chebyshev: float, master: str, task_cpus: int) -> None:
-    cores = _whole(found.busy.bound(chebyshev)) * task_cpus
-    advice.settings.append(
-        Recommendation("spark.master", f"local[{cores}]", master, _demand_words(found, chebyshev))
     )
 
 
@@ -243,6 +238,7 @@ def _priorities(advice: Advice, found: Statistics) -> None:
         advice.left_out.append(f"{name}: slots were never all busy, so that no order matters")
         return
     largest = max(groups, key=lambda group: (group.demand_s, group.group))
+    called = ", ".join(filter(None, largest.group)) or "the unnamed"
     for group in groups:
         factor = largest.demand_s / group.demand_s
         priority = math.floor(math.log10(factor) + 1e-9)
@@ -253,16 +249,12 @@ def _priorities(advice: Advice, found: Statistics) -> None:
                     str(priority),
                     ", ".join(map(str, group.priorities)),
                     f"its jobs take {group.demand_s:,.1f} slot-seconds each, {factor:,.0f} times less than "
-                    f"those of {_called(largest)}, and waited {group.wait_s:,.1f} s for their first slot",
+                    f"those of {called}, and waited {group.wait_s:,.1f} s for their first slot",
                     group.group,
                 )
             )
     if not any(one.setting == name for one in advice.settings):
         advice.left_out.append(f"{name}: the demands of jobs differ by less than a factor of ten")
-
-
-def _called(group: Group) -> str:
-    return ", ".join(filter(None, group.group)) or "the unnamed"
 
 
 def _whole(number: float) -> int:

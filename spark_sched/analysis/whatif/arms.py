@@ -151,12 +151,13 @@ def arms_of(question: Question, recorded: Recorded, model: Model) -> list[Replay
             ran = validate(recorded.settings)[keys.PLANNER_POLICY]
             names = (ran if ran in available() else "reservation",)
     settings = {**recorded.settings, **question.settings}
+    pauses = tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.changes.for_all)
     arms = []
     for name in dict.fromkeys(names):
         if name in STOCK:
             arms.append(_stock(name, recorded, model, question.pools))
         else:
-            arms.append(_ours(settings, name, question.predictor, _pauses(recorded)))
+            arms.append(_ours(settings, name, question.predictor, pauses))
     return arms
 
 
@@ -206,11 +207,6 @@ def _switches(recorded: Recorded, ours: ReplayArm, stock: ReplayArm) -> tuple[Sc
             change = replace(change, policy=stock.policy, plan_every_ms=stock.plan_every_ms)
         changes.append(change)
     return tuple(changes)
-
-
-def _pauses(recorded: Recorded) -> tuple[SchedulingChange, ...]:
-    """Pauses of reservations and their ends."""
-    return tuple(SchedulingChange(switch.at_ms, switch.reserves) for switch in recorded.changes.for_all)
 
 
 def _ours(

@@ -23,7 +23,9 @@ def table_rows(results: Sequence[dict[str, Any]]) -> list[dict[str, str]]:
                 "setting": result["setting"],
                 "jct": f"{_mean(result['jct_s']):.1f}",
                 "slowdown": f"{result['slowdown']:.2f}",
-                "interval": "–" if alone or spread["low"] is None else _interval(spread),
+                "interval": "–"
+                if alone or spread["low"] is None
+                else f"{spread['low']:.2f} – {spread['high']:.2f}",
                 "makespan": f"{_mean(makespan):.1f}" if makespan else "–",
                 "makespan_ratio": f"{result['background_makespan_ratio']:.2f}"
                 if result["background_makespan_ratio"] is not None
@@ -72,7 +74,3 @@ def render_report(document: dict[str, Any], timelines: dict[str, list[tuple[str,
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
-
-
-def _interval(spread: dict[str, float]) -> str:
-    return f"{spread['low']:.2f} – {spread['high']:.2f}"

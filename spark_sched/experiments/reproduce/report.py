@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spark_sched.experiments.reproduce.figures import Chart, Figure, Paper, Value
+from spark_sched.experiments.reproduce.figures import Chart, Figure, Paper
 from spark_sched.experiments.reproduce.runs import Scale
 from spark_sched.reports.pages import render_page
 from spark_sched.reports.plots import bars_svg, curves_svg
@@ -32,10 +32,6 @@ def scale_line(scale: Scale) -> str:
     seeds = ", ".join(map(str, scale.seeds))
     size = "Quick: fewer seeds and shorter horizons than the full figures. " if scale.quick else ""
     return f"{size}Seed{'s' * (len(scale.seeds) > 1)} {seeds}."
-
-
-def _interval(value: Value) -> str:
-    return "" if value.ci95 is None else f"{number(value.ci95[0])} to {number(value.ci95[1])}"
 
 
 def words(name: str) -> str:
@@ -65,7 +61,7 @@ def _values(figure: Figure) -> list[list[str]]:
             value.unit,
             value.text or number(value.paper),
             number(value.ours),
-            _interval(value),
+            "" if value.ci95 is None else " to ".join(map(number, value.ci95)),
             str(value.runs),
         ]
         for value in figure.values

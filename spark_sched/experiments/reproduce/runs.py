@@ -134,18 +134,14 @@ def execute(
             done(run, True)
     # The longest runs start first, so that the processes end at about the same time.
     todo.sort(key=lambda run: -run.weight)
-    for run, result in _in_turn(todo) if workers == 1 or len(todo) < 2 else _at_once(todo, workers):
+    in_turn = ((run, run()) for run in todo)
+    for run, result in in_turn if workers == 1 or len(todo) < 2 else _at_once(todo, workers):
         results[run] = result
         if store is not None:
             store.put(run, result)
         if done is not None:
             done(run, False)
     return results
-
-
-def _in_turn(runs: list[RunSpec]) -> Iterator[tuple[RunSpec, Any]]:
-    for run in runs:
-        yield run, run()
 
 
 def _at_once(runs: list[RunSpec], workers: int) -> Iterator[tuple[RunSpec, Any]]:

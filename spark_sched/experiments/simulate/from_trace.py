@@ -43,7 +43,11 @@ def jobs_of_trace(
     if changes is not None:
         changed = changes({spec.key: round(submit_s * 1000.0) for submit_s, spec in found})
         found = [(submit_s, replace(spec, changes=changed.get(spec.key, ()))) for submit_s, spec in found]
-    return [_shifted(spec, submit_s - begin_s, begin_s) for submit_s, spec in found]
+    earlier_ms = -round(begin_s * 1000.0)
+    return [
+        with_deadlines_moved(replace(spec, submit_ms=round((submit_s - begin_s) * 1000.0)), earlier_ms)
+        for submit_s, spec in found
+    ]
 
 
 def _chunk_jobs(chunk: TraceChunk, left_out: Counter[str]) -> Iterator[tuple[float, JobSpec]]:
@@ -130,10 +134,6 @@ def _job(job: TableRow, stages: tuple[StageSpec, ...]) -> JobSpec:
         if job["preferred"] is None
         else Preferred(frozenset(job["preferred"]), job["elsewhere_factor"] or 1.0),
     )
-
-
-def _shifted(spec: JobSpec, submit_s: float, begin_s: float) -> JobSpec:
-    return with_deadlines_moved(replace(spec, submit_ms=round(submit_s * 1000.0)), -round(begin_s * 1000.0))
 
 
 def with_deadlines_moved(spec: JobSpec, by_ms: int) -> JobSpec:

@@ -67,14 +67,13 @@ def figure_8(scale: Scale, results: Results) -> Figure:
             row["deadline / t_m, α = 1.6"] = reservation_deadline_s(level, 1.0, 1.6, n)
             rows.append(row)
         values += [
-            Value(
-                f"utilization_bound_p_{_tag(p)}_alpha_1_6_n_{n}", "", None, utilization_lower_bound(p, 1.6, n)
-            )
-            for p in (0.4, 0.9)
+            Value(f"utilization_bound_p_{tag}_alpha_1_6_n_{n}", "", None, utilization_lower_bound(p, 1.6, n))
+            for tag, p in (("0_4", 0.4), ("0_9", 0.9))
         ]
         stages = 2_000 if scale.quick else 20_000
         share, held = checked["effective"], checked["busy"]
-        interval = _share_interval(share, stages)
+        half = 1.96 * (share * (1.0 - share) / stages) ** 0.5
+        interval = (share - half, share + half)
         values += [
             Value(f"effective_reservations_p_0_9_alpha_1_6_n_{n}", "", None, share, interval, stages),
             Value(f"utilization_measured_p_0_9_alpha_1_6_n_{n}", "", None, held, None, stages),
@@ -118,15 +117,6 @@ def _equation_3_integral(deadline: float, alpha: float) -> float:
 def _equation_3_closed_form(deadline: float, alpha: float) -> float:
     """The closed form that the paper prints for it."""
     return alpha / (alpha - 1.0) / deadline - math.pow(deadline, -alpha) / (alpha - 1.0)
-
-
-def _share_interval(share: float, count: int) -> tuple[float, float]:
-    half = 1.96 * (share * (1.0 - share) / count) ** 0.5
-    return (share - half, share + half)
-
-
-def _tag(number: float) -> str:
-    return f"{number:g}".replace(".", "_")
 
 
 # ---- figure 10 ----

@@ -45,16 +45,12 @@ _NOTES = (
 )
 
 
-def _horizon_s(scale: Scale, hours: int) -> int:
-    return (240 if hours == 4 else 600) if scale.quick else 3600 * hours
-
-
 def _run(scale: Scale, hours: int, seed: int, variant: str, estimate: str) -> RunSpec:
     return run_of(
         chapter_4,
         5.0 * hours,
         seed=seed,
-        horizon_s=_horizon_s(scale, hours),
+        horizon_s=(240 if hours == 4 else 600) if scale.quick else 3600 * hours,
         variant=variant,
         estimate=estimate,
         snapshot_s=60,
