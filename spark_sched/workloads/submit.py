@@ -28,7 +28,31 @@ def sleeping_tasks(spark: SparkSession, durations_ms: tuple[int, ...]) -> DataFr
     return spark.range(0, len(durations_ms), 1, len(durations_ms)).selectExpr(sleep)
 
 
-class BackgroundRun:
+class _Arrivals:
+    """Jobs on their way, which `_dispatch` submits from threads of their own."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._started_s = 0.0
+        self._dispatcher: threading.Thread
+
+    def start(self) -> None:
+        """Submit the jobs as they arrive; returns at once."""
+        self._started_s = time.monotonic()
+        self._dispatcher = _thread(self._dispatch)
+        self._dispatcher.start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Whether all jobs have ended within that time."""
+        self._dispatcher.join(timeout_s)
+        return not self._dispatcher.is_alive()
+
+    def _dispatch(self) -> None:
+        """Submit every job when it arrives, and wait for all."""
+        raise NotImplementedError
+
+
+class BackgroundRun(_Arrivals):
     """A batch of background jobs on its way.
 
     Each job runs under its own job group ``background-<number>``. ``failures`` lists the jobs that raised,
@@ -36,40 +60,28 @@ class BackgroundRun:
     """
 
     def __init__(self, spark: SparkSession, jobs: list[BackgroundJob]) -> None:
-        self._spark = spark
+        super().__init__(spark)
         self._jobs = jobs
         self._cancelled = threading.Event()
-        self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
-        self._started_s = 0.0
-        self._ended_s: list[float] = []
-        self._jcts_s: list[float] = []
+        #: Of each job that ended: when, from `start` on, and how long after its arrival; in s.
+        self._ended_s: list[tuple[float, float]] = []
         self.failures: list[str] = []
-
-    def start(self) -> None:
-        """Submit the jobs as they arrive; returns at once."""
-        self._started_s = time.monotonic()
-        dispatcher = _thread(self._dispatch)
-        self._threads.append(dispatcher)
-        dispatcher.start()
 
     @property
     def done(self) -> int:
         """Jobs that ended so far."""
-        with self._lock:
-            return len(self._ended_s)
+        return len(self._ended_s)
 
     @property
     def mean_jct_s(self) -> float | None:
         """Mean time from a job's arrival to its end, over those that ended; None if none did."""
-        with self._lock:
-            return sum(self._jcts_s) / len(self._jcts_s) if self._jcts_s else None
+        jcts_s = [jct_s for _, jct_s in self._ended_s]
+        return sum(jcts_s) / len(jcts_s) if jcts_s else None
 
-    def wait(self) -> float:
-        """Wait for every job; returns the makespan in seconds, from `start` to the last job's end."""
-        while self._threads:
-            self._threads.pop(0).join()
-        return max(self._ended_s, default=self._started_s) - self._started_s
+    def makespan_s(self) -> float:
+        """Wait for every job; returns the seconds from `start` to the last job's end."""
+        self.wait()
+        return max((ended_s for ended_s, _ in self._ended_s), default=0.0)
 
     def cancel(self) -> None:
         """Stop submitting and cancel what runs."""
@@ -78,13 +90,14 @@ class BackgroundRun:
             self._spark.sparkContext.cancelJobGroup(f"{BACKGROUND_GROUP}-{job.number}")
 
     def _dispatch(self) -> None:
+        threads = []
         for job in self._jobs:
-            wait_s = self._started_s + job.arrival_s - time.monotonic()
-            if self._cancelled.wait(max(0.0, wait_s)):
-                return
-            thread = _thread(self._run, job)
-            self._threads.append(thread)
-            thread.start()
+            if self._cancelled.wait(max(0.0, self._started_s + job.arrival_s - time.monotonic())):
+                break
+            threads.append(_thread(self._run, job))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
 
     def _run(self, job: BackgroundJob) -> None:
         sc = self._spark.sparkContext
@@ -96,13 +109,10 @@ class BackgroundRun:
         try:
             sleeping_tasks(self._spark, job.task_durations_ms).collect()
         except Exception as error:
-            with self._lock:
-                self.failures.append(f"job {job.number}: {str(error).splitlines()[0]}")
+            self.failures.append(f"job {job.number}: {str(error).splitlines()[0]}")
         finally:
-            with self._lock:
-                ended_s = time.monotonic()
-                self._ended_s.append(ended_s)
-                self._jcts_s.append(ended_s - self._started_s - job.arrival_s)
+            ended_s = time.monotonic() - self._started_s
+            self._ended_s.append((ended_s, ended_s - job.arrival_s))
 
 
 def chains(follows: Sequence[bool]) -> list[list[int]]:
@@ -116,7 +126,7 @@ def chains(follows: Sequence[bool]) -> list[list[int]]:
     return found
 
 
-class SuiteRun:
+class SuiteRun(_Arrivals):
     """The jobs of a suite on their way: in sequence, or each from its own thread at its time of arrival.
 
     Each job is a dict with ``workload`` (one of `PROGRAMS`), ``parameters``, ``seed``, ``arrival_s``,
@@ -128,11 +138,9 @@ class SuiteRun:
     def __init__(self, spark: SparkSession, jobs: list[dict[str, Any]], *, in_sequence: bool) -> None:
         for workload in {job["workload"] for job in jobs}:
             PROGRAMS[workload].prepare()
-        self._spark = spark
+        super().__init__(spark)
         self._jobs = jobs
         self._in_sequence = in_sequence
-        self._started_s = 0.0
-        self._ended = threading.Event()
         self.results: list[dict[str, Any]] = [{} for _ in jobs]
 
     @property
@@ -140,29 +148,16 @@ class SuiteRun:
         """Jobs that ended so far."""
         return sum(bool(result) for result in self.results)
 
-    def start(self) -> None:
-        """Submit the jobs as they arrive; returns at once."""
-        self._started_s = time.monotonic()
-        _thread(self._dispatch).start()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Whether all jobs have ended within that time."""
-        return self._ended.wait(timeout_s)
-
     def _dispatch(self) -> None:
-        try:
-            threads = []
-            for chain in chains([self._in_sequence or job["after"] for job in self._jobs]):
-                if not self._in_sequence:
-                    arrival_s = self._jobs[chain[0]]["arrival_s"]
-                    time.sleep(max(0.0, self._started_s + arrival_s - time.monotonic()))
-                thread = _thread(self._run_chain, chain)
-                thread.start()
-                threads.append(thread)
-            for thread in threads:
-                thread.join()
-        finally:
-            self._ended.set()
+        threads = []
+        for chain in chains([self._in_sequence or job["after"] for job in self._jobs]):
+            if not self._in_sequence:
+                arrival_s = self._jobs[chain[0]]["arrival_s"]
+                time.sleep(max(0.0, self._started_s + arrival_s - time.monotonic()))
+            threads.append(_thread(self._run_chain, chain))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
 
     def _run_chain(self, numbers: list[int]) -> None:
         for number in numbers:

@@ -10,7 +10,7 @@ Commands::
     {"command": "start", "properties": {...}}
     {"command": "run", "workload": "kmeans", "parameters": {...}, "seed": int, "mark": {...} | null,
      "pool": str | null,
-     "background": {"jobs": [[arrival_s, [ms, …]], …]} | null}
+     "background": [[arrival_s, [ms, …]], …] | null}
     {"command": "stages", "jobs": [{"pool": str | null, "mark": {...} | null, "delay_s": float,
      "sql_rows": int, "stages": [[[first attempts' ms], [copies' ms]], …]}, …]}
     {"command": "suite", "in_sequence": bool, "jobs": [{"workload": str, "parameters": {...}, "seed": int,
@@ -102,7 +102,7 @@ class _Application:
         if background is not None:
             background.start()
         # 2. The foreground's end is its JCT; the background runs on, to the end of its last job.
-        jobs = len(command["background"]["jobs"]) if background else 0
+        jobs = len(command["background"] or ())
         while foreground.is_alive():
             foreground.join(_PROGRESS_EVERY_S)
             self.report("progress", done=background.done if background else 0, jobs=jobs, foreground=True)
@@ -118,7 +118,7 @@ class _Application:
             while background.done < jobs:
                 time.sleep(_PROGRESS_EVERY_S)
                 self.report("progress", done=background.done, jobs=jobs, foreground=False)
-            makespan_s = background.wait()
+            makespan_s = background.makespan_s()
             if background.failures:
                 self.report("error", sentence=f"background {background.failures[0]}")
                 return
@@ -240,8 +240,8 @@ def _mark(spark: SparkSession, command: dict[str, Any]) -> contextlib.AbstractCo
 def _background(spark: SparkSession, command: dict[str, Any]) -> BackgroundRun | None:
     if command["background"] is None:
         return None
-    rows = command["background"]["jobs"]
-    jobs = [BackgroundJob(number, arrival_s, tuple(ms)) for number, (arrival_s, ms) in enumerate(rows)]
+    rows = enumerate(command["background"])
+    jobs = [BackgroundJob(number, arrival_s, tuple(ms)) for number, (arrival_s, ms) in rows]
     return BackgroundRun(spark, jobs)
 
 

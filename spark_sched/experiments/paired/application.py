@@ -151,9 +151,7 @@ class ArmApplication:
                 "seed": seed,
                 "mark": asdict(mark) if mark else None,
                 "pool": pool,
-                "background": None
-                if background is None
-                else {"jobs": [[job.arrival_s, job.task_durations_ms] for job in background]},
+                "background": background and [[job.arrival_s, job.task_durations_ms] for job in background],
             }
         )
         report = self._receive("result", progress)
