@@ -82,34 +82,24 @@ def as_it_ran(
     notes = []
     operators = recorded.changes
     modes = [switch.what for switch in operators.for_all if switch.mode is not None]
-    if modes:
-        notes.append(
-            "operators switched the mode, which the replay as it ran repeats; the others are in one mode: "
-            f"{_quoted(modes)}"
-        )
-    elif operators.modes:
+    if operators.modes and not modes:
         notes.append(
             f"operators switched the mode while it ran (to {', '.join(operators.modes)}): replayed in the "
             f"mode that it began in, {recorded.began_in}"
         )
-    if operators.repeated:
-        notes.append(
-            f"operators changed this while it ran, which every replay repeats: {_quoted(operators.repeated)}"
-        )
     pauses = [s.what for s in operators.for_all if s.policy is None and s.mode is None]
     policies = [switch.what for switch in operators.for_all if switch.policy in available()]
     unknown = [s.what for s in operators.for_all if s.policy is not None and s.policy not in available()]
-    if pauses:
-        notes.append(f"operators changed this for all jobs, which every replay repeats: {_quoted(pauses)}")
-    if policies:
-        notes.append(
-            "operators switched the policy, which the replay as it ran repeats; the others have one policy: "
-            f"{_quoted(policies)}"
-        )
-    if left := [*operators.others, *unknown]:
-        notes.append(
-            f"operators changed this while it ran, which the replay does not repeat: {_quoted(left)}"
-        )
+    for changes, note in (
+        (modes, "switched the mode, which the replay as it ran repeats; the others are in one mode"),
+        (operators.repeated, "changed this while it ran, which every replay repeats"),
+        (pauses, "changed this for all jobs, which every replay repeats"),
+        (policies, "switched the policy, which the replay as it ran repeats; the others have one policy"),
+        ([*operators.others, *unknown], "changed this while it ran, which the replay does not repeat"),
+    ):
+        if changes:
+            more = "; …" if len(changes) > _CHANGES_QUOTED else ""
+            notes.append(f"operators {note}: {'; '.join(changes[:_CHANGES_QUOTED])}{more}")
     if recorded.mode == "FAIR" and recorded.enforced:
         notes.append("the attached scheduler's FAIR order among equal priorities is replayed as FIFO")
     if recorded.attached and not recorded.enforced and not operators.modes:
@@ -131,15 +121,11 @@ def as_it_ran(
         notes.append(f"the log names the policy {name!r}, which is unknown here: replayed as reservation")
         name = "reservation"
     ours = _ours(recorded.settings, name, _LIVE)
-    changes = _switches(recorded, ours, stock)
+    switches = _switches(recorded, ours, stock)
     if recorded.enforced:
-        return replace(ours, changes=changes), notes
+        return replace(ours, changes=switches), notes
     began = SchedulingChange(0, reserves=False)
-    return replace(stock, settings=ours.settings, predictor=_LIVE, changes=(began, *changes)), notes
-
-
-def _quoted(changes: Sequence[str]) -> str:
-    return "; ".join(changes[:_CHANGES_QUOTED]) + ("; …" if len(changes) > _CHANGES_QUOTED else "")
+    return replace(stock, settings=ours.settings, predictor=_LIVE, changes=(began, *switches)), notes
 
 
 def arms_of(question: Question, recorded: Recorded, model: Model) -> list[ReplayArm]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from collections.abc import Callable, Mapping
@@ -185,13 +186,9 @@ def _wait(account: Account, name: str, waiter: str) -> None:
 def _settle(account: Account, stack: Stack) -> None:
     """Wait for what another process began. Its failure is seen from the status afterwards."""
     action = {"C": "create", "U": "update", "D": "delete", "R": "rollback"}[stack.status[0]]
-    with aws_errors():
-        try:
-            account.client("cloudformation").get_waiter(f"stack_{action}_complete").wait(
-                StackName=stack.name, WaiterConfig=_WAITS
-            )
-        except WaiterError:
-            return
+    with aws_errors(), contextlib.suppress(WaiterError):
+        waiter = account.client("cloudformation").get_waiter(f"stack_{action}_complete")
+        waiter.wait(StackName=stack.name, WaiterConfig=_WAITS)
 
 
 def _update(cloud: Any, request: dict[str, Any]) -> bool:
