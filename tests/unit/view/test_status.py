@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from spark_sched.errors import BadInputError
-from spark_sched.view.names import unknown_job
 from spark_sched.view.status import HeldFor, Status
 from spark_sched.view.text import clock, of_job, of_status, seconds
 
@@ -146,11 +145,11 @@ def test_html_has_every_job_and_escapes_names():
 
 def test_an_unknown_name_is_answered_with_the_nearest():
     status = Status.from_json(example())
-    sentence = str(unknown_job("nightly-reprot", status))
+    sentence = str(status.unknown_job("nightly-reprot"))
     assert "did you mean 'nightly-report'?" in sentence
     assert "now there are etl, nightly-report" in sentence
     document = example() | {"jobs": []}
-    assert "there are no jobs now" in str(unknown_job("x", Status.from_json(document)))
+    assert "there are no jobs now" in str(Status.from_json(document).unknown_job("x"))
 
 
 @pytest.mark.parametrize(

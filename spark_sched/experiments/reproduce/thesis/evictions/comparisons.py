@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Lines
@@ -28,13 +28,9 @@ class EvictionSetup:
         return run_of(
             priority_runs.priorities,
             2.0,
+            **asdict(self),
             name=name,
             seed=seed,
-            rule=self.rule,
-            configuration=self.configuration,
-            memory=self.memory,
-            resume=self.resume,
-            memory_eviction=self.memory_eviction,
             low=low,
             hours=3.0 if scale.quick else 15.0,
             folder=priority_runs.source_folder(),
