@@ -1,15 +1,41 @@
-"""Write files atomically: readers see the whole file or none."""
+"""Read files with sentences for what is wrong, and write them atomically: readers see the whole or none."""
 
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from spark_sched.errors import BadInputError
 
 #: Mode of a file that only its owner can read and write.
 PRIVATE = 0o600
+
+
+def read_text(path: Path) -> str:
+    """The text of a file. Raises BadInputError if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
+    except UnicodeDecodeError:
+        raise BadInputError(f"{path} is not UTF-8 text: give another file, or save it as UTF-8") from None
+
+
+def toml_table(text: str, name: str) -> dict[str, Any]:
+    """The top table of a TOML text from the file ``name``. Raises BadInputError if it is not TOML."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+
+    try:
+        table: dict[str, Any] = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInputError(f"{name} is not a TOML file ({error}): fix that line") from None
+    return table
 
 
 def create_private(path: Path) -> None:

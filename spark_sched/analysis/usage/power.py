@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -10,11 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_sched.errors import BadInputError, did_you_mean
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
+from spark_sched.files import read_text, toml_table
 
 _NUMBERS = ("idle_w", "cpu_w", "memory_w", "slots")
 
@@ -63,7 +58,7 @@ def read_profile(path: Path, measured: Sequence[Path] = ()) -> PowerProfile:
         BadInputError: a file cannot be read, is not TOML, a key is unknown, missing or out of range, or two
             files have the energy of one host.
     """
-    document = _document(path)
+    document = toml_table(read_text(path), str(path))
     _known(path, "the profile", document, ("default", "types", "hosts", "measured_j"))
     types = document.get("types")
     if not isinstance(types, dict) or not types:
@@ -81,7 +76,7 @@ def read_profile(path: Path, measured: Sequence[Path] = ()) -> PowerProfile:
     default = document.get("default", next(iter(kinds)) if len(kinds) == 1 else None)
     measured_j = _measured_j(path, document)
     for file in measured:
-        further = _document(file)
+        further = toml_table(read_text(file), str(file))
         _known(file, "a measurement", further, ("measured_j",))
         for name, joules in _measured_j(file, further).items():
             if name in measured_j:
@@ -94,16 +89,6 @@ def read_profile(path: Path, measured: Sequence[Path] = ()) -> PowerProfile:
         tuple((pattern, kind(f"hosts.{pattern}", v)) for pattern, v in hosts.items()),
         measured_j,
     )
-
-
-def _document(path: Path) -> dict[str, Any]:
-    try:
-        document: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
-    except ValueError as error:
-        raise BadInputError(f"{path} is not a TOML file ({error}): fix that line") from None
-    return document
 
 
 def _measured_j(path: Path, document: Mapping[str, Any]) -> dict[str, float]:

@@ -20,8 +20,7 @@ from filelock import FileLock, Timeout
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.ab.schedule import RunKey
 from spark_sched.experiments.ab.suite import Suite, parse_suite
-from spark_sched.experiments.simulate.fields import read_text
-from spark_sched.files import write_whole
+from spark_sched.files import read_text, write_whole
 
 SUITE_FILE = "suite.toml"
 RUNS_FILE = "runs.jsonl"

@@ -13,7 +13,8 @@ from spark_sched.errors import BadInputError, did_you_mean
 from spark_sched.experiments.ab.looks import look_blocks
 from spark_sched.experiments.bench.matrix import WorkloadJob, read_workload
 from spark_sched.experiments.paired.arms import Arm, ClusterSize, read_arms, read_cluster, read_settings
-from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
+from spark_sched.experiments.simulate.fields import Fields, parse_toml
+from spark_sched.files import read_text
 from spark_sched.workloads.background import BatchSize, shortest_tasks_s, trace_fit
 
 #: The name of runs without background, the denominator of slowdowns.

@@ -14,7 +14,7 @@ from typing import Any
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.suite import BenchFile, translated
-from spark_sched.experiments.simulate.fields import read_text
+from spark_sched.files import read_text
 from spark_sched.workloads.programs import PROGRAMS
 
 _SUITE_KEYS = ("descr", "parallel", "repeat", "workloads", "benchmark-output", "save-mode")

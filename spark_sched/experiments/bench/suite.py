@@ -24,7 +24,8 @@ from spark_sched.experiments.paired.arms import (
     read_cluster,
     unread,
 )
-from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text
+from spark_sched.experiments.simulate.fields import Fields, parse_toml
+from spark_sched.files import read_text
 from spark_sched.workloads.programs import Parameter
 
 #: Keys of a table about its jobs, other than their parameters.

@@ -25,7 +25,8 @@ import numpy as np
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.bench.suite import BenchFile, translated
 from spark_sched.experiments.paired.arms import read_cluster
-from spark_sched.experiments.simulate.fields import Fields, read_text
+from spark_sched.experiments.simulate.fields import Fields
+from spark_sched.files import read_text
 
 _BY_LICENSE = "from input group by hvfhs_license_num"
 _QUERIES = {

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from spark_sched.config import POLICY_PREFIX, validate
 from spark_sched.errors import BadInputError
-from spark_sched.experiments.simulate.fields import Fields, parse_toml, read_text, setting_text
+from spark_sched.experiments.simulate.fields import Fields, parse_toml, setting_text
 from spark_sched.experiments.simulate.workloads import Part, read_part
+from spark_sched.files import read_text
 from spark_sched.policies import Policy, PolicySettings, available, check_options, create
 from spark_sched.predict.build import PREDICTORS
 from spark_sched.sim.cluster import ClusterSpec, Locality, NodeSpec, Power

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
 from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.files import toml_table
 from spark_sched.units import TIME_EXAMPLES, parse_time_ms
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib  # type: ignore[import-not-found,unused-ignore]
 
 T = TypeVar("T")
 
@@ -27,22 +21,9 @@ _LARGEST = 2**63 - 1
 _LONGEST_SHOWN = 100
 
 
-def read_text(path: Path) -> str:
-    """The text of a file. Raises BadInputError if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise BadInputError(f"{path} cannot be read ({error.strerror}): check the path") from None
-    except UnicodeDecodeError:
-        raise BadInputError(f"{path} is not UTF-8 text: give another file, or save it as UTF-8") from None
-
-
 def parse_toml(text: str, name: str) -> Fields:
     """The top table of a TOML text from the file ``name``. Raises BadInputError if it is not TOML."""
-    try:
-        return Fields(name, "", tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise BadInputError(f"{name} is not a TOML file ({error}): fix that line") from None
+    return Fields(name, "", toml_table(text, name))
 
 
 def setting_text(value: object) -> str:
