@@ -179,11 +179,10 @@ def _print(document: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
     console.print(
         f"{document['trace']}: {document['jobs']:,} jobs, {document['scored']:,} scored (finished jobs of "
-        f"the second half), {document['feature_values']:,} feature values, {document['seconds']:g} s",
-        highlight=False,
+        f"the second half), {document['feature_values']:,} feature values, {document['seconds']:g} s"
     )
     table = Table("estimate", "off by 2× or more", "answered", "off among answered", "NMAE")
     for key, title in (
@@ -218,11 +217,10 @@ def _print_tasks(tasks: dict[str, Any], what: str) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(highlight=False)
     console.print(
         f"sizes: {tasks['scored']:,} {what} of {THIN} tasks or more, of {tasks['jobs']:,} whose tasks were "
-        f"all measured (second half), {tasks['runs']} draws of pilots",
-        highlight=False,
+        f"all measured (second half), {tasks['runs']} draws of pilots"
     )
     table = Table("CoV of task times (SLearn, table 4)", "P50", "P90", "jobs")
     for kind in ("over_time", "over_space"):

@@ -70,21 +70,19 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
 
 
 def _print(document: dict[str, Any]) -> None:
-    console = Console()
+    console = Console(highlight=False)
     again = _percent(document["evicted_tasks_evicted_again"])
     console.print(
         f"{document['path']}: {document['evictions']:,} evictions of {document['evicted_tasks']:,} tasks "
         f"of {document['tasks']:,}; {again} of the evicted tasks were evicted again, "
         f"{_percent(document['evicted_tasks_that_finished'])} finished",
         markup=False,
-        highlight=False,
     )
     console.print(_causes(document))
     console.print(
         f"at the largest tolerances {_percent(document['evictions_with_several_causes'])} of the evictions "
         f"have several causes and {_percent(document['evictions_without_cause'])} none of these",
         markup=False,
-        highlight=False,
     )
     console.print(_classes(document))
     console.print(_pairs(document))

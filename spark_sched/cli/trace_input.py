@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -26,7 +27,7 @@ def reading(path: Path, format_: str | None, executors: int | None) -> Iterator[
     with reading_bar() as bar:
         task = bar.add_task(f"reading {path.name}", total=None)
         options = {} if executors is None else {"executors": executors}
-        reader = open_trace(path, format_, progress=lambda done: bar.advance(task, done), **options)
+        reader = open_trace(path, format_, progress=partial(bar.advance, task), **options)
         bar.update(task, total=reader.size_bytes)
         yield reader
 
@@ -52,9 +53,5 @@ def each_log(path: Path, read: Callable[[Path, Callable[[int], None]], _Read]) -
         for log in logs_under(path):
             size = log.stat().st_size if log.is_file() else None
             task = bar.add_task(f"reading {log.name}", total=size)
-
-            def advance(done: int, task: Any = task) -> None:
-                bar.advance(task, done)
-
-            found.append(read(log, advance))
+            found.append(read(log, partial(bar.advance, task)))
         return found

@@ -255,7 +255,7 @@ def _print(document: dict[str, Any]) -> None:
 
     from spark_sched.analysis.usage import KINDS
 
-    console = Console()
+    console = Console(highlight=False)
     offered = document["capacity_slot_s"]
     run, held = (document["total"][f"{kind}_slot_s"] for kind in ("run", "held"))
     if offered == 0:
@@ -263,25 +263,23 @@ def _print(document: dict[str, Any]) -> None:
         return
     used = document["total"]["total_slot_s"]
     if used == 0:
-        console.print(f"No task ran: {offered:,.0f} slot-seconds were idle.", highlight=False)
+        console.print(f"No task ran: {offered:,.0f} slot-seconds were idle.")
         return
     wasted = used - run - held
     console.print(
         f"{run / offered:.1%} of {offered:,.0f} slot-seconds ran tasks to their end"
         + (" or to the log's, " if document["unended_attempts"] else ", ")
         + (f"{held / offered:.1%} were held idle, " if document["held_is_recorded"] else "")
-        + f"{wasted / offered:.1%} were lost to copies, evictions, failures and cancelled work.",
-        highlight=False,
+        + f"{wasted / offered:.1%} were lost to copies, evictions, failures and cancelled work."
     )
     console.print(slot_table(document, KINDS, offered))
     _print_evictions(console, document["evictions"], document["by"])
     if not document["held_is_recorded"]:
-        console.print("note: the log does not record held slots: they count as idle", highlight=False)
+        console.print("note: the log does not record held slots: they count as idle")
     if document["unended_attempts"]:
         console.print(
             f"note: {document['unended_attempts']:,} attempts have no end in the log: they count as run "
-            "until their stage or the log ends",
-            highlight=False,
+            "until their stage or the log ends"
         )
     if document["excess_slot_s"]:
         excess = document["excess_slot_s"] / offered
@@ -301,4 +299,4 @@ def _print_evictions(console: Console, evictions: list[dict[str, Any]], by: Sequ
         table.add_row(*cells, f"{row['evicted_slot_s']:,.1f}")
     console.print(table)
     if len(evictions) > _EVICTIONS_SHOWN:
-        console.print(f"{len(evictions) - _EVICTIONS_SHOWN:,} more are in --json", highlight=False)
+        console.print(f"{len(evictions) - _EVICTIONS_SHOWN:,} more are in --json")

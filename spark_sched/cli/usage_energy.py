@@ -46,7 +46,7 @@ def print_energy(document: dict[str, Any]) -> None:
 
     from spark_sched.analysis.usage import KINDS
 
-    console = Console()
+    console = Console(highlight=False)
     total, energy_j = document["total"], document["energy_j"]
     if not energy_j:
         console.print("no host was on")
@@ -55,8 +55,7 @@ def print_energy(document: dict[str, Any]) -> None:
     console.print(
         f"{total['run_j'] / energy_j:.1%} of {energy_j / 1e3:,.1f} kJ ran tasks to their end, "
         f"{total['held_j'] / energy_j:.1%} went to held slots, {lost_j / energy_j:.1%} to copies, evictions, "
-        f"failures and cancelled work, {document['idle_j'] / energy_j:.1%} to unused slots.",
-        highlight=False,
+        f"failures and cancelled work, {document['idle_j'] / energy_j:.1%} to unused slots."
     )
     shown = [kind for kind in KINDS if total[f"{kind}_j"]]
     table = group_table("kilojoules", document["by"], (*shown, "total", "share"))

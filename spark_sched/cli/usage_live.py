@@ -51,7 +51,7 @@ def print_live(document: dict[str, Any]) -> None:
 
     from spark_sched.view.usage import LIVE_KINDS
 
-    console = Console()
+    console = Console(highlight=False)
     total, ended = document["total"], document["ended"]
     used = total["total_slot_s"]
     if not used:
@@ -60,20 +60,17 @@ def print_live(document: dict[str, Any]) -> None:
     console.print(
         f"{used:,.0f} slot-seconds so far: {total['run_slot_s'] / used:.1%} ran tasks, "
         f"{total['held_slot_s'] / used:.1%} were held idle, "
-        f"{(total['copies_slot_s'] + total['evicted_slot_s']) / used:.1%} went to copies and evictions.",
-        highlight=False,
+        f"{(total['copies_slot_s'] + total['evicted_slot_s']) / used:.1%} went to copies and evictions."
     )
     console.print(slot_table(document, LIVE_KINDS, used))
     if ended is not None:
         console.print(
             "note: a live application divides the slot time of ended jobs by class alone (--by class): its "
-            "event log divides all",
-            highlight=False,
+            "event log divides all"
         )
     console.print(
         "note: run includes what failed or was cancelled, and idle slots are not added up: the event log "
-        "distinguishes these",
-        highlight=False,
+        "distinguishes these"
     )
     if document["mode"] == "shadow":
-        console.print("note: in shadow mode held slots are what would have been held", highlight=False)
+        console.print("note: in shadow mode held slots are what would have been held")
