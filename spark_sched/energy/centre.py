@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from spark_sched.arrays import Bools, Floats, Ints
+from spark_sched.arrays import Bools
 from spark_sched.energy.topology import Topology
 
 #: Layers of switches, top down.
@@ -44,7 +44,6 @@ class InternalPath:
     master_aggregation: int = -1
 
 
-@dataclass(slots=True, eq=False)
 class DataCentre:
     """Residual capacities and counts of tasks; a node without tasks sleeps (or idles, as the caller has it).
 
@@ -58,19 +57,8 @@ class DataCentre:
         cpu_size, memory_size: capacity of each server, shape (H,).
     """
 
-    topology: Topology
-    cpu: Floats = field(init=False)
-    memory: Floats = field(init=False)
-    core_links: Floats = field(init=False)
-    aggregation_links: Floats = field(init=False)
-    access_links: Floats = field(init=False)
-    tasks: Ints = field(init=False)
-    flows: tuple[Ints, Ints, Ints] = field(init=False)
-    cpu_size: Floats = field(init=False)
-    memory_size: Floats = field(init=False)
-
-    def __post_init__(self) -> None:
-        t = self.topology
+    def __init__(self, topology: Topology) -> None:
+        t = self.topology = topology
         servers = len(t.servers)
         self.cpu_size = t.by_server(lambda kind: kind.cpu)
         self.memory_size = t.by_server(lambda kind: kind.memory)
@@ -79,11 +67,8 @@ class DataCentre:
         self.aggregation_links = np.full((t.aggregations, t.accesses), t.aggregation_gbps)
         self.access_links = np.full((t.accesses, servers), t.access_gbps)
         self.tasks = np.zeros(servers, dtype=np.int64)
-        self.flows = (
-            np.zeros(t.cores, dtype=np.int64),
-            np.zeros(t.aggregations, dtype=np.int64),
-            np.zeros(t.accesses, dtype=np.int64),
-        )
+        layers = (t.cores, t.aggregations, t.accesses)
+        self.flows = [np.zeros(switches, dtype=np.int64) for switches in layers]
 
     def has_room(self, cpu: float, memory: float) -> Bools:
         """Which servers have that much CPU and memory free, shape (H,)."""

@@ -184,25 +184,22 @@ class Meter:
 
     def activate(self, server_j: float, switch_j: float, servers: int) -> None:
         """Record the energy of nodes that are turned on together, and the number of servers among them."""
-        if self._now_s < self._from_s:
-            return
-        self._server_j += server_j
-        self._network_j += switch_j
-        self._wakes += servers
+        if self._now_s >= self._from_s:
+            self._server_j += server_j
+            self._network_j += switch_j
+            self._wakes += servers
 
     def wait(self, seconds: float) -> None:
         """Record the time from a task's arrival to the start of its processing."""
-        if self._now_s < self._from_s:
-            return
-        self._waits += seconds
-        self._placed += 1
+        if self._now_s >= self._from_s:
+            self._waits += seconds
+            self._placed += 1
 
     def response(self, seconds: float) -> None:
         """Record the time from a task's arrival to its end."""
-        if self._now_s < self._from_s:
-            return
-        self._responses += float(seconds)
-        self._tasks += 1
+        if self._now_s >= self._from_s:
+            self._responses += float(seconds)
+            self._tasks += 1
 
     def totals(self, *, queue: int, unconnected: int) -> Totals:
         span = self._now_s - self._from_s
