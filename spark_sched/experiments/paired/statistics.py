@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,7 +110,7 @@ def difference(
     """Mean of ``treatment[i] - control[i]``. Raises ValueError if the lengths differ or are 0."""
     if len(treatment) != len(control):
         raise ValueError(f"{len(treatment)} treated runs cannot be paired with {len(control)} control runs")
-    return _estimate(np.asarray(treatment, dtype=float) - np.asarray(control, dtype=float), rng, level)
+    return mean(np.subtract(treatment, control, dtype=float), rng, level)
 
 
 def ratio(
@@ -126,22 +126,18 @@ def ratio(
     if min([*treatment, *control], default=1.0) <= 0.0:
         raise ValueError("a run took no time: there is no ratio to it")
     of_logs = difference([math.log(t) for t in treatment], [math.log(c) for c in control], rng, level)
-    return Estimate(
-        math.exp(of_logs.mean),
-        None if of_logs.low is None else math.exp(of_logs.low),
-        None if of_logs.high is None else math.exp(of_logs.high),
-        level,
-        of_logs.effect,
-        of_logs.pairs,
-    )
+    ends = {
+        name: None if end is None else math.exp(end)
+        for name, end in (("low", of_logs.low), ("high", of_logs.high))
+    }
+    return replace(of_logs, mean=math.exp(of_logs.mean), **ends)
 
 
-def mean(values: Sequence[float], rng: np.random.Generator, level: float = LEVEL) -> Estimate:
+def mean(
+    values: Sequence[float] | np.ndarray[Any, Any], rng: np.random.Generator, level: float = LEVEL
+) -> Estimate:
     """Mean of values that were measured once per block, such as a loss. Raises ValueError for none."""
-    return _estimate(np.asarray(values, dtype=float), rng, level)
-
-
-def _estimate(differences: np.ndarray[Any, Any], rng: np.random.Generator, level: float) -> Estimate:
+    differences = np.asarray(values, dtype=float)
     pairs = len(differences)
     if pairs == 0:
         raise ValueError("no runs to summarise")
