@@ -197,6 +197,12 @@ _SAVE = Parameter(
 )
 _ROWS = Parameter("rows", int, None, "rows", least=1, required=True)
 _COLS = Parameter("cols", int, None, "columns", least=1, required=True)
+_TABLES = Parameter("input", str, None, "folder of the tables", required=True)
+_NEW_TABLES = (
+    Parameter("scale", float, 0.1, "scale factor: GB of raw data", least=0.001),
+    Parameter("output", str, None, "folder on this machine", required=True),
+    _SAVE,
+)
 _CODE = "spark_sched.workloads.sparkbench:run_"
 
 _PROGRAMS = (
@@ -308,18 +314,14 @@ _PROGRAMS = (
     Program(
         "data-generation-tpch",
         "Writes the tables of TPC-H by tpchgen-cli (not SparkBench's).",
-        (
-            Parameter("scale", float, 0.1, "scale factor: GB of raw data", least=0.001),
-            Parameter("output", str, None, "folder on this machine", required=True),
-            _SAVE,
-        ),
+        _NEW_TABLES,
         "spark_sched.workloads.tpch:run_generate_tpch",
     ),
     Program(
         "tpch",
         "A query of TPC-H (not SparkBench's).",
         (
-            Parameter("input", str, None, "folder of the tables", required=True),
+            _TABLES,
             Parameter("query", int, None, "number of the query, 1 to 22", least=1, required=True),
         ),
         "spark_sched.workloads.tpch:run_tpch",
@@ -330,18 +332,14 @@ _PROGRAMS = (
     Program(
         "data-generation-tpcds",
         "Writes the tables of TPC-DS by tpcgen-cli (not SparkBench's).",
-        (
-            Parameter("scale", float, 0.1, "scale factor: GB of raw data", least=0.001),
-            Parameter("output", str, None, "folder on this machine", required=True),
-            _SAVE,
-        ),
+        _NEW_TABLES,
         "spark_sched.workloads.tpcds:run_generate_tpcds",
     ),
     Program(
         "tpcds",
         "A query of TPC-DS from a file (not SparkBench's).",
         (
-            Parameter("input", str, None, "folder of the tables", required=True),
+            _TABLES,
             Parameter("queries", str, None, "folder of the queries' files", required=True),
             Parameter("query", str, None, "name of the file, without .sql", required=True),
         ),

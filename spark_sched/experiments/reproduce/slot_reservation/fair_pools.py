@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -73,12 +74,7 @@ def _run(scale: Scale, width: int, arm: str) -> list[RunSpec]:
 
 
 def _runs(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for width in _WIDTHS
-        for arm in ("alone", "stock", "reservation")
-        for run in _run(scale, width, arm)
-    ]
+    return [run for each in product(_WIDTHS, ("alone", "stock", "reservation")) for run in _run(scale, *each)]
 
 
 @figure("fig13", "Two jobs in FAIR pools, with and without reservation", _runs)

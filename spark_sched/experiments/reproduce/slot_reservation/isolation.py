@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,10 @@ def _run_15(scale: Scale, seed: int, setting: str, policy: str) -> RunSpec:
 
 
 def _runs_15(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for seed in scale.seeds
-        for setting in _SETTINGS
-        for run in (
-            _alone_15(scale, seed, setting),
-            _run_15(scale, seed, setting, "priority"),
-            _run_15(scale, seed, setting, "reservation"),
-        )
+    settings = list(product(scale.seeds, _SETTINGS))
+    together = product(settings, ("priority", "reservation"))
+    return [_alone_15(scale, *each) for each in settings] + [
+        _run_15(scale, *each, policy) for each, policy in together
     ]
 
 
@@ -185,12 +181,9 @@ def _run_16(scale: Scale, seed: int, place: str, threshold: float) -> RunSpec:
 
 
 def _runs_16(scale: Scale) -> list[RunSpec]:
-    found = []
-    for seed in scale.seeds:
-        for place in _PLACES:
-            found.append(_alone_16(scale, seed, place))
-            found += [_run_16(scale, seed, place, threshold) for threshold in _thresholds(scale)]
-    return found
+    places = list(product(scale.seeds, _PLACES))
+    together = product(places, _thresholds(scale))
+    return [_alone_16(scale, *each) for each in places] + [_run_16(scale, *each, r) for each, r in together]
 
 
 @figure("fig16", "SQL slowdown over the pre-reservation threshold R", _runs_16)

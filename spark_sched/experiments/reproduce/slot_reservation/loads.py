@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,15 +35,9 @@ def _run(scale: Scale, seed: int, load: float, setting: str) -> RunSpec:
 
 
 def _runs(scale: Scale) -> list[RunSpec]:
-    return [
-        run
-        for seed in scale.seeds
-        for load in _LOADS
-        for run in (
-            _alone(scale, seed, load),
-            *(_run(scale, seed, load, setting) for setting in _STRETCHES),
-        )
-    ]
+    loads = list(product(scale.seeds, _LOADS))
+    together = product(loads, _STRETCHES)
+    return [_alone(scale, *each) for each in loads] + [_run(scale, *each, name) for each, name in together]
 
 
 def closest_load(rises: dict[float, float]) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -175,7 +174,9 @@ def figure_10(scale: Scale, results: Results) -> Figure:
         name = f"mean_reduction_n_{n}_alpha_1_6"
         values.append(Value(name, "", _PAPER_10, found["mean"], interval, count, _TEXT_10))
         events = results[_event_run(scale, n)]
-        values.append(_simulated(n, events["simulated"], scale))
+        simulated = spread(events["simulated"], np.random.default_rng(scale.seeds[0]))
+        name = f"mean_reduction_event_simulation_n_{n}_alpha_1_6"
+        values.append(Value(name, "", _PAPER_10, simulated.mean, simulated.ci95, simulated.runs, _TEXT_10))
         worst = max(abs(a - b) for a, b in zip(events["simulated"], events["formula"], strict=True))
         name = f"largest_difference_simulated_formula_same_draws_n_{n}"
         values.append(Value(name, "", 0.0, worst, None, len(events["simulated"])))
@@ -196,9 +197,3 @@ def figure_10(scale: Scale, results: Results) -> Figure:
         "on single stages; for the same draws it takes exactly T′."
     )
     return Figure(rows, values, notes, (chart,))
-
-
-def _simulated(n: int, reductions: Sequence[float], scale: Scale) -> Value:
-    s = spread(reductions, np.random.default_rng(scale.seeds[0]))
-    name = f"mean_reduction_event_simulation_n_{n}_alpha_1_6"
-    return Value(name, "", _PAPER_10, s.mean, s.ci95, s.runs, _TEXT_10)

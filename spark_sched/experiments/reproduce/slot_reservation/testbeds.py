@@ -80,12 +80,7 @@ def _two(seed: int, policy: str | None, pace: float) -> RunSpec:
 
 
 def _runs_1(scale: Scale) -> list[RunSpec]:
-    return [
-        _two(seed, policy, pace)
-        for seed in _seeds(scale)
-        for pace in _PACES
-        for policy in (None, "priority", "reservation")
-    ]
+    return [_two(*each) for each in product(_seeds(scale), (None, "priority", "reservation"), _PACES)]
 
 
 def pace_of(points: Sequence[tuple[float, float]], wanted: float) -> float | None:

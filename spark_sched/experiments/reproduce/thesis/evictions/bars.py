@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import sub
 from typing import Any
 
 from spark_sched.experiments.reproduce.figures import Figure, Value, figure
@@ -13,13 +14,13 @@ from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
 from spark_sched.experiments.reproduce.thesis.evictions.comparisons import (
     EvictionSetup,
     RunSummary,
+    against,
     all_workloads,
     busier_workloads,
     dropped,
     fitting_workloads,
     lower,
     real_workloads,
-    value,
 )
 
 
@@ -73,14 +74,6 @@ _STICKY = {
 }
 
 
-def _more(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
-    def difference(found: Mapping[str, RunSummary]) -> float | None:
-        ours, other = value(found[arm], metric), value(found[base], metric)
-        return None if ours is None or other is None else ours - other
-
-    return difference
-
-
 def _limited(victims: str, paper: float | None) -> tuple[Bar, Bar]:
     arms, limited = _named(victims, f"{victims}5"), f"{victims}5"
     below = lower("WE", limited, victims)
@@ -109,10 +102,10 @@ def _sticky(arm: str) -> tuple[Bar, ...]:
 BARS = (
     Bar("WE_MRS_below_LRS", "%", 78, _VICTIMS, lower("WE", "mrs", "lrs"), _sampled, least=70),
     Bar("V_MRS_below_LRS", "%", 20, _VICTIMS, lower("V", "mrs", "lrs"), _sampled, least=20),
-    Bar("most_evictions_RND_over_MRS", "", 26, _VICTIMS, _more("max_evictions", "rnd", "mrs"), _sampled,
-        least=1),
-    Bar("most_evictions_LRS_over_RND", "", 2, _VICTIMS, _more("max_evictions", "lrs", "rnd"), _sampled,
-        least=0, or_equal=True),
+    Bar("most_evictions_RND_over_MRS", "", 26, _VICTIMS,
+        against("max_evictions", "rnd", "mrs", sub), _sampled, least=1),
+    Bar("most_evictions_LRS_over_RND", "", 2, _VICTIMS,
+        against("max_evictions", "lrs", "rnd", sub), _sampled, least=0, or_equal=True),
     *_limited("mrs", 1.8),
     *_limited("lrs", 3.6),
     Bar("V_WA2SC_below_SC3", "%", 18, _SLOTS, lower("V", "WA2SC", "SC3"), _fitting, least=15),

@@ -95,14 +95,21 @@ def over_time(title: str, y_label: str, column: int) -> Plot:
     return Plot(title, "hour", y_label, lambda found: [(s[0] / 3600.0, s[column]) for s in found["samples"]])
 
 
+def against(
+    metric: str, arm: str, base: str, of: Callable[[float, float], float | None]
+) -> Callable[[Mapping[str, RunSummary]], float | None]:
+    """A number ``of`` an arm's metric and the base's; None where one has none."""
+
+    def number(found: Mapping[str, RunSummary]) -> float | None:
+        ours, other = value(found[arm], metric), value(found[base], metric)
+        return None if ours is None or other is None else of(ours, other)
+
+    return number
+
+
 def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
     """By how many percent an arm's metric is below the base's. ``R/9``: class 9's response time."""
-
-    def percent(found: Mapping[str, RunSummary]) -> float | None:
-        ours, other = value(found[arm], metric), value(found[base], metric)
-        return None if ours is None or not other else 100.0 * (1.0 - ours / other)
-
-    return percent
+    return against(metric, arm, base, lambda ours, other: 100.0 * (1.0 - ours / other) if other else None)
 
 
 def absolute(metric: str, arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:

@@ -53,20 +53,15 @@ def _runs(scale: Scale) -> list[RunSpec]:
     return [] if folder is None else [run_of(priority_runs.trace_evictions, 60.0, folder=folder)]
 
 
-def _spec(
-    identity: str, title: str, fill: Callable[[Mapping[str, Any]], tuple[list[Any], list[Value], list[Chart]]]
-) -> FigureSpec:
+def _spec(identity: str, title: str, fill: Callable[[Mapping[str, Any]], Figure]) -> FigureSpec:
     def build(scale: Scale, results: Results) -> Figure:
         needed = _runs(scale)
-        if not needed:
-            return Figure([], [], _MISSING)
-        rows, values, charts = fill(results[needed[0]])
-        return Figure(rows, values, _NOTES, charts)
+        return fill(results[needed[0]]) if needed else Figure([], [], _MISSING)
 
     return FigureSpec(identity, title, _runs, build)
 
 
-def _causes(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Chart]]:
+def _causes(found: Mapping[str, Any]) -> Figure:
     values = []
     for row in found["causes"]:
         paper = _TABLE_5_1.get((row["cause"], row["tolerance_s"]))
@@ -78,10 +73,10 @@ def _causes(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Char
         {**row, "evictions": "no usage table" if row["evictions"] is None else row["evictions"]}
         for row in found["causes"]
     ]
-    return rows, values, []
+    return Figure(rows, values, _NOTES)
 
 
-def _classes(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Chart]]:
+def _classes(found: Mapping[str, Any]) -> Figure:
     values = []
     for row in found["classes"]:
         paper = _TABLE_5_2.get(row["priority"], (None,) * 7)
@@ -93,10 +88,10 @@ def _classes(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Cha
         values.append(Value(name, "%", theirs, _percent(found[name])))
     pair = sum(p["share"] for p in found["pairs"] if (p["evictor"], p["evicted"]) == (4, 0))
     values.append(Value("evictions_of_0_by_4", "%", 70.0, _percent(pair)))
-    return list(found["classes"]), values, []
+    return Figure(found["classes"], values, _NOTES)
 
 
-def _arrivals(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Chart]]:
+def _arrivals(found: Mapping[str, Any]) -> Figure:
     series = {
         f"priority {p}": [(float(h), float(n)) for h, n in enumerate(counts)]
         for p, counts in found["arrivals_per_hour"].items()
@@ -108,7 +103,7 @@ def _arrivals(found: Mapping[str, Any]) -> tuple[list[Any], list[Value], list[Ch
     values = [
         Value("max_per_hour_of_priority_0", "tasks", 1.1e6, float(max(found["arrivals_per_hour"]["0"])))
     ]
-    return rows, values, [Chart("Task arrivals", "hour", "tasks", series)]
+    return Figure(rows, values, _NOTES, [Chart("Task arrivals", "hour", "tasks", series)])
 
 
 def _percent(share: float | None) -> float | None:
