@@ -4,7 +4,6 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Entry point of the installed command."""
     from spark_sched.cli.app import app
 
     app(prog_name="spark-sched")

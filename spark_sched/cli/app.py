@@ -50,7 +50,6 @@ class Refusal(click.ClickException):
     exit_code = 2
 
     def show(self, file: IO[Any] | None = None) -> None:
-        """Print the sentence as every command does."""
         click.echo(f"error: {self.format_message()}", file=file, err=file is None)
 
 

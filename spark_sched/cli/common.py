@@ -81,7 +81,6 @@ def refuse_without(needed: str, *names: str) -> None:
 
 
 def echo_json(document: object) -> None:
-    """One JSON document on standard output."""
     click.echo(json.dumps(document, indent=2))
 
 

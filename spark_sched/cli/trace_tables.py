@@ -13,7 +13,6 @@ _SHOWN = ("min", "p10", "p50", "p90", "p99", "max", "mean")
 
 
 def print_stats(document: dict[str, Any]) -> None:
-    """Print the document of ``trace stats`` to standard output."""
     console = Console()
     stats = document["stats"]
     console.print(_overview(document))

@@ -96,7 +96,6 @@ class LocalCluster:
 
     @property
     def slots(self) -> int:
-        """Task slots of all workers together."""
         return sum(worker.cores for worker in self.workers)
 
     def spark_conf(self) -> dict[str, str]:

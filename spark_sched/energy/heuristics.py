@@ -67,7 +67,6 @@ class Beps:
         self._by, self._ascending, self._batch = by, ascending, batch
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
-        """See `Scheduler`."""
         largest_first = -_TIE_J * (centre.cpu_size + centre.memory_size)
         sign = 1.0 if self._ascending else -1.0
         order = sorted(range(len(demands)), key=lambda i: sign * getattr(demands[i], self._by))
@@ -103,8 +102,6 @@ class Bfrs:
         self._measure = measure
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
-        """See `Scheduler`."""
-
         def place_one(i: int) -> Path | None:
             return _to_first(centre, costs, demands[i], self._by_fit(centre, demands[i]))
 
@@ -125,7 +122,6 @@ class Rrs:
         self._next = 0
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
-        """See `Scheduler`."""
         count = len(centre.tasks)
 
         def place_one(i: int) -> Path | None:

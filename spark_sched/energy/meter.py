@@ -190,13 +190,11 @@ class Meter:
             self._wakes += servers
 
     def wait(self, seconds: float) -> None:
-        """Record the time from a task's arrival to the start of its processing."""
         if self._now_s >= self._from_s:
             self._waits += seconds
             self._placed += 1
 
     def response(self, seconds: float) -> None:
-        """Record the time from a task's arrival to its end."""
         if self._now_s >= self._from_s:
             self._responses += float(seconds)
             self._tasks += 1

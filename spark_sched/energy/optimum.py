@@ -111,7 +111,6 @@ class Optimum:
         self._fallback = Beps("memory")
 
     def place(self, centre: DataCentre, costs: SlotCosts, demands: Sequence[Demand]) -> list[Path | None]:
-        """See `Scheduler`."""
         before = copy.deepcopy(centre)
         plan = fallback = self._fallback.place(centre, costs, demands)
         base_j, value_j = _running_j(costs, before), self._value_j(costs, before, demands, plan)

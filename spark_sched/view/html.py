@@ -13,14 +13,12 @@ if TYPE_CHECKING:
 
 
 def of_status(status: Status) -> str:
-    """The whole document: lines about the application and a table of jobs."""
     lines = text.head_lines(status)
     rows = (text.job_row(job, status.now_ms) for job in status.jobs)
     return f"<p>{'<br>'.join(map(escape, lines))}</p>{_table(text.COLUMNS, rows)}"
 
 
 def of_job(job: JobStatus) -> str:
-    """One job and its story."""
     head, _, rest = text.of_job(job).partition("\n")
     facts = rest.splitlines()[: -len(job.story) or None]
     story = ((text.clock(entry.at_ms), entry.text) for entry in job.story)

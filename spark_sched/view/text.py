@@ -67,7 +67,6 @@ def mode_line(status: Status) -> str | None:
 
 
 def planner_line(status: Status) -> str:
-    """Whether the planner is alive."""
     planner = status.planner
     if not planner.enabled:
         return f"planner: switched off (spark.sched.planner.enabled); policy {status.policy} is not asked"
@@ -84,7 +83,6 @@ def planner_line(status: Status) -> str:
 
 
 def plan_line(status: Status) -> str:
-    """Which plan is in force."""
     plan = status.plan
     if plan is None:
         age_ms = status.planner.last_plan_age_ms
@@ -144,7 +142,6 @@ def head_lines(status: Status) -> list[str]:
 
 
 def of_status(status: Status) -> str:
-    """The whole document: lines about the application and a table of jobs."""
     lines = head_lines(status)
     if status.jobs:
         lines += _table([COLUMNS, *(job_row(job, status.now_ms) for job in status.jobs)])
@@ -152,7 +149,6 @@ def of_status(status: Status) -> str:
 
 
 def of_job(job: JobStatus) -> str:
-    """One job and its story."""
     slots, used = job.slots, job.slot_ms
     owner = f"user {job.marks.user or 'unknown'}, class {job.marks.job_class or 'none'}"
     now = f"{slots.running} run ({slots.copied} copies, {slots.pilot} pilots), {slots.held} held idle"

@@ -42,7 +42,6 @@ class LiveRow:
 
     @property
     def total_ms(self) -> int:
-        """All of it."""
         return sum(self.slot_ms.values())
 
     def add(self, jobs: int, times: SlotTimes, sign: int = 1) -> None:
@@ -68,7 +67,6 @@ class LiveUsage:
     ended: LiveRow | None
 
     def total_ms(self, kind: str) -> int:
-        """Slot time of one kind over all rows and ``ended``."""
         return sum(row.slot_ms[kind] for row in (*self.rows, *([self.ended] if self.ended else [])))
 
 

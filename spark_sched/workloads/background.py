@@ -33,7 +33,6 @@ class BackgroundJob:
 
     @property
     def work_slot_s(self) -> float:
-        """Slot-seconds the job needs."""
         return sum(self.task_durations_ms) / 1000
 
 

@@ -136,7 +136,6 @@ def pagerank(sc: SparkContext, size: ForegroundSize) -> tuple[float, ...]:
 def _run(
     workload: Foreground, spark: SparkSession, parameters: Mapping[str, Any], seed: int
 ) -> tuple[float, ...]:
-    """A workload for a suite."""
     size = ForegroundSize(
         storage=slow_storage(parameters, seed),
         passes=int(parameters["maxiterations"]),

@@ -69,7 +69,6 @@ class BackgroundRun(_Arrivals):
 
     @property
     def done(self) -> int:
-        """Jobs that ended so far."""
         return len(self._ended_s)
 
     @property
@@ -145,7 +144,6 @@ class SuiteRun(_Arrivals):
 
     @property
     def done(self) -> int:
-        """Jobs that ended so far."""
         return sum(bool(result) for result in self.results)
 
     def _dispatch(self) -> None:

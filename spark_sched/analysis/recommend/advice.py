@@ -48,7 +48,6 @@ class Advice:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Those of the application, by name."""
         return {one.setting: one.value for one in self.settings if one.group is None}
 
 

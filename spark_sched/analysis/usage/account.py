@@ -61,7 +61,6 @@ class GroupUsage:
 
     @property
     def total_ms(self) -> int:
-        """All of it."""
         return sum(self.slot_ms.values())
 
 
@@ -93,7 +92,6 @@ class Statement:
     has_causes: bool = False
 
     def total_ms(self, kind: str) -> int:
-        """Slot time of one kind over all rows."""
         return sum(row.slot_ms[kind] for row in self.rows)
 
 

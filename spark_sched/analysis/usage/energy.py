@@ -35,7 +35,6 @@ class EnergyRow:
 
     @property
     def total_j(self) -> float:
-        """All of it."""
         return sum(self.joules.values())
 
 
@@ -69,7 +68,6 @@ class EnergyStatement:
         return sum(host.idle_j for host in self.hosts)
 
     def total_j(self, kind: str) -> float:
-        """Energy of one kind over all rows."""
         return sum(row.joules[kind] for row in self.rows)
 
 

@@ -44,7 +44,6 @@ class PowerProfile:
     measured_j: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, host: str) -> HostType:
-        """The type of a host."""
         return next((kind for pattern, kind in self.hosts if fnmatchcase(host, pattern)), self.default)
 
 

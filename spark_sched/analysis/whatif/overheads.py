@@ -86,7 +86,6 @@ class Occupancy:
         self._free = np.cumsum([changes[t] for t in self._times_ms.tolist()])
 
     def any_slot(self, at_ms: int) -> bool:
-        """Whether any executor was there."""
         return any(begin <= at_ms and (end is None or at_ms < end) for begin, end in self._spans_ms)
 
     def free_since_ms(self, at_ms: int) -> int:

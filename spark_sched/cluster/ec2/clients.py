@@ -52,7 +52,6 @@ class Account:
             raise BadInputError(_NO_CREDENTIALS)
 
     def client(self, service: str) -> Any:
-        """A client, such as of ``"cloudformation"``."""
         return self._session.client(service)
 
 

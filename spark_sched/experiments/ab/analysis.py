@@ -84,7 +84,6 @@ class Estimates:
         return ratio(ours, other, self._rng(), self.level if level is None else level)
 
     def mean(self, setting: str, measure: RunMeasure, label: str = "") -> Estimate:
-        """A measure's mean over blocks (and workloads)."""
         return mean(self._table(setting, measure, label).mean(axis=0).tolist(), self._rng(), self.level)
 
     def difference(self, setting: str, to: str, measure: RunMeasure, level: float) -> Estimate:
@@ -93,7 +92,6 @@ class Estimates:
         return difference(ours, other, self._rng(), level)
 
     def total(self, setting: str, measure: RunMeasure, label: str = "") -> float:
-        """A measure's sum over all runs."""
         return sum(self._table(setting, measure, label).ravel().tolist())
 
     def _rng(self) -> np.random.Generator:

@@ -41,7 +41,6 @@ class SimulatedRunner:
         self._workloads = {job.label: job for job in suite.workloads}
 
     def run(self, key: RunKey) -> Record:
-        """One run on a virtual clock."""
         arm, seed = self._suite.arm(key.setting), run_seed(self._suite, key)
         alone = key.setting == ALONE
         jobs = [self._foreground(key, arm, seed)]

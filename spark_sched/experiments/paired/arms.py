@@ -113,7 +113,6 @@ class Arm:
         return (self.scheduler, tuple(sorted(settings.items())), *marks)
 
     def as_json(self) -> dict[str, Any]:
-        """The arm's settings, for a JSON document."""
         if self.stock:
             return {"arm": self.name, "scheduler": self.scheduler, "settings": dict(self.properties)}
         return {

@@ -44,7 +44,6 @@ class Estimate:
     pairs: int
 
     def as_json(self) -> dict[str, float | int | None]:
-        """Field names and values, for a JSON document."""
         return asdict(self)
 
     def excludes(self, value: float) -> bool:
@@ -179,7 +178,6 @@ class Spread:
         return None if self.low is None or self.high is None else (self.low, self.high)
 
     def as_json(self) -> dict[str, float | int | None]:
-        """Field names and values, for a JSON document."""
         return asdict(self)
 
 

@@ -77,7 +77,6 @@ class FigureSpec:
     make: Callable[[Scale, Results], Figure]
 
     def build(self, scale: Scale, results: Results) -> Figure:
-        """The figure with its name."""
         return replace(self.make(scale, results), id=self.id, title=self.title)
 
 

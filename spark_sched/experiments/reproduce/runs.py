@@ -52,7 +52,6 @@ class RunSpec:
 
     @property
     def key(self) -> str:
-        """A name for its file."""
         return hashlib.sha256(f"{self.function}({self.arguments})".encode()).hexdigest()[:24]
 
 
@@ -105,7 +104,6 @@ class Store:
 
 @cache
 def code_digest() -> str:
-    """A digest of this package's source files and data."""
     root = Path(spark_sched.__file__).parent
     digest = hashlib.sha256()
     for path in sorted([*root.rglob("*.py"), *root.rglob("*.json")]):

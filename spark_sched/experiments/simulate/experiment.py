@@ -35,7 +35,6 @@ class SimulatedArm:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def build(self) -> Policy:
-        """Its policy with its own options."""
         return create(self.policy, PolicySettings.from_config(validate(self.settings)))
 
 
@@ -70,7 +69,6 @@ class Experiment:
         keep_tasks: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Result:
-        """One run of one arm on the jobs of `jobs(seed)`."""
         return simulate(
             self.cluster,
             jobs,

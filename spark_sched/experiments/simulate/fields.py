@@ -27,7 +27,6 @@ def parse_toml(text: str, name: str) -> Fields:
 
 
 def setting_text(value: object) -> str:
-    """A value of TOML as the text of a setting."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -50,7 +49,6 @@ class Fields:
         return f"{self.where}.{key}" if self.where else key
 
     def wrong(self, key: str, value: object, wanted: str) -> BadInputError:
-        """The error for a wrong value."""
         shown = repr(value)
         if len(shown) > _LONGEST_SHOWN:
             shown = f"{shown[:_LONGEST_SHOWN]}…"
@@ -92,7 +90,6 @@ class Fields:
         return self.get(key, kind, self._table[key], wanted, **limits)
 
     def share(self, key: str) -> float:
-        """A required number from 0 to 1."""
         return self.need(key, float, "a number from 0 to 1", least=0.0, most=1.0)
 
     def whole(self, key: str, default: int, *, least: int = 0) -> int:
@@ -137,7 +134,6 @@ class Fields:
         return Fields(self.file, self.name(key), self.get(key, dict, {}, "a table"))
 
     def tables(self, key: str) -> list[Fields]:
-        """An array of tables."""
         rows = self.get(key, list, [], f"tables, each starting with [[{self.name(key)}]]")
         if not all(isinstance(row, dict) for row in rows):
             raise self.wrong(key, rows, f"tables, each starting with [[{self.name(key)}]]")
@@ -149,7 +145,6 @@ class Fields:
         return dict(self._table)
 
     def settings(self) -> Iterator[tuple[str, str]]:
-        """All entries as settings, name and text."""
         for name, value in self.rest().items():
             if isinstance(value, dict | list):
                 wanted = 'one value; write the whole name in quotes: "spark.sched.…" = …'
@@ -157,7 +152,6 @@ class Fields:
             yield name, setting_text(value)
 
     def done(self) -> None:
-        """Reject unknown keys."""
         for key in self._table:
             if key not in self._asked:
                 hint = did_you_mean(key, self._asked)

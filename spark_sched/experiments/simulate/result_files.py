@@ -46,7 +46,6 @@ class TableFile:
             self._temporary.unlink(missing_ok=True)
 
     def add(self, arm: str, seed: int, columns: Mapping[str, Sequence[Any]]) -> None:
-        """One run's rows."""
         rows = len(next(iter(columns.values())))
         table = pa.table(
             {"arm": pa.array([arm] * rows, pa.string()), "seed": [seed] * rows, **_typed(columns)}
@@ -56,7 +55,6 @@ class TableFile:
         self._writer.write_table(table.cast(self._writer.schema))
 
     def add_tasks(self, arm: str, seed: int, result: Result) -> None:
-        """One run's attempts, with nodes by name."""
         columns = dict(result.tasks)
         columns["node"] = [result.nodes[node] for node in columns["node"]]
         self.add(arm, seed, columns)

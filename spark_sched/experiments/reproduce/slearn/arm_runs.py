@@ -48,7 +48,6 @@ class _Watched(SLearnPolicy):
 
 
 def run_arm(workload: Workload, policy: Policy, seed: int, *, keep_tasks: bool = False) -> Result:
-    """One policy on a workload: the simulator's result."""
     predictor: Any = "none"
     if policy.name == "gs-oracle":
         predictor = "oracle"

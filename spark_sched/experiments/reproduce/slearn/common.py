@@ -31,7 +31,6 @@ def _jobs(scale: Scale, dag: bool) -> int:
 
 
 def jct_run(scale: Scale, trace: TraceSpec, seed: int, arm: str) -> RunSpec:
-    """One arm on one seed's trace."""
     jobs, fields = _jobs(scale, trace.dag), asdict(trace)
     return run_of(arm_runs.jcts, _SECONDS.get(arm, 8.0), trace=fields, seed=seed, arms=[arm], jobs=jobs)
 
@@ -42,7 +41,6 @@ def jct_runs(scale: Scale, traces: Iterable[TraceSpec], arms: Iterable[str]) -> 
 
 
 def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> RunSpec:
-    """Predictors on one seed's trace."""
     return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
 
 
@@ -91,7 +89,6 @@ def by_trace(
 
 
 def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:
-    """Values as a table."""
     return [
         {
             "value": value.name,

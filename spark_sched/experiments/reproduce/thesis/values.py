@@ -14,7 +14,6 @@ mean_value = partial(means.mean_value, digits=4)
 
 
 def rows_of(values: Sequence[Value]) -> list[dict[str, Any]]:
-    """Values as a table."""
     return [
         {
             "value": f"{value.name}{f' [{value.unit}]' if value.unit else ''}",

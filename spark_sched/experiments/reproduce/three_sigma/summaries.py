@@ -91,7 +91,6 @@ def differences(
 
 
 def bars(found: Mapping[str, Sequence[Mapping[str, Any]]], field: str, title: str, unit: str) -> Chart:
-    """One bar per policy."""
     means = {LABELS[policy]: mean_of(runs, field) for policy, runs in found.items()}
     points = [(label, mean) for label, mean in means.items() if mean is not None]
     return Chart(title, "", f"{title}, {unit}", {title: points}, "bars")

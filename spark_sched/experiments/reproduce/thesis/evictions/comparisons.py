@@ -113,7 +113,6 @@ def lower(metric: str, arm: str, base: str) -> Callable[[Mapping[str, RunSummary
 
 
 def absolute(metric: str, arm: str) -> Callable[[Mapping[str, RunSummary]], float | None]:
-    """An arm's metric as it is."""
     return lambda found: value(found[arm], metric)
 
 
