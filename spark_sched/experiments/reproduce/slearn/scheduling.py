@@ -31,9 +31,6 @@ _NOTES = (
 )
 
 
-# ---- figure 3: the algorithm ----
-
-
 @figure("fig3", "Adaptive sampling")
 def figure_3(scale: Scale, results: Results) -> Figure:
     rows = []
@@ -54,9 +51,6 @@ def figure_3(scale: Scale, results: Results) -> Figure:
         "not define this case."
     )
     return Figure(rows, (), notes)
-
-
-# ---- figure 4: ratios over time ----
 
 
 @figure(
@@ -81,8 +75,6 @@ def figure_4(scale: Scale, results: Results) -> Figure:
     )
     return Figure(rows_of(values), values, _NOTES, charts)
 
-
-# ---- figure 5: speed-ups ----
 
 #: Average speed-ups of SLearn (§5.2.4).
 _FIGURE_5: dict[str, dict[str, float]] = {
@@ -137,8 +129,6 @@ def figure_5(scale: Scale, results: Results) -> Figure:
     )
     return Figure(rows_of(values), values, notes, charts)
 
-
-# ---- table 6: fixed ratios ----
 
 #: Median error, mean and median speed-up by ratio; the same of the adaptive ratio.
 _TABLE_6 = {
@@ -195,9 +185,6 @@ def table_6(scale: Scale, results: Results) -> Figure:
     return Figure(rows_of(values), values, notes, charts)
 
 
-# ---- figure 6: waits ----
-
-
 def _pair_runs(scale: Scale) -> list[RunSpec]:
     return jct_runs(scale, [TraceSpec("2sigma")], ("slearn", "3sigma-gs"))
 
@@ -230,9 +217,6 @@ def figure_6(scale: Scale, results: Results) -> Figure:
     return Figure(rows_of(values), values, notes)
 
 
-# ---- figure 7: the testbed ----
-
-
 @figure("fig7", "Speed-up on the testbed")
 def figure_7(scale: Scale, results: Results) -> Figure:
     papers = zip(TRACES, (1.33, 1.46, 1.25), strict=True)
@@ -240,8 +224,6 @@ def figure_7(scale: Scale, results: Results) -> Figure:
     notes = "The paper's 150 virtual machines; not repeated. Figure 5 simulates the same comparison."
     return Figure(rows_of(values), values, notes)
 
-
-# ---- table 8 and figure 8: bins ----
 
 #: Thin and small, wide and small, thin and large, wide and large: shares of jobs and of work, in percent.
 _TABLE_8 = ((4.55, 0.01), (28.73, 0.06), (14.29, 5.41), (52.43, 94.52))
@@ -297,8 +279,6 @@ def figure_8(scale: Scale, results: Results) -> Figure:
     return Figure(rows_of(values), values, _NOTES, (chart,))
 
 
-# ---- table 9: thin limits ----
-
 _LIMITS = (2, 3, 4, 5, 6)
 _TABLE_9 = {
     "2sigma": (1.23, 1.28, 1.14, 0.97, 0.84),
@@ -327,8 +307,6 @@ def table_9(scale: Scale, results: Results) -> Figure:
     )
     return Figure(rows_of(values), values, _NOTES, charts)
 
-
-# ---- figure 9: DAGs ----
 
 _FIGURE_9 = {"3sigma-gs": 1.26, "gs-las": 2.15, "point-est": 1.74}
 

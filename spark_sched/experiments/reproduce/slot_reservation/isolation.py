@@ -18,8 +18,6 @@ from spark_sched.experiments.reproduce.slot_reservation.contention import (
 )
 from spark_sched.experiments.reproduce.slot_reservation.workload import SUITES, Size
 
-# ---- figure 15 ----
-
 #: Setting of the paper: background stretch, locality slowdown.
 _SETTINGS = {"standard": (1.0, 5.0), "long background": (2.0, 5.0), "locality 10×": (1.0, 10.0)}
 #: Upper bounds of the paper's text with reservation.
@@ -154,8 +152,6 @@ def _notes_15(scale: Scale, results: Results) -> str:
 def _tag(text: str) -> str:
     return text.replace(" ", "_").replace("×", "x")
 
-
-# ---- figure 16 ----
 
 _PLACES = {"near": True, "far": False}
 

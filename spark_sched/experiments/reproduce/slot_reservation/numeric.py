@@ -20,7 +20,6 @@ from spark_sched.policies.reservation import (
 
 _WIDTHS = (20, 200)
 
-# ---- figure 8 ----
 
 _TAILS_8 = (1.2, 1.6, 2.0, 3.0)
 _LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 0.99)
@@ -117,8 +116,6 @@ def _equation_3_closed_form(deadline: float, alpha: float) -> float:
     """The closed form that the paper prints for it."""
     return alpha / (alpha - 1.0) / deadline - math.pow(deadline, -alpha) / (alpha - 1.0)
 
-
-# ---- figure 10 ----
 
 _TAILS_10 = (1.1, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0)
 #: The paper's text: “over 50 %” at α = 1.6, for no stated N.

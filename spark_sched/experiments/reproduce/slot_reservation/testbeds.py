@@ -69,8 +69,6 @@ def _slowdowns(
     ]
 
 
-# ---- figure 1 ----
-
 _PACES = (1.0, 2.0, 3.0, 4.0, 6.0)
 _PAPER_1 = 3.9
 
@@ -145,8 +143,6 @@ def figure_1(scale: Scale, results: Results) -> Figure:
     )  # fmt: skip
     return Figure(rows, values, notes, (chart,))
 
-
-# ---- figures 4 and 12 ----
 
 _STRETCHES = {"standard": 1.0, "prolonged": 2.0}
 _LATE_MS = 60_000
@@ -241,9 +237,6 @@ def figure_12(scale: Scale, results: Results) -> Figure:
     return Figure(rows, values, notes, charts)
 
 
-# ---- figure 5 ----
-
-
 def _runs_5(scale: Scale) -> list[RunSpec]:
     seed = _seeds(scale)[0]
     return [
@@ -283,8 +276,6 @@ def figure_5(scale: Scale, results: Results) -> Figure:
     chart = Chart("Running tasks of KMeans", "seconds", "running tasks", lines)
     return Figure(rows, values, notes, (chart,))
 
-
-# ---- figure 14 ----
 
 _LEVELS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 _RULES = ("pareto", "calibrated")

@@ -51,9 +51,6 @@ def _spec(
     return FigureSpec(identity, title, runs, build)
 
 
-# ---- figure 8 ----
-
-
 def _slack(scale: Scale) -> _Table:
     slacks = (20, 60, 180) if scale.quick else (20, 40, 60, 80, 100, 120, 140, 160, 180)
     hours = 0.5 if scale.quick else 5.0
@@ -76,9 +73,6 @@ figure_8 = _spec(
     "PointRealEst miss most; 3SigmaNoOE about as few as PointPerfEst but where slack is least; 3SigmaNoAdapt "
     "costs best-effort goodput. Its text gives no numbers.",
 )
-
-
-# ---- figure 9 ----
 
 
 def _perturbed(scale: Scale) -> _Table:
@@ -113,9 +107,6 @@ figure_9 = _spec(
 )
 
 
-# ---- figure 10 ----
-
-
 def _loads(scale: Scale) -> _Table:
     loads = (1.0, 1.6) if scale.quick else (1.0, 1.2, 1.4, 1.6)
     hours = 0.5 if scale.quick else 5.0
@@ -134,9 +125,6 @@ figure_10 = _spec(
     "The paper's shapes: misses rise with load for all, their order stays, best-effort goodput falls. Its "
     "text gives no numbers.",
 )
-
-
-# ---- figure 11 ----
 
 
 def _sampled(scale: Scale) -> _Table:
