@@ -42,16 +42,6 @@ class Parameter:
     options: tuple[str, ...] = ()
 
 
-def _no_problem(parameters: Parameters) -> str | None:
-    """Most parameters can be judged one by one."""
-    return None
-
-
-def _unknown(parameters: Parameters, seed: int) -> Stages | None:
-    """Only running it shows how long its tasks take."""
-    return None
-
-
 @dataclass(frozen=True)
 class Program:
     """One workload.
@@ -73,8 +63,8 @@ class Program:
     doc: str
     parameters: tuple[Parameter, ...]
     function: str
-    stages: Callable[[Parameters, int], Stages | None] = _unknown
-    problem: Callable[[Parameters], str | None] = _no_problem
+    stages: Callable[[Parameters, int], Stages | None] = lambda parameters, seed: None
+    problem: Callable[[Parameters], str | None] = lambda parameters: None
     aliases: tuple[str, ...] = ()
     with_input: Parameters = field(default_factory=dict)
     libraries: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from spark_sched.predict.runtimes.predictor import Prediction
 
 
 def lessons_of(
-    jobs: Sequence[TraceJob], predictor: ThreeSigmaPredict, progress: Callable[[int, int], None] | None = None
+    jobs: Sequence[TraceJob], predictor: ThreeSigmaPredict, progress: Callable[[int, int], None]
 ) -> list[Lesson]:
     """The lessons of the jobs that finished; afterwards ``predictor`` has learned them.
 
@@ -34,7 +34,7 @@ def lessons_of(
             each = lesson(waiting[number][0], job.runtime_s, waiting.pop(number)[1])
             predictor.take(each)
             found.append(each)
-        if progress is not None and done % 1000 == 0:
+        if done % 1000 == 0:
             progress(done, len(events))
     return found
 

@@ -87,9 +87,7 @@ class _Scores:
 
 
 def evaluate(
-    jobs: Iterable[TraceJob],
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    jobs: Iterable[TraceJob], *, progress: Callable[[int, int], None] = lambda done, events: None
 ) -> dict[str, Any]:
     """Predict every job when it is submitted, learn from it when it ends, and score the second half.
 
@@ -128,10 +126,9 @@ def evaluate(
                 _score(scores, job.runtime_s, prediction, baseline_s)
             predictor.learn(submission, job.runtime_s, prediction)
             recent.setdefault(job.attributes.recurs, deque(maxlen=BASELINE_RUNS)).append(job.runtime_s)
-        if progress is not None and done % 1000 == 0:
+        if done % 1000 == 0:
             progress(done, len(events))
-    if progress is not None:
-        progress(len(events), len(events))
+    progress(len(events), len(events))
     if not scores.runtime_s:
         raise BadInputError(_why_nothing(rows))
     return {

@@ -31,6 +31,8 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 _DAY_S = 86_400.0
 #: The least number of runs for a CoV.
 _RUNS = 2
+#: Called now and then with the number of jobs that were scored, and of all.
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ def score(
     rng: np.random.Generator,
     *,
     learns: bool,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = lambda done, jobs: None,
 ) -> dict[str, dict[str, list[float]]]:
     """Sizes of the wide jobs (three tasks or more in some stage) by each predictor, in slot-seconds.
 
@@ -246,7 +248,7 @@ def score(
         elif not counts and number == len(history) - 1:
             while waiting and not learns:
                 known.learn_job(*heapq.heappop(waiting)[2:])
-        if progress is not None and number % 500 == 0:
+        if number % 500 == 0:
             progress(number, len(everyone))
     return found
 
@@ -329,7 +331,7 @@ def evaluate_tasks(
     jobs: Sequence[MeasuredJob],
     *,
     seeds: Sequence[int] = (1, 2, 3),
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress = lambda done, jobs: None,
 ) -> dict[str, Any] | None:
     """Tables 4 and 7 and figure 2's quantiles on a trace, in the order of time: jobs of its second half (by
     submission) are scored, each learned when it ends. Pilots are drawn once per seed; numbers are means over
@@ -347,9 +349,7 @@ def evaluate_tasks(
     return {**evaluated, "stages": _evaluate(alone, seeds, progress) if several else None}
 
 
-def _evaluate(
-    jobs: Sequence[MeasuredJob], seeds: Sequence[int], progress: Callable[[int, int], None] | None
-) -> dict[str, Any] | None:
+def _evaluate(jobs: Sequence[MeasuredJob], seeds: Sequence[int], progress: Progress) -> dict[str, Any] | None:
     ordered = sorted(jobs, key=lambda job: job.submit_s)
     half = len(ordered) // 2
     history, scored = ordered[:half], ordered[half:]

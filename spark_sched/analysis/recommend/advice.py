@@ -144,17 +144,12 @@ def _executor_slots(
         task_cpus = 1
         cores = slots_of(shape.cores, use, shape.cores)
     slots = cores // task_cpus
-    shown = {
-        "spark.executor.cores": (str(cores), str(shape.cores)),
-        "spark.task.cpus": (str(task_cpus), str(shape.task_cpus)),
-    }
-    reasons = {
-        "spark.executor.cores": f"{words}, so that {shape.cores} cores serve {slots} slots",
-        "spark.task.cpus": f"{words}, so that it needs {task_cpus}",
-    }
-    for name, (value, was) in shown.items():
+    for name, value, was, reason in (
+        ("spark.executor.cores", cores, shape.cores, f"so that {shape.cores} cores serve {slots} slots"),
+        ("spark.task.cpus", task_cpus, shape.task_cpus, f"so that it needs {task_cpus}"),
+    ):
         if value != was or name == "spark.executor.cores":
-            advice.settings.append(Recommendation(name, value, was, reasons[name]))
+            advice.settings.append(Recommendation(name, str(value), str(was), f"{words}, {reason}"))
     if master.startswith("k8s") and cores != shape.cores:
         name = "spark.kubernetes.executor.request.cores"
         reason = "more slots than cores: the pod still asks for the cores that its tasks use"

@@ -61,10 +61,6 @@ def read_application(path: Path, progress: Callable[[int], None] = lambda read: 
     """
     if path.is_file() and is_recorded(path):
         return LoggedApplication(path, usage_of_recorded(path, progress))
-    return _of_event_log(path, progress)
-
-
-def _of_event_log(path: Path, progress: Callable[[int], None]) -> LoggedApplication:
     reader = open_trace(path, progress=progress)
     if not isinstance(reader, SparkEventLogReader):
         raise BadInputError(f"{path} is not a Spark event log but {reader.title}: give an event log")

@@ -9,8 +9,6 @@ from spark_sched.analysis.usage.records import ChargedAttempt, Owner, Presence, 
 from spark_sched.traces import Trace
 from spark_sched.traces.readers.spark_measured import Measured
 
-_OUTCOMES = {"finished": "success"}
-
 
 def usage_of_event_log(trace: Trace) -> Usage:
     """The usage of a trace that was read from a Spark event log.
@@ -69,7 +67,7 @@ def usage_of_event_log(trace: Trace) -> Usage:
                 executor,
                 start_ms,
                 end_ms,
-                _OUTCOMES.get(outcome, outcome),
+                "success" if outcome == "finished" else outcome,
             )
         )
     for machine in trace.meta.machines:

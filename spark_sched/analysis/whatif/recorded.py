@@ -139,23 +139,16 @@ def logs_under(path: Path) -> list[Path]:
         raise BadInputError(f"{path} does not exist: give a Spark event log, or a folder of them")
     if not path.is_dir():
         return [path]
-    found = list(_logs_in(path))
-    if not found:
+    logs = event_logs(path)
+    if not logs:
         raise BadInputError(
             f"{path} contains no Spark event log: give an event log, an eventlog_v2_* directory or a folder "
             "of them"
         )
-    return found
-
-
-def _logs_in(folder: Path) -> Iterator[Path]:
-    logs = event_logs(folder)
     if len(logs) == 1 and len(logs[0]) > 1:
-        yield folder
-        return
-    for log in logs:
-        # A rolling directory's log is the directory.
-        yield log[0] if len(log) == 1 else log[0].parent
+        return [path]
+    # A rolling directory's log is the directory.
+    return [log[0] if len(log) == 1 else log[0].parent for log in logs]
 
 
 def read_log(path: Path, progress: Progress | None = None) -> Recorded:

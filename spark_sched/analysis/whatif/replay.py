@@ -22,7 +22,9 @@ NEAR = 0.10
 Progress = Callable[[str, int], None]
 
 
-def answer(recorded: Recorded, question: Question, progress: Progress | None = None) -> dict[str, Any]:
+def answer(
+    recorded: Recorded, question: Question, progress: Progress = lambda arm, ended: None
+) -> dict[str, Any]:
     """One application's document: ``replay`` (the error), ``arms`` (jobs and sums each), ``answer`` (words).
 
     ``measured`` is what the scheduler wrote of slot time into the log. ``arms[0]`` is the replay as it ran.
@@ -83,15 +85,7 @@ def _measured(recorded: Recorded) -> dict[str, Any] | None:
     return {**seconds, "complete": found.complete, **shadow}
 
 
-def _run(
-    arm: ReplayArm, model: Model, jobs: Sequence[JobSpec], seed: int, progress: Progress | None
-) -> Result:
-    name = arm.name
-
-    def tick(ended: int, now_ms: int) -> None:
-        if progress is not None:
-            progress(name, ended)
-
+def _run(arm: ReplayArm, model: Model, jobs: Sequence[JobSpec], seed: int, progress: Progress) -> Result:
     return simulate(
         model.cluster,
         jobs,
@@ -101,7 +95,7 @@ def _run(
         plan_every_ms=arm.plan_every_ms,
         seed=seed,
         keep_tasks=False,
-        progress=tick,
+        progress=lambda ended, now_ms: progress(arm.name, ended),
         changes=arm.changes,
     )
 
