@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class BadInputError(ValueError):
@@ -32,3 +32,10 @@ def did_you_mean(value: str, options: Iterable[str]) -> str:
     """
     near = nearest(value, options)
     return f" (did you mean {near!r}?)" if near else ""
+
+
+def not_one_of(what: str, value: str, options: Collection[str]) -> BadInputError:
+    """The error for a ``value`` that is none of the options."""
+    return BadInputError(
+        f"{what} is {value!r}{did_you_mean(value, options)} but must be one of {', '.join(options)}"
+    )

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from spark_sched.cli.child import run_child
 from spark_sched.cli.common import needing
 from spark_sched.errors import BadInputError
-
-if TYPE_CHECKING:
-    from spark_sched.analysis.usage.rapl import RaplMeter
 
 #: Seconds between two readings; a counter starts again after minutes at the soonest.
 _INTERVAL_S = 10.0
@@ -57,7 +52,11 @@ def command(
     with needing("energy"):
         from spark_sched.analysis.usage.rapl import RaplMeter
     meter = RaplMeter(counters)
-    status, joules = _measured(arguments, meter)
+    try:
+        status = run_child(arguments, every_s=_INTERVAL_S, meanwhile=meter.sample)
+    except OSError as error:
+        raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror}): check the command") from None
+    joules = meter.sample()
     if not joules > 0.0:
         raise BadInputError(
             f"the counters below {counters} did not change, so {out} was not written: run a longer command"
@@ -65,12 +64,3 @@ def command(
     name = json.dumps(host or socket.gethostname())
     out.write_text(f"[measured_j]\n{name} = {joules:.3f}\n", encoding="utf-8")
     context.exit(status)
-
-
-def _measured(arguments: Sequence[str], meter: RaplMeter) -> tuple[int, float]:
-    """The command's exit status, and the joules while it ran, to its end."""
-    try:
-        status = run_child(arguments, every_s=_INTERVAL_S, meanwhile=meter.sample)
-    except OSError as error:
-        raise BadInputError(f"{arguments[0]} cannot be run ({error.strerror}): check the command") from None
-    return status, meter.sample()

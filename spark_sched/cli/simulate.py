@@ -15,7 +15,7 @@ import click
 
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import NATURAL, echo_json, needing
-from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.errors import not_one_of
 from spark_sched.files import write_whole
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
@@ -75,9 +75,7 @@ def command(
     for name in only:
         names = [arm.name for arm in plan.arms]
         if name not in names:
-            raise BadInputError(
-                f"--arm is {name!r}{did_you_mean(name, names)} but must be one of {', '.join(names)}"
-            )
+            raise not_one_of("--arm", name, names)
     try:
         document = _run(plan, arms, tuple(dict.fromkeys(seeds)) or plan.seeds, out, shown, place)
     except KeyboardInterrupt:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -63,8 +64,19 @@ def _measured(measured: dict[str, Any] | None) -> str:
     return f"{held:,.1f} slot·s held idle, {copied:,.1f} by copies, {evicted:,.1f} by evicted attempts"
 
 
+def _labelled(
+    title: str, heads: Sequence[str], stats: dict[str, Any], labels: dict[str, str], names: Sequence[str]
+) -> Table:
+    """A row for each of the statistics that the trace has."""
+    table = aligned_table([""], heads, title=title, title_justify="left")
+    for key, label in labels.items():
+        if stats[key]:
+            table.add_row(label, *(_number(stats[key][name]) for name in names))
+    table.columns[0].no_wrap = True
+    return table
+
+
 def _quantiles(stats: dict[str, Any]) -> Table:
-    table = aligned_table([""], _SHOWN, title="distributions", title_justify="left")
     labels = {
         "runtime_s": "job runtime, s",
         "task_s": "task duration, s",
@@ -72,29 +84,20 @@ def _quantiles(stats: dict[str, Any]) -> Table:
         "tasks_per_job": "tasks of a job",
         "task_cov_within_stage": "task CoV in a stage",
     }
-    for key, label in labels.items():
-        if stats[key]:
-            table.add_row(label, *(_number(stats[key][name]) for name in _SHOWN))
-    table.columns[0].no_wrap = True
-    return table
+    return _labelled("distributions", _SHOWN, stats, labels, _SHOWN)
 
 
 def _variation(stats: dict[str, Any]) -> Table:
     names = ("groups", "p50", "p75", "p90", "max", "share_above_1")
-    heads = (*names[:-1], "share > 1")
-    table = aligned_table([""], heads, title="CoV of runtimes", title_justify="left")
     labels = {
         "runtime_cov_by_user": "by user",
         "runtime_cov_by_slots": "by slots requested",
         "runtime_cov_by_user_and_name": "by user and name",
     }
-    for key, label in labels.items():
-        if stats[key]:
-            table.add_row(label, *(_number(stats[key][name]) for name in names))
+    table = _labelled("CoV of runtimes", (*names[:-1], "share > 1"), stats, labels, names)
     if table.row_count:
         table.add_row("all jobs", "1", *[""] * 3, _number(stats["runtime_cov"]), "")
         table.caption = "groups of at least two jobs (3Sigma, fig. 2)"
-    table.columns[0].no_wrap = True
     return table
 
 

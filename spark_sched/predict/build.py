@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from spark_sched.config import Settings, keys
-from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.errors import not_one_of
 from spark_sched.predict.forecast import Predictor
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
@@ -50,10 +50,7 @@ def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
     if name == "oracle":
         return oracle
     if name not in PREDICTORS:
-        known = ", ".join(PREDICTORS)
-        raise BadInputError(
-            f"predictor is {name!r}{did_you_mean(name, PREDICTORS)} but must be one of {known}"
-        )
+        raise not_one_of("predictor", name, PREDICTORS)
     stages = _stages(settings)
     return stages if name == "history" else RuntimeHistory(stages)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,24 +69,24 @@ def _draw(
     return float(parameters["min"]) * (1.0 + rng.pareto(parameters["alpha"], shape))
 
 
-def run_sleep(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """Run the stages; returns the sum of their sleeps in ms."""
-    return _run(spark, sleep_stages(parameters, seed))
-
-
 def timedsleep_stages(parameters: Mapping[str, Any], seed: int) -> list[list[int]]:
     """Sleeps in ms of a map stage and of the reduce stage after it, whose tasks only fetch a few rows."""
     tasks = int(parameters["partitions"])
     return [[SLEEPS_PER_TASK * int(parameters["sleepms"])] * tasks, [1] * tasks]
 
 
-def run_timedsleep(spark: SparkSession, parameters: Mapping[str, Any], seed: int) -> tuple[float, ...]:
-    """Run the two stages; returns the sum of their sleeps in ms."""
-    return _run(spark, timedsleep_stages(parameters, seed))
-
-
-def _run(spark: SparkSession, stages: list[list[int]]) -> tuple[float, ...]:
+def _run(
+    stages_of: Callable[[Mapping[str, Any], int], list[list[int]]],
+    spark: SparkSession,
+    parameters: Mapping[str, Any],
+    seed: int,
+) -> tuple[float, ...]:
+    """Run the stages; returns the sum of their sleeps in ms."""
     from spark_sched.workloads.synthetic import run_stages
 
+    stages = stages_of(parameters, seed)
     run_stages(spark, [(times_ms, times_ms) for times_ms in stages])
     return (float(sum(map(sum, stages))),)
+
+
+run_sleep, run_timedsleep = (partial(_run, stages_of) for stages_of in (sleep_stages, timedsleep_stages))

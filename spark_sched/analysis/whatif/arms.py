@@ -10,7 +10,7 @@ from spark_sched.analysis.whatif.policies import Pool, StockFair, StockFifo
 from spark_sched.analysis.whatif.recorded import Recorded, default_pools, local_file, read_pools
 from spark_sched.analysis.whatif.replayed import Model
 from spark_sched.config import keys, validate
-from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.errors import BadInputError, not_one_of
 from spark_sched.policies import Policy, PolicySettings, available, create
 from spark_sched.sim import JobSpec, NextJob, SchedulingChange
 
@@ -51,9 +51,7 @@ class Question:
         known = (*available(), *STOCK)
         for name in self.policies:
             if name not in known:
-                raise BadInputError(
-                    f"--policy is {name!r}{did_you_mean(name, known)} but must be one of {', '.join(known)}"
-                )
+                raise not_one_of("--policy", name, known)
         for name in self.settings:
             if not name.startswith("spark.sched.") or name.startswith("spark.sched.job."):
                 raise BadInputError(

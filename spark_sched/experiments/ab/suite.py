@@ -159,13 +159,16 @@ def _runs(fields: Fields) -> RunCounts:
 def _background(fields: Fields, cluster: ClusterSize) -> Background:
     source = fields.choice("source", ("google2011", "sleep"), "google2011")
     if source == "google2011":
-        _check_batch(fields)
+        longest_s, least_s = fields.time_ms("max_task", 6_000) / 1000, shortest_tasks_s(trace_fit())
+        if longest_s <= least_s:
+            wanted = f"at least {math.ceil(1000 * least_s)}ms: no job of the trace has shorter tasks"
+            raise fields.wrong("max_task", f"{longest_s:g}s", wanted)
         found = Background(
             BatchSize(
                 cluster.all_slots,
                 work_s=_above_zero(fields, "work", 13_000) / 1000,
-                max_task_s=fields.length_ms("max_task", 6_000) / 1000,
-                backlog_s=fields.length_ms("backlog", 8_000) / 1000,
+                max_task_s=longest_s,
+                backlog_s=fields.time_ms("backlog", 8_000) / 1000,
             )
         )
     else:
@@ -174,22 +177,14 @@ def _background(fields: Fields, cluster: ClusterSize) -> Background:
             jobs=fields.whole("jobs", 4, least=1),
             tasks=fields.whole("tasks", cluster.all_slots, least=1),
             mean_ms=_above_zero(fields, "mean", 1_000),
-            gap_ms=fields.length_ms("gap", 500),
+            gap_ms=fields.time_ms("gap", 500),
         )
     fields.done()
     return found
 
 
 def _above_zero(fields: Fields, key: str, default: int) -> int:
-    found = fields.length_ms(key, default)
+    found = fields.time_ms(key, default)
     if found < 1:
         raise fields.wrong(key, f"{found}ms", "at least 1ms")
     return found
-
-
-def _check_batch(fields: Fields) -> None:
-    """Refuse a longest task that is shorter than all of the trace."""
-    longest_s, least_s = fields.length_ms("max_task", 6_000) / 1000, shortest_tasks_s(trace_fit())
-    if longest_s <= least_s:
-        wanted = f"at least {math.ceil(1000 * least_s)}ms: no job of the trace has shorter tasks"
-        raise fields.wrong("max_task", f"{longest_s:g}s", wanted)

@@ -137,7 +137,7 @@ def _suite(fields: Fields) -> BenchSuite:
         description=fields.text("description", fields.where),
         repeat=fields.get("repeat", int, 1, "a whole number from 1", least=1),
         mode=mode,  # type: ignore[arg-type]
-        gap_ms=fields.length_ms("gap", 1_000),
+        gap_ms=fields.time_ms("gap", 1_000),
         jobs=tuple(job for table in fields.tables("workload") for job in read_workload(table, _MARKS)),
     )
     fields.done()

@@ -182,7 +182,7 @@ def _marked(table: Fields, name: str, settings: dict[str, str]) -> Arm:
     for key in ("name", "scheduler"):
         table.has(key)
     if table.has("hold"):
-        hold_ms = table.length_ms("hold", 0)
+        hold_ms = table.time_ms("hold", 0)
         settings |= {keys.RESERVATION_DEADLINE.name: "fixed", keys.RESERVATION_MAX_HOLD.name: f"{hold_ms}ms"}
     if table.has("pre_reserve"):
         settings[keys.RESERVATION_PRE_RESERVE_THRESHOLD.name] = f"{table.share('pre_reserve'):g}"

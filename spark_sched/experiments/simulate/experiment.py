@@ -168,7 +168,7 @@ def _cluster(fields: Fields) -> ClusterSpec:
     if fields.has("locality"):
         table = fields.table("locality")
         locality = Locality(
-            wait_ms=table.length_ms("wait", 3_000),
+            wait_ms=table.time_ms("wait", 3_000),
             slowdown=table.number("slowdown", 5.0, least=1.0),
             rack_slowdown=table.number("rack_slowdown", 1.0, least=1.0)
             if table.has("rack_slowdown")
@@ -182,7 +182,7 @@ def _cluster(fields: Fields) -> ClusterSpec:
         locality=locality,
         memory_eviction=fields.choice("memory_eviction", ("LSF", "LPF"), "LSF"),  # type: ignore[arg-type]
         power_policy=fields.choice("power_policy", ("idle", "sleep"), "idle"),  # type: ignore[arg-type]
-        wake_ms=fields.length_ms("wake", 30_000),
+        wake_ms=fields.time_ms("wake", 30_000),
     )
     fields.done()
     return spec
@@ -227,7 +227,7 @@ def _arm(fields: Fields, shared: Mapping[str, str]) -> SimulatedArm:
         name=fields.text("name", policy),
         policy=policy,
         predictor=fields.choice("predictor", PREDICTORS, "none"),
-        plan_every_ms=fields.length_ms("plan_every", 0),
+        plan_every_ms=fields.time_ms("plan_every", 0),
         settings={**shared, **_settings(fields, "settings"), **_options(fields, policy)},
     )
     fields.done()

@@ -11,6 +11,7 @@ from spark_sched.files import toml_table
 from spark_sched.units import TIME_EXAMPLES, parse_time_ms
 
 T = TypeVar("T")
+D = TypeVar("D", int, None)
 
 #: What a value of a kind is called in messages.
 KINDS = {int: "a whole number", float: "a number", str: "text in quotes", bool: "true or false"}
@@ -113,7 +114,7 @@ class Fields:
             raise self.wrong(key, value, f"one of {', '.join(options)}{hint}")
         return value
 
-    def time_ms(self, key: str, default: int | None) -> int | None:
+    def time_ms(self, key: str, default: D) -> int | D:
         """A time such as ``"3s"``, in ms."""
         if not self.has(key):
             return default
@@ -122,12 +123,6 @@ class Fields:
             return parse_time_ms(value)
         except (ValueError, AttributeError, TypeError):
             raise self.wrong(key, value, f"a time such as {TIME_EXAMPLES}, in quotes") from None
-
-    def length_ms(self, key: str, default: int) -> int:
-        """As `time_ms`, for a key that always has a value."""
-        value = self.time_ms(key, default)
-        assert value is not None
-        return value
 
     def table(self, key: str) -> Fields:
         """A table inside this one; empty if it is missing."""

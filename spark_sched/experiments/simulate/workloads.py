@@ -83,7 +83,7 @@ def read_part(fields: Fields, folder: Path) -> Part:
         name=fields.text("name", fields.where.replace("workload", "w").replace("[", "").replace("]", "")),
         make=make,
         marks=marks,
-        offset_ms=fields.length_ms("offset", 0),
+        offset_ms=fields.time_ms("offset", 0),
         limit=fields.whole("limit", 0, least=1) if fields.has("limit") else None,
     )
     fields.done()
@@ -151,19 +151,19 @@ def _stages(fields: Fields, folder: Path) -> Maker:
     """Jobs of the same stages, written out: Pareto task times, or constant ones without ``alpha``."""
     count = fields.whole("jobs", 1, least=1)
     name = fields.text("name", "")
-    gap_ms = fields.length_ms("gap", 0)
+    gap_ms = fields.time_ms("gap", 0)
     poisson = fields.choice("arrivals", ("poisson", "regular"), "poisson") == "poisson"
     slack = fields.number("slack", 0.0) if fields.has("slack") else None
     stages = []
     for number, table in enumerate(fields.tables("stages")):
-        mean_ms = table.length_ms("mean", 1_000)
+        mean_ms = table.time_ms("mean", 1_000)
         alpha = table.number("alpha", 1.6, least=1.01) if table.has("alpha") else None
         parents = table.get("parents", list, [number - 1] if number else [], "a list of stage numbers")
         if not all(type(parent) is int and 0 <= parent < number for parent in parents):
             raise table.wrong("parents", parents, f"a list of whole numbers from 0 to {number - 1}")
         tasks = table.whole("tasks", 1, least=1)
         stages.append(
-            (tasks, mean_ms, alpha, tuple(parents), table.length_ms("delay", 0), table.flag("gang", False))
+            (tasks, mean_ms, alpha, tuple(parents), table.time_ms("delay", 0), table.flag("gang", False))
         )
         table.done()
     if not stages:

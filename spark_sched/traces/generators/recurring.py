@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from spark_sched.arrays import Floats
-from spark_sched.errors import BadInputError, did_you_mean
+from spark_sched.errors import BadInputError, not_one_of
 from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
@@ -191,9 +191,7 @@ def recurring(
 def _profile(like: str, jobs: int, history: int, slots: int, programs: int) -> Profile:
     profile = PROFILES.get(like)
     if profile is None:
-        raise BadInputError(
-            f"like is {like!r}{did_you_mean(like, PROFILES)} but must be one of {', '.join(PROFILES)}"
-        )
+        raise not_one_of("like", like, PROFILES)
     if jobs < 1 or history < 0 or programs < 1 or slots < 1:
         raise BadInputError(
             f"jobs is {jobs}, history is {history}, programs is {programs}, slots is {slots}: give at least "

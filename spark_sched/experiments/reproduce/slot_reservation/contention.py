@@ -44,15 +44,12 @@ def alone(
     sizes = Size(**size)
     cluster = workload.cluster(sizes, slowdown, held_is_near=held_is_near)
     _, jobs = _jobs(sizes, seed, suites, 1.0, None)
-    return {
-        job.key: min(
-            simulate(cluster, [job], policy, settings=NO_COPIES, seed=seed, keep_tasks=False).jobs["jct_ms"][
-                0
-            ]
-            for policy in ("priority", "reservation")
-        )
-        for job in jobs
-    }
+
+    def jct_ms(job: JobSpec, policy: str) -> int:
+        found = simulate(cluster, [job], policy, settings=NO_COPIES, seed=seed, keep_tasks=False)
+        return int(found.jobs["jct_ms"][0])
+
+    return {job.key: min(jct_ms(job, policy) for policy in ("priority", "reservation")) for job in jobs}
 
 
 def contended(

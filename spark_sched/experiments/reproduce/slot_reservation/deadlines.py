@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -139,8 +140,7 @@ def deadlines(scale: Scale, results: Results) -> Figure:
                     "held idle": found["held_idle"],
                 }
             )
-            name = f"{times}_{rule}".replace(", ", "_").replace(" = ", "_").replace(" ", "_")
-            name = name.replace(".", "_").replace("-", "_").lower()
+            name = re.sub(r"\W+", "_", f"{times}_{rule}").lower()
             values.append(Value(f"attained_{name}", "", None, found["attained"], None, len(scale.seeds)))
             values.append(Value(f"held_idle_{name}", "", None, found["held_idle"], None, len(scale.seeds)))
     notes = (
