@@ -25,8 +25,7 @@ _LONGEST = 4.0
 class FlowSizes:
     """A distribution of flow sizes: bytes at cumulative shares, log-linear in between.
 
-    Raises:
-        BadInputError: shares do not rise from 0 to 1, or sizes are not positive and rising.
+    Raises BadInputError if shares do not rise from 0 to 1 or sizes are not positive and rising.
     """
 
     shares: tuple[float, ...]
@@ -112,11 +111,7 @@ def _require(name: str, legal: Bools, values: Floats, range_: str) -> None:
 
 
 def require_fit(topology: Topology, tasks: Tasks) -> None:
-    """Check that an empty server has the CPU and the memory of each task.
-
-    Raises:
-        BadInputError: no server has both for a task.
-    """
+    """Raise BadInputError if no empty server has both the CPU and the memory of a task."""
     fits = np.zeros(len(tasks), dtype=bool)
     for kind in (topology.types[number] for number in set(topology.servers)):
         fits |= (tasks.cpu <= kind.cpu + ROOM) & (tasks.memory <= kind.memory + ROOM)

@@ -333,11 +333,7 @@ class Status:
 
     @classmethod
     def from_json(cls, document: Any) -> Status:
-        """From the parsed document; unknown fields are ignored.
-
-        Raises:
-            BadInputError: it is not a status document of this schema.
-        """
+        """From the parsed document, without unknown fields; BadInputError if it is not one of this schema."""
         schema = document.get("schema") if isinstance(document, Mapping) else "missing"
         if schema != SCHEMA:
             raise BadInputError(

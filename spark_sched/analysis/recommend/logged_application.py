@@ -54,11 +54,7 @@ class LoggedApplication:
 
 def read_application(path: Path, progress: Callable[[int], None] = lambda read: None) -> LoggedApplication:
     """The application of a Spark event log, or of the file that the planner recorded; ``progress`` gets the
-    bytes that were read.
-
-    Raises:
-        BadInputError: neither of them, or damaged.
-    """
+    bytes that were read. Raises BadInputError if the file is neither, or damaged."""
     if path.is_file() and is_recorded(path):
         return LoggedApplication(path, usage_of_recorded(path, progress))
     reader = open_trace(path, progress=progress)

@@ -33,9 +33,8 @@ def usage_of_recorded(
 ) -> Usage:
     """The usage of one application; ``progress`` gets the bytes of every line, ``report`` the ignored lines.
 
-    Raises:
-        BadInputError: the file cannot be read, or a line is not an event. A last line that is cut off is left
-            out: the planner may have been killed while it wrote.
+    Raises BadInputError if the file cannot be read or a line is not an event. A last line that is cut off is
+    left out: the planner may have been killed while it wrote.
     """
     fold = _Fold()
     report = ReadReport() if report is None else report

@@ -30,10 +30,8 @@ def answer(
     ``measured`` is what the scheduler wrote of slot time into the log. ``arms[0]`` is the replay as it ran.
     ``jct_s`` counts from a job's submission to its end, as ``real_jct_s`` does; jobs without an end in the
     log have no ``real_jct_s`` and are excluded from means.
-    Times are seconds since the application's start.
-
-    Raises:
-        BadInputError: a wrong policy or setting, or a pattern that matches no job.
+    Times are seconds since the application's start. Raises BadInputError for a wrong policy or setting, or a
+    pattern that matches no job.
     """
     question.check()
     model = build_model(recorded, one_by_one=question.one_by_one)

@@ -33,10 +33,8 @@ def best_response(tasks: TaskTable, slots: int) -> float:
     """The least V (equation 6.5) of any schedule without resume on equal slots, all tasks known beforehand.
 
     It evicts no task: without a lost attempt the rest of the schedule is possible, too. So it is a start for
-    each task, found by a time-indexed integer program. Arrivals and demands must be whole seconds.
-
-    Raises:
-        RuntimeError: the solver found no optimum.
+    each task, found by a time-indexed integer program. Arrivals and demands must be whole seconds. Raises
+    RuntimeError if the solver found no optimum.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
     from scipy.sparse import lil_matrix

@@ -24,11 +24,7 @@ _SAMPLES = 90
 
 
 def source_folder() -> str | None:
-    """The folder of the real trace; None: the environment names none.
-
-    Raises:
-        BadInputError: it has no ``task_events``.
-    """
+    """The real trace's folder; None: the environment names none. BadInputError: it has no ``task_events``."""
     folder = os.environ.get(SOURCE, "")
     if folder and not (Path(folder) / "task_events").is_dir():
         raise BadInputError(
