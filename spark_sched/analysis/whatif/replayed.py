@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from spark_sched.analysis.whatif.availability import LONG_MS, WAVE_MS, Wait, available_executors
 from spark_sched.analysis.whatif.overheads import Launch, Occupancy, turnaround_ms, usual_ms
@@ -140,7 +141,6 @@ def _job(record: JobRecord) -> _ReplayedJob:
 
 def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded: Recorded) -> int:
     """Sets each stage's launch time and returns the usual one."""
-    open_to = [(job.submit_ms, job.end_ms, job) for job in jobs]
     sure: list[int] = []
     doubtful: list[tuple[_ReplayedStage, int]] = []
     for job in jobs:
@@ -156,9 +156,9 @@ def _learn_launches(jobs: Sequence[_ReplayedJob], occupancy: Occupancy, recorded
             held = recorded.enforced and any(
                 other is not job
                 and other.priority >= job.priority
-                and begin < stage.first_ms
-                and (end is None or end > stage.submit_ms)
-                for begin, end, other in open_to
+                and other.submit_ms < stage.first_ms
+                and (other.end_ms is None or other.end_ms > stage.submit_ms)
+                for other in jobs
             )
             if waited or held:
                 doubtful.append((stage, stage.launch_ms if held else 0))
@@ -264,11 +264,9 @@ class _Hosts:
         return [found[task] for task in sorted(found)] if any(found.values()) else []
 
 
-def _seen_on(attempts: Iterable[RecordedAttempt]) -> list[str]:
+def _seen_on(attempts: Sequence[RecordedAttempt]) -> list[str]:
     """By task, in order, the executor of its first attempt."""
-    found: dict[int, str] = {}
-    for attempt in attempts:
-        found.setdefault(attempt.task, attempt.executor)
+    found = {attempt.task: attempt.executor for attempt in reversed(attempts)}
     return [found[task] for task in sorted(found)]
 
 
@@ -298,21 +296,18 @@ def _durations(attempts: Iterable[RecordedAttempt], turnaround: int) -> tuple[li
 
 def _alone(jobs: Sequence[_ReplayedJob]) -> bool:
     """No two jobs overlapped: one thread of the driver ran them."""
-    ends = [job.end_ms for job in jobs]
     return len(jobs) > 1 and all(
-        end is not None and end <= later.submit_ms for end, later in zip(ends, jobs[1:], strict=False)
+        job.end_ms is not None and job.end_ms <= later.submit_ms for job, later in pairwise(jobs)
     )
 
 
 def _chain(specs: list[JobSpec], jobs: Sequence[_ReplayedJob]) -> list[JobSpec]:
     """Each job behind the one before it; the first alone is left."""
-    following: JobSpec | None = None
-    for spec, job, later in zip(reversed(specs), reversed(jobs), [None, *reversed(jobs)], strict=False):
-        if following is not None and later is not None:
-            pause_ms = 0 if job.end_ms is None else max(0, later.submit_ms - job.end_ms)
-            spec = replace(spec, then=(NextJob(pause_ms, following),))
-        following = spec
-    return [] if following is None else [following]
+    following = specs[-1:]
+    for spec, (job, later) in zip(specs[-2::-1], reversed(list(pairwise(jobs))), strict=True):
+        pause_ms = 0 if job.end_ms is None else max(0, later.submit_ms - job.end_ms)
+        following = [replace(spec, then=(NextJob(pause_ms, following[0]),))]
+    return following
 
 
 def _ms(seconds: float | None) -> int:
