@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing, refuse_without, region_option, stack_option
+from spark_sched.cli.common import echo_json, needing, note, refuse_without, region_option, stack_option
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, wide_console
 
@@ -88,9 +88,6 @@ def run_command(
     from spark_sched.experiments.paired.application import ArmError
 
     plan = read_suite(suite)
-
-    def note(text: str) -> None:
-        click.echo(text, err=True)
 
     try:
         if place is None:

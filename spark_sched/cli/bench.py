@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing
+from spark_sched.cli.common import echo_json, needing, note
 from spark_sched.errors import BadInputError
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
@@ -69,10 +69,7 @@ def command(context: click.Context, suite: Path, out: Path | None, simulate: boo
         click.echo(f"left out: {what}", err=True)
     try:
         with counting_bar("jobs") as progress:
-            if simulate:
-                done = run_simulated(plan, progress)
-            else:
-                done = run_live(plan, lambda text: click.echo(text, err=True), progress)
+            done = run_simulated(plan, progress) if simulate else run_live(plan, note, progress)
     except KeyboardInterrupt:
         click.echo("interrupted: all jobs are stopped, nothing was written", err=True)
         context.exit(EXIT_INTERRUPTED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -18,6 +19,9 @@ DEFAULT_MASTER = "local[*]"
 
 #: Of seeds and numbers of rows.
 NATURAL = click.IntRange(min=0)
+
+#: Says something on standard error.
+note = partial(click.echo, err=True)
 
 _PLANNER_PREFIX = PREFIX + "planner."
 

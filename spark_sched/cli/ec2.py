@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from spark_sched.cli.app import Failure
-from spark_sched.cli.common import echo_json, needing, region_option, stack_option
+from spark_sched.cli.common import echo_json, needing, note, region_option, stack_option
 from spark_sched.cluster import ClusterError
 from spark_sched.terminal import EXIT_INTERRUPTED
 
@@ -97,12 +97,12 @@ def up_command(
     )
     account = ec2.Account(region)
     per_hour = known.per_hour(spec.workers)
-    _note(
+    note(
         f"estimate: {per_hour:.2f} dollars per hour ({per_hour * _HOURS_A_DAY:.2f} a day) until "
         f"`spark-sched ec2 down --stack {stack}`, without disks, data transfer and S3"
     )
     with _failures(f"stack {stack} may still come up and cost money: run `up` again or `down`"):
-        found = ec2.bring_up(account, spec, _note)
+        found = ec2.bring_up(account, spec, note)
     click.echo(f"{found.name}: {found.workers} workers, master {found.outputs['MasterId']}")
 
 
@@ -145,7 +145,7 @@ def down_command(stack: str, region: str | None) -> None:
     with needing("ec2"):
         from spark_sched.cluster import ec2
     with _failures(f"stack {stack} may still exist and cost money: run `down` again"):
-        gone = ec2.take_down(ec2.Account(region), stack, _note)
+        gone = ec2.take_down(ec2.Account(region), stack, note)
     click.echo(f"{stack}: removed" if gone else f"{stack}: there is no such stack")
 
 
@@ -156,9 +156,5 @@ def _failures(interrupted: str) -> Iterator[None]:
     except ClusterError as error:
         raise Failure(str(error)) from None
     except KeyboardInterrupt:
-        _note(f"interrupted: {interrupted}")
+        note(f"interrupted: {interrupted}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
-
-
-def _note(text: str) -> None:
-    click.echo(text, err=True)
