@@ -44,6 +44,21 @@ def accuracy_run(scale: Scale, trace: TraceSpec, seed: int) -> RunSpec:
     return run_of(arm_runs.accuracy, 6.0, trace=asdict(trace), seed=seed, jobs=_jobs(scale, trace.dag))
 
 
+def accuracy_runs(scale: Scale, traces: Iterable[TraceSpec]) -> list[RunSpec]:
+    return [accuracy_run(scale, *each) for each in product(traces, scale.seeds)]
+
+
+def measured(scale: Scale, results: Results, trace: TraceSpec, *path: str | float) -> list[float | None]:
+    """By seed the number at ``path`` of `arm_runs.accuracy`; None where the run gave none."""
+    found = []
+    for seed in scale.seeds:
+        at: Any = results[accuracy_run(scale, trace, seed)]
+        for key in map(str, path):
+            at = at.get(key)
+        found.append(at)
+    return found
+
+
 def speedups(
     scale: Scale, results: Results, trace: TraceSpec, arm: str, base: str = "slearn"
 ) -> tuple[list[float], list[float]]:

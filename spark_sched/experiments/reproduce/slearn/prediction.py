@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from spark_sched.experiments.reproduce.figures import Figure, figure
 from spark_sched.experiments.reproduce.means import mean_value
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale
@@ -12,8 +10,9 @@ from spark_sched.experiments.reproduce.slearn.common import (
     TITLES,
     TRACES,
     UNCHANGED,
-    accuracy_run,
+    accuracy_runs,
     by_trace,
+    measured,
     rows_of,
 )
 from spark_sched.experiments.reproduce.slearn.workload import TraceSpec
@@ -28,23 +27,11 @@ _GENERATED = (
 
 
 def _runs(scale: Scale) -> list[RunSpec]:
-    return [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
+    return accuracy_runs(scale, map(TraceSpec, TRACES))
 
 
 def _runs_with_changes(scale: Scale) -> list[RunSpec]:
-    more = [accuracy_run(scale, UNCHANGED, seed) for seed in scale.seeds]
-    return [*_runs(scale), *more, *(accuracy_run(scale, TraceSpec("mix"), seed) for seed in scale.seeds)]
-
-
-def _measured(scale: Scale, results: Results, trace: TraceSpec, *path: str | float) -> list[float | None]:
-    """By seed the number at ``path`` of `arm_runs.accuracy`; None where the run gave none."""
-    found = []
-    for seed in scale.seeds:
-        at: Any = results[accuracy_run(scale, trace, seed)]
-        for key in map(str, path):
-            at = at.get(key)
-        found.append(at)
-    return found
+    return _runs(scale) + accuracy_runs(scale, [UNCHANGED, TraceSpec("mix")])
 
 
 _TABLE_4 = {
@@ -63,7 +50,7 @@ def table_4(scale: Scale, results: Results) -> Figure:
         for kind, papers in zip(("over_time", "over_space"), _TABLE_4[like], strict=True):
             for quantile, paper in zip(("p50", "p90"), papers, strict=True):
                 path = ("covs", _TABLE_4_DAYS[like], kind, quantile)
-                found = _measured(scale, results, TraceSpec(like), *path)
+                found = measured(scale, results, TraceSpec(like), *path)
                 values.append(mean_value(f"{like}_{kind}_{quantile}", "", paper, found))
     return Figure(rows_of(values), values, _GENERATED)
 
@@ -76,7 +63,7 @@ def table_5(scale: Scale, results: Results) -> Figure:
     values = []
     for like in TRACES:
         for name, paper in zip(("mean", "p50", "p90"), _TABLE_5[like], strict=True):
-            found = _measured(scale, results, TraceSpec(like), "load", name)
+            found = measured(scale, results, TraceSpec(like), "load", name)
             values.append(mean_value(f"{like}_{name}", "", paper, found))
     return Figure(rows_of(values), values, _GENERATED)
 
@@ -87,7 +74,7 @@ def figure_1(scale: Scale, results: Results) -> Figure:
     for like in TRACES:
         for days in WINDOWS_DAYS:
             for quantile in ("p25", "p50", "p75"):
-                found = _measured(scale, results, TraceSpec(like), "covs", days, "over_time", quantile)
+                found = measured(scale, results, TraceSpec(like), "covs", days, "over_time", quantile)
                 values.append(mean_value(f"{like}_{days:g}_days_{quantile}", "", None, found))
     notes = _GENERATED + (
         " The generated traces last days, not weeks, so that the longest window is all there is; resource "
@@ -113,7 +100,7 @@ def figure_2(scale: Scale, results: Results) -> Figure:
         for name in _PREDICTORS:
             papers = _FIGURE_2.get(title, {}).get(name, (None, None))
             for quantile, paper in zip(("p50", "p90"), papers, strict=True):
-                found = _measured(scale, results, trace, "predictors", name, "error_pct", quantile)
+                found = measured(scale, results, trace, "predictors", name, "error_pct", quantile)
                 values.append(mean_value(f"{title}_{name}_{quantile}", "%", paper, found))
     names = {"slearn": "SLearn", "3sigma": "3Sigma", "point-est": "Point-Est", "bayes": "Bayes"}
     charts = by_trace(
@@ -141,6 +128,6 @@ def table_7(scale: Scale, results: Results) -> Figure:
     for like in (*TRACES, "mix"):
         papers = dict(zip(("slearn", "3sigma"), _TABLE_7.get(like, ()), strict=False))
         for name in _PREDICTORS:
-            found = _measured(scale, results, TraceSpec(like), "predictors", name, "right_queue_pct")
+            found = measured(scale, results, TraceSpec(like), "predictors", name, "right_queue_pct")
             values.append(mean_value(f"{TITLES[like]}_{name}", "%", papers.get(name), found))
     return Figure(rows_of(values), values, _GENERATED)

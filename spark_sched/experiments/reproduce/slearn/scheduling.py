@@ -14,11 +14,12 @@ from spark_sched.experiments.reproduce.slearn.common import (
     ARMS,
     TRACES,
     UNCHANGED,
-    accuracy_run,
+    accuracy_runs,
     beside_paper,
     by_trace,
     jct_run,
     jct_runs,
+    measured,
     rows_of,
     speedups,
 )
@@ -67,9 +68,7 @@ def figure_4(scale: Scale, results: Results) -> Figure:
             given = [p for p in percents if p]
             for percent, found in shares.items():
                 found.append(100.0 * given.count(percent) / max(1, len(given)))
-        values += [
-            mean_value(f"{like}_{percent}_pct", "%", None, measured) for percent, measured in shares.items()
-        ]
+        values += [mean_value(f"{like}_{percent}_pct", "%", None, each) for percent, each in shares.items()]
     charts = by_trace(
         "", "% of sampled jobs", values, lambda like: {f"{like}_{n}_pct": f"{n} %" for n in range(1, 6)}
     )
@@ -150,7 +149,7 @@ _TABLE_6 = {
 def _table_6_runs(scale: Scale) -> list[RunSpec]:
     arms = ("slearn", "3sigma-gs", *(f"slearn-{ratio}" for ratio in RATIOS))
     found = jct_runs(scale, map(TraceSpec, TRACES), arms)
-    return found + [accuracy_run(scale, TraceSpec(like), seed) for like in TRACES for seed in scale.seeds]
+    return found + accuracy_runs(scale, map(TraceSpec, TRACES))
 
 
 @figure("table6", "Fixed and adaptive sampling ratios", _table_6_runs)
@@ -159,11 +158,8 @@ def table_6(scale: Scale, results: Results) -> Figure:
     for like in TRACES:
         errors, averages, p50s, (adaptive_error, *adaptive) = _TABLE_6[like]
         for at, ratio in enumerate(RATIOS):
-            measured = [
-                results[accuracy_run(scale, TraceSpec(like), seed)]["ratio_error_pct"][str(ratio)]
-                for seed in scale.seeds
-            ]
-            values.append(mean_value(f"{like}_{ratio}_pct_p50_error", "%", errors[at], measured))
+            missed = measured(scale, results, TraceSpec(like), "ratio_error_pct", ratio)
+            values.append(mean_value(f"{like}_{ratio}_pct_p50_error", "%", errors[at], missed))
             means, medians = speedups(scale, results, TraceSpec(like), "3sigma-gs", f"slearn-{ratio}")
             values.append(mean_value(f"{like}_{ratio}_pct_average", "", averages[at], means))
             values.append(mean_value(f"{like}_{ratio}_pct_p50", "", p50s[at], medians))
@@ -258,7 +254,7 @@ def table_8(scale: Scale, results: Results) -> Figure:
 def figure_8(scale: Scale, results: Results) -> Figure:
     values = []
     for at, paper in enumerate(_FIGURE_8):
-        measured, better = [], []
+        gains, better = [], []
         for seed in scale.seeds:
             run, other = (
                 results[jct_run(scale, TraceSpec("2sigma"), seed, arm)] for arm in ("slearn", "3sigma-gs")
@@ -267,9 +263,9 @@ def figure_8(scale: Scale, results: Results) -> Figure:
             if chosen.any():
                 ours = np.array(run["jct_s"]["slearn"])[chosen]
                 theirs = np.array(other["jct_s"]["3sigma-gs"])[chosen]
-                measured.append(float(theirs.mean() / ours.mean()))
+                gains.append(float(theirs.mean() / ours.mean()))
                 better.append(100.0 * float((ours < theirs).mean()))
-        values.append(mean_value(f"bin_{at + 1}_average", "", paper, measured))
+        values.append(mean_value(f"bin_{at + 1}_average", "", paper, gains))
         values.append(mean_value(f"bin_{at + 1}_earlier", "%", None if at else _BETTER_IN_BIN_1, better))
     bins = ("thin, small", "wide, small", "thin, large", "wide, large")
     chart = beside_paper(
@@ -321,7 +317,7 @@ _LESS_ALIKE = TraceSpec("google2019", dag=True)
 def _figure_9_runs(scale: Scale) -> list[RunSpec]:
     found = jct_runs(scale, [_CHAINS], ("slearn", *_FIGURE_9, "slearn-bayes"))
     found += jct_runs(scale, [_LESS_ALIKE], ("slearn", "3sigma-gs", "slearn-bayes"))
-    return found + [accuracy_run(scale, _CHAINS, seed) for seed in scale.seeds]
+    return found + accuracy_runs(scale, [_CHAINS])
 
 
 @figure("fig9", "Speed-up for DAGs", _figure_9_runs)
@@ -334,11 +330,8 @@ def figure_9(scale: Scale, results: Results) -> Figure:
         means, _ = speedups(scale, results, _LESS_ALIKE, arm)
         values.append(mean_value(f"less_alike_{arm}_average", "", None, means))
     for name, paper in (("slearn", 33.90), ("3sigma", 47.21)):
-        measured = [
-            results[accuracy_run(scale, _CHAINS, seed)]["predictors"][name]["error_pct"]["p50"]
-            for seed in scale.seeds
-        ]
-        values.append(mean_value(f"{name}_p50_error", "%", paper, measured))
+        missed = measured(scale, results, _CHAINS, "predictors", name, "error_pct", "p50")
+        values.append(mean_value(f"{name}_p50_error", "%", paper, missed))
     notes = _NOTES + (
         " 900 chains of 2 to 5 stages, each what a job of the Google-2019-like trace would be, all of one "
         "program. How much the stages of one chain have in common decides how far the first one's pilots "

@@ -21,7 +21,7 @@ from spark_sched.sim import ClusterSpec, JobSpec, uniform_nodes
 from spark_sched.sim.engine import Simulation
 from spark_sched.sim.oracle import Oracle
 from spark_sched.sim.planning import Planner
-from spark_sched.state import JobView, Snapshot, Summary
+from spark_sched.state import JobView, Snapshot
 from spark_sched.traces.generators.e2e import BEST_EFFORT, e2e
 
 NODES, PARTITIONS, CYCLE_MS = 256, 8, 2_000
@@ -85,7 +85,7 @@ def run(
         knows = _trained(workload(seed + _BEFORE, 2 * hours, load, slacks, nodes, wider))
         if samples is not None:
             knows = _Sampled(knows, samples, np.random.default_rng((seed, 2)))
-    timed = None if knows is None else _Timed(knows)
+    timed: Any = None if knows is None else _Timed(knows)
     planner = Planner(noting, timed, rng, CYCLE_MS)
     cluster = ClusterSpec(uniform_nodes(nodes, 1, partitions=PARTITIONS))
     result = Simulation(
@@ -156,24 +156,13 @@ class _Around(Oracle):
 
 
 class _Wrapped:
-    """A predictor around another one."""
+    """A predictor around another one, which does all that a subclass does not."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
-        self.observes = getattr(inner, "observes", True)
 
-    def observe(self, event: Event) -> None:
-        self._inner.observe(event)
-
-    def learn(self, summary: Summary) -> None:
-        self._inner.learn(summary)
-
-    def reset(self) -> None:
-        self._inner.reset()
-
-    def forecast(self, job: JobView) -> Forecast:
-        answer: Forecast = self._inner.forecast(job)
-        return answer
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 class _Sampled(_Wrapped):
@@ -185,7 +174,7 @@ class _Sampled(_Wrapped):
         self._drawn: dict[str, tuple[object, Forecast]] = {}
 
     def forecast(self, job: JobView) -> Forecast:
-        forecast = super().forecast(job)
+        forecast: Forecast = self._inner.forecast(job)
         if forecast.runtime is None:
             return forecast
         known = self._drawn.get(job.job)
