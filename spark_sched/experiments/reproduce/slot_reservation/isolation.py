@@ -54,18 +54,13 @@ def figure_15(scale: Scale, results: Results) -> Figure:
     for setting in _SETTINGS:
         bars: Lines = {"without reservation": [], "with reservation": []}
         for suite in SUITES:
-            pooled: dict[str, list[float]] = {}
-            away: dict[str, float] = {}
-            for policy in ("priority", "reservation"):
-                samples: list[float] = []
-                moved: list[float] = []
-                for seed in scale.seeds:
-                    found = results[_run_15(scale, seed, setting, policy)]
-                    samples += slowdowns(found, results[_alone_15(scale, seed, setting)], suite)
-                    moved += [
-                        row["nonlocal_tasks"] for row in found["foreground"].values() if row["suite"] == suite
-                    ]
-                pooled[policy], away[policy] = samples, float(np.mean(moved))
+            pooled: dict[str, list[float]] = {"priority": [], "reservation": []}
+            away: dict[str, list[float]] = {"priority": [], "reservation": []}
+            for policy, seed in product(pooled, scale.seeds):
+                found = results[_run_15(scale, seed, setting, policy)]
+                pooled[policy] += slowdowns(found, results[_alone_15(scale, seed, setting)], suite)
+                jobs = [row for row in found["foreground"].values() if row["suite"] == suite]
+                away[policy] += [row["nonlocal_tasks"] for row in jobs]
             tag = f"{suite.replace('-', '_')}_{_tag(setting)}"
             without = samples_value(f"slowdown_without_{tag}", "", None, pooled["priority"], len(scale.seeds))
             kept = samples_value(
@@ -88,8 +83,8 @@ def figure_15(scale: Scale, results: Results) -> Figure:
                     "slowdown with": kept.ours,
                     "paper, with": _WITH_TEXT[suite],
                     "without / with": (without.ours or 0.0) / (kept.ours or 1.0),
-                    "tasks away from input, without": away["priority"],
-                    "with": away["reservation"],
+                    "tasks away from input, without": float(np.mean(away["priority"])),
+                    "with": float(np.mean(away["reservation"])),
                 }
             )
         charts.append(

@@ -14,8 +14,7 @@ from spark_sched.experiments.reproduce.slot_reservation.testbed_jobs import (
     background,
     recorded_job,
 )
-from spark_sched.sim import ClusterSpec, Locality, NextJob, simulate, uniform_nodes
-from spark_sched.sim.results import Result
+from spark_sched.sim import ClusterSpec, JobSpec, Locality, NextJob, simulate, uniform_nodes
 
 #: Machines of two slots (Spark executors) each.
 MACHINES, SLOTS = 50, 2
@@ -30,10 +29,6 @@ def _cluster(machines: int, local: bool) -> ClusterSpec:
     # Section VI-B's conservative estimate of what a task loses away from its input.
     locality = Locality(wait_ms=3_000, slowdown=5.0) if local else None
     return ClusterSpec(uniform_nodes(machines, SLOTS), locality=locality)
-
-
-def _row(result: Result, key: str) -> dict[str, Any]:
-    return next(row for row in result.rows() if row["job"] == key)
 
 
 def beside_background(
@@ -70,7 +65,7 @@ def beside_background(
         seed=seed,
         keep_tasks=series,
     )
-    row = _row(result, job.key)
+    row = next(row for row in result.rows() if row["job"] == job.key)
     found = {
         "jct_ms": row["jct_ms"],
         "held_idle_slot_ms": row["held_idle_ms"],
@@ -101,18 +96,16 @@ def two_jobs(*, seed: int, policy: str | None, pace: float) -> dict[str, int]:
     cluster = _cluster(SMALL_MACHINES, True)
     first = recorded_job("kmeans", _SMALL_WIDTH, seed)
     second = recorded_job("svm", _SMALL_WIDTH, seed, foreground=False, pace=pace)
+
+    def jcts_ms(jobs: list[JobSpec], policy: str) -> dict[str, int]:
+        result = simulate(cluster, jobs, policy, settings=NO_COPIES, seed=seed, keep_tasks=False)
+        return {row["job"]: row["jct_ms"] for row in result.rows()}
+
     if policy is None:
-        alone = [
-            simulate(cluster, [job], "priority", settings=NO_COPIES, seed=seed, keep_tasks=False)
-            for job in (first, second)
-        ]
-        return {
-            job.key: _row(found, job.key)["jct_ms"] for job, found in zip((first, second), alone, strict=True)
-        }
+        return jcts_ms([first], "priority") | jcts_ms([second], "priority")
     chain: tuple[NextJob, ...] = ()
     for nth in range(_REPEATS, 0, -1):
         chain = (NextJob(DRIVER_MS, replace(second, key=f"svm again {nth}", then=chain)),)
     at_ms = int(np.random.default_rng((seed, 5)).integers(1, _FIRST_MS))
-    jobs = [first, replace(second, submit_ms=at_ms, then=chain)]
-    result = simulate(cluster, jobs, policy, settings=NO_COPIES, seed=seed, keep_tasks=False)
-    return {key: _row(result, key)["jct_ms"] for key in ("kmeans", "svm")}
+    found = jcts_ms([first, replace(second, submit_ms=at_ms, then=chain)], policy)
+    return {key: found[key] for key in ("kmeans", "svm")}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from spark_sched.energy import VARIANTS
-from spark_sched.experiments.reproduce.figures import Chart, Figure, Value, figure
+from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Value, figure
 from spark_sched.experiments.reproduce.runs import Results, RunSpec, Scale, run_of
 from spark_sched.experiments.reproduce.thesis.energy_runs import chapter_4
 from spark_sched.experiments.reproduce.thesis.values import mean_value, rows_of
@@ -158,14 +159,9 @@ def _figure_43(scale: Scale, results: Results) -> Figure:
     return Figure(rows, values, notes, charts)
 
 
-@figure("table4.2", "GEMS, noNetwork and noSleep over 4 hours", lambda scale: _runs(scale, 4))
-def _table_42(scale: Scale, results: Results) -> Figure:
-    return _table(scale, results, 4)
+def _table_spec(identity: str, hours: int) -> FigureSpec:
+    title = f"GEMS, noNetwork and noSleep over {hours} hours"
+    return FigureSpec(identity, title, partial(_runs, hours=hours), partial(_table, hours=hours))
 
 
-@figure("table4.3", "GEMS, noNetwork and noSleep over 24 hours", lambda scale: _runs(scale, 24))
-def _table_43(scale: Scale, results: Results) -> Figure:
-    return _table(scale, results, 24)
-
-
-FIGURES = (_table_42, _figure_42, _figure_43, _table_43)
+FIGURES = (_table_spec("table4.2", 4), _figure_42, _figure_43, _table_spec("table4.3", 24))

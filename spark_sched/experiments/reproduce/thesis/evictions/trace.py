@@ -66,9 +66,8 @@ def _causes(found: Mapping[str, Any]) -> Figure:
     for row in found["causes"]:
         paper = _TABLE_5_1.get((row["cause"], row["tolerance_s"]))
         paper = 0.67 if row["cause"] == "machine failure" else paper
-        ours = None if row["share"] is None else round(100 * row["share"], 3)
         name = f"{row['cause']} {row['tolerance_s']} s".replace(" ", "_").replace("-", "_")
-        values.append(Value(name, "%", paper, ours))
+        values.append(Value(name, "%", paper, _percent(row["share"])))
     rows = [
         {**row, "evictions": "no usage table" if row["evictions"] is None else row["evictions"]}
         for row in found["causes"]
