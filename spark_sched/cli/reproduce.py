@@ -84,14 +84,20 @@ def command(
         import matplotlib  # noqa: F401
         import scipy  # noqa: F401
 
-        from spark_sched.experiments.reproduce.command import Request, reproduce
+        from spark_sched.experiments.reproduce.command import reproduce
         from spark_sched.experiments.reproduce.report import print_figures
 
     folder = out if out is not None or as_json else _DEFAULT_OUT
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        _, found, document = reproduce(
-            Request(paper, figures, quick, folder, runs, first_seed, cpus if workers is None else workers)
+        found, document = reproduce(
+            paper,
+            figures,
+            quick=quick,
+            out=folder,
+            runs=runs,
+            first_seed=first_seed,
+            workers=cpus if workers is None else workers,
         )
     except KeyboardInterrupt:
         kept = f", finished runs are kept in {folder / 'runs'}" if folder else ""

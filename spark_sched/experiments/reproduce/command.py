@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce import registry
-from spark_sched.experiments.reproduce.figures import Figure, Paper, document
+from spark_sched.experiments.reproduce.figures import Figure, document
 from spark_sched.experiments.reproduce.runs import RunSpec, Store, execute
 from spark_sched.files import write_whole
 from spark_sched.reports.machine import basis, basis_line
@@ -20,40 +20,33 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 
-@dataclass(frozen=True)
-class Request:
-    """The request, as given on the command line.
+def reproduce(
+    name: str,
+    wanted: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    out: Path | None = None,
+    runs: int | None = None,
+    first_seed: int = 1,
+    workers: int = 1,
+) -> tuple[list[Figure], dict[str, Any]]:
+    """Run the runs that a paper's figures need, and return the figures with their JSON document.
 
-    ``out`` is None if nothing is written or kept; ``runs`` is the number of seeds from ``first_seed`` on,
-    None for the paper's default; ``workers`` is the number of processes.
+    ``out``: report.html and results.json are written there at the end; finished runs are kept in its folder
+    ``runs`` and reused; None: nothing is written or kept. ``runs`` is the number of seeds from ``first_seed``
+    on, None for the paper's default; ``workers`` is the number of processes. Raises BadInputError for an
+    unknown paper or figure and a folder that cannot be written.
     """
-
-    paper: str
-    figures: tuple[str, ...] = ()
-    quick: bool = False
-    out: Path | None = None
-    runs: int | None = None
-    first_seed: int = 1
-    workers: int = 1
-
-
-def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
-    """Run the runs that the figures need, and return the figures with their JSON document.
-
-    With ``out``: report.html and results.json are written there at the end; finished runs are kept in its
-    folder ``runs`` and reused. Raises BadInputError for an unknown paper or
-    figure and a folder that cannot be written.
-    """
-    paper = registry.load(request.paper)
-    chosen = registry.choose(paper, request.figures)
-    scale = paper.scale(request.quick, request.runs, request.first_seed)
+    paper = registry.load(name)
+    chosen = registry.choose(paper, wanted)
+    scale = paper.scale(quick, runs, first_seed)
     store = None
-    if request.out is not None:
-        _check_folder(request.out)
-        store = Store(request.out / "runs")
-    runs = list(dict.fromkeys(run for figure in chosen for run in figure.runs(scale)))
+    if out is not None:
+        _check_folder(out)
+        store = Store(out / "runs")
+    needed = list(dict.fromkeys(run for figure in chosen for run in figure.runs(scale)))
     with _progress() as bar:
-        bar_task = bar.add_task("", total=sum(run.weight for run in runs), done=0, runs=len(runs))
+        bar_task = bar.add_task("", total=sum(run.weight for run in needed), done=0, runs=len(needed))
         count = 0
 
         def done(run: RunSpec, kept: bool) -> None:
@@ -66,16 +59,16 @@ def reproduce(request: Request) -> tuple[Paper, list[Figure], dict[str, Any]]:
             else:
                 bar.update(bar_task, advance=run.weight, done=count)
 
-        results = execute(runs, workers=request.workers, store=store, done=done)
+        results = execute(needed, workers=workers, store=store, done=done)
     figures = [figure.build(scale, results) for figure in chosen]
     found = document(paper.name, figures)
-    if request.out is not None:
+    if out is not None:
         from spark_sched.experiments.reproduce.report import render
 
         page = render(paper, figures, scale, basis_line(basis()))
-        write_whole(request.out / "report.html", page)
-        write_whole(request.out / "results.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
-    return paper, figures, found
+        write_whole(out / "report.html", page)
+        write_whole(out / "results.json", json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    return figures, found
 
 
 def _check_folder(out: Path) -> None:

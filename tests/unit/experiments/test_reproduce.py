@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
 from spark_sched.experiments.reproduce import registry, runs
-from spark_sched.experiments.reproduce.command import Request, reproduce
+from spark_sched.experiments.reproduce.command import reproduce
 from spark_sched.experiments.reproduce.figures import Chart, Figure, FigureSpec, Paper, Value
 from spark_sched.experiments.reproduce.report import headline, words
 from spark_sched.experiments.reproduce.runs import RunSpec, Scale, Store, execute, run_of
@@ -104,7 +104,7 @@ def test_bad_input_is_one_sentence_and_exit_status_2(
 def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInputError, match="--out is .*file/out' but that folder cannot be made"):
-        reproduce(Request("slot-reservation", ("fig8",), out=tmp_path / "file" / "out"))
+        reproduce("slot-reservation", ("fig8",), out=tmp_path / "file" / "out")
 
 
 # ---- runs ----
@@ -180,7 +180,7 @@ def test_processes_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_the_document_has_the_promised_names_and_nothing_else(toy: Paper, tmp_path: Path) -> None:
-    _, _, found = reproduce(Request("toy", ("1",), out=tmp_path))
+    _, found = reproduce("toy", ("1",), out=tmp_path)
     assert found == {
         "paper": "toy",
         "figures": [
@@ -199,7 +199,7 @@ def test_the_document_has_the_promised_names_and_nothing_else(toy: Paper, tmp_pa
 
 
 def test_the_page_shows_everything_and_needs_nothing_from_elsewhere(toy: Paper, tmp_path: Path) -> None:
-    reproduce(Request("toy", quick=True, out=tmp_path))
+    reproduce("toy", quick=True, out=tmp_path)
     page = (tmp_path / "report.html").read_text()
     assert page.count("<svg ") == 6
     assert "Squares &lt;of&gt; numbers" in page

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.command import Request, reproduce
+from spark_sched.experiments.reproduce.command import reproduce
 from spark_sched.experiments.reproduce.figures import Figure
 from spark_sched.experiments.reproduce.slot_reservation import isolation, stragglers, workload
 from spark_sched.experiments.reproduce.slot_reservation.contention import alone, contended, copies_in_stages
@@ -108,7 +108,7 @@ def test_the_event_simulation_takes_the_formulas_time_for_the_same_draws() -> No
 
 
 def test_drawn_stages_keep_what_figure_8_promises() -> None:
-    _, figures, _ = reproduce(Request("slot-reservation", ("8",), quick=True))
+    figures, _ = reproduce("slot-reservation", ("8",), quick=True)
     values = {value.name: value for value in figures[0].values}
     for n in (20, 200):
         effective = values[f"effective_reservations_p_0_9_alpha_1_6_n_{n}"]
@@ -139,7 +139,7 @@ def test_the_simulated_figures_are_built_of_their_runs(monkeypatch: pytest.Monke
     monkeypatch.setattr(isolation, "_size_16", lambda scale: small)
     monkeypatch.setattr(stragglers, "_size", lambda scale: small)
     monkeypatch.setattr(stragglers, "_tails", lambda scale: (1.6,))
-    _, figures, found = reproduce(Request("slot-reservation", ("15", "16", "17"), quick=True))
+    figures, found = reproduce("slot-reservation", ("15", "16", "17"), quick=True)
     assert [figure["id"] for figure in found["figures"]] == ["fig15", "fig16", "fig17"]
     fig15, fig16, fig17 = figures
     assert len(fig15.rows) == 9  # settings times suites

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_sched.experiments.reproduce.command import Request, reproduce
+from spark_sched.experiments.reproduce.command import reproduce
 from spark_sched.experiments.reproduce.slot_reservation import (
     fair_pools,
     loads,
@@ -136,7 +136,7 @@ def test_the_testbeds_figures_are_built_of_their_runs(monkeypatch: pytest.Monkey
     monkeypatch.setattr(loads, "_LOADS", (0.7,))
     monkeypatch.setattr(loads, "_SUITES", ("mllib",))
     wanted = ("1", "4", "5", "12", "14", "fig15-loads")
-    _, figures, document = reproduce(Request("slot-reservation", wanted, quick=True))
+    figures, document = reproduce("slot-reservation", wanted, quick=True)
     assert [figure.id for figure in figures] == ["fig1", "fig4", "fig5", "fig12", "fig14", "fig15-loads"]
     for figure in figures:
         names = [value.name for value in figure.values]
@@ -159,7 +159,7 @@ def test_figure_13_keeps_the_share_of_a_job_with_barriers_at_any_width_and_slows
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(fair_pools, "_DRAWS", 3)
-    _, figures, _ = reproduce(Request("slot-reservation", ("13",), quick=True))
+    figures, _ = reproduce("slot-reservation", ("13",), quick=True)
     rows = {row["width of job-1"]: row for row in figures[0].rows}
     assert list(rows) == [2, 4, 6, 8, 12]
     for row in rows.values():
