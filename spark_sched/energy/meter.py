@@ -94,8 +94,6 @@ class Totals:
 class _Powers:
     """Power of nodes in each state, in watts: servers as arrays by server, switches by layer."""
 
-    __slots__ = ("cpu_w", "idle_w", "memory_w", "peak_w", "rest_w", "switches_w")
-
     def __init__(self, centre: DataCentre, sleeps: bool) -> None:
         t = centre.topology
         self.idle_w, self.peak_w, sleep_w, self.cpu_w, self.memory_w = (
@@ -118,8 +116,6 @@ class _Use:
         held_s: seconds times the share of the data centre's CPU that tasks held.
         series: from which second on how many servers are on.
     """
-
-    __slots__ = ("cpu_s", "held_s", "memory_s", "most_on", "most_switches", "on_s", "series", "switches_s")
 
     def __init__(self) -> None:
         self.cpu_s = self.memory_s = self.on_s = self.switches_s = self.held_s = 0.0

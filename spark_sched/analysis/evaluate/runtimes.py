@@ -161,10 +161,7 @@ def in_order(jobs: Sequence[TraceJob]) -> list[tuple[int, bool]]:
     for number, job in enumerate(jobs):
         keyed.append((job.submit_s, 1, number))
         if job.end_s is not None and job.runtime_s is not None:
-            if job.end_s > job.submit_s:
-                keyed.append((job.end_s, 0, number))
-            else:
-                keyed.append((job.submit_s, 2, number))
+            keyed.append((job.end_s, 0, number) if job.end_s > job.submit_s else (job.submit_s, 2, number))
     keyed.sort()
     return [(number, kind == 1) for _, kind, number in keyed]
 
@@ -216,8 +213,8 @@ def _summary(scores: _Scores) -> dict[str, Any]:
             for kind in ("history", "calibrated")
         },
         "width_of_80_pct_interval": {
-            kind: round(float(np.median(ratios)), 2) if len(ratios) else None
-            for kind, ratios in ((kind, np.array(w)) for kind, w in scores.widths.items())
+            kind: round(float(np.median(ratios)), 2) if ratios else None
+            for kind, ratios in scores.widths.items()
         },
         "answers": [
             {

@@ -11,7 +11,6 @@ from botocore.exceptions import (
     BotoCoreError,
     ClientError,
     NoCredentialsError,
-    NoRegionError,
     PartialCredentialsError,
     ProfileNotFound,
     WaiterError,
@@ -67,8 +66,6 @@ def aws_errors() -> Iterator[None]:
         yield
     except (NoCredentialsError, PartialCredentialsError):
         raise BadInputError(_NO_CREDENTIALS) from None
-    except NoRegionError:
-        raise BadInputError("the region is missing: give --region or set AWS_DEFAULT_REGION") from None
     except ProfileNotFound as error:
         raise BadInputError(f"{error}: set AWS_PROFILE to one of `aws configure list-profiles`") from None
     except ClientError as error:
