@@ -92,7 +92,7 @@ class Estimates:
         return difference(ours, other, self._rng(), level)
 
     def total(self, setting: str, measure: RunMeasure, label: str = "") -> float:
-        return sum(self._table(setting, measure, label).ravel().tolist())
+        return float(sum(self._table(setting, measure, label).ravel().tolist()))
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng([self.suite.seed, 5])

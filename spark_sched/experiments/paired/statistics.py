@@ -125,11 +125,8 @@ def ratio(
     if min([*treatment, *control], default=1.0) <= 0.0:
         raise ValueError("a run took no time: there is no ratio to it")
     of_logs = difference([math.log(t) for t in treatment], [math.log(c) for c in control], rng, level)
-    ends = {
-        name: None if end is None else math.exp(end)
-        for name, end in (("low", of_logs.low), ("high", of_logs.high))
-    }
-    return replace(of_logs, mean=math.exp(of_logs.mean), **ends)
+    low, high = (None if end is None else math.exp(end) for end in (of_logs.low, of_logs.high))
+    return replace(of_logs, mean=math.exp(of_logs.mean), low=low, high=high)
 
 
 def mean(

@@ -88,7 +88,8 @@ class Fields:
         """As `get`, for a required key."""
         if key not in self._table:
             raise BadInputError(f"{self.file}: {self.name(key)} is missing but must be {wanted}")
-        return self.get(key, kind, self._table[key], wanted, **limits)
+        given: T = self._table[key]
+        return self.get(key, kind, given, wanted, **limits)
 
     def share(self, key: str) -> float:
         return self.need(key, float, "a number from 0 to 1", least=0.0, most=1.0)
