@@ -50,7 +50,7 @@ def test_a_perturbed_forecast_is_centred_where_it_should_be():
     assert seen == jobs
     ratios, widths = [], []
     for job in jobs:
-        told = around._known[job.key]
+        told = around._forecasts[job.key]
         assert told.runtime is not None
         truth_s = max(job.stages[0].durations_ms) / 1000
         ratios.append(told.runtime_point_s / truth_s)
