@@ -125,8 +125,7 @@ def test_the_closest_load_changes_least() -> None:
 
 
 def test_the_testbeds_figures_are_built_of_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = testbed_jobs.background
-    monkeypatch.setattr(testbed, "background", lambda rng, stretch: few(rng, stretch=stretch, jobs=12))
+    monkeypatch.setattr(testbed_jobs, "_JOBS", 12)
     monkeypatch.setattr(testbeds, "APPLICATIONS", ("kmeans",))
     monkeypatch.setattr(testbeds, "_LEVELS", (0.0, 1.0))
     monkeypatch.setattr(testbeds, "_PACES", (1.0,))
