@@ -8,179 +8,46 @@ of each type are laid out once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 from spark_sched.errors import BadInputError
-from spark_sched.events.kinds import (
-    Batch,
-    Event,
-    ExecutorAdded,
-    ExecutorRemoved,
-    JobCancelled,
-    JobChanged,
-    JobEnded,
-    JobStarted,
-    SchedulingChanged,
-    ShortTasks,
-    SlotFreed,
-    SlotHeld,
-    StageEnded,
-    StageStarted,
-    TaskEnded,
-    TaskLaunched,
-)
+from spark_sched.events.kinds import Batch, Event, ShortTasks
 
 #: Version of the batch's layout. New event types and new optional fields do not change it.
 SCHEMA = 1
 
 
 class _Field(NamedTuple):
+    """A field of an event: how it is checked, and its value where it is absent."""
+
     name: str
     types: tuple[type, ...]
     legal: str
-    allowed: Callable[[Any], bool] | None = None
-    optional: bool = False
-    default: Any = None  # of an absent field
+    allowed: Callable[[Any], bool] | None
+    optional: bool
+    default: Any
 
 
-def _text(name: str, *, optional: bool = False, empty: bool = True) -> _Field:
-    legal = "text" if empty else "text that is not empty"
-    return _Field(name, (str,), legal, None if empty else bool, optional)
+def _fields(kind: type[Event] | type[Batch]) -> tuple[_Field, ...]:
+    """The fields that a class declares with a `Check`, in their order: instances are built by position."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = []
+    for each in fields(kind):
+        declared = hints[each.name]
+        optional = NoneType in get_args(declared)
+        for check in getattr(get_args(declared)[0] if optional else declared, "__metadata__", ()):
+            name = "class" if each.name == "job_class" else each.name
+            default = None if each.default is MISSING else each.default
+            found.append(_Field(name, check.types, check.legal, check.allowed, optional, default))
+    return tuple(found)
 
 
-def _choice(name: str, *options: str) -> _Field:
-    return _Field(name, (str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
-
-
-def _whole(name: str, low: int | None = 0, *, optional: bool = False) -> _Field:
-    if low is None:
-        return _Field(name, (int,), "a whole number", None, optional)
-    return _Field(name, (int,), f"a whole number >= {low}", lambda value: value >= low, optional)
-
-
-def _wholes(name: str, low: int | None = 0, *, least: int = 1) -> _Field:
-    def allowed(values: Sequence[Any]) -> bool:
-        if not values:
-            return least == 0
-        # type(), as below: a set of types is much cheaper than a look at each value.
-        return set(map(type, values)) == {int} and (low is None or min(values) >= low)
-
-    legal = "a list of whole numbers" if low is None else f"a list of whole numbers >= {low}"
-    return _Field(name, (list,), f"{legal}, at least one" if least else legal, allowed)
-
-
-def _flag(name: str) -> _Field:
-    return _Field(name, (bool,), "true or false")
-
-
-_TIME, _EXECUTOR, _JOB = _whole("time_ms"), _text("executor", empty=False), _text("job", empty=False)
-_STAGE = _text("stage", empty=False)
-_ISOLATION = _Field("isolation", (float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1, True)
-
-# In the order of the classes' fields: instances are built by position.
-_FIELDS: dict[type[Event], tuple[_Field, ...]] = {
-    ExecutorAdded: (_TIME, _EXECUTOR, _text("host"), _whole("slots")),
-    ExecutorRemoved: (_TIME, _EXECUTOR, _text("reason")),
-    JobStarted: (
-        _TIME,
-        _JOB,
-        _text("name"),
-        _text("user", optional=True),
-        _whole("priority", None),
-        _ISOLATION,
-        _whole("deadline_ms", None, optional=True),
-        _text("class", optional=True),
-        _flag("copies"),
-        _flag("marked"),
-        _whole("begun_ms", optional=True),
-    ),
-    JobEnded: (
-        _TIME,
-        _JOB,
-        _choice("outcome", "ended", "idle"),
-        _whole("ended_ms", optional=True),
-    ),
-    StageStarted: (
-        _TIME,
-        _JOB,
-        _STAGE,
-        _text("name"),
-        _whole("index"),
-        _whole("tasks"),
-        _whole("next_tasks", optional=True),
-        _flag("last"),
-        _flag("barrier"),
-        _flag("restartable")._replace(default=True),
-        _whole("slots_per_task", 1)._replace(default=1),
-        _whole("next_at_most", optional=True),
-        _wholes("done", least=0)._replace(types=(list, tuple), default=()),
-    ),
-    StageEnded: (_TIME, _JOB, _STAGE, _flag("completed")),
-    TaskLaunched: (
-        _TIME,
-        _JOB,
-        _STAGE,
-        _whole("task"),
-        _whole("index"),
-        _EXECUTOR,
-        _flag("copy"),
-        _whole("evictions")._replace(default=0),
-    ),
-    TaskEnded: (
-        _TIME,
-        _JOB,
-        _STAGE,
-        _whole("task"),
-        _whole("index"),
-        _EXECUTOR,
-        # The driver's wall clock may step back while a task runs.
-        _whole("duration_ms", None),
-        _choice("outcome", "success", "failed", "killed", "lost"),
-        _flag("copy"),
-        _text("evicted_for", optional=True, empty=False),
-    ),
-    ShortTasks: (
-        _TIME,
-        _JOB,
-        _STAGE,
-        _EXECUTOR,
-        _wholes("tasks"),
-        _wholes("indices"),
-        _wholes("durations_ms", None),
-    ),
-    SlotHeld: (_TIME, _JOB, _text("stage"), _EXECUTOR, _whole("deadline_ms", None)),
-    SlotFreed: (
-        _TIME,
-        _JOB,
-        _EXECUTOR,
-        # A driver of a later version may have further reasons.
-        _text("reason", empty=False),
-    ),
-    JobChanged: (
-        _TIME,
-        _JOB,
-        _whole("priority", None),
-        _ISOLATION,
-        _whole("deadline_ms", None, optional=True),
-        _flag("on_hold"),
-        _text("by"),
-    ),
-    JobCancelled: (_TIME, _JOB, _text("by")),
-    SchedulingChanged: (
-        _TIME,
-        _text("policy", empty=False),
-        # A driver of a later version may have further modes.
-        _text("mode", empty=False),
-        _flag("reservations_paused"),
-        _text("by"),
-    ),
-}
-
-EVENT_TYPES: Mapping[str, type[Event]] = {cls.type: cls for cls in _FIELDS}
-_BY_TYPE = {cls.type: (cls, fields) for cls, fields in _FIELDS.items()}
-
-_BATCH_FIELDS = (_whole("version"), _flag("reset"), _whole("dropped"), _whole("now_ms"))
+EVENT_TYPES: Mapping[str, type[Event]] = {kind.type: kind for kind in get_args(Event)}
+_BY_TYPE = {name: (kind, _fields(kind)) for name, kind in EVENT_TYPES.items()}
+_BATCH_FIELDS = _fields(Batch)
 
 
 def decode_batch(source: str | Mapping[str, Any]) -> Batch:

@@ -2,16 +2,51 @@
 ``protocol/event-batch.schema.json``.
 
 ``time_ms`` is the driver's clock in milliseconds since 1970 (UTC). ``job``, ``stage`` and ``executor`` are
-opaque
-keys. The simulator and recorded logs use the same classes.
+opaque keys. The simulator and recorded logs use the same classes. The fields' types also say
+which JSON values the decoder accepts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+
+
+class Check(NamedTuple):
+    """The JSON values that a field takes: their types, the end of the sentence "<field> must be …", and which
+    of them are allowed (None: all)."""
+
+    types: tuple[type, ...]
+    legal: str
+    allowed: Callable[[Any], bool] | None = None
+
+
+def _one_of(*options: str) -> Check:
+    return Check((str,), f"one of {', '.join(options)}", frozenset(options).__contains__)
+
+
+def _whole_numbers(values: Sequence[Any]) -> bool:
+    # type(), since JSON's true is not a number: a set of types is much cheaper than a look at each value.
+    return set(map(type, values)) == {int}
+
+
+def _counts(values: Sequence[Any]) -> bool:
+    return _whole_numbers(values) and min(values) >= 0
+
+
+_COUNTS = "a list of whole numbers >= 0"
+Text = Annotated[str, Check((str,), "text")]
+Key = Annotated[str, Check((str,), "text that is not empty", bool)]
+Flag = Annotated[bool, Check((bool,), "true or false")]
+Whole = Annotated[int, Check((int,), "a whole number")]
+Count = Annotated[int, Check((int,), "a whole number >= 0", lambda value: value >= 0)]
+Positive = Annotated[int, Check((int,), "a whole number >= 1", lambda value: value >= 1)]
+Share = Annotated[float, Check((float, int), "a number in [0, 1]", lambda value: 0 <= value <= 1)]
+Wholes = Annotated[list[int], Check((list,), "a list of whole numbers, at least one", _whole_numbers)]
+Counts = Annotated[list[int], Check((list,), f"{_COUNTS}, at least one", _counts)]
+Done = Annotated[Sequence[int], Check((list, tuple), _COUNTS, lambda values: not values or _counts(values))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +54,10 @@ class ExecutorAdded:
     """An executor offers ``slots`` slots (``spark.task.cpus`` cores each)."""
 
     type: ClassVar[str] = "executor_added"
-    time_ms: int
-    executor: str
-    host: str
-    slots: int
+    time_ms: Count
+    executor: Key
+    host: Text
+    slots: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +65,9 @@ class ExecutorRemoved:
     """An executor is gone, with all tasks that ran and slots that were held on it."""
 
     type: ClassVar[str] = "executor_removed"
-    time_ms: int
-    executor: str
-    reason: str
+    time_ms: Count
+    executor: Key
+    reason: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +80,17 @@ class JobStarted:
     """
 
     type: ClassVar[str] = "job_started"
-    time_ms: int
-    job: str
-    name: str
-    user: str | None
-    priority: int
-    isolation: float | None
-    deadline_ms: int | None
-    job_class: str | None
-    copies: bool
-    marked: bool
-    begun_ms: int | None = None
+    time_ms: Count
+    job: Key
+    name: Text
+    user: Text | None
+    priority: Whole
+    isolation: Share | None
+    deadline_ms: Whole | None
+    job_class: Text | None
+    copies: Flag
+    marked: Flag
+    begun_ms: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +102,10 @@ class JobEnded:
     """
 
     type: ClassVar[str] = "job_ended"
-    time_ms: int
-    job: str
-    outcome: str
-    ended_ms: int | None = None
+    time_ms: Count
+    job: Key
+    outcome: Annotated[str, _one_of("ended", "idle")]
+    ended_ms: Count | None = None
 
     @property
     def end_ms(self) -> int:
@@ -91,19 +126,19 @@ class StageStarted:
     """
 
     type: ClassVar[str] = "stage_started"
-    time_ms: int
-    job: str
-    stage: str
-    name: str
-    index: int
-    tasks: int
-    next_tasks: int | None
-    last: bool
-    barrier: bool
-    restartable: bool = True
-    slots_per_task: int = 1
-    next_at_most: int | None = None
-    done: Sequence[int] = ()
+    time_ms: Count
+    job: Key
+    stage: Key
+    name: Text
+    index: Count
+    tasks: Count
+    next_tasks: Count | None
+    last: Flag
+    barrier: Flag
+    restartable: Flag = True
+    slots_per_task: Positive = 1
+    next_at_most: Count | None = None
+    done: Done = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +146,10 @@ class StageEnded:
     """No task of the stage will start any more; ``completed`` is false for a failed or cancelled one."""
 
     type: ClassVar[str] = "stage_ended"
-    time_ms: int
-    job: str
-    stage: str
-    completed: bool
+    time_ms: Count
+    job: Key
+    stage: Key
+    completed: Flag
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +158,14 @@ class TaskLaunched:
     copy. ``evictions``: how often attempts of its task were evicted before."""
 
     type: ClassVar[str] = "task_launched"
-    time_ms: int
-    job: str
-    stage: str
-    task: int
-    index: int
-    executor: str
-    copy: bool
-    evictions: int = 0
+    time_ms: Count
+    job: Key
+    stage: Key
+    task: Count
+    index: Count
+    executor: Key
+    copy: Flag
+    evictions: Count = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +174,16 @@ class TaskEnded:
     ``evicted_for``: the job whose waiting tasks got its slot, if it was killed for that."""
 
     type: ClassVar[str] = "task_ended"
-    time_ms: int
-    job: str
-    stage: str
-    task: int
-    index: int
-    executor: str
-    duration_ms: int
-    outcome: str
-    copy: bool
-    evicted_for: str | None = None
+    time_ms: Count
+    job: Key
+    stage: Key
+    task: Count
+    index: Count
+    executor: Key
+    duration_ms: Whole  # the driver's wall clock may step back while a task runs
+    outcome: Annotated[str, _one_of("success", "failed", "killed", "lost")]
+    copy: Flag
+    evicted_for: Key | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +195,13 @@ class ShortTasks:
     """
 
     type: ClassVar[str] = "short_tasks"
-    time_ms: int
-    job: str
-    stage: str
-    executor: str
-    tasks: list[int]
-    indices: list[int]
-    durations_ms: list[int]
+    time_ms: Count
+    job: Key
+    stage: Key
+    executor: Key
+    tasks: Counts
+    indices: Counts
+    durations_ms: Wholes
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +210,11 @@ class SlotHeld:
     known."""
 
     type: ClassVar[str] = "slot_held"
-    time_ms: int
-    job: str
-    stage: str
-    executor: str
-    deadline_ms: int
+    time_ms: Count
+    job: Key
+    stage: Text
+    executor: Key
+    deadline_ms: Whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +222,10 @@ class SlotFreed:
     """One held slot is no longer reserved; ``used`` means the job's own task took it."""
 
     type: ClassVar[str] = "slot_freed"
-    time_ms: int
-    job: str
-    executor: str
-    reason: str
+    time_ms: Count
+    job: Key
+    executor: Key
+    reason: Key  # a driver of a later version may have further ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +234,13 @@ class JobChanged:
     from now on. ``by``: who did; empty where that was before the planner came."""
 
     type: ClassVar[str] = "job_changed"
-    time_ms: int
-    job: str
-    priority: int
-    isolation: float | None
-    deadline_ms: int | None
-    on_hold: bool
-    by: str
+    time_ms: Count
+    job: Key
+    priority: Whole
+    isolation: Share | None
+    deadline_ms: Whole | None
+    on_hold: Flag
+    by: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +248,9 @@ class JobCancelled:
     """A user cancelled the Spark jobs that run for the job; its end is an event of its own."""
 
     type: ClassVar[str] = "job_cancelled"
-    time_ms: int
-    job: str
-    by: str
+    time_ms: Count
+    job: Key
+    by: Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,11 +258,11 @@ class SchedulingChanged:
     """A user changed the settings for all jobs; the event has all of these settings."""
 
     type: ClassVar[str] = "scheduling_changed"
-    time_ms: int
-    policy: str
-    mode: str
-    reservations_paused: bool
-    by: str
+    time_ms: Count
+    policy: Key
+    mode: Key  # a driver of a later version may have further ones
+    reservations_paused: Flag
+    by: Text
 
 
 Event: TypeAlias = (
@@ -260,9 +295,9 @@ class Batch:
         skipped: events of types that this version does not know, counted by type.
     """
 
-    version: int
-    reset: bool
-    dropped: int
-    now_ms: int
+    version: Count
+    reset: Flag
+    dropped: Count
+    now_ms: Count
     events: tuple[Event, ...]
     skipped: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
