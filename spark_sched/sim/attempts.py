@@ -114,7 +114,7 @@ class Attempts:
         self._stop(a, "success")
         duration_ms = now - a.start_ms
         durations, sums = stage.durations, stage.job.sums
-        durations.add(max(1, duration_ms))
+        durations.add(duration_ms)
         sums.work_ms += duration_ms
         if self._follow_outputs:
             stage.places.ran_on[a.node] = None
@@ -126,7 +126,7 @@ class Attempts:
             if twin.alive:
                 sums.wasted_ms += now - twin.start_ms
                 self._stop(twin, "killed")
-        if durations.finished == stage.spec.tasks:
+        if durations.count == stage.spec.tasks:
             self._stage_over(stage)
 
     def evict(self, a: Attempt, outcome: str = "evicted", beneficiary: str | None = None) -> None:

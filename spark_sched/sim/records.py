@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from spark_sched.policies.plan import PilotSet, PoolShare, ReservationRule
 from spark_sched.sim.delay_scheduling import Near
 from spark_sched.sim.pilots import PilotGate
 from spark_sched.sim.rule import Rule
 from spark_sched.sim.workload import JobSpec, StageSpec
-from spark_sched.state import DurationSummary, JobMarks, JobView, RunningTask, StageView
+from spark_sched.state import DurationSums, JobMarks, JobView, RunningTask, StageView
 
 #: Rank of a job that the plan in force does not know: after all that it does know.
 UNRANKED = 2**31 - 1
@@ -20,22 +20,20 @@ UNRANKED = 2**31 - 1
 SortKey: TypeAlias = tuple[int, int, int, int, int]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Attempt:
     """One running attempt of a task. A dead one may still be in the event queue and is ignored."""
 
-    __slots__ = ("alive", "copy", "index", "node", "reserves", "stage", "start_ms", "task", "twin", "view")
-
-    def __init__(self, task: int, stage: StageRun, index: int, node: int, start_ms: int, copy: bool) -> None:
-        self.task = task
-        self.stage = stage
-        self.index = index
-        self.node = node
-        self.start_ms = start_ms
-        self.copy = copy
-        self.alive = True
-        self.twin: Attempt | None = None
-        self.reserves = False  # the ledger knows it as its own job's
-        self.view: RunningTask | None = None
+    task: int
+    stage: StageRun
+    index: int
+    node: int
+    start_ms: int
+    copy: bool
+    alive: bool = True
+    twin: Attempt | None = None
+    reserves: bool = False  # the ledger knows it as its own job's
+    view: RunningTask | None = None
 
     def running_task(self, names: Sequence[str]) -> RunningTask:
         """As the snapshot shows it; made once, when a policy first looks."""
@@ -48,7 +46,7 @@ class Attempt:
         return view
 
 
-class StageEdges:
+class StageEdges(NamedTuple):
     """Where a stage stands in its job's DAG, as far as the scheduler knows when the stage starts.
 
     Attributes:
@@ -58,62 +56,36 @@ class StageEdges:
         successors: the stages that read its output: name, tasks, whether they only wait for active stages.
     """
 
-    __slots__ = ("last", "next_tasks", "part", "successors")
-
-    def __init__(
-        self, part: int, next_tasks: int | None, last: bool, successors: tuple[tuple[str, int, bool], ...]
-    ) -> None:
-        self.part = part
-        self.next_tasks = next_tasks
-        self.last = last
-        self.successors = successors
+    part: int
+    next_tasks: int | None
+    last: bool
+    successors: tuple[tuple[str, int, bool], ...]
 
 
+@dataclass(slots=True)
 class StagePlaces:
     """Where the input of a stage is, how long its tasks wait to get there, and where they ran.
 
     Attributes:
+        rack_at_ms: from then on its tasks accept ``local_racks``.
+        any_at_ms: from then on they accept any node.
         local: nodes that have its input; None: any node is as good.
         local_racks: the racks of those.
-        rack_at_ms: from then on its tasks accept these racks.
-        any_at_ms: from then on they accept any node.
         near: the same task by task; None: its tasks prefer no nodes of their own.
         refused: no free slot would do so far; it looks again when one opens, or when it accepts more.
         ran_on: nodes where its tasks ended, in that order; empty unless requested.
     """
 
-    __slots__ = ("any_at_ms", "local", "local_racks", "near", "rack_at_ms", "ran_on", "refused")
-
-    def __init__(self, now_ms: int) -> None:
-        self.local: dict[int, None] | None = None
-        self.local_racks: frozenset[int] = frozenset()
-        self.rack_at_ms = now_ms
-        self.any_at_ms = now_ms
-        self.near: Near | None = None
-        self.refused = False
-        self.ran_on: dict[int, None] = {}
+    rack_at_ms: int
+    any_at_ms: int
+    local: dict[int, None] | None = None
+    local_racks: frozenset[int] = frozenset()
+    near: Near | None = None
+    refused: bool = False
+    ran_on: dict[int, None] = field(default_factory=dict)
 
 
-class StageDurations:
-    """Durations of a stage's finished tasks."""
-
-    __slots__ = ("finished", "min_ms", "sum_log_ms")
-
-    def __init__(self) -> None:
-        self.finished = 0
-        self.min_ms: int | None = None
-        self.sum_log_ms = 0.0
-
-    def add(self, duration_ms: int) -> None:
-        self.finished += 1
-        self.sum_log_ms += math.log(duration_ms)
-        if self.min_ms is None or duration_ms < self.min_ms:
-            self.min_ms = duration_ms
-
-    def summary(self) -> DurationSummary:
-        return DurationSummary(self.finished, self.min_ms, self.sum_log_ms)
-
-
+@dataclass(slots=True)
 class StageReruns:
     """Tasks of a stage that may run, or did run, more than once.
 
@@ -123,12 +95,9 @@ class StageReruns:
         evictions: how often a task gave its slot to others, by index.
     """
 
-    __slots__ = ("evictions", "lost", "originals")
-
-    def __init__(self) -> None:
-        self.originals: dict[int, Attempt] = {}
-        self.lost: set[int] = set()
-        self.evictions: dict[int, int] = {}
+    originals: dict[int, Attempt] = field(default_factory=dict)
+    lost: set[int] = field(default_factory=set)
+    evictions: dict[int, int] = field(default_factory=dict)
 
 
 class StageRun:
@@ -148,8 +117,8 @@ class StageRun:
         self.key = key
         self.start_ms = start_ms
         self.edges = edges
-        self.places = StagePlaces(start_ms)
-        self.durations = StageDurations()
+        self.places = StagePlaces(start_ms, start_ms)
+        self.durations = DurationSums()
         self.reruns = StageReruns()
         # From the end, so that the next task is a pop.
         self.pending: list[int] = list(range(spec.tasks - 1, -1, -1))
@@ -203,7 +172,7 @@ class StageRun:
                 last=self.edges.last,
                 barrier=self.spec.gang,
                 started_ms=self.start_ms,
-                finished=self.durations.finished,
+                finished=self.durations.count,
                 durations=self.durations.summary(),
                 running=tuple([attempt.running_task(names) for attempt in self.running.values()]),
                 restartable=self.restartable,
@@ -211,6 +180,7 @@ class StageRun:
         return self.view
 
 
+@dataclass(slots=True)
 class JobTerms:
     """The rules of a job beside its place in the order: its own, the plan's and an operator's.
 
@@ -224,16 +194,13 @@ class JobTerms:
         on_hold: an operator lets none of its tasks start.
     """
 
-    __slots__ = ("marks", "on_hold", "own_rule", "pilots", "planned", "powerful", "share")
-
-    def __init__(self, marks: JobMarks, own_rule: Rule) -> None:
-        self.marks = marks
-        self.own_rule = own_rule
-        self.planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
-        self.pilots: PilotSet | None = None
-        self.share: dict[int, int] | None = None
-        self.powerful = False
-        self.on_hold = False
+    marks: JobMarks
+    own_rule: Rule
+    planned: tuple[int, ReservationRule | None, PoolShare | None] | None = None
+    pilots: PilotSet | None = None
+    share: dict[int, int] | None = None
+    powerful: bool = False
+    on_hold: bool = False
 
 
 class JobProgress:
@@ -255,27 +222,21 @@ class JobProgress:
         self.outputs: dict[int, dict[int, None]] = {}
 
 
+@dataclass(slots=True)
 class JobSums:
     """A job's sums so far, as its row of the results shows them; -1 as first launch: none yet."""
 
-    __slots__ = (
-        "copies", "copies_won", "evicted_ms", "evictions", "first_launch_ms", "held_idle_ms",
-        "nonlocal_tasks", "predicted_idle_ms", "starts", "wasted_ms",
-        "work_ms",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.first_launch_ms = -1
-        self.starts = 0
-        self.copies = 0
-        self.copies_won = 0
-        self.evictions = 0
-        self.nonlocal_tasks = 0
-        self.work_ms = 0
-        self.wasted_ms = 0
-        self.evicted_ms = 0  # of that, by evictions for other jobs' waiting tasks
-        self.held_idle_ms = 0  # as of its end
-        self.predicted_idle_ms = 0
+    first_launch_ms: int = -1
+    starts: int = 0
+    copies: int = 0
+    copies_won: int = 0
+    evictions: int = 0
+    nonlocal_tasks: int = 0
+    work_ms: int = 0
+    wasted_ms: int = 0
+    evicted_ms: int = 0  # of that, by evictions for other jobs' waiting tasks
+    held_idle_ms: int = 0  # as of its end
+    predicted_idle_ms: int = 0
 
 
 class JobRun:

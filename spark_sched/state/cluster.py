@@ -66,8 +66,7 @@ class ClusterState:
         self._ended_view: Mapping[str, EndedJob] | None = None
         self._retold = False  # the events being applied tell of jobs that may have run for long
 
-    # -- in
-    # ----------------------------------------------------------------------------------------------------
+    # ---- in ----
 
     def apply_batch(self, batch: Batch) -> list[Summary | None]:
         """Apply a batch, forgetting everything first if it is a reset.
@@ -95,8 +94,7 @@ class ClusterState:
         self._jobs.clear()
         self._tasks.clear()
 
-    # -- out
-    # ---------------------------------------------------------------------------------------------------
+    # ---- out ----
 
     def snapshot(self) -> Snapshot:
         """The present state; later events do not change it."""
@@ -127,14 +125,13 @@ class ClusterState:
                 mine = {n for n, task in self._tasks.items() if task.job == key and task.stage == stage_key}
                 where = f"job {key}, stage {stage_key}"
                 _agree(f"{where}: running attempts", set(stage.running), mine, stage.story)
-                if stage.count < len(stage.done) - list(stage.done.values()).count(BEFORE):
+                if stage.durations.count < len(stage.done) - list(stage.done.values()).count(BEFORE):
                     raise InvariantError(f"{where}: more tasks done than durations\n{stage.story}")
         for number, task in self._tasks.items():
             if task.running.executor not in self._executors:
                 raise InvariantError(f"task {number} runs on executor {task.running.executor}, which is gone")
 
-    # -- one handler per event type
-    # ------------------------------------------------------------------------------
+    # ---- one handler per event type ----
 
     def _executor_added(self, event: ExecutorAdded) -> None:
         if event.executor in self._executors:
@@ -242,7 +239,7 @@ class ClusterState:
             done_by = stage.done.get(event.index)
             if known and event.outcome == "success" and done_by is None:
                 stage.done[event.index] = event.task
-                stage.add_duration(event.duration_ms)
+                stage.durations.add(event.duration_ms)
             elif not known and event.outcome == "lost" and done_by in (event.task, BEFORE):
                 # Its executor took a finished result with it: the task runs again.
                 del stage.done[event.index]
@@ -263,7 +260,8 @@ class ClusterState:
             durations_ms = [ms for i, ms in zip(event.indices, durations_ms, strict=True) if i not in done]
         for index, task in zip(event.indices, event.tasks, strict=True):
             done.setdefault(index, task)
-        stage.add_durations(durations_ms)
+        for duration_ms in durations_ms:
+            stage.durations.add(duration_ms)
         stage.story.add(event)
         stage.changed()
         self._jobs[event.job].changed()
@@ -289,11 +287,10 @@ class ClusterState:
             return self._ignore(event)
         job.on_hold = event.on_hold
         job.story.add(event)
-        job.marked_again(
-            replace(
-                job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
-            )
+        job.started = replace(
+            job.started, priority=event.priority, isolation=event.isolation, deadline_ms=event.deadline_ms
         )
+        job.changed()
         return None
 
     def _job_cancelled(self, event: JobCancelled) -> None:
@@ -306,8 +303,7 @@ class ClusterState:
     def _scheduling_changed(self, event: SchedulingChanged) -> None:
         self.scheduling = event
 
-    # -- parts
-    # -------------------------------------------------------------------------------------------------
+    # ---- parts ----
 
     def _ignore(self, event: Event) -> None:
         self.ignored[event.type] += 1

@@ -1,13 +1,13 @@
-"""The mutable states behind :class:`~spark_sched.state.cluster.ClusterState`; nothing else touches them.
+"""The mutable states behind :class:`~spark_sched.state.cluster.ClusterState`, and sums of durations.
 
-Each keeps its frozen view until the next change, so that a snapshot copies only what changed.
+Each state keeps its frozen view until the next change, so that a snapshot copies only what changed.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from spark_sched.events import Event, ExecutorAdded, JobStarted, StageStarted
@@ -25,6 +25,26 @@ from spark_sched.state.summary import StageSummary
 BEFORE = -1
 #: Events kept per object: enough to explain its state, few enough to need little memory.
 STORY_LENGTH = 20
+
+
+@dataclass(slots=True)
+class DurationSums:
+    """A `DurationSummary` that grows."""
+
+    count: int = 0
+    min_ms: int | None = None
+    sum_log_ms: float = 0.0
+
+    def add(self, duration_ms: int) -> None:
+        # Clocks tick in milliseconds and may step back; a logarithm needs a positive number.
+        duration_ms = max(1, duration_ms)
+        self.count += 1
+        self.sum_log_ms += math.log(duration_ms)
+        if self.min_ms is None or duration_ms < self.min_ms:
+            self.min_ms = duration_ms
+
+    def summary(self) -> DurationSummary:
+        return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
 
 
 class Story:
@@ -47,15 +67,13 @@ class Story:
         return "\n".join(lines) or "  nothing happened to it"
 
 
+@dataclass(slots=True)
 class ExecutorState:
-    __slots__ = ("_view", "added", "held_slots", "running_slots", "story")
-
-    def __init__(self, added: ExecutorAdded) -> None:
-        self.added = added
-        self.running_slots = 0
-        self.held_slots = 0
-        self.story = Story()
-        self._view: ExecutorView | None = None
+    added: ExecutorAdded
+    running_slots: int = 0
+    held_slots: int = 0
+    story: Story = field(default_factory=Story)
+    _view: ExecutorView | None = None
 
     def changed(self) -> None:
         self._view = None
@@ -68,20 +86,18 @@ class ExecutorState:
         return self._view
 
 
+@dataclass(slots=True)
 class TaskState:
     """A running attempt. Its job and stage may be over already: a killed twin outlives its stage."""
 
-    __slots__ = ("job", "running", "slots", "stage")
-
-    def __init__(self, job: str, stage: str, running: RunningTask, slots: int) -> None:
-        self.job = job
-        self.stage = stage
-        self.running = running
-        self.slots = slots
+    job: str
+    stage: str
+    running: RunningTask
+    slots: int
 
 
 class StageState:
-    __slots__ = ("_view", "count", "done", "min_ms", "running", "started", "story", "sum_log_ms")
+    __slots__ = ("_view", "done", "durations", "running", "started", "story")
 
     def __init__(self, started: StageStarted) -> None:
         self.started = started
@@ -89,28 +105,12 @@ class StageState:
         # the stage was known here.
         self.done: dict[int, int] = dict.fromkeys(started.done, BEFORE)
         self.running: dict[int, RunningTask] = {}
-        self.count = 0
-        self.min_ms: int | None = None
-        self.sum_log_ms = 0.0
+        self.durations = DurationSums()
         self.story = Story()
         self._view: StageView | None = None
 
     def changed(self) -> None:
         self._view = None
-
-    def add_duration(self, duration_ms: int) -> None:
-        # Clocks tick in milliseconds and may step back; a logarithm needs a positive number.
-        duration_ms = max(1, duration_ms)
-        self.count += 1
-        self.min_ms = duration_ms if self.min_ms is None else min(self.min_ms, duration_ms)
-        self.sum_log_ms += math.log(duration_ms)
-
-    def add_durations(self, durations_ms: Sequence[int]) -> None:
-        for duration_ms in durations_ms:
-            self.add_duration(duration_ms)
-
-    def durations(self) -> DurationSummary:
-        return DurationSummary(self.count, self.min_ms, self.sum_log_ms)
 
     def summary(self, job_name: str, *, completed: bool, ended_ms: int) -> StageSummary:
         s = self.started
@@ -123,7 +123,7 @@ class StageState:
             tasks=s.tasks,
             completed=completed,
             ended_ms=ended_ms,
-            durations=self.durations(),
+            durations=self.durations.summary(),
         )
 
     def view(self) -> StageView:
@@ -139,7 +139,7 @@ class StageState:
                 barrier=s.barrier,
                 started_ms=s.time_ms,
                 finished=len(self.done),
-                durations=self.durations(),
+                durations=self.durations.summary(),
                 running=tuple(self.running.values()),
                 restartable=s.restartable,
                 slots_per_task=s.slots_per_task,
@@ -147,50 +147,28 @@ class StageState:
         return self._view
 
 
+@dataclass(slots=True)
 class JobState:
-    __slots__ = (
-        "_marks",
-        "_view",
-        "arrival",
-        "attained_ms",
-        "evicted_ms",
-        "held",
-        "on_hold",
-        "running_slots",
-        "seen_whole",
-        "stages",
-        "started",
-        "story",
-    )  # fmt: skip
-
-    def __init__(self, started: JobStarted, arrival: int, *, seen_whole: bool = True) -> None:
-        self.started = started
-        self._marks = JobMarks.of(started)
-        self.arrival = arrival
-        self.attained_ms = 0.0  # slot-milliseconds of its attempts that are over
-        self.evicted_ms = 0.0  # those of them that were evicted for other jobs
-        self.seen_whole = seen_whole  # no attempt of it can have ended before it was known here
-        self.stages: dict[str, StageState] = {}
-        self.held: dict[str, int] = {}
-        self.on_hold = False
-        self.running_slots = 0
-        self.story = Story()
-        self._view: JobView | None = None
+    started: JobStarted
+    arrival: int
+    seen_whole: bool = True  # no attempt of it can have ended before it was known here
+    attained_ms: float = 0.0  # slot-milliseconds of its attempts that are over
+    evicted_ms: float = 0.0  # those of them that were evicted for other jobs
+    stages: dict[str, StageState] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    on_hold: bool = False
+    running_slots: int = 0
+    story: Story = field(default_factory=Story)
+    _view: JobView | None = None
 
     def changed(self) -> None:
         self._view = None
-
-    def marked_again(self, started: JobStarted) -> None:
-        """Its marks are those of this event from now on."""
-        self.started = started
-        self._marks = JobMarks.of(started)
-        self.changed()
 
     def view(self) -> JobView:
         if self._view is None:
             self._view = JobView(
                 self.started.job,
-                self._marks,
+                JobMarks.of(self.started),
                 started_ms=self.started.time_ms,
                 arrival=self.arrival,
                 stages=tuple([stage.view() for stage in self.stages.values()]),
