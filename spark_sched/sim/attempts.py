@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant
@@ -18,73 +19,51 @@ from spark_sched.sim.results import Recorder
 from spark_sched.sim.servers import Servers
 
 
+@dataclass(slots=True, eq=False)
 class Attempts:
     """Starts and ends attempts.
 
-    Args:
+    Attributes:
         recorder: gets a row for every attempt; None: rows are not kept.
         follow_outputs: whether to record where tasks ran, for the stages that read their output.
         stage_over: called when all tasks of a stage are done.
-
-    Attributes:
         servers: the servers whose cores tasks share; None: each task has a slot for itself.
         launched: number of attempts so far.
     """
 
-    __slots__ = (
-        "_agenda", "_durations", "_emitted", "_follow_outputs", "_gates", "_instant", "_queues",
-        "_recorder", "_reservations", "_slots", "_stage_over", "_starts", "launched", "servers",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        instant: Instant,
-        agenda: Agenda,
-        slots: Slots,
-        queues: QueueTurns,
-        gates: Gates,
-        starts: StartGate,
-        durations: Durations,
-        reservations: Reservations,
-        emitted: EmittedEvents,
-        recorder: Recorder | None,
-        *,
-        follow_outputs: bool,
-        stage_over: Callable[[StageRun], None],
-    ) -> None:
-        self._instant = instant
-        self._agenda = agenda
-        self._slots = slots
-        self._queues = queues
-        self._gates = gates
-        self._starts = starts
-        self._durations = durations
-        self._reservations = reservations
-        self._emitted = emitted
-        self._recorder = recorder
-        self._follow_outputs = follow_outputs
-        self._stage_over = stage_over
-        self.servers: Servers | None = None
-        self.launched = 0
+    instant: Instant
+    agenda: Agenda
+    slots: Slots
+    queues: QueueTurns
+    gates: Gates
+    starts: StartGate
+    durations: Durations
+    reservations: Reservations
+    emitted: EmittedEvents
+    recorder: Recorder | None
+    follow_outputs: bool
+    stage_over: Callable[[StageRun], None]
+    servers: Servers | None = None
+    launched: int = 0
 
     def launch(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None:
         """Start an attempt of a task of the stage on a free slot of the node."""
-        now, job = self._instant.now_ms, stage.job
+        now, job = self.instant.now_ms, stage.job
         self.launched += 1
         a = Attempt(self.launched, stage, index, node, now, copy)
-        self._slots.take(node)
+        self.slots.take(node)
         stage.running[a.task] = a
         stage.view = job.view = None
         job.running_slots += 1
         if job.queue is not None:
-            self._queues.started(job.queue)
+            self.queues.started(job.queue)
         sums = job.sums
         sums.starts += 1
         if sums.first_launch_ms < 0:
             sums.first_launch_ms = now
-        self._instant.changed |= planning.TASKS
+        self.instant.changed |= planning.TASKS
         if copy:
-            duration_ms = self._durations.copy_ms(stage, index)
+            duration_ms = self.durations.copy_ms(stage, index)
             original = stage.reruns.originals[index]
             a.twin, original.twin = original, a
             sums.copies += 1
@@ -94,29 +73,29 @@ class Attempts:
             memory = stage.spec.memory[index] if stage.spec.memory else 0.0
             self.servers.start(a, duration_ms, memory, now)
         else:
-            if self._durations.vary or job.spec.preferred is not None:
-                has_input = self._slots.has_input(stage, node)
-                duration_ms = self._durations.there_ms(stage, node, duration_ms, has_input)
-            self._agenda.push(now + duration_ms, a)
-        self._emitted.version += 1
-        if self._starts.active:
-            self._starts.launched(job.key, self._emitted.version)
-        if self._emitted.listener is not None:
-            self._emitted.launched(a, now, self._slots.nodes.names[node])
-        if self._reservations.engaged:
-            self._reservations.launched(a, now)
+            if self.durations.vary or job.spec.preferred is not None:
+                has_input = self.slots.has_input(stage, node)
+                duration_ms = self.durations.there_ms(stage, node, duration_ms, has_input)
+            self.agenda.push(now + duration_ms, a)
+        self.emitted.version += 1
+        if self.starts.active:
+            self.starts.launched(job.key, self.emitted.version)
+        if self.emitted.listener is not None:
+            self.emitted.launched(a, now, self.slots.nodes.names[node])
+        if self.reservations.engaged:
+            self.reservations.launched(a, now)
             if a.reserves and not copy:
                 stage.reruns.originals[index] = a
 
     def succeeded(self, a: Attempt) -> None:
         """The attempt completed its task; its twin is killed."""
-        stage, now = a.stage, self._instant.now_ms
+        stage, now = a.stage, self.instant.now_ms
         self._stop(a, "success")
         duration_ms = now - a.start_ms
         durations, sums = stage.durations, stage.job.sums
         durations.add(duration_ms)
         sums.work_ms += duration_ms
-        if self._follow_outputs:
+        if self.follow_outputs:
             stage.places.ran_on[a.node] = None
         if a.reserves:
             stage.reruns.originals.pop(a.index, None)
@@ -127,7 +106,7 @@ class Attempts:
                 sums.wasted_ms += now - twin.start_ms
                 self._stop(twin, "killed")
         if durations.count == stage.spec.tasks:
-            self._stage_over(stage)
+            self.stage_over(stage)
 
     def evict(self, a: Attempt, outcome: str = "evicted", beneficiary: str | None = None) -> None:
         """Evict the attempt: its work is lost and its task waits again; the job keeps its place in the order.
@@ -140,16 +119,16 @@ class Attempts:
             sums.evictions += 1
             evictions = stage.reruns.evictions
             evictions[a.index] = evictions.get(a.index, 0) + 1
-        ran_ms = self._instant.now_ms - a.start_ms
+        ran_ms = self.instant.now_ms - a.start_ms
         sums.wasted_ms += ran_ms
         if beneficiary is not None:
             sums.evicted_ms += ran_ms
         if a.twin is None or not a.twin.alive:
-            self._gates.again(stage, a.index)
+            self.gates.again(stage, a.index)
 
     def lose(self, node: int) -> None:
         """All attempts on the node are lost. This is rare, so scanning all events is affordable."""
-        for attempt in self._agenda.ends():
+        for attempt in self.agenda.ends():
             if attempt.node == node and attempt.alive:
                 self.evict(attempt, "lost")
 
@@ -181,31 +160,31 @@ class Attempts:
             self.evict(found[task], beneficiary=job.key)
 
     def _stop(self, a: Attempt, outcome: str, beneficiary: str | None = None) -> None:
-        now, stage = self._instant.now_ms, a.stage
+        now, stage = self.instant.now_ms, a.stage
         a.alive = False
-        self._slots.give(a.node)
+        self.slots.give(a.node)
         del stage.running[a.task]
         job = stage.job
         stage.view = job.view = None
         job.running_slots -= 1
         if job.queue is not None:
-            self._queues.stopped(job.queue, now - a.start_ms, now)
-        self._instant.changed |= planning.TASKS
-        if stage.gate is not None and self._gates.ended(a):
-            self._instant.changed |= planning.GATES
+            self.queues.stopped(job.queue, now - a.start_ms, now)
+        self.instant.changed |= planning.TASKS
+        if stage.gate is not None and self.gates.ended(a):
+            self.instant.changed |= planning.GATES
         if self.servers is not None:
             self.servers.stop(a, now)
-        if self._recorder is not None:
-            self._recorder.attempt(a, now, outcome)
-        self._emitted.version += 1
-        if self._emitted.listener is not None:
-            self._emitted.ended(a, outcome, now, self._slots.nodes.names[a.node], beneficiary)
-        if self._slots.left:
+        if self.recorder is not None:
+            self.recorder.attempt(a, now, outcome)
+        self.emitted.version += 1
+        if self.emitted.listener is not None:
+            self.emitted.ended(a, outcome, now, self.slots.nodes.names[a.node], beneficiary)
+        if self.slots.left:
             self.node_emptied(a.node)
-        if self._reservations.engaged:
-            self._reservations.ended(a, outcome == "success", now)
+        if self.reservations.engaged:
+            self.reservations.ended(a, outcome == "success", now)
 
     def node_emptied(self, node: int) -> None:
         """A leaving node is removed when the last of its tasks has ended."""
-        if self._slots.left.get(node) == 0:
-            self._emitted.node_left(self._slots.nodes.names[node], self._instant.now_ms)
+        if self.slots.left.get(node) == 0:
+            self.emitted.node_left(self.slots.nodes.names[node], self.instant.now_ms)

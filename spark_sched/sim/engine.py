@@ -53,7 +53,8 @@ from spark_sched.sim.nodes import Nodes
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.plan_in_force import Plans
 from spark_sched.sim.queues import QueueTurns
-from spark_sched.sim.records import Attempt
+from spark_sched.sim.records import Attempt, JobRun
+from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.results import Recorder, Result
 from spark_sched.sim.servers import Servers
 from spark_sched.sim.waiting import WaitingStages
@@ -111,22 +112,24 @@ class Simulation:
         queues = QueueTurns()
         starts = self._starts = StartGate(FOREVER_MS)  # a planner of the simulator never dies
         newcomers = Newcomers(planning.own_rule(settings), reserve=bool(planner.every_ms))
-        active = self._jobs = ActiveJobs(
-            instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, jobs, seed
-        )
-        reservations = active.reservations
+        active: dict[str, JobRun] = {}
+        reservations = Reservations(slots, active, emitted.listener, seed)
+        self._jobs = ActiveJobs(
+            instant, agenda, cluster, slots, waiting, gates, emitted, recorder, newcomers, reservations,
+            active, iter(jobs),
+        )  # fmt: skip
         durations = Durations(cluster, seed)
         attempts = self._attempts = Attempts(
             instant, agenda, slots, queues, gates, starts, durations, reservations, emitted,
             recorder if keep_tasks else None, follow_outputs=cluster.locality is not None,
-            stage_over=active.end_stage,
+            stage_over=self._jobs.end_stage,
         )  # fmt: skip
         self._servers: Servers | None = None
         if cluster.model == "sharing":
             self._servers = attempts.servers = Servers(cluster, slots, rng, agenda.push, attempts.evict)
         at_first = [0 if node.from_ms else node.slots for node in cluster.nodes]
         self._plans = Plans(
-            planner, instant, agenda, active, attempts, slots, waiting, gates, queues, starts, emitted,
+            planner, instant, agenda, self._jobs, attempts, slots, waiting, gates, queues, starts, emitted,
             at_first, enabled=settings[keys.RESERVATION_ENABLED],
         )  # fmt: skip
         self._launcher = Launcher(

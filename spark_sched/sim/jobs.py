@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -60,85 +60,58 @@ class SincePlan:
     ended: dict[str, EndedJob] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class _Numbers:
     """Numbers of jobs, of their parts and of stages in the order of their arrival."""
 
-    __slots__ = ("job", "part", "stage")
-
-    def __init__(self) -> None:
-        self.job = count()
-        self.part = count()
-        self.stage = count()
+    job: Iterator[int] = field(default_factory=count)
+    part: Iterator[int] = field(default_factory=count)
+    stage: Iterator[int] = field(default_factory=count)
 
 
+@dataclass(slots=True, eq=False)
 class ActiveJobs:
     """Starts and ends jobs and their stages.
 
-    Args:
-        source: the workload; jobs are read when the clock reaches them.
-        seed: of the draws of calibrated deadlines.
-
     Attributes:
-        active: jobs that run or wait, by key.
-        since_plan: jobs that arrived or ended since the last plan.
         newcomers: the rules of a job until a plan contains it.
+        reservations: the slots that these jobs hold.
+        active: jobs that run or wait, by key.
+        source: the workload; jobs are read when the clock reaches them.
         paused: whether reservations are paused, so that no job may hold slots.
+        since_plan: jobs that arrived or ended since the last plan.
     """
 
-    __slots__ = (
-        "_agenda", "_cluster", "_emitted", "_gates", "_instant", "_numbers", "_recorder", "_reservations",
-        "_slots", "_source", "_waiting", "active", "newcomers", "paused", "since_plan",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        instant: Instant,
-        agenda: Agenda,
-        cluster: ClusterSpec,
-        slots: Slots,
-        waiting: WaitingStages,
-        gates: Gates,
-        emitted: EmittedEvents,
-        recorder: Recorder,
-        newcomers: Newcomers,
-        source: Iterable[JobSpec],
-        seed: int,
-    ) -> None:
-        self._instant = instant
-        self._agenda = agenda
-        self._cluster = cluster
-        self._slots = slots
-        self._waiting = waiting
-        self._gates = gates
-        self._emitted = emitted
-        self._recorder = recorder
-        self._source = iter(source)
-        self._numbers = _Numbers()
-        self.newcomers = newcomers
-        self.paused = False
-        self.active: dict[str, JobRun] = {}
-        self.since_plan = SincePlan()
-        self._reservations = Reservations(slots, self.active, emitted.listener, seed)
-
-    @property
-    def reservations(self) -> Reservations:
-        """The slots that these jobs hold."""
-        return self._reservations
+    instant: Instant
+    agenda: Agenda
+    cluster: ClusterSpec
+    slots: Slots
+    waiting: WaitingStages
+    gates: Gates
+    emitted: EmittedEvents
+    recorder: Recorder
+    newcomers: Newcomers
+    reservations: Reservations
+    active: dict[str, JobRun]
+    source: Iterator[JobSpec]
+    paused: bool = False
+    since_plan: SincePlan = field(default_factory=SincePlan)
+    _numbers: _Numbers = field(default_factory=_Numbers)
 
     # ---- arrivals ----
 
     def next_arrival(self) -> None:
         """Schedule the arrival of the workload's next job."""
-        spec = next(self._source, None)
+        spec = next(self.source, None)
         if spec is not None:
             spec.check()
-            now_ms = self._instant.now_ms
+            now_ms = self.instant.now_ms
             if spec.submit_ms < now_ms:
                 raise BadInputError(
                     f"job {spec.key!r} is submitted at {spec.submit_ms} ms, after a job of {now_ms} ms: "
                     "sort the jobs by their submission"
                 )
-            self._agenda.push(spec.submit_ms, Arrival(spec))
+            self.agenda.push(spec.submit_ms, Arrival(spec))
 
     def arrived(self, spec: JobSpec) -> None:
         """A job of the workload is submitted."""
@@ -149,14 +122,14 @@ class ActiveJobs:
         """A job that was to follow another one is submitted."""
         _, spec, after_ms = following
         spec.check()
-        now_ms = self._instant.now_ms
+        now_ms = self.instant.now_ms
         due_ms = spec.deadline_ms if after_ms is None else now_ms + after_ms
         self._start(replace(spec, submit_ms=now_ms, deadline_ms=due_ms))
 
     def _start(self, spec: JobSpec) -> None:
         if spec.key in self.active:
             raise BadInputError(f"two jobs that run at once have the key {spec.key!r}: keys must differ")
-        now_ms, newcomers = self._instant.now_ms, self.newcomers
+        now_ms, newcomers = self.instant.now_ms, self.newcomers
         job = JobRun(spec, next(self._numbers.job), newcomers.own_rule(spec), now_ms)
         job.progress.parts[spec.stages[0].part] = next(self._numbers.part)
         job.rank = newcomers.rank
@@ -164,15 +137,15 @@ class ActiveJobs:
             job.rule = replace(job.rule, isolation=0.0)
         self.active[spec.key] = job
         self.since_plan.new[spec.key] = job
-        self._instant.changed |= planning.ARRIVALS
-        self._emitted.job_started(spec, now_ms)
+        self.instant.changed |= planning.ARRIVALS
+        self.emitted.job_started(spec, now_ms)
         if newcomers.reserve:
-            self._reservations.rule_set(job, now_ms)
+            self.reservations.rule_set(job, now_ms)
         for index, stage in enumerate(spec.stages):
             if not stage.parents:
                 self._ready(job, index)
         for change in spec.changes:
-            self._agenda.push(now_ms + change.after_ms, MarksChanged(job, change))
+            self.agenda.push(now_ms + change.after_ms, MarksChanged(job, change))
 
     # ---- operators' changes ----
 
@@ -182,7 +155,7 @@ class ActiveJobs:
         They are in force at once, as in a live application: a plan made before the change does not undo it
         (the JVM's ``Orders.over``).
         """
-        now_ms, newcomers = self._instant.now_ms, self.newcomers
+        now_ms, newcomers = self.instant.now_ms, self.newcomers
         job.spec = replace(
             job.spec,
             priority=change.priority,
@@ -198,61 +171,61 @@ class ActiveJobs:
             job.priority = own.priority
             isolation = 0.0 if job.terms.on_hold or self.paused else own.isolation
             job.rule = replace(job.rule, priority=own.priority, isolation=isolation)
-            self._reservations.rule_set(job, now_ms)
-        self._waiting.unsorted = True
+            self.reservations.rule_set(job, now_ms)
+        self.waiting.unsorted = True
         for stage in job.stages.values():
             if job.terms.on_hold and stage.queued:
-                self._waiting.remove(stage)
+                self.waiting.remove(stage)
             elif not job.terms.on_hold and stage.pending:
-                self._waiting.add(stage)
+                self.waiting.add(stage)
         self.since_plan.new[job.key] = job
-        self._instant.changed |= planning.ARRIVALS
-        self._emitted.job_changed(job, now_ms)
+        self.instant.changed |= planning.ARRIVALS
+        self.emitted.job_changed(job, now_ms)
 
     # ---- stages ----
 
     def _ready(self, job: JobRun, index: int) -> None:
         delay_ms = job.spec.stages[index].delay_ms
         if delay_ms > 0:
-            self._agenda.push(self._instant.now_ms + delay_ms, StageReady(job, index))
+            self.agenda.push(self.instant.now_ms + delay_ms, StageReady(job, index))
         else:
             self.start_stage(job, index)
 
     def start_stage(self, job: JobRun, index: int) -> None:
         """The tasks of a stage are ready to be launched."""
-        part, now_ms = job.spec.stages[index].part, self._instant.now_ms
+        part, now_ms = job.spec.stages[index].part, self.instant.now_ms
         parts = job.progress.parts
         if part not in parts:
             parts[part] = next(self._numbers.part)
         key = f"{next(self._numbers.stage)}.0"
-        stage = new_stage(job, index, key, now_ms, self._cluster, self._slots, parts[part])
+        stage = new_stage(job, index, key, now_ms, self.cluster, self.slots, parts[part])
         job.stages[stage.key] = stage
         job.view = None
         for at_ms in sorted({stage.places.rack_at_ms, stage.places.any_at_ms}):
             if at_ms > now_ms:
-                self._agenda.push(at_ms, LocalityOver(stage))
-        self._instant.changed |= planning.STAGES
-        self._emitted.stage_started(stage, now_ms)
-        self._reservations.stage_started(stage, now_ms)
-        self._waiting.add(stage)
+                self.agenda.push(at_ms, LocalityOver(stage))
+        self.instant.changed |= planning.STAGES
+        self.emitted.stage_started(stage, now_ms)
+        self.reservations.stage_started(stage, now_ms)
+        self.waiting.add(stage)
         pilots = job.terms.pilots
         if pilots is not None and pilots.stage == index:
-            self._gates.shut(stage, pilots.tasks)
+            self.gates.shut(stage, pilots.tasks)
 
     def end_stage(self, stage: StageRun) -> None:
         """All tasks of the stage are done."""
-        job, progress, now_ms = stage.job, stage.job.progress, self._instant.now_ms
+        job, progress, now_ms = stage.job, stage.job.progress, self.instant.now_ms
         del job.stages[stage.key]
         job.view = None
         progress.stages_left -= 1
-        if self._cluster.locality is not None:
+        if self.cluster.locality is not None:
             progress.outputs[stage.index] = stage.places.ran_on
-        self._instant.changed |= planning.STAGES
-        self._emitted.stage_ended(stage, now_ms)
-        self._reservations.stage_ended(stage, now_ms)
+        self.instant.changed |= planning.STAGES
+        self.emitted.stage_ended(stage, now_ms)
+        self.reservations.stage_ended(stage, now_ms)
         if progress.stages_left == 0:
             if job.spec.tail_ms > 0:
-                self._agenda.push(now_ms + job.spec.tail_ms, DriverDone(job))
+                self.agenda.push(now_ms + job.spec.tail_ms, DriverDone(job))
             else:
                 self.end(job)
             return
@@ -264,23 +237,23 @@ class ActiveJobs:
 
     def end(self, job: JobRun) -> None:
         """The job is over."""
-        now_ms = self._instant.now_ms
-        self._reservations.job_ended(job, now_ms)
+        now_ms = self.instant.now_ms
+        self.reservations.job_ended(job, now_ms)
         del self.active[job.key]
         self.since_plan.new.pop(job.key, None)
         self.since_plan.ended[job.key] = EndedJob(now_ms, job.sums.work_ms + job.sums.wasted_ms)
-        self._instant.changed |= planning.JOBS
-        self._emitted.job_ended(job, now_ms)
-        self._recorder.job(job, now_ms)
+        self.instant.changed |= planning.JOBS
+        self.emitted.job_ended(job, now_ms)
+        self.recorder.job(job, now_ms)
         if job.spec.changes:
-            self._agenda.forget_changes(job)
+            self.agenda.forget_changes(job)
         for following in job.spec.then:
-            self._agenda.push(now_ms + following.pause_ms, Follower(following))
+            self.agenda.push(now_ms + following.pause_ms, Follower(following))
 
     def never_submitted(self) -> int:
         """How many jobs the end of the run left in the agenda, in the workload or behind active jobs."""
-        waiting = self._agenda.not_submitted()
-        source = list(self._source) if waiting else []
+        waiting = self.agenda.not_submitted()
+        source = list(self.source) if waiting else []
         behind = [job.spec for job in self.active.values()]
         specs = [spec for first in (*waiting, *source, *behind) for spec in first.and_followers()]
         return len(specs) - len(behind)

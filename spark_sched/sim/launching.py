@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from spark_sched.sim.enforcement import Enforcement, Start, StartGate
@@ -20,53 +21,44 @@ class _Launch(Protocol):
     def __call__(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None: ...
 
 
+@dataclass(slots=True, eq=False)
 class Launcher:
     """Assigns the free slots of an instant.
 
-    Args:
+    Attributes:
         launch: starts an attempt of a task of a stage on a node.
         wake: schedules a round of launches at a time (ms), until which a stage waits for a nearer slot.
         replan: makes a plan after each launch; None: plans last for the instant.
     """
 
-    def __init__(
-        self,
-        slots: Slots,
-        waiting: WaitingStages,
-        gates: Gates,
-        reservations: Reservations,
-        queues: QueueTurns,
-        starts: StartGate,
-        *,
-        launch: _Launch,
-        wake: Callable[[int, StageRun], None],
-        replan: Callable[[], None] | None,
-    ) -> None:
-        self._slots = slots
-        self._waiting = waiting
-        self._gates = gates
-        self._reservations = reservations
-        self._queues = queues
-        self._starts = starts
-        self._enforcement = Enforcement(starts, queues)
-        self._launch = launch
-        self._wake = wake
-        self.replan = replan
+    slots: Slots
+    waiting: WaitingStages
+    gates: Gates
+    reservations: Reservations
+    queues: QueueTurns
+    starts: StartGate
+    launch: _Launch
+    wake: Callable[[int, StageRun], None]
+    replan: Callable[[], None] | None
+    _enforcement: Enforcement = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._enforcement = Enforcement(self.starts, self.queues)
 
     @property
     def wanted(self) -> bool:
         """Whether any task may want a free slot: waiting tasks, copies, tasks behind a gate."""
-        return bool(self._waiting.order or self._slots.holders or self._gates)
+        return bool(self.waiting.order or self.slots.holders or self.gates)
 
     def launch_all(self, now_ms: int) -> None:
         """Launch all tasks that the free slots of this instant allow."""
-        self._waiting.sort()
+        self.waiting.sort()
         self._enforcement.begin(now_ms)
-        slots = self._slots
-        if self._queues.weights:
+        slots = self.slots
+        if self.queues.weights:
             self._by_queue(now_ms)
         elif slots.open_total > 0:
-            at, order = 0, self._waiting.order
+            at, order = 0, self.waiting.order
             while at < len(order) and slots.open_total > 0:
                 stage = order[at]
                 if self._fill(stage, now_ms):
@@ -76,12 +68,12 @@ class Launcher:
         if slots.holders:
             while slots.holders and self._privileged(now_ms):
                 pass  # planned again
-            while (due := self._reservations.due_copy(now_ms)) is not None:
-                self._launch(*due, copy=True)
-        if slots.open_total > 0 and (self._gates or self._starts.active):
+            while (due := self.reservations.due_copy(now_ms)) is not None:
+                self.launch(*due, copy=True)
+        if slots.open_total > 0 and (self.gates or self.starts.active):
             self._left_over(now_ms)
             # A launch may have ended holds that its job no longer needs.
-            while slots.holders and self._enforcement.spares_again(slots.open_total, self._waiting.order):
+            while slots.holders and self._enforcement.spares_again(slots.open_total, self.waiting.order):
                 if not self._left_over(now_ms):
                     break
         slots.opened.clear()
@@ -90,13 +82,13 @@ class Launcher:
         """Give held slots to the stages that may take them. Returns whether the order has changed."""
         return any(
             stage.pending and self._fill(stage, now_ms)
-            for stage in self._waiting.privileged(self._slots, now_ms)
+            for stage in self.waiting.privileged(self.slots, now_ms)
         )
 
     def _by_queue(self, now_ms: int) -> None:
         """Give out slots one by one, each to the queue whose turn it is."""
-        slots, turn = self._slots, self._queues.of
-        for level in self._waiting.levels():
+        slots, turn = self.slots, self.queues.of
+        for level in self.waiting.levels():
             at = dict.fromkeys(level, 0)
             while at and slots.open_total > 0:
                 queue = min(at, key=turn)
@@ -114,40 +106,40 @@ class Launcher:
         """Give slots that no other job can use to tasks behind a gate (§5.1.2, "Work conservation") and to
         jobs without a planned start, because every job must end. Gangs wait for a planned start: otherwise
         they would keep their slots from all other jobs. Returns whether a task was launched."""
-        enforcement, slots = self._enforcement, self._slots
-        wanting = [stage for stage in self._waiting.order if self._only_spare(stage) and not stage.spec.gang]
+        enforcement, slots = self._enforcement, self.slots
+        wanting = [stage for stage in self.waiting.order if self._only_spare(stage) and not stage.spec.gang]
         gated = [
             stage
-            for stage in self._gates.shut_stages()
+            for stage in self.gates.shut_stages()
             if not self._only_spare(stage) and not stage.job.terms.on_hold
         ]
         if not wanting and not gated:
             return False
         launched = False
-        enforcement.begin_spare(slots.open_total, self._waiting.order)
+        enforcement.begin_spare(slots.open_total, self.waiting.order)
         for stage in sorted([*gated, *wanting], key=lambda s: (enforcement.rank(s), s.edges.part, s.index)):
             behind = not self._only_spare(stage)
-            tasks = self._gates.behind(stage) if behind else stage.pending
+            tasks = self.gates.behind(stage) if behind else stage.pending
             while tasks and slots.open_total > 0 and enforcement.planned(stage).may:
                 node = self._choose(stage, tasks, now_ms, within_share=False)
                 if node == NONE:
                     break
-                self._launch(stage, tasks.pop(), node)
+                self.launch(stage, tasks.pop(), node)
                 enforcement.launched(stage)
                 launched = True
             if not tasks and behind:
-                self._gates.emptied(stage)
+                self.gates.emptied(stage)
             elif not tasks:
-                self._waiting.remove(stage)
+                self.waiting.remove(stage)
         enforcement.end_spare()
         return launched
 
     def _only_spare(self, stage: StageRun) -> bool:
-        return self._starts.active and self._enforcement.start(stage.job.key) is Start.SPARE
+        return self.starts.active and self._enforcement.start(stage.job.key) is Start.SPARE
 
     def _choose(self, stage: StageRun, pending: list[int], now_ms: int, *, within_share: bool = True) -> int:
         """The node for the last one of ``pending``, or NONE."""
-        slots, near, share = self._slots, stage.places.near, stage.job.terms.share
+        slots, near, share = self.slots, stage.places.near, stage.job.terms.share
         if share is not None and within_share:
             node = slots.choose_within(share)
             if node != NONE:
@@ -158,8 +150,8 @@ class Launcher:
     def _fill(self, stage: StageRun, now_ms: int, most: int = 0) -> bool:
         """Launch as many of the stage's tasks as there are slots for, at most ``most`` of them; of a gang all
         tasks. Returns whether the order has changed."""
-        slots, pending, places = self._slots, stage.pending, stage.places
-        if self._starts.active and not self._enforcement.planned(stage).may:
+        slots, pending, places = self.slots, stage.pending, stage.places
+        if self.starts.active and not self._enforcement.planned(stage).may:
             return False
         if places.refused and not slots.could_take(stage, slots.opened, now_ms):
             return False
@@ -172,19 +164,19 @@ class Launcher:
                 if near is not None and not near.refused and slots.open_total > 0:
                     near.refused = True
                     if near.any_at_ms > now_ms:
-                        self._wake(near.any_at_ms, stage)
+                        self.wake(near.any_at_ms, stage)
                 places.refused = places.local is not None
                 return False
-            self._launch(stage, pending.pop(), node)
+            self.launch(stage, pending.pop(), node)
             if stage.spec.gang:
                 continue
             most -= 1
             if self.replan is not None or most == 0:
                 break
         if not pending:
-            self._waiting.remove(stage)
+            self.waiting.remove(stage)
         if self.replan is None:
             return False
         self.replan()
-        self._waiting.sort()
+        self.waiting.sort()
         return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spark_sched.sim import planning
 from spark_sched.sim.agenda import Agenda, Instant, PlanDue
@@ -18,63 +18,40 @@ from spark_sched.sim.waiting import WaitingStages
 from spark_sched.sim.workload import SchedulingChange
 
 
+@dataclass(slots=True, eq=False)
 class Plans:
     """Asks the planner for plans and puts them in force.
-
-    Args:
-        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
 
     Attributes:
         planner: the policy and its forecasts.
         totals: slots of each present node.
+        enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """
 
-    __slots__ = (
-        "_again_ms", "_agenda", "_attempts", "_emitted", "_enabled", "_gates", "_instant", "_jobs",
-        "_plan_at_ms", "_queues", "_slots", "_starts", "_waiting", "planner", "totals",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        planner: planning.Planner,
-        instant: Instant,
-        agenda: Agenda,
-        jobs: ActiveJobs,
-        attempts: Attempts,
-        slots: Slots,
-        waiting: WaitingStages,
-        gates: Gates,
-        queues: QueueTurns,
-        starts: StartGate,
-        emitted: EmittedEvents,
-        totals: list[int],
-        *,
-        enabled: bool,
-    ) -> None:
-        self.planner = planner
-        self.totals = totals
-        self._instant = instant
-        self._agenda = agenda
-        self._jobs = jobs
-        self._attempts = attempts
-        self._slots = slots
-        self._waiting = waiting
-        self._gates = gates
-        self._queues = queues
-        self._starts = starts
-        self._emitted = emitted
-        self._enabled = enabled
-        self._plan_at_ms = -1
-        self._again_ms: int | None = None  # the plan in force wants another one then
+    planner: planning.Planner
+    instant: Instant
+    agenda: Agenda
+    jobs: ActiveJobs
+    attempts: Attempts
+    slots: Slots
+    waiting: WaitingStages
+    gates: Gates
+    queues: QueueTurns
+    starts: StartGate
+    emitted: EmittedEvents
+    totals: list[int]
+    enabled: bool
+    _plan_at_ms: int = -1
+    _again_ms: int | None = None  # the plan in force wants another one then
 
     def due(self, event: PlanDue) -> None:
         """The time of a plan has been reached."""
-        now_ms = self._instant.now_ms
+        now_ms = self.instant.now_ms
         if not event.asked:
             self._plan_at_ms = now_ms
         elif self._again_ms == now_ms:
             self._plan_at_ms = now_ms
-            self._instant.changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
+            self.instant.changed |= planning.ARRIVALS  # whatever the policy depends on: it asked
 
     def changed(self, change: SchedulingChange) -> None:
         """An operator changes the policy, or pauses reservations or ends that pause.
@@ -82,7 +59,7 @@ class Plans:
         A pause releases held slots at once, as in a live application. After it, slots are held again from the
         next end of a job's task on.
         """
-        now_ms, jobs = self._instant.now_ms, self._jobs
+        now_ms, jobs = self.instant.now_ms, self.jobs
         if change.plan_every_ms is not None:
             self.planner.every_ms = change.plan_every_ms
             jobs.newcomers.reserve = change.plan_every_ms > 0
@@ -95,65 +72,65 @@ class Plans:
             for job in jobs.active.values():
                 planned = job.terms.planned
                 if planned is not None:
-                    enabled = self._enabled and not jobs.paused and not job.terms.on_hold
+                    enabled = self.enabled and not jobs.paused and not job.terms.on_hold
                     job.rule = planning.planned_rule(job.terms.own_rule, *planned, enabled=enabled)
                     jobs.reservations.rule_set(job, now_ms)
                 elif jobs.paused or jobs.newcomers.reserve:
                     held = 0.0 if jobs.paused or job.terms.on_hold else job.terms.own_rule.isolation
                     job.rule = replace(job.terms.own_rule, isolation=held)
                     jobs.reservations.rule_set(job, now_ms)
-        self._instant.changed |= planning.ARRIVALS
-        self._emitted.scheduling_changed(self.planner.policy.name, jobs.paused, now_ms)
+        self.instant.changed |= planning.ARRIVALS
+        self.emitted.scheduling_changed(self.planner.policy.name, jobs.paused, now_ms)
 
     def make(self) -> None:
         """Make a plan for the present state; if the planner plans at fixed intervals, at its next time."""
-        every_ms, now = self.planner.every_ms, self._instant.now_ms
+        every_ms, now = self.planner.every_ms, self.instant.now_ms
         if every_ms and self._plan_at_ms != now:
             # Not yet: at the next multiple, once.
             at_ms = now + (-now) % every_ms
             if at_ms > now and self._plan_at_ms < now:
                 self._plan_at_ms = at_ms
-                self._agenda.push(at_ms, PlanDue(asked=False))
+                self.agenda.push(at_ms, PlanDue(asked=False))
             if at_ms > now:
                 return
-        self._instant.changed = 0
+        self.instant.changed = 0
         one_by_one = self.planner.one_by_one
-        since = self._jobs.since_plan
-        jobs = since.new if one_by_one else self._jobs.active
+        since = self.jobs.since_plan
+        jobs = since.new if one_by_one else self.jobs.active
         ended, since.ended = since.ended, {}
-        plan = self.planner.plan(jobs, self._slots, self.totals, self._emitted.version, now, ended)
-        newcomers = self._jobs.newcomers
+        plan = self.planner.plan(jobs, self.slots, self.totals, self.emitted.version, now, ended)
+        newcomers = self.jobs.newcomers
         newcomers.rank = UNRANKED if plan.ordered else 0
         for key in ended:
-            self._starts.job_ended(key)
+            self.starts.job_ended(key)
         if not one_by_one:
-            self._starts.put(plan)
+            self.starts.put(plan)
         for job in planning.put_in_force(
             plan,
             jobs,
             ordered=plan.ordered,
             by_arrival=one_by_one,
-            enabled=self._enabled and not self._jobs.paused,
+            enabled=self.enabled and not self.jobs.paused,
         ):
-            self._waiting.unsorted = True
-            self._jobs.reservations.rule_set(job, now)
+            self.waiting.unsorted = True
+            self.jobs.reservations.rule_set(job, now)
         for entry in plan.jobs:
             job = jobs[entry.job]
             if entry.evict:
-                self._attempts.evict_job(job)
-                self._instant.changed = 0  # the plan knows
+                self.attempts.evict_job(job)
+                self.instant.changed = 0  # the plan knows
             if entry.pilots != job.terms.pilots:
                 job.terms.pilots = entry.pilots
                 for stage in job.stages.values():
                     if entry.pilots is not None and entry.pilots.stage == stage.index:
-                        self._gates.shut(stage, entry.pilots.tasks)
+                        self.gates.shut(stage, entry.pilots.tasks)
                     elif stage.pilots_first:
-                        self._gates.open(stage)
+                        self.gates.open(stage)
         for entry in sorted((each for each in plan.jobs if each.victims), key=lambda each: each.rank):
-            self._attempts.preempt(jobs[entry.job], entry.victims, self._jobs.active.values())
+            self.attempts.preempt(jobs[entry.job], entry.victims, self.jobs.active.values())
         since.new.clear()
-        self._queues.put(plan.queue_weights, self._jobs.active.values())
-        self._slots.rank(plan.slowness)
+        self.queues.put(plan.queue_weights, self.jobs.active.values())
+        self.slots.rank(plan.slowness)
         again_ms = plan.again_ms
         if any(entry.evict for entry in plan.jobs):
             # An evicted job waits for the next plan. In a live application the ends of its tasks trigger that
@@ -167,8 +144,8 @@ class Plans:
         else:
             # Not again at this instant, and only at the planner's own intervals.
             every_ms = self.planner.every_ms
-            at_ms = max(again_ms, self._instant.now_ms + 1)
+            at_ms = max(again_ms, self.instant.now_ms + 1)
             at_ms += -at_ms % every_ms if every_ms else 0
             if at_ms != self._again_ms:
                 self._again_ms = at_ms
-                self._agenda.push(at_ms, PlanDue(asked=True))
+                self.agenda.push(at_ms, PlanDue(asked=True))

@@ -8,6 +8,7 @@ alike. So its work grows with the number of jobs that reserve, not with all runn
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from spark_sched.events import Event, SlotFreed, SlotHeld
 from spark_sched.sim.ledger import Ledger
@@ -16,46 +17,49 @@ from spark_sched.sim.records import Attempt, JobRun, StageRun
 from spark_sched.sim.rule import Rule
 
 
+@dataclass(slots=True, eq=False)
 class Reservations:
-    """Calls the ledger. ``emit`` gets the events of holds, if there is a listener."""
+    """Calls the ledger.
 
-    def __init__(
-        self, slots: Slots, jobs: dict[str, JobRun], emit: Callable[[Event], None] | None, seed: int
-    ) -> None:
-        self._slots = slots
-        self._jobs = jobs
-        self._emit = emit
-        self._seed = seed
-        self._ledger: Ledger | None = None
-        self._known: set[str] = set()
-        self._stand_ins: set[str] = set()
-        slots.gives_way = self._gives_way
-        self.events = 0
-        #: Whether any job ever reserved: before that there is nothing to report.
-        self.engaged = False
+    Attributes:
+        jobs: active ones, by key.
+        emit: gets the events of holds; None: there is no listener.
+        seed: of the draws of calibrated deadlines.
+        engaged: whether any job ever reserved: before that there is nothing to report.
+    """
+
+    slots: Slots
+    jobs: dict[str, JobRun]
+    emit: Callable[[Event], None] | None
+    seed: int
+    engaged: bool = False
+    _ledger: Ledger | None = None
+    _known: set[str] = field(default_factory=set)
+    _stand_ins: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.slots.gives_way = self._gives_way
 
     # ---- the ledger's listener ----
 
     def slot_held(self, job: str, stage: str, executor: str, deadline_ms: int, now_ms: int) -> None:
-        run = self._jobs[job]
+        run = self.jobs[job]
         run.held[executor] = run.held.get(executor, 0) + 1
         run.view = None
-        self._slots.hold(run, self._slots.nodes.number[executor])
-        self.events += 1
-        if self._emit is not None:
-            self._emit(SlotHeld(now_ms, job, stage, executor, deadline_ms))
+        self.slots.hold(run, self.slots.nodes.number[executor])
+        if self.emit is not None:
+            self.emit(SlotHeld(now_ms, job, stage, executor, deadline_ms))
 
     def slot_freed(self, job: str, executor: str, reason: str, now_ms: int) -> None:
-        run = self._jobs[job]
+        run = self.jobs[job]
         if run.held[executor] == 1:
             del run.held[executor]
         else:
             run.held[executor] -= 1
         run.view = None
-        self._slots.unhold(run, self._slots.nodes.number[executor])
-        self.events += 1
-        if self._emit is not None:
-            self._emit(SlotFreed(now_ms, job, executor, reason))
+        self.slots.unhold(run, self.slots.nodes.number[executor])
+        if self.emit is not None:
+            self.emit(SlotFreed(now_ms, job, executor, reason))
 
     # ---- calls of the engine ----
 
@@ -96,7 +100,7 @@ class Reservations:
         ledger = self._ledger
         if ledger is not None:
             stage = attempt.stage
-            node = self._slots.nodes.names[attempt.node]
+            node = self.slots.nodes.names[attempt.node]
             if stage.job.key in self._known:
                 attempt.reserves = True
                 ledger.task_launched(attempt.task, stage.key, attempt.index, node, attempt.copy, now_ms)
@@ -111,13 +115,13 @@ class Reservations:
 
     def node_joined(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
-            name = self._slots.nodes.names[node]
+            name = self.slots.nodes.names[node]
             self._ledger.executor_added(name, 0)
-            self._ledger.observe_free(name, self._slots.free[node], now_ms)
+            self._ledger.observe_free(name, self.slots.free[node], now_ms)
 
     def node_leaves(self, node: int, now_ms: int) -> None:
         if self._ledger is not None:
-            self._ledger.executor_draining(self._slots.nodes.names[node], now_ms)
+            self._ledger.executor_draining(self.slots.nodes.names[node], now_ms)
 
     # ---- what the engine asks ----
 
@@ -133,13 +137,13 @@ class Reservations:
     def due_copy(self, now_ms: int) -> tuple[StageRun, int, int] | None:
         """(stage, task index, node) of the next copy that is due on a held slot."""
         ledger = self._ledger
-        if ledger is None or not self._slots.holders:
+        if ledger is None or not self.slots.holders:
             return None
-        for job, nodes in self._slots.holders.items():
+        for job, nodes in self.slots.holders.items():
             for stage in job.stages.values():
                 if ledger.wants_copies(stage.key, now_ms):
                     for node in nodes:
-                        index = ledger.pick_copy(stage.key, self._slots.nodes.names[node], now_ms)
+                        index = ledger.pick_copy(stage.key, self.slots.nodes.names[node], now_ms)
                         if index is not None:
                             return stage, index, node
         return None
@@ -164,7 +168,7 @@ class Reservations:
     def check(self, now_ms: int) -> None:
         """Raise AssertionError if the ledger or the slots violate an invariant."""
         broken = self._ledger.violations() if self._ledger is not None else []
-        slots = self._slots
+        slots = self.slots
         if any(free < held for free, held in zip(slots.free, slots.held, strict=True)):
             broken.append("a node holds more slots than it has free")
         if broken:
@@ -174,18 +178,18 @@ class Reservations:
 
     def _begin(self, now_ms: int) -> Ledger:
         """The first job that may hold slots has arrived: report all running tasks to the ledger."""
-        ledger = self._ledger = Ledger(self, seed=self._seed)
+        ledger = self._ledger = Ledger(self, seed=self.seed)
         self.engaged = True
-        for node, name in enumerate(self._slots.nodes.names):
-            ledger.executor_added(name, self._slots.free[node])
-            if node in self._slots.left:
+        for node, name in enumerate(self.slots.nodes.names):
+            ledger.executor_added(name, self.slots.free[node])
+            if node in self.slots.left:
                 ledger.executor_draining(name, now_ms)
-        for job in self._jobs.values():
+        for job in self.jobs.values():
             for stage in job.stages.values():
                 for task in stage.running.values():
                     # The free slots above are without this one.
-                    executor = self._slots.nodes.names[task.node]
-                    ledger.observe_free(executor, self._slots.free[task.node] + 1, now_ms)
+                    executor = self.slots.nodes.names[task.node]
+                    ledger.observe_free(executor, self.slots.free[task.node] + 1, now_ms)
                     stand_in = self._stand_in(ledger, job, now_ms)
                     ledger.task_launched(task.task, stand_in, task.task, executor, False, now_ms)
         return ledger
