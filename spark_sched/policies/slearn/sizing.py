@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from spark_sched.policies.slearn.adaptive import pilot_count
 from spark_sched.policies.slearn.queues import Queues
@@ -21,26 +21,24 @@ SURE_QUEUE = 0.95
 #: History is not used if it is wrong with a higher probability than this.
 HALF = 0.5
 
-Point = Callable[[RuntimeDistribution], float]
+Point: TypeAlias = Callable[[RuntimeDistribution], float]
+#: What history says of a stage; None: nothing.
+Expected: TypeAlias = StageExpectation | None
 
 
 class Sizing(Protocol):
     """Decides how many tasks of a stage run as pilots, and estimates the stage's size from their times."""
 
-    def pilots(
-        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
-    ) -> int:
+    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
         """Number of pilots for a stage of ``tasks`` tasks at this sampling ratio; 0: history suffices.
         ``slots_per_task``: what each of its tasks takes."""
         ...
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
         """Mean task time in ms, from the pilots' times and history; None: unknown."""
         ...
 
-    def reach_ms(
-        self, pilots_ms: Sequence[float], expected: StageExpectation | None
-    ) -> tuple[float, float] | None:
+    def reach_ms(self, pilots_ms: Sequence[float], expected: Expected) -> tuple[float, float] | None:
         """The 90 % interval of the mean task time in ms; None: the sizing gives no interval."""
         ...
 
@@ -56,19 +54,15 @@ class HistorySizing:
     def __init__(self, point: Point) -> None:
         self._point = point
 
-    def pilots(
-        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
-    ) -> int:
+    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
         return 0
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
         if expected is None or expected.task_s is None:
             return None
         return 1000.0 * self._point(expected.task_s)
 
-    def reach_ms(
-        self, pilots_ms: Sequence[float], expected: StageExpectation | None
-    ) -> tuple[float, float] | None:
+    def reach_ms(self, pilots_ms: Sequence[float], expected: Expected) -> tuple[float, float] | None:
         if expected is None or expected.calibrated is None:
             return None
         low_s, high_s = expected.calibrated.quantile([0.05, 0.95]).tolist()
@@ -79,29 +73,19 @@ class HistorySizing:
         return None if by_history is None else by_history * factor
 
 
-class PilotSizing:
+class PilotSizing(HistorySizing):
     """Sizes from the mean of the pilots (§5.1.2). History is used only if every pilot was lost."""
 
-    def __init__(self, point: Point) -> None:
-        self._history = HistorySizing(point)
-
-    def pilots(
-        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
-    ) -> int:
+    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
         return pilot_count(tasks, percent)
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
         if pilots_ms:
             return sum(pilots_ms) / len(pilots_ms)
-        return self._history.task_ms((), expected)
+        return super().task_ms((), expected)
 
-    def reach_ms(
-        self, pilots_ms: Sequence[float], expected: StageExpectation | None
-    ) -> tuple[float, float] | None:
+    def reach_ms(self, pilots_ms: Sequence[float], expected: Expected) -> tuple[float, float] | None:
         return None
-
-    def later_ms(self, expected: StageExpectation, factor: float) -> float | None:
-        return self._history.later_ms(expected, factor)
 
 
 class BayesSizing:
@@ -120,9 +104,7 @@ class BayesSizing:
         queues = Queues() if queues is None else queues
         self._edges_s = [queues.threshold_ms(q) / 1000.0 for q in range(queues.count - 1)]
 
-    def pilots(
-        self, tasks: int, expected: StageExpectation | None, percent: float, slots_per_task: int = 1
-    ) -> int:
+    def pilots(self, tasks: int, expected: Expected, percent: float, slots_per_task: int = 1) -> int:
         most = pilot_count(tasks, percent)
         if expected is None or expected.calibrated is None or expected.spread is None:
             return most
@@ -134,15 +116,13 @@ class BayesSizing:
             return most
         return max(1, pilots_needed(expected.calibrated, expected.spread, SURE, most))
 
-    def task_ms(self, pilots_ms: Sequence[float], expected: StageExpectation | None) -> float | None:
+    def task_ms(self, pilots_ms: Sequence[float], expected: Expected) -> float | None:
         belief = _belief(pilots_ms, expected)
         if belief is None:
             return sum(pilots_ms) / len(pilots_ms) if pilots_ms else None
         return 1000.0 * self._point(belief)
 
-    def reach_ms(
-        self, pilots_ms: Sequence[float], expected: StageExpectation | None
-    ) -> tuple[float, float] | None:
+    def reach_ms(self, pilots_ms: Sequence[float], expected: Expected) -> tuple[float, float] | None:
         belief = None if expected is None else _belief(pilots_ms, expected, expected.spread_log_sd)
         return None if belief is None else (1000.0 * belief.low_s, 1000.0 * belief.high_s)
 
@@ -152,9 +132,7 @@ class BayesSizing:
         return None if belief is None else 1000.0 * belief.task_s * factor**expected.alike
 
 
-def _belief(
-    pilots_ms: Sequence[float], expected: StageExpectation | None, spread_log_sd: float = 0.0
-) -> Posterior | None:
+def _belief(pilots_ms: Sequence[float], expected: Expected, spread_log_sd: float = 0.0) -> Posterior | None:
     """The belief about a stage's mean task time; None: history has no belief, or none that can be used
     without pilots."""
     if expected is None or expected.calibrated is None or expected.spread is None:
