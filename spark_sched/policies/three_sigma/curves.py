@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from spark_sched.arrays import Floats, Ints
 from spark_sched.compiled import compiled
 from spark_sched.policies.three_sigma.utility import Utility
+from spark_sched.predict import RuntimeDistribution
 
 #: Survival below this is a rounding error: such a job has outlived its distribution.
 GONE = 1e-9
@@ -18,20 +19,6 @@ GONE = 1e-9
 _AT_ONCE_S = 1e-4
 # Differences of clock times at a drop are rounded to µs: who ends exactly there has the upper value.
 _PER_S = 1e6
-
-
-class Runtime(Protocol):
-    """A runtime's piecewise linear CDF: `spark_sched.predict.RuntimeDistribution`.
-
-    ``t_s`` are times in seconds, not falling, ``p`` the CDF there, not falling, the last one 1; two knots at
-    one time are a jump, and so is a first ``p`` above 0.
-    """
-
-    @property
-    def t_s(self) -> Floats: ...
-
-    @property
-    def p(self) -> Floats: ...
 
 
 class Curves(NamedTuple):
@@ -47,7 +34,7 @@ class Curves(NamedTuple):
     area: Floats
 
 
-def curves(runtimes: Sequence[Runtime]) -> Curves:
+def curves(runtimes: Sequence[RuntimeDistribution]) -> Curves:
     """The curves of these runtimes."""
     count = len(runtimes)
     sizes = np.fromiter((len(each.t_s) for each in runtimes), np.int64, count)

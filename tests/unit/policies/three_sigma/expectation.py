@@ -9,8 +9,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_sched.policies.three_sigma.curves import GONE, Runtime, overrun_s
+from spark_sched.policies.three_sigma.curves import GONE, overrun_s
 from spark_sched.policies.three_sigma.utility import Utility
+from spark_sched.predict import RuntimeDistribution
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ class Knots:
 
     __slots__ = ("_area_known", "_level", "_t", "max_s")
 
-    def __init__(self, runtime: Runtime, scale: float = 1.0) -> None:
+    def __init__(self, runtime: RuntimeDistribution, scale: float = 1.0) -> None:
         # From 0 on, so that one interpolation serves all times.
         self._t = np.zeros(len(runtime.t_s) + 2)
         np.multiply(runtime.t_s, scale, out=self._t[2:])
