@@ -12,7 +12,7 @@ from spark_sched.predict.runtimes.predictor import (
     ThreeSigmaPredict,
     lesson,
 )
-from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierRunStore, EarlierStage, NoStore
+from spark_sched.predict.stages.earlier_runs import EarlierRun, EarlierRunStore, EarlierStage
 from spark_sched.predict.stages.history import StageHistory
 
 __all__ = [
@@ -24,7 +24,6 @@ __all__ = [
     "Forecast",
     "JobAttributes",
     "Lesson",
-    "NoStore",
     "Prediction",
     "Predictor",
     "RuntimeDistribution",

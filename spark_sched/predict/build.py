@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from spark_sched.config import Settings, keys
 from spark_sched.errors import not_one_of
 from spark_sched.predict.forecast import Predictor
@@ -19,19 +17,11 @@ from spark_sched.predict.tasks.pilots import TaskTimePredictor
 PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
-class LivePredictor(NamedTuple):
-    """The predictor of a live planner, and the part of it that predicts runtimes of jobs before their
-    submission."""
-
-    predictor: Predictor
-    runtimes: RuntimeHistory
-
-
 def build_live(
     settings: Settings, *, task_times: bool, runs: EarlierRunStore | None, past: RuntimeStore | None
-) -> LivePredictor:
-    """The planner's predictor. It learns runtimes under every policy, so that the first run of 3Sigma finds a
-    history.
+) -> tuple[Predictor, RuntimeHistory]:
+    """The planner's predictor, and the part of it that predicts runtimes of jobs before their submission. It
+    learns runtimes under every policy, so that the first run of 3Sigma finds a history.
 
     Args:
         settings: of the application.
@@ -40,7 +30,7 @@ def build_live(
             stored.
     """
     runtimes = RuntimeHistory(_stages(settings, runs), past)
-    return LivePredictor(with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes)
+    return with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes
 
 
 def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:

@@ -60,6 +60,8 @@ class Predictor(Protocol):
     def forecast(self, job: JobView) -> Forecast: ...
 
 
-def forecasts(predictor: Predictor, snapshot: Snapshot) -> Mapping[str, Forecast]:
-    """A forecast for every active job of the snapshot, by job key."""
+def forecasts(predictor: Predictor | None, snapshot: Snapshot) -> Mapping[str, Forecast]:
+    """A forecast for every active job of the snapshot, by job key; without a predictor all are unknown."""
+    if predictor is None:
+        return dict.fromkeys(snapshot.jobs, UNKNOWN)
     return {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}

@@ -12,7 +12,7 @@ import numpy as np
 from spark_sched.config import Settings, keys
 from spark_sched.policies.base import ChangesWith, Policy
 from spark_sched.policies.plan import Plan, PoolShare, ReservationRule
-from spark_sched.predict import UNKNOWN, Forecast, Predictor
+from spark_sched.predict import Predictor, forecasts
 from spark_sched.sim.placement import Slots
 from spark_sched.sim.records import JobRun
 from spark_sched.sim.rule import CopyAge, DeadlineRule, Rule
@@ -94,14 +94,9 @@ class Planner:
             ),
             ended=MappingProxyType(ended),
         )
-        predictor = self.predictor
-        forecasts: Mapping[str, Forecast]
-        if predictor is None:
-            forecasts = dict.fromkeys(snapshot.jobs, UNKNOWN)
-        else:
-            forecasts = {key: predictor.forecast(job) for key, job in snapshot.jobs.items()}
+        known = forecasts(self.predictor, snapshot)
         self.plans += 1
-        plan, self.memory = self.policy.decide(snapshot, forecasts, now_ms, self._rng, self.memory)
+        plan, self.memory = self.policy.decide(snapshot, known, now_ms, self._rng, self.memory)
         executors.over()
         return plan.numbered(self.plans)
 

@@ -37,17 +37,6 @@ class RuntimeStore(Protocol):
         ...
 
 
-class NoRuntimeStore:
-    """Stores nothing."""
-
-    def load(self) -> ThreeSigmaPredict:
-        return ThreeSigmaPredict(LIVE_VALUES_KEPT)
-
-    def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
-        for each in ended:
-            predictor.take(each)
-
-
 @dataclass(slots=True)
 class _ActiveJob:
     """A job from its submission to its end."""
@@ -71,13 +60,13 @@ class RuntimeHistory:
 
     Args:
         others: forecasts stages and task times.
-        store: keeps runtimes beyond this process.
+        store: keeps runtimes beyond this process; None: nothing does.
     """
 
     def __init__(self, others: Predictor | None = None, store: RuntimeStore | None = None) -> None:
         self._others = others
-        self._store: RuntimeStore = NoRuntimeStore() if store is None else store
-        self.predictor = self._store.load()
+        self._store = store
+        self.predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT) if store is None else store.load()
         self._active: dict[str, _ActiveJob] = {}
         # Submissions of the jobs that were active at the last reset.
         self._retold: dict[str, Submission] = {}
@@ -130,7 +119,11 @@ class RuntimeHistory:
         if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
             return
         runtime_s = max(0, active.last_end_ms - active.first_launch_ms) / 1000.0
-        self._store.save(self.predictor, [lesson(active.submission, runtime_s, active.prediction)])
+        learned = lesson(active.submission, runtime_s, active.prediction)
+        if self._store is None:
+            self.predictor.take(learned)
+        else:
+            self._store.save(self.predictor, [learned])
 
     def reset(self) -> None:
         """Forget the active jobs, which events will report again; keep history."""

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.calibration import Calibration, RangePosition, place_of
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.runtimes.experts import EXPERTS, FeatureHistory
@@ -137,9 +138,10 @@ class ThreeSigmaPredict:
         # Most values never recur, so a single run is kept as its seconds: a history takes 1.3 kB.
         self._values: dict[tuple[str, str], FeatureHistory | float] = {}
         self._used: dict[tuple[str, str], int] = {}
-        self._submitted_s: dict[tuple[str | None, str | None], float] = {}
+        self._submitted_s: Recent[tuple[str | None, str | None], float] = Recent(
+            max(1, values_kept // _VALUES_PER_JOB)
+        )
         self._values_kept = values_kept
-        self._submissions_kept = max(1, values_kept // _VALUES_PER_JOB)
         self.calibration = Calibration()
         self.jobs = 0
 
@@ -168,11 +170,8 @@ class ThreeSigmaPredict:
     def _since_last_s(self, job: JobAttributes) -> float | None:
         if job.name is None or job.submit_s is None:
             return None
-        submitted = self._submitted_s
-        last_s = submitted.pop(job.recurs, None)
-        submitted[job.recurs] = job.submit_s
-        if len(submitted) > self._submissions_kept:
-            del submitted[next(iter(submitted))]
+        last_s = self._submitted_s.get(job.recurs)
+        self._submitted_s[job.recurs] = job.submit_s
         return job.submit_s - last_s if last_s is not None and job.submit_s >= last_s else None
 
     def predict(self, submission: Submission) -> Prediction | None:

@@ -47,13 +47,3 @@ class EarlierRunStore(Protocol):
     def save(self, name: str, run: EarlierRun, limit: int) -> None:
         """Keep a run; all but the latest ``limit`` of the name may be dropped."""
         ...
-
-
-class NoStore:
-    """Stores nothing."""
-
-    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
-        return ()
-
-    def save(self, name: str, run: EarlierRun, limit: int) -> None:
-        return None

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass, field
 
 from spark_sched.events import Event, JobStarted, StageEnded, StageStarted
 from spark_sched.predict.forecast import UNKNOWN, Forecast
-from spark_sched.predict.stages.earlier_runs import (
-    MAX_STAGES,
-    EarlierRun,
-    EarlierRunStore,
-    EarlierStage,
-    NoStore,
-)
+from spark_sched.predict.recent import Recent
+from spark_sched.predict.stages.earlier_runs import MAX_STAGES, EarlierRun, EarlierRunStore, EarlierStage
 from spark_sched.predict.stages.pareto import shape_from_sums
 from spark_sched.state import DurationSummary, JobSummary, JobView, StageSummary, Summary
 
@@ -90,7 +85,7 @@ class StageHistory:
     not stored.
 
     Args:
-        store: keeps runs after this process has ended.
+        store: keeps runs after this process has ended; None: nothing does.
         prior_alpha: Pareto shape expected before any task ended, > 1.
         prior_weight: how many finished tasks that is worth, >= 0.
         runs_kept: runs remembered per job name.
@@ -104,11 +99,11 @@ class StageHistory:
         prior_weight: float = 5.0,
         runs_kept: int = RUNS_KEPT,
     ) -> None:
-        self._store: EarlierRunStore = NoStore() if store is None else store
+        self._store = store
         self._prior_alpha = prior_alpha
         self._prior_weight = prior_weight
         self._runs_kept = runs_kept
-        self._names: OrderedDict[str, _Name] = OrderedDict()
+        self._names: Recent[str, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
 
     def observe(self, event: Event) -> None:
@@ -183,20 +178,18 @@ class StageHistory:
         if len(whole) == len(stages):
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
             self._name(active.name).runs.append(run)
-            self._store.save(active.name, run, self._runs_kept)
+            if self._store is not None:
+                self._store.save(active.name, run, self._runs_kept)
 
     def _name(self, name: str) -> _Name:
         known = self._names.get(name)
         if known is None:
-            runs = self._store.load(name, self._runs_kept)
-            known = self._names[name] = _Name(deque(runs, maxlen=self._runs_kept))
+            runs = () if self._store is None else self._store.load(name, self._runs_kept)
+            known = _Name(deque(runs, maxlen=self._runs_kept))
             for run in runs:
                 for stage in run.stages:
                     known.pool(stage.name, stage.durations, self._runs_kept)
-            if len(self._names) > NAMES_KEPT:
-                self._names.popitem(last=False)
-        else:
-            self._names.move_to_end(name)
+        self._names[name] = known
         return known
 
     def _pooled(self, times: list[DurationSummary]) -> tuple[float | None, float | None, int]:

@@ -101,7 +101,8 @@ class _Known:
 
 
 class TaskHistory:
-    """Expects mean task times by `ThreeSigmaPredict`, each stage by its own attributes. A `TaskPrior`.
+    """Expects mean task times by `ThreeSigmaPredict`, each stage by its own attributes, for
+    `TaskTimePredictor`.
 
     Args:
         predictor: has learned so far, and continues if ``learns``.
@@ -204,7 +205,7 @@ class TaskHistory:
             spread_log_sd=self.spreads.log_sd(stage.attributes),
         )
 
-    # ---- as a TaskPrior ----
+    # ---- active jobs, by their events ----
 
     def job_started(self, event: JobStarted) -> None:
         if self._stages_of is None:
@@ -232,6 +233,7 @@ class TaskHistory:
             self._cache.pop(event.job, None)
 
     def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
+        """``tasks_ms``: all times of the stage's tasks that are not spoiled (`StageTimes`)."""
         known = self._jobs.get(job, {}).get(index)
         if self._learns and known is not None and known.mean_s is None:
             seconds = [ms / 1000.0 for ms in tasks_ms]

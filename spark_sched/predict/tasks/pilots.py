@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from spark_sched.events import (
     Event,
@@ -18,10 +18,14 @@ from spark_sched.events import (
     TaskLaunched,
 )
 from spark_sched.predict.forecast import UNKNOWN, Forecast, Predictor
+from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
 from spark_sched.predict.tasks.bayes import USUAL_DOUBT
 from spark_sched.predict.tasks.speeds import ExecutorSpeeds
 from spark_sched.state import JobSummary, JobView, Summary
+
+if TYPE_CHECKING:
+    from spark_sched.predict.tasks.history import TaskHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +99,6 @@ class TaskForecast(Forecast):
         return replace(self, expected=tuple(replace(each, doubt=doubt) for each in self.expected))
 
 
-class TaskPrior(Protocol):
-    """A source of task times before a job runs, such as history. It follows active jobs by their events."""
-
-    def job_started(self, event: JobStarted) -> None: ...
-
-    def stage_started(self, event: StageStarted) -> None: ...
-
-    def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
-        """All times of a stage's tasks that are not spoiled."""
-        ...
-
-    def job_ended(self, job: str) -> None: ...
-
-    def reset(self) -> None: ...
-
-    def expected(self, job: str, forecast: Forecast) -> tuple[StageExpectation, ...]: ...
-
-
 class _SampledStage:
     __slots__ = ("ended_ms", "index", "ran_on", "slots_per_task", "slowness", "spoiled", "times")
 
@@ -127,13 +113,11 @@ class _SampledStage:
         self.slowness = _NO_SLOWNESS  # of executors, behind `times`
 
 
+@dataclass(slots=True)
 class _SampledJob:
-    __slots__ = ("attained_ms", "forecast", "stages")
-
-    def __init__(self) -> None:
-        self.stages: dict[str, _SampledStage] = {}
-        self.attained_ms = 0.0
-        self.forecast: TaskForecast | None = None  # until something changes
+    stages: Recent[str, _SampledStage] = field(default_factory=lambda: Recent(STAGES_KEPT))
+    attained_ms: float = 0.0
+    forecast: TaskForecast | None = None  # until something changes
 
 
 class TaskTimePredictor:
@@ -145,7 +129,7 @@ class TaskTimePredictor:
         prior: predicts task times from earlier runs; None: they are unknown.
     """
 
-    def __init__(self, others: Predictor | None = None, prior: TaskPrior | None = None) -> None:
+    def __init__(self, others: Predictor | None = None, prior: TaskHistory | None = None) -> None:
         self._others = others
         self._observes = bool(getattr(others, "observes", True))
         self._prior = prior
@@ -179,8 +163,6 @@ class TaskTimePredictor:
             job = self._jobs.get(event.job)
             if job is not None:
                 job.stages[event.stage] = _SampledStage(event)
-                if len(job.stages) > STAGES_KEPT:
-                    del job.stages[next(iter(job.stages))]
                 job.forecast = None
                 if self._prior is not None:
                     self._prior.stage_started(event)

@@ -28,9 +28,9 @@ def test_an_unknown_name_is_refused_with_a_hint():
 
 @pytest.mark.parametrize(("task_times", "kind"), [(False, RuntimeHistory), (True, TaskTimePredictor)])
 def test_a_planner_learns_runtimes_whether_or_not_its_policy_wants_task_times(task_times: bool, kind: type):
-    live = build_live(SETTINGS, task_times=task_times, runs=None, past=None)
-    assert type(live.predictor) is kind
-    assert (live.predictor is live.runtimes) is not task_times
+    predictor, runtimes = build_live(SETTINGS, task_times=task_times, runs=None, past=None)
+    assert type(predictor) is kind
+    assert (predictor is runtimes) is not task_times
 
 
 def test_task_times_are_not_put_around_task_times():
