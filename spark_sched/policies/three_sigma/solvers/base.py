@@ -99,23 +99,6 @@ class Solution:
         return max(0.0, (self.bound - self.value) / self.bound) if np.isfinite(self.bound) else np.inf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LinearSolution:
-    """A solver's answer to a linear program.
-
-    Attributes:
-        x: its values, shape (n,); None where it found none.
-        bound: no feasible x has a larger objective; inf where the solver proved nothing.
-        ended: by itself rather than by its limits.
-        note: the solver's own message.
-    """
-
-    x: Floats | None
-    bound: float
-    ended: bool
-    note: str = ""
-
-
 class Solver(Protocol):
     """Finds a plan. Never raises for a problem: no plan is an answer (``none``)."""
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError
-from spark_sched.policies.three_sigma.milp import LinearProgram, by_unions
-from spark_sched.policies.three_sigma.problem import Assignment, Problem
-from spark_sched.policies.three_sigma.solvers.base import Ask, LinearSolution, Solution
+from spark_sched.policies.three_sigma.milp import LinearProgram
+from spark_sched.policies.three_sigma.solvers.linear import LinearSolution, LinearSolver
 
 
-class Highs:
+class Highs(LinearSolver):
     """HiGHS's branch and cut.
 
     HiGHS checks its time limit only occasionally, so it exceeds the limit on large problems. Importing
@@ -35,32 +34,7 @@ class Highs:
         self._highspy: Any = highspy
         _to_stderr(highspy.Highs)
 
-    def solve(self, problem: Problem, ask: Ask) -> Solution:
-        began_s = ask.clock_s() if ask.clock_s else 0.0
-        empty = Assignment.empty(problem)
-        if not problem.groups:
-            return Solution(self.name, "optimal", empty, 0.0, 0.0, ask.since_s(began_s))
-        milp = by_unions(problem)
-        answer = self.maximise(milp, ask.gap, ask.limit_s)
-        plan = milp.read(problem, answer.x) if answer.x is not None else None
-        found = plan is not None and problem.fits(plan)
-        if plan is None or not found:
-            plan = empty
-        value = problem.value(plan)
-        bound = max(answer.bound, value)
-        proven = found and bound - value <= ask.gap * abs(bound) + 1e-9
-        return Solution(
-            self.name,
-            "optimal" if proven else "feasible" if found else "none",
-            plan,
-            value,
-            bound,
-            ask.since_s(began_s),
-            note=answer.note,
-        )
-
     def maximise(self, program: LinearProgram, gap: float, limit_s: float | None = None) -> LinearSolution:
-        """Solve any mixed-integer linear program to a relative gap, within a time limit if there is one."""
         highs = self._highspy.Highs()
         highs.silent()
         highs.setOptionValue("threads", 1)

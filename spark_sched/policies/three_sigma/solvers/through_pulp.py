@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from spark_sched.errors import BadInputError, did_you_mean
-from spark_sched.policies.three_sigma.milp import Milp, by_unions
-from spark_sched.policies.three_sigma.problem import Assignment, Problem
-from spark_sched.policies.three_sigma.solvers.base import Ask, Solution
+from spark_sched.policies.three_sigma.milp import LinearProgram
+from spark_sched.policies.three_sigma.solvers.linear import LinearSolution, LinearSolver
 
 _CBC = "PULP_CBC_CMD"
 
@@ -29,12 +28,10 @@ def found_by_pulp() -> list[str]:
     return list(_pulp().listSolvers(onlyAvailable=True))
 
 
-class ThroughPulp:
+class ThroughPulp(LinearSolver):
     """One of PuLP's solvers in a process of its own.
 
-    Every solution is checked before it is used: CBC, stopped by time, has been seen to return
-    fractional values and to call an incumbent optimal. PuLP reports no bound, so ``bound`` is inf unless the
-    solver ended by itself; time limits leave out the time to write and read the problem.
+    PuLP reports no bound; time limits leave out the time to write and read the problem.
 
     Args:
         backend: PuLP's name of the solver.
@@ -51,17 +48,12 @@ class ThroughPulp:
         self._backend = backend
         self.name = "cbc" if backend == _CBC else f"pulp:{backend}"
 
-    def solve(self, problem: Problem, ask: Ask) -> Solution:
-        began_s = ask.clock_s() if ask.clock_s else 0.0
-        plan = Assignment.empty(problem)
-        if not problem.groups:
-            return Solution(self.name, "optimal", plan, 0.0, 0.0, ask.since_s(began_s))
-        milp = by_unions(problem)
-        model, variables = self._model(milp)
-        options: dict[str, Any] = {"msg": False, "gapRel": ask.gap}
-        if ask.limit_s is not None:
-            options["timeLimit"] = ask.limit_s
-        note, ended = "", False
+    def maximise(self, program: LinearProgram, gap: float, limit_s: float | None = None) -> LinearSolution:
+        model, variables = self._model(program)
+        options: dict[str, Any] = {"msg": False, "gapRel": gap}
+        if limit_s is not None:
+            options["timeLimit"] = limit_s
+        ended = False
         try:
             model.solve(self._pulp.getSolver(self._backend, **options))
             note = self._pulp.LpStatus[model.status]
@@ -70,20 +62,10 @@ class ThroughPulp:
         except self._pulp.PulpSolverError as error:
             note = str(error)
         values = [variable.varValue for variable in variables]
-        found = None
-        if all(value is not None for value in values):
-            found = milp.read(problem, np.array(values, dtype=float))
-        if found is not None and not problem.fits(found):
-            found = None
-        status = "none"
-        if found is not None:
-            plan, status = found, "optimal" if ended else "feasible"
-        value = problem.value(plan)
-        # All that "ended" proves is the gap asked for.
-        bound = value / (1.0 - ask.gap) if status == "optimal" and ask.gap < 1.0 else np.inf
-        return Solution(self.name, status, plan, value, bound, ask.since_s(began_s), note=note)  # type: ignore[arg-type]
+        x = None if None in values else np.array(values, dtype=float)
+        return LinearSolution(x, np.inf, ended, note)
 
-    def _model(self, milp: Milp) -> tuple[Any, list[Any]]:
+    def _model(self, milp: LinearProgram) -> tuple[Any, list[Any]]:
         pulp = self._pulp
         model = pulp.LpProblem("plan", pulp.LpMaximize)
         variables = [

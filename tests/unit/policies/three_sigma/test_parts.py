@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -90,6 +91,34 @@ def two_jobs() -> Problem:
 def test_a_solvers_answer_is_checked_before_it_is_believed(x: list[float], what: str):
     problem = two_jobs()
     assert by_unions(problem).read(problem, np.array(x)) is None, what
+
+
+@pytest.mark.parametrize(
+    ("x", "bound", "ended", "status", "proven"),
+    [
+        ([1.0, 0, 0, 0], 1.0, True, "optimal", 1.0),
+        ([1.0, 0, 0, 0], 1.5, False, "feasible", 1.5),
+        ([1.0, 0, 0, 0], np.inf, False, "feasible", np.inf),
+        ([1.0, 0, 0, 0], np.inf, True, "optimal", 1.0 / 0.995),
+        ([1.0, 0, 0, 1.0], 2.0, True, "none", 2.0),
+        (None, np.inf, False, "none", np.inf),
+    ],
+    ids=["proven", "open gap", "no bound", "ended without a bound", "too much", "nothing"],
+)
+def test_a_linear_solvers_answer_becomes_a_plan_with_what_it_proves(
+    x: list[float] | None,
+    bound: float,
+    ended: bool,
+    status: str,
+    proven: float,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pytest.importorskip("highspy")
+    solver = create_solver("highs")
+    answer = SimpleNamespace(x=None if x is None else np.array(x), bound=bound, ended=ended, note="")
+    monkeypatch.setattr(solver, "maximise", lambda *_: answer)
+    solution = solver.solve(two_jobs(), Ask(np.random.default_rng(0), gap=0.005))
+    assert (solution.status, solution.bound) == (status, pytest.approx(proven))
 
 
 def test_a_plan_that_takes_too_much_does_not_fit():
