@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from spark_sched.errors import BadInputError
@@ -71,11 +72,6 @@ def _is_loopback(address: str) -> bool:
 
 def wait_for_end(fd: int) -> None:
     """Return when the other end of the pipe is closed: the driver is gone, however it ended."""
-    while True:
-        try:
-            if not os.read(fd, 4_096):
-                return
-        except InterruptedError:
-            continue
-        except OSError:
-            return
+    with suppress(OSError):
+        while os.read(fd, 4_096):
+            pass

@@ -67,8 +67,7 @@ class Outlook:
             del self._begun_ms[key]
         for key, view in snapshot.jobs.items():
             if key not in self._begun_ms and view.running_slots > 0:
-                launched = [task.launched_ms for stage in view.stages for task in stage.running]
-                self._begun_ms[key] = min(launched, default=view.started_ms)
+                self._begun_ms[key] = view.begun_ms
 
     def ends(
         self, snapshot: Snapshot, known: Mapping[str, Forecast], plan: Plan, now_ms: int
@@ -167,4 +166,4 @@ def _crowd(snapshot: Snapshot, without: str | None = None) -> float:
         if view.job != without
         for stage in view.stages
     )
-    return waiting / max(1, sum(executor.slots for executor in snapshot.executors.values()))
+    return waiting / max(1, snapshot.slots)

@@ -51,7 +51,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     blot_out(log, settings[keys.HISTORY_PASSWORD])
     check_settings(settings)
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
-    runs, past = _run_store(settings, log), _runtime_store(settings, log)
+    runs, past = _stores(settings, log)
     driver.settings_taken()
     policy.capabilities.warm_up()
     predictor, runtimes = build_live(
@@ -193,23 +193,15 @@ def _go_to(folder: str, log: logging.Logger) -> None:
         log.warning("the driver's working directory %s cannot be entered: %s", folder, error.strerror)
 
 
-def _run_store(settings: Settings, log: logging.Logger) -> StoredRuns | None:
-    where = settings[keys.HISTORY_PATH]
+def _stores(settings: Settings, log: logging.Logger) -> tuple[StoredRuns | None, StoredRuntimes | None]:
+    where, password = settings[keys.HISTORY_PATH], settings[keys.HISTORY_PASSWORD]
     if not where:
-        return None
+        return None, None
     # SQLAlchemy is imported only if it is used.
+    from spark_sched.history.runtimes import StoredRuntimes
     from spark_sched.history.stages import StoredRuns
 
-    return StoredRuns(where, log, settings[keys.HISTORY_PASSWORD])
-
-
-def _runtime_store(settings: Settings, log: logging.Logger) -> StoredRuntimes | None:
-    where = settings[keys.HISTORY_PATH]
-    if not where:
-        return None
-    from spark_sched.history.runtimes import StoredRuntimes
-
-    return StoredRuntimes(where, log, settings[keys.HISTORY_PASSWORD])
+    return StoredRuns(where, log, password), StoredRuntimes(where, log, password)
 
 
 def _working_directory() -> str | None:

@@ -7,9 +7,11 @@ A hold has the rank of its pool, and a held slot counts as used by the pool. Job
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from spark_sched.policies.plan import PoolShare
+from spark_sched.policies.simple.fair import fair_order
 
 if TYPE_CHECKING:
     from spark_sched.sim.ledger_state import LedgerJob
@@ -18,23 +20,17 @@ if TYPE_CHECKING:
 _Claim: TypeAlias = Callable[[int], tuple[bool, float]]
 
 
+@dataclass(slots=True, eq=False)
 class PoolUse:
     """The slots that the jobs of one pool use: those of their attempts, and those that they hold."""
 
-    __slots__ = ("jobs", "share", "used")
-
-    def __init__(self, share: PoolShare) -> None:
-        self.share = share
-        self.jobs = 0
-        self.used = 0
+    share: PoolShare
+    jobs: int = 0
+    used: int = 0
 
     def standing(self, more: int) -> tuple[bool, float]:
-        """The pool's place in FAIR order if it used ``more`` slots, lowest first; as Spark's
-        FairSchedulingAlgorithm: those below their minimum share first, then by use over claim."""
-        used, share = self.used + more, self.share
-        if used < share.min_share:
-            return False, used / max(share.min_share, 1.0)
-        return True, used / share.weight
+        """The pool's place in FAIR order if it used ``more`` slots, lowest first."""
+        return fair_order(self.used + more, self.share.weight, self.share.min_share)
 
 
 def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:

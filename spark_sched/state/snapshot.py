@@ -59,6 +59,16 @@ class StageView:
     restartable: bool = True
     slots_per_task: int = 1
 
+    @property
+    def waiting(self) -> int:
+        """Tasks that wait for a slot."""
+        return self.tasks - self.finished - len({task.index for task in self.running})
+
+    @property
+    def open_slots(self) -> int:
+        """Slots that all its unfinished tasks take, or would take at once."""
+        return (self.tasks - self.finished) * self.slots_per_task
+
 
 @dataclass(frozen=True, slots=True)
 class JobMarks:
@@ -131,6 +141,12 @@ class JobView:
         return sum(self.held.values())
 
     @property
+    def begun_ms(self) -> int:
+        """When the first of its running attempts was launched; when it started, if none runs."""
+        launched = (task.launched_ms for stage in self.stages for task in stage.running)
+        return min(launched, default=self.started_ms)
+
+    @property
     def evictable(self) -> bool:
         """Whether the driver would kill all that runs of it for others."""
         return all(stage.restartable for stage in self.stages if stage.running)
@@ -181,6 +197,10 @@ class Snapshot:
     executors: Mapping[str, ExecutorView]
     jobs: Mapping[str, JobView]
     ended: Mapping[str, EndedJob] = field(default_factory=lambda: _NONE_ENDED)
+
+    @property
+    def slots(self) -> int:
+        return sum(executor.slots for executor in self.executors.values())
 
     def to_plan(self) -> Snapshot:
         """Without the jobs on hold that run nothing: a plan would keep slots for them to no purpose."""

@@ -256,8 +256,7 @@ def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
     jobs = (job for job in snapshot.jobs.values() if not job.on_hold)
     for job in sorted(jobs, key=lambda job: (-job.marks.priority, job.arrival)):
         for stage in job.stages:
-            tasks = stage.tasks - stage.finished - len({task.index for task in stage.running})
-            if tasks > 0:
+            if (tasks := stage.waiting) > 0:
                 found.append(_WaitingStage(job, stage, tasks))
     return found
 

@@ -94,11 +94,7 @@ class StickySlots:
 def _grant(job: JobView, most: int) -> int:
     """Slots for its waiting tasks, at most ``most``; 0 if they do not suffice for one task. A barrier stage
     starts whole and gets no sticky slots."""
-    waiting = [
-        (stage.slots_per_task, stage.tasks - stage.finished - len({task.index for task in stage.running}))
-        for stage in job.stages
-        if not stage.barrier
-    ]
+    waiting = [(stage.slots_per_task, stage.waiting) for stage in job.stages if not stage.barrier]
     widths = [slots for slots, tasks in waiting if tasks > 0]
     if not widths or min(widths) > most:
         return 0

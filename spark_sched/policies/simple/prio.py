@@ -13,7 +13,7 @@ from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings,
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, Plan
 from spark_sched.predict import Forecast
-from spark_sched.state import JobView, Snapshot, StageView
+from spark_sched.state import JobView, Snapshot
 
 #: How long slots are kept for a stage that starts no further task. After that the stage cannot use them for
 #: an unknown reason (such as a profile that no executor has), and evictions for it are useless.
@@ -99,17 +99,12 @@ class PrioPolicy:
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), again_ms=min(until_ms)), kept
 
 
-def _waiting(stage: StageView) -> int:
-    """Tasks of the stage that wait for slots."""
-    return stage.tasks - stage.finished - len({task.index for task in stage.running})
-
-
 def _still_waiting(memory: _Memory, snapshot: Snapshot, now_ms: int) -> dict[_Key, _Kept]:
     """Of the stages for which jobs were evicted, those with waiting tasks; a job on hold starts none."""
     found = {}
     for job in snapshot.jobs.values():
         for stage in () if job.on_hold else job.stages:
-            kept, tasks = memory.get((job.job, stage.index)), _waiting(stage)
+            kept, tasks = memory.get((job.job, stage.index)), stage.waiting
             if kept is not None and tasks > 0:
                 found[job.job, stage.index] = kept if kept.tasks == tasks else _Kept(tasks, now_ms)
     return found
@@ -132,7 +127,7 @@ def _victims(snapshot: Snapshot, stuck: Set[_Key]) -> tuple[set[str], dict[_Key,
         if job.marks.deadline_ms is None or job.on_hold:
             continue
         for stage in job.stages:
-            need, key = _waiting(stage), (job.job, stage.index)
+            need, key = stage.waiting, (job.job, stage.index)
             if need <= 0 or key in stuck:
                 continue
             found, count = free, 0

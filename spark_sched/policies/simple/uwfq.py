@@ -163,7 +163,7 @@ class UwfqPolicy:
         memory: VirtualTime | None,
     ) -> tuple[Plan, VirtualTime]:
         virtual = VirtualTime() if memory is None else memory.copy()
-        slots = sum(executor.slots for executor in snapshot.executors.values())
+        slots = snapshot.slots
         jobs = snapshot.jobs.values()
         work = {job.job: expected_work_slot_ms(job, forecasts.get(job.job, UNKNOWN)) for job in jobs}
         known = [size for size in work.values() if size is not None]

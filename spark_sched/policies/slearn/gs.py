@@ -290,13 +290,8 @@ class GenericScheduler:
 
     def _plan(self, snapshot: Snapshot, jobs: Mapping[str, JobMemory], now_ms: int) -> Plan:
         queues = {key: self._queue(job) for key, job in jobs.items()}
-        running = [0] * self._queues.count
-        for key, job in snapshot.jobs.items():
-            running[queues[key]] += job.running_slots
-        turn = {queue: at for at, queue in enumerate(self._queues.in_turn(running))}
-        ranked = sorted(snapshot.jobs.values(), key=lambda job: (turn[queues[job.job]], job.arrival))
         entries = []
-        for rank, job in enumerate(ranked):
+        for rank, job in enumerate(self._queues.ranked(snapshot.jobs.values(), queues)):
             known = jobs[job.job]
             size = "" if known.work_ms is None else f"{known.work_ms / 1000.0:.1f} slot-seconds: "
             entries.append(

@@ -74,18 +74,14 @@ class GsLasPolicy:
             for key, job in snapshot.jobs.items()
         }
         queues = {key: self._queues.of(service) for key, service in attained.items()}
-        running = [0] * self._queues.count
-        for key, job in snapshot.jobs.items():
-            running[queues[key]] += job.running_slots
-        turn = {queue: at for at, queue in enumerate(self._queues.in_turn(running))}
-        ranked = sorted(snapshot.jobs.values(), key=lambda job: (turn[queues[job.job]], job.arrival))
+        ranked = self._queues.ranked(snapshot.jobs.values(), queues)
         next_memory = last.after(snapshot, now_ms, attained)
         again_ms: int | None = None
         # Stages that fit nowhere never attain service: plans for them alone would repeat forever.
         stuck = bool(next_memory.waiting) and now_ms - next_memory.since_ms >= _IDLE_MS
         for job in () if stuck else ranked:
             left = self._queues.threshold_ms(queues[job.job]) - attained[job.job]
-            width = sum((stage.tasks - stage.finished) * stage.slots_per_task for stage in job.stages)
+            width = sum(stage.open_slots for stage in job.stages)
             slots_soon = max(float(job.running_slots), width / _SOON)
             if slots_soon and left < float("inf"):
                 at_ms = now_ms + max(_GRAIN_MS, int(left / slots_soon) + 1)

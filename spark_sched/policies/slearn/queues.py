@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from spark_sched.config import values
 from spark_sched.errors import BadInputError
 from spark_sched.policies.options import Option
+from spark_sched.state import JobView
 
 FIRST_QUEUE = Option(
     "firstQueue",
@@ -64,3 +65,11 @@ class Queues:
         earlier queue of equals. ``running``: running tasks by queue."""
         weights = self.weights
         return sorted(range(self.count), key=lambda q: (running[q] / weights[q], q))
+
+    def ranked(self, jobs: Iterable[JobView], queues: Mapping[str, int]) -> list[JobView]:
+        """The jobs in the order in which they get slots: by their queue's turn, in a queue by arrival."""
+        jobs, running = list(jobs), [0] * self.count
+        for job in jobs:
+            running[queues[job.job]] += job.running_slots
+        turn = {queue: at for at, queue in enumerate(self.in_turn(running))}
+        return sorted(jobs, key=lambda job: (turn[queues[job.job]], job.arrival))

@@ -208,7 +208,7 @@ def _size(view: JobView, inside: _Inside) -> int:
 
 def _tasks(view: JobView) -> int:
     """The slots that its widest stage's unfinished tasks take."""
-    return max(((p.tasks - p.finished) * p.slots_per_task for p in view.stages), default=0)
+    return max((stage.open_slots for stage in view.stages), default=0)
 
 
 def is_gang(view: JobView) -> bool:

@@ -77,7 +77,7 @@ def rounds(view: JobView, capacity: float) -> float:
     Args:
         capacity: slots that there are.
     """
-    left = sum((stage.tasks - stage.finished) * stage.slots_per_task for stage in view.stages)
+    left = sum(stage.open_slots for stage in view.stages)
     if not 0 < view.running_slots < left:
         return 1.0
     most = max(1.0, min(left, capacity))

@@ -123,7 +123,7 @@ def look(
         since_ms = memory.running_since_ms.get(key)
         basis: tuple[object, ...]
         if view.running_slots > 0 or view.held_slots > 0:
-            begun_ms = _begun_ms(view) if since_ms is None else since_ms
+            begun_ms = view.begun_ms if since_ms is None else since_ms
             basis = (view, forecast.runtime, forecast.runtime_point_s, begun_ms)
             known = memory.present.running.get(key)
             if known is None or not known.is_of(basis):
@@ -164,8 +164,3 @@ def _running_job(
         away = [q for q in np.flatnonzero(slots).tolist() if q not in view.preferred.partitions]
         factor *= view.preferred.elsewhere_factor if away else 1.0
     return RunningJob(view, since_ms, slots, runtime, factor)
-
-
-def _begun_ms(view: JobView) -> int:
-    launched = [task.launched_ms for stage in view.stages for task in stage.running]
-    return min(launched, default=view.started_ms)

@@ -157,7 +157,7 @@ class TunedReservationPolicy:
 
     def _seen(self, before: Tuning, snapshot: Snapshot, rule: StepRule) -> Tuning:
         """The memory after this snapshot."""
-        slots = sum(executor.slots for executor in snapshot.executors.values())
+        slots = snapshot.slots
         jobs, runs = dict(before.jobs), {}
         for key, run in before.runs.items():
             job, ended = snapshot.jobs.get(key), snapshot.ended.get(key)
