@@ -75,15 +75,9 @@ class PlannerLoop:
     rules, then its configuration.
 
     Args:
-        driver: the connection to the driver.
-        policy: decides.
-        predictor: forecasts active jobs.
-        rng: the policy's generator.
         interval_ms: least time between two plans.
         validity_ms: how long the policy's plans are valid.
         clock_ms: a monotonic clock in milliseconds.
-        sleep_ms: waits.
-        log: the planner's log.
         recorder: records every event, if given.
         answer: answers a user's question in JSON text; None: questions get no answer.
         close: stores what was learned and closes the history, after the last event.

@@ -15,7 +15,6 @@ class Pace:
         interval_ms: least time between two plans.
         refresh_ms: time after which the same rules are sent again.
         clock_ms: a monotonic clock.
-        sleep_ms: waits.
         changed: something happened that the next plan may depend on.
         heard_at_ms: when the last batch arrived.
         planned_at_ms, sent_at_ms: when the last plan was made, and when one was sent.

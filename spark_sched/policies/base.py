@@ -220,9 +220,6 @@ def make_plan(
 class RankingPolicy(ABC):
     """A policy without memory: it sorts jobs by a key and decides on each job independently of the others.
 
-    Args:
-        settings: of the application.
-
     Attributes:
         ordered: its ranks order jobs of equal priority (`Plan.ordered`).
     """

@@ -57,7 +57,6 @@ class Options:
     """The options that a policy declares.
 
     Attributes:
-        declared: the options.
         check: raises BadInputError for a wrong combination of values.
     """
 

@@ -92,7 +92,6 @@ class JobPlan:
     """One job's rules and the reason for them.
 
     Attributes:
-        job: its key.
         rank, priority: its place in the order of jobs.
         reservation: how it holds slots; None: it holds none.
         reason: for people.
@@ -159,7 +158,6 @@ class PlanQuality:
     """The known quality of a plan of start times.
 
     Attributes:
-        solver: which one found it.
         status: ``optimal``, ``feasible``, ``none`` or ``refused`` (failed verification, starts nothing).
         value: expected utility of the planned starts minus the cost of preemptions.
         bound: proven upper bound of the value; None if the solver proved none.

@@ -24,7 +24,6 @@ def build_live(
     learns runtimes under every policy, so that the first run of 3Sigma finds a history.
 
     Args:
-        settings: of the application.
         task_times: whether the policy needs task times.
         runs, past: stores of what earlier applications learned about stages and runtimes; None: nothing is
             stored.

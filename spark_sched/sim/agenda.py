@@ -115,7 +115,6 @@ class Instant:
     """The present instant.
 
     Attributes:
-        now_ms: the clock.
         changed: what changed since the last plan, as bits of `spark_sched.sim.planning`.
     """
 

@@ -28,7 +28,6 @@ class Attempts:
         follow_outputs: whether to record where tasks ran, for the stages that read their output.
         stage_over: called when all tasks of a stage are done.
         servers: the servers whose cores tasks share; None: each task has a slot for itself.
-        launched: number of attempts so far.
     """
 
     instant: Instant

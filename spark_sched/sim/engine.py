@@ -68,10 +68,8 @@ class Simulation:
     """One run of a workload on a cluster under a policy.
 
     Args:
-        cluster: where.
         jobs: the workload in the order of submission. It may be a generator: jobs are read when the clock
             reaches them.
-        planner: the policy and its forecasts.
         settings: ``spark.sched.*`` settings, as live.
         seed: of placement, copies' durations and calibrated deadlines. The same seed gives the same
             bytes; a copy's duration depends on the seed, job, stage and task alone, so that runs under two

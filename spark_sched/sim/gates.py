@@ -15,9 +15,6 @@ class Gates:
 
     A gate waits only for the first attempt of each pilot. The pilot counts as ended whether this attempt
     succeeds, is evicted or is lost with its node. So the gate opens whatever happens to its pilots.
-
-    Args:
-        waiting: the order of stages that get slots.
     """
 
     def __init__(self, waiting: WaitingStages) -> None:

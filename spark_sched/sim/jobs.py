@@ -39,7 +39,6 @@ class Newcomers:
     Attributes:
         own_rule: the rule of its reservations.
         reserve: whether that rule is in force at once; an ideal planner plans before any task is launched.
-        rank: its rank.
     """
 
     own_rule: Callable[[JobSpec], Rule]
@@ -53,7 +52,6 @@ class SincePlan:
 
     Attributes:
         new: jobs that arrived, or that the planner does not know.
-        ended: those that ended.
     """
 
     new: dict[str, JobRun] = field(default_factory=dict)

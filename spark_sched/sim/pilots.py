@@ -12,7 +12,6 @@ class PilotGate:
     failure keeps the stage waiting.
 
     Args:
-        tasks: number of the stage's tasks.
         over: tasks with an attempt that has ended.
     """
 

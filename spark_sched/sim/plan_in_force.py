@@ -23,7 +23,6 @@ class Plans:
     """Asks the planner for plans and puts them in force.
 
     Attributes:
-        planner: the policy and its forecasts.
         totals: slots of each present node.
         enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).
     """

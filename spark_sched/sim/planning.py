@@ -41,9 +41,7 @@ class Planner:
     """Asks a policy for a plan whenever something happened that its plans may depend on.
 
     Args:
-        policy: decides.
         predictor: forecasts jobs for the policy; None: no forecasts.
-        rng: given to the policy.
         every_ms: plans are made only at multiples of this; 0: at once, as by an ideal planner.
     """
 
@@ -215,7 +213,6 @@ def put_in_force(
 
     Args:
         plan: of these jobs alone.
-        jobs: by key.
         ordered: the plan's ranks are in force.
         by_arrival: whether the plan contains only new jobs, so that a job's rank is its arrival.
         enabled: jobs may hold slots at all (``spark.sched.reservation.enabled``).

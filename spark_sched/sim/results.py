@@ -31,7 +31,6 @@ class Result:
         tasks: columns by name, one entry per ended attempt; empty where they were not kept. ``job`` is the
             job's ``number``, ``node`` an entry of ``nodes``.
         totals: sums over the run: the clock at its end, plans, holds and copies, energy.
-        nodes: the nodes' names.
     """
 
     jobs: dict[str, list[Any]]

@@ -47,7 +47,6 @@ class Rule:
         max_hold_ms: hard cap on the time from a stage's last launch to the end of its reservations.
         gap_ms: how long slots stay held at most after a stage ended while no next one has started.
         copies: whether held idle slots may run copies of the stage's last running tasks.
-        copy_age: how old these tasks must be.
         whole_job: hold for the widest stage still expected of a marked job rather than for the next stage
             only.
         stage_tasks: tasks of each stage of the job in earlier runs, by index; empty when unknown.

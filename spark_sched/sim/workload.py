@@ -121,7 +121,6 @@ class NextJob(NamedTuple):
 
     Attributes:
         pause_ms: from the other one's end to its submission.
-        job: the job itself.
         deadline_after_ms: its deadline, from its submission on; None: its own.
     """
 
@@ -147,7 +146,6 @@ class JobSpec:
         tail_ms: the driver's own work between the end of the last stage and that of the job, which may hold
             slots meanwhile: unless its DAG is known to the end, a further stage may come.
         changes: of its marks while it is active, in the order of their times.
-        then: the jobs that follow it.
     """
 
     key: str

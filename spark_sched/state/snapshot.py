@@ -114,8 +114,6 @@ class JobView:
     """One active job.
 
     Attributes:
-        job: its key.
-        marks: what its owner asked for.
         arrival: rank of the job's arrival among all jobs seen, from 0; ties in time are impossible.
         stages: active stages in the order of their start.
         held: slots held idle for the job, by executor; every count is positive.

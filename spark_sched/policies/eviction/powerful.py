@@ -29,7 +29,6 @@ def speed_levels(slowness: Mapping[str, float], executors: Iterable[str]) -> dic
 
     Args:
         slowness: of executors, a task's time there over its time on an average one; absent: 1.
-        executors: the present ones.
 
     Returns:
         by executor, without those of the average level; empty where all are of one level.

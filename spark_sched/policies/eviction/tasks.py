@@ -18,8 +18,6 @@ class Victim:
     """A running attempt that may be evicted.
 
     Attributes:
-        task: its number.
-        job, priority: its job, and that job's priority.
         executor, slots: where it runs, and what that takes.
         elapsed_ms: how long it has run: the work that its eviction loses.
         remaining_ms: its expected remaining time.

@@ -42,9 +42,6 @@ class FairPolicy(RankingPolicy):
     but a pool below its share can take held slots. Ranks stay the same until the next plan, so shares are
     exact only if a plan is made at every launch (``ChangesWith.LAUNCHES``); between two plans the first job
     takes all slots that become free.
-
-    Args:
-        settings: of the application.
     """
 
     name = "fair"

@@ -141,9 +141,6 @@ class UwfqPolicy:
     gives). Without a forecast it is the mean work of the other jobs. All jobs without a user belong to one
     user. The paper's grace period for returning users and its splitting of tasks by runtime are not
     implemented.
-
-    Args:
-        settings: of the application.
     """
 
     name = "uwfq"

@@ -53,7 +53,6 @@ class AdaptiveRatio:
         """UpdateScoreOnJobCompletion: after a job of that ratio ended.
 
         Args:
-            percent: the ratio it was given.
             normalised_jct: its completion time over the slot time that its attempts had.
         """
         known = self.scores.get(percent, ())

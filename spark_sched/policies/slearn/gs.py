@@ -46,9 +46,7 @@ class GenericScheduler:
     a later one. A barrier stage still needs all its slots at once.
 
     Args:
-        settings: of the application.
         sizing: pilots, history or both.
-        name: in plans and messages.
         thin_limit: jobs with fewer tasks are thin; 0: none is.
         fixed_percent: a sampling ratio that never changes, instead.
         thin_by_history: thin jobs with a history are sized by it instead (§7).

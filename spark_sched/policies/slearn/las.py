@@ -30,7 +30,6 @@ class LasMemory:
     """What the next plan needs of the last one.
 
     Attributes:
-        service: attained by each job.
         waiting: active stages as (job, index), if no task ran; empty: some did.
         since_ms: since when that has been so.
     """

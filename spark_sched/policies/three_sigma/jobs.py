@@ -37,7 +37,6 @@ class Worth:
         best_effort: of a best-effort job that ends at once; significantly lower (§4.3.2).
         horizon_s: time after submission at which a best-effort job's utility has fallen to its floor.
         floor: the share of its utility that remains then.
-        over_estimates: see `OverEstimates`.
         threshold: under ``adaptive``, jobs get the decay if the probability that they run no longer than from
             submission to deadline is below this.
         by_class: custom utilities by job class, as points (seconds after submission, value).
@@ -64,7 +63,6 @@ class Worth:
         """The utility of a job by its time of completion on the driver's clock, in seconds.
 
         Args:
-            job: whose.
             chance: probability that it runs no longer than from submission to deadline; ignored without a
                 deadline.
             longest_s: its longest runtime; ignored without a deadline.
@@ -128,12 +126,10 @@ class PendingJob:
     """A job that waits.
 
     Attributes:
-        view: the job.
         slots: k, the largest number of slots that it can use.
         gang: it starts with all of them or not at all.
         runtime: on preferred partitions.
         utility: by completion on the driver's clock in s.
-        places: where it may run.
     """
 
     view: JobView

@@ -73,9 +73,6 @@ def narrower(
 def rounds(view: JobView, capacity: float) -> float:
     """How many times longer a running job with waiting tasks takes than with all tasks at once; 1 without
     waiting tasks.
-
-    Args:
-        capacity: slots that there are.
     """
     left = sum(stage.open_slots for stage in view.stages)
     if not 0 < view.running_slots < left:

@@ -34,8 +34,6 @@ class ThreeSigmaPolicy:
 
     Args:
         settings: of the application; names the solver.
-        options: see `ThreeSigmaOptions`.
-        name: of the policy.
         solver: instead of the one that the settings name.
         clock_s: for the runtimes in a plan's quality, and nothing else; None: they are not measured.
     """

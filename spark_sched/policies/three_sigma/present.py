@@ -24,8 +24,6 @@ class RunningJob:
     """A job that has slots.
 
     Attributes:
-        view: the job.
-        since_ms: when it began.
         slots: that it has, by partition, shape (Q,).
         runtime: on preferred partitions with all its slots.
         factor: its runtime where it runs over that.

@@ -27,7 +27,6 @@ class Candidate:
     """One pending job on one equivalence set: an option for each start.
 
     Attributes:
-        job: number of the job.
         mask: its partitions as bits.
         slots: k, how many it takes.
         utility: expected utility by start, shape (T,); 0 or less: not an option.
@@ -64,7 +63,6 @@ class Problem:
     It is flat, since solvers hand single arrays to compiled code, which takes no objects.
 
     Attributes:
-        grid: the window.
         jobs: P.
         candidate_of, job_of, mask_of: of a group, shape (G,): its number among the candidates that the
             problem was built from, its job, and its place in ``masks``.
@@ -186,11 +184,9 @@ def build(
     """The problem of one cycle.
 
     Args:
-        grid: the window.
         capacity: slots by partition, shape (Q,).
         jobs: P.
         candidates: of pending jobs; those without a start of positive utility are left out (§4.3.6).
-        running: jobs that hold slots.
     """
     partitions = len(capacity)
     numbers = [n for n, candidate in enumerate(candidates) if candidate.utility.max(initial=0.0) > 0.0]

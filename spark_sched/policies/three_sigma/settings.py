@@ -14,12 +14,10 @@ class ThreeSigmaOptions:
     """How to plan.
 
     Attributes:
-        worth: of jobs.
         point: plan with the point estimate as if it were certain (3SigmaNoDist, PointPerfEst, PointRealEst).
         preempt: best-effort jobs may be preempted (§4.3.5), at the utility that they would lose; those that
             the driver would not evict keep their slots until their expected end.
         cycle_ms: the scheduler's cycle; also the unit of under-estimates (§4.2.1).
-        grid: the plan-ahead window.
         again_ms: plan again after this even if nothing happens while jobs wait.
         gap: a plan within this share of the bound is good enough.
         limit_s: wall time for solvers with a limit of their own: a share of the cycle (§4.3.6).

@@ -38,7 +38,6 @@ def broken_promise(
 
     Args:
         starts: the jobs that it starts, now and later.
-        grid: the window.
         free_now: slots without a task by partition, those of preempted jobs included, shape (Q,).
         expected_free: capacity less the expected use of jobs that go on, shape (Q, T).
     """

@@ -86,10 +86,8 @@ class _ActiveRun:
     """An active run. It keeps the level with which it started, so that it is evidence for that level.
 
     Attributes:
-        key: the recurring job.
         started_ms: start of the run, because keys may be used again.
         tuned: the state of the recurring job when the run started.
-        measure: what the run has shown so far.
     """
 
     key: _Key

@@ -22,7 +22,6 @@ class Goal:
     """An upper bound on the mean over runs.
 
     Attributes:
-        value: the goal.
         base: the least possible value: 0 for a share, 1 for a slowdown.
         sinks_with_level: whether a higher P lowers the value (a slowdown) or raises it.
         text: format string for people, with fields for the mean, low and high end, and the goal.
@@ -84,7 +83,6 @@ class StepRule:
     Attributes:
         goal: of the mean over runs.
         lowest, highest: bounds of P.
-        step: the first step.
         runs: least runs between two steps.
         band: part of the goal (above its base) below it that is as good as the goal.
     """

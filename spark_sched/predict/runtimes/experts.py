@@ -32,7 +32,6 @@ class FeatureHistory:
     """Runtimes of the jobs that share one value of one feature; constant memory.
 
     Attributes:
-        runs: runtimes taken in.
         histogram: of the runtimes; the latest have the largest weight.
         guesses_s: what each expert expects of the next run, in the order of `EXPERTS`; empty without runs.
         best: number of the best expert in `EXPERTS`.

@@ -88,7 +88,6 @@ class StageHistory:
         store: keeps runs after this process has ended; None: nothing does.
         prior_alpha: Pareto shape expected before any task ended, > 1.
         prior_weight: how many finished tasks that is worth, >= 0.
-        runs_kept: runs remembered per job name.
     """
 
     def __init__(

@@ -57,9 +57,7 @@ def simulate_priorities(
     """Run the workload until its last task has left.
 
     Args:
-        tasks: the workload.
         servers: types in a fixed order, with the levels of their slots.
-        rule: which tasks are evicted for which.
         memory_eviction: ``LSF`` or ``LPF`` (§6.2.3.4).
         seed: of slots, memory checkpoints and random victims. The same seed gives the same result.
         wake_s: how long a sleeping server takes to wake up.

@@ -21,7 +21,6 @@ class Memory:
 
     Args:
         policy: which task is evicted, ``LSF`` or ``LPF``.
-        evict: evicts a task for memory.
     """
 
     def __init__(

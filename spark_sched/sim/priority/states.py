@@ -17,7 +17,6 @@ class TaskStates:
         attempt: number of the running attempt; changes when it ends, so that its heap entries become void.
         server_of: number of the server where the task runs; -1: it does not.
         begun: the server's sum when the attempt began.
-        sticky: whether it has a sticky slot.
         evictions: how often it was evicted for priority; ``memory_evictions``: for memory.
         wasted: CPU time that its evictions lost.
         end_s: when it was done; NaN: not yet, or dropped.

@@ -46,7 +46,6 @@ def open_trace(
     """The reader for ``path``. Only the beginning of the file is read at this point.
 
     Args:
-        path: a file or folder.
         format: one of `FORMATS`; found from the content if not given.
         progress: called with the number of input bytes read since the last call.
         options: the reader's own (``executors`` for ``tpch_profiles``).

@@ -48,7 +48,6 @@ class Ask:
     Attributes:
         gap: relative gap at which a plan is good enough.
         limit_s: wall time for solvers that have a limit of their own; None: none.
-        rng: for solvers that draw.
         start: prices of an earlier cycle on this problem's rows, shape (N, T), if any.
         stop: asked between steps; true: return the best so far at once.
         clock_s: measures the runtime; None: not measured, and the solution is a function of the problem, the
@@ -72,14 +71,11 @@ class Solution:
     """A plan and, separately, its proven quality.
 
     Attributes:
-        solver: which one.
-        status: see `SolverStatus`.
         assignment: feasible for the problem's rows.
         value: of the assignment, recomputed from the problem.
         bound: no plan has more than this; inf where the solver proved nothing.
         runtime_s: wall time; None where no clock was given.
         price: the prices found, shape (N, T); None for solvers without.
-        note: the solver's own message.
     """
 
     solver: str

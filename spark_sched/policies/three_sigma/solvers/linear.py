@@ -21,7 +21,6 @@ class LinearSolution:
         x: its values, shape (n,); None where it found none.
         bound: no feasible x has a larger objective; inf where the solver reports none.
         ended: by itself rather than by its limits.
-        note: the solver's own message.
     """
 
     x: Floats | None

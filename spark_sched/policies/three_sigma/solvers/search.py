@@ -54,10 +54,8 @@ def search(
     Args:
         gains: of options at the solver's prices, shape (G, T); −inf where there is none.
         worth_of_preemption: credit at these prices less cost, shape (R,).
-        moves: how many to try.
         patience: stop after this number of successive moves without an improvement.
         good_enough: stop at a plan of this value.
-        rng: draws the moves.
         stop: asked every 50 moves.
     """
     groups = len(t.job_of)
