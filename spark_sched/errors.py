@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 
 class BadInputError(ValueError):
@@ -34,8 +34,9 @@ def did_you_mean(value: str, options: Iterable[str]) -> str:
     return f" (did you mean {near!r}?)" if near else ""
 
 
-def not_one_of(what: str, value: str, options: Collection[str]) -> BadInputError:
-    """The error for a ``value`` that is none of the options."""
-    return BadInputError(
-        f"{what} is {value!r}{did_you_mean(value, options)} but must be one of {', '.join(options)}"
-    )
+def check_one_of(what: str, value: str, options: Iterable[str]) -> None:
+    """Raise BadInputError unless ``value`` is one of ``options``; the sentence begins with ``what`` it is."""
+    known = tuple(options)
+    if value not in known:
+        hint = did_you_mean(value, known)
+        raise BadInputError(f"{what} is {value!r}{hint} but must be one of {', '.join(known)}")

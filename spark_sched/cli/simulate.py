@@ -15,7 +15,7 @@ import click
 
 from spark_sched.cli.app import Failure
 from spark_sched.cli.common import NATURAL, echo_json, needing
-from spark_sched.errors import not_one_of
+from spark_sched.errors import check_one_of
 from spark_sched.files import write_whole
 from spark_sched.terminal import EXIT_INTERRUPTED, aligned_table, counting_bar, wide_console
 
@@ -73,9 +73,7 @@ def command(
     plan = read_experiment(experiment)
     arms = [arm for arm in plan.arms if not only or arm.name in only]
     for name in only:
-        names = [arm.name for arm in plan.arms]
-        if name not in names:
-            raise not_one_of("--arm", name, names)
+        check_one_of("--arm", name, [arm.name for arm in plan.arms])
     try:
         document = _run(plan, arms, tuple(dict.fromkeys(seeds)) or plan.seeds, out, shown, place)
     except KeyboardInterrupt:

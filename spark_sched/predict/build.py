@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spark_sched.config import Settings, keys
-from spark_sched.errors import not_one_of
+from spark_sched.errors import check_one_of
 from spark_sched.predict.forecast import Predictor
 from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
@@ -38,8 +38,7 @@ def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
         return None
     if name == "oracle":
         return oracle
-    if name not in PREDICTORS:
-        raise not_one_of("predictor", name, PREDICTORS)
+    check_one_of("predictor", name, PREDICTORS)
     stages = _stages(settings)
     return stages if name == "history" else RuntimeHistory(stages)
 

@@ -10,7 +10,7 @@ from spark_sched.analysis.whatif.policies import Pool, StockFair, StockFifo
 from spark_sched.analysis.whatif.recorded import Recorded, default_pools, local_file, read_pools
 from spark_sched.analysis.whatif.replayed import Model
 from spark_sched.config import keys, validate
-from spark_sched.errors import BadInputError, not_one_of
+from spark_sched.errors import BadInputError, check_one_of
 from spark_sched.policies import Policy, PolicySettings, available, create
 from spark_sched.sim import JobSpec, NextJob, SchedulingChange
 
@@ -50,8 +50,7 @@ class Question:
         """Raise BadInputError for an unknown policy or a wrong setting, naming it."""
         known = (*available(), *STOCK)
         for name in self.policies:
-            if name not in known:
-                raise not_one_of("--policy", name, known)
+            check_one_of("--policy", name, known)
         for name in self.settings:
             if not name.startswith("spark.sched.") or name.startswith("spark.sched.job."):
                 raise BadInputError(

@@ -6,7 +6,7 @@ import importlib
 import re
 from collections.abc import Mapping, Sequence
 
-from spark_sched.errors import BadInputError, did_you_mean, not_one_of
+from spark_sched.errors import BadInputError, check_one_of, did_you_mean
 from spark_sched.experiments.reproduce.figures import FigureSpec, Paper
 
 _HERE = "spark_sched.experiments.reproduce"
@@ -22,8 +22,7 @@ PAPERS: Mapping[str, str] = {
 
 def load(name: str) -> Paper:
     """The paper of that name. Raises BadInputError for an unknown name."""
-    if name not in PAPERS:
-        raise not_one_of("PAPER", name, PAPERS)
+    check_one_of("PAPER", name, PAPERS)
     paper = importlib.import_module(PAPERS[name]).PAPER
     assert isinstance(paper, Paper)
     return paper

@@ -14,7 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from spark_sched.arrays import Floats
-from spark_sched.errors import BadInputError, not_one_of
+from spark_sched.errors import BadInputError, check_one_of
 from spark_sched.traces.generators.arrivals import check_fraction, check_positive, hyperexponential
 from spark_sched.traces.jobs import JobRecord, StageRecord, chunked
 from spark_sched.traces.tables import Trace, TraceMeta
@@ -189,15 +189,13 @@ def recurring(
 
 
 def _profile(like: str, jobs: int, history: int, slots: int, programs: int) -> Profile:
-    profile = PROFILES.get(like)
-    if profile is None:
-        raise not_one_of("like", like, PROFILES)
+    check_one_of("like", like, PROFILES)
     if jobs < 1 or history < 0 or programs < 1 or slots < 1:
         raise BadInputError(
             f"jobs is {jobs}, history is {history}, programs is {programs}, slots is {slots}: give at least "
             "1 job, program and slot"
         )
-    return profile
+    return PROFILES[like]
 
 
 def _record(
