@@ -34,20 +34,14 @@ def build(spark_home: Path | None = None, *, sources: Path | None = None) -> Pat
     cache that has changed since it was compiled, or that another user could have changed, is compiled
     again.
 
-    Parameters
-    ----------
-    spark_home
-        The Spark to compile for; see ``find_spark`` for the default.
-    sources
-        The ``jvm-bridge`` folder; by default the one of this checkout or installed package.
+    Args:
+        spark_home: the Spark to compile for; see ``find_spark`` for the default.
+        sources: the ``jvm-bridge`` folder; by default the one of this checkout or installed package.
 
-    Raises
-    ------
-    BadInputError
-        No Spark, no Java 17, a Spark line without a shim, or a cache directory that cannot be written or that
-        others can write.
-    BridgeError
-        The compiler rejected the sources; the message contains its output.
+    Raises:
+        BadInputError: no Spark, no Java 17, a Spark line without a shim, or a cache directory that cannot be
+            written or that others can write.
+        BridgeError: the compiler rejected the sources; the message contains its output.
     """
     planned = plan_build(spark_home, sources)
     packaged = _PACKAGED / planned.jar_name

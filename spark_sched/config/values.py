@@ -20,18 +20,12 @@ _WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 class ValueKind(Generic[T]):
     """One kind of value.
 
-    Attributes
-    ----------
-    unit
-        What the value is, for the documentation: a unit, a type or the choices.
-    wanted
-        Ends the sentence "<key> is '<text>' but must be …".
-    parse
-        Text to value; raises ValueError for anything else.
-    hint
-        "did you mean" for a wrong text, with a leading space, or an empty string.
-    shown
-        How an error message shows a wrong text.
+    Attributes:
+        unit: what the value is, for the documentation: a unit, a type or the choices.
+        wanted: ends the sentence "<key> is '<text>' but must be …".
+        parse: text to value; raises ValueError for anything else.
+        hint: "did you mean" for a wrong text, with a leading space, or an empty string.
+        shown: how an error message shows a wrong text.
     """
 
     unit: str
