@@ -136,7 +136,7 @@ def _common(cells: list[bytes], event_at: int) -> tuple[float | None, str, str, 
 
 def _job_event(file: str, line: bytes, number: int) -> ClusterEvent:
     cells = fields_of(line, b",", 8)
-    time_s, job, kind, outcome = _common(cells, 3)
+    common = _common(cells, 3)
     features = {}
     if cells[5]:
         features["scheduling_class"] = str(whole(cells[5], "scheduling class"))
@@ -145,10 +145,7 @@ def _job_event(file: str, line: bytes, number: int) -> ClusterEvent:
     return ClusterEvent(
         file,
         number,
-        time_s,
-        job,
-        kind,
-        outcome,
+        *common,
         bool(cells[1]),
         user=text_of(cells[4], "user") or None,
         name=text_of(cells[7], "logical name") or None,
@@ -158,17 +155,14 @@ def _job_event(file: str, line: bytes, number: int) -> ClusterEvent:
 
 def _task_event(file: str, line: bytes, number: int) -> ClusterEvent:
     cells = fields_of(line, b",", 13)
-    time_s, job, kind, outcome = _common(cells, 5)
+    common = _common(cells, 5)
     index = whole(cells[3], "task index")
     if index < 0 or index >= 2**31:
         raise BadField(f"task index is {index}")
     return ClusterEvent(
         file,
         number,
-        time_s,
-        job,
-        kind,
-        outcome,
+        *common,
         bool(cells[1]),
         task=index,
         user=text_of(cells[6], "user") or None,

@@ -48,6 +48,8 @@ _MEANING = {
     "KILL": (END, "killed"),
     "LOST": (END, "lost"),
 }
+#: Columns that become features of a job.
+_KEPT = ("scheduling_class", "parent_collection_id", "vertical_scaling", "scheduler", "collection_name")
 JsonObject = dict[str, Any]
 
 
@@ -124,30 +126,21 @@ class Google2019Reader(TraceReader):
             yield number, dict(zip(header, cells, strict=True)), line
 
     def _collection(self, row: JsonObject, file: str, number: int) -> ClusterEvent | None:
-        time_s, job, kind, outcome = _common(row)
+        common = _common(row)
+        job = common[1]
         if str(_get(row, "collection_type") or "0") in ("1", "ALLOC_SET"):
             if job not in self._alloc_sets:
                 self.report.notes["alloc sets (reservations, no jobs)"] += 1
             self._alloc_sets.add(job)
             return None
-        kept = (
-            "scheduling_class",
-            "parent_collection_id",
-            "vertical_scaling",
-            "scheduler",
-            "collection_name",
-        )
-        features = {name: str(value) for name in kept if (value := _get(row, name)) is not None}
+        features = {name: text for name in _KEPT if (text := _text(row, name)) is not None}
         after = row.get("start_after_collection_ids")
         if after:
             features["start_after"] = " ".join(map(str, after)) if isinstance(after, list) else str(after)
         return ClusterEvent(
             file,
             number,
-            time_s,
-            job,
-            kind,
-            outcome,
+            *common,
             _get(row, "missing_type") not in (None, 0, "0"),
             user=_text(row, "user"),
             name=_text(row, "collection_logical_name"),
@@ -156,7 +149,8 @@ class Google2019Reader(TraceReader):
         )
 
     def _instance(self, row: JsonObject, file: str, number: int) -> ClusterEvent | None:
-        time_s, job, kind, outcome = _common(row)
+        common = _common(row)
+        job = common[1]
         if job in self._alloc_sets or str(_get(row, "collection_type") or "0") in ("1", "ALLOC_SET"):
             return None
         index = _whole(row, "instance_index")
@@ -168,10 +162,7 @@ class Google2019Reader(TraceReader):
         return ClusterEvent(
             file,
             number,
-            time_s,
-            job,
-            kind,
-            outcome,
+            *common,
             _get(row, "missing_type") not in (None, 0, "0"),
             task=index,
             priority=_whole(row, "priority"),
