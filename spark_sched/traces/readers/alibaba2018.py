@@ -4,8 +4,8 @@ it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers.base import (
     BadField,
     TraceReader,
+    fields_of,
     not_negative,
     positive,
     text_of,
@@ -59,17 +60,6 @@ class _TaskRow(NamedTuple):
     task_type: str
 
 
-@dataclass
-class _Columns:
-    index: dict[str, int]
-    width: int
-
-    def get(self, cells: list[bytes], name: str) -> bytes:
-        at = self.index.get(name)
-        # Files made with pandas write nan where the original is empty.
-        return b"" if at is None or cells[at] == b"nan" else cells[at]
-
-
 class Alibaba2018Reader(TraceReader):
     """One stage per row (a *task* of Alibaba's is our stage, its *instances* are our tasks).
 
@@ -93,7 +83,8 @@ class Alibaba2018Reader(TraceReader):
                 "durations are good, start times are coarse: give arrivals of your own for timing studies",
             ),
         )
-        self._broken: dict[str, int] = {}
+        self._names: Sequence[str] = BATCH_TASK
+        self._broken: set[str] = set()
 
     def records(self) -> Iterator[JobRecord]:
         for job, lines in grouped(self._keyed_rows(), self.size_bytes):
@@ -101,7 +92,7 @@ class Alibaba2018Reader(TraceReader):
                 self.report.notes["jobs skipped because one of their rows is bad"] += 1
                 continue
             try:
-                yield _job(job, [_parse(columns_row.split(b","), self._columns) for _, columns_row in lines])
+                yield _job(job, [_parse(self._cells(line)) for _, line in lines])
             except BadField as reason:
                 self.report.bad(str(self.path), lines[0][0], str(reason), lines[0][1])
 
@@ -109,52 +100,52 @@ class Alibaba2018Reader(TraceReader):
         """Checks each row before it is grouped, so that line numbers and reasons are the row's own."""
         # Empty lines are not rows, so the first row need not be the first line.
         for row, (number, line) in enumerate(self.rows(self.path)):
-            cells = line.split(b",")
             if row == 0:
-                header = [c.decode("utf-8", "replace").strip() for c in cells]
+                header = [c.decode("utf-8", "replace").strip() for c in line.split(b",")]
                 if set(_NEEDED) <= set(header):
                     self.report.rows -= 1
-                    names = [_ALIASES.get(name, name) for name in header]
-                    self._columns = _Columns({name: i for i, name in enumerate(names)}, len(names))
+                    self._names = tuple(_ALIASES.get(name, name) for name in header)
                     continue
-                self._columns = _Columns({name: i for i, name in enumerate(BATCH_TASK)}, len(BATCH_TASK))
             job = ""
             try:
-                if len(cells) != self._columns.width:
-                    raise BadField(f"{len(cells)} columns instead of {self._columns.width}")
-                job = text_of(self._columns.get(cells, "job"), "job")
+                cells = self._cells(line)
+                job = text_of(cells["job"], "job")
                 if not job or "\t" in job:
                     raise BadField(f"job name {job!r} is empty or missing")
-                _parse(cells, self._columns)
+                _parse(cells)
             except BadField as reason:
                 self.report.bad(str(self.path), number, str(reason), line)
                 if job:
-                    self._broken[job] = number
+                    self._broken.add(job)
                 continue
             yield job, number, line
 
+    def _cells(self, line: bytes) -> dict[str, bytes]:
+        """A row by the names of its columns."""
+        cells = fields_of(line, b",", len(self._names))
+        # Files made with pandas write nan where the original is empty.
+        return {n: b"" if cell == b"nan" else cell for n, cell in zip(self._names, cells, strict=True)}
 
-def _parse(cells: list[bytes], columns: _Columns) -> _TaskRow:
-    get = columns.get
-    status = text_of(get(cells, "status"), "status")
+
+def _parse(cells: Mapping[str, bytes]) -> _TaskRow:
+    status = text_of(cells["status"], "status")
     if status not in _OUTCOMES:
         raise BadField(f"status {status!r} is unknown")
     outcome = _OUTCOMES[status]
-    start_s, end_s = (_time(get(cells, name), name) for name in ("start_time", "end_time"))
+    start_s, end_s = (_time(cells[name], name) for name in ("start_time", "end_time"))
     duration_s = None
     for name in ("actual_duration", "duration"):
-        if duration_s is None and get(cells, name):
-            duration_s = not_negative(get(cells, name), name)
+        if duration_s is None and cells.get(name):
+            duration_s = not_negative(cells[name], name)
     if start_s is not None and end_s is not None:
         if end_s < start_s:
             raise BadField(f"ends {start_s - end_s:g} s before it starts")
         if duration_s is None and outcome == "finished":
             duration_s = end_s - start_s
-    instances = get(cells, "instances")  # empty for tasks that never started
-    cpus = get(cells, "plan_cpu")
-    memory = get(cells, "plan_mem")
+    instances = cells["instances"]  # empty for tasks that never started
+    cpus, memory = cells.get("plan_cpu"), cells.get("plan_mem")
     return _TaskRow(
-        text_of(get(cells, "name"), "name"),
+        text_of(cells["name"], "name"),
         positive(instances, "instances") if instances else None,
         outcome,
         start_s,
@@ -162,7 +153,7 @@ def _parse(cells: list[bytes], columns: _Columns) -> _TaskRow:
         duration_s,
         not_negative(cpus, "plan_cpu") if cpus else None,
         not_negative(memory, "plan_mem") if memory else None,
-        text_of(get(cells, "task_type"), "task type"),
+        text_of(cells.get("task_type", b""), "task type"),
     )
 
 
