@@ -77,13 +77,17 @@ class _SparkJobs:
 
     def __init__(self) -> None:
         self.by_number: dict[int, tuple[_OpenJob, SparkJob]] = {}
-        self.runs: dict[tuple[int, int], tuple[_OpenJob, StageAttempt]] = {}
+        self.runs: dict[tuple[int, int], StageAttempt] = {}
         self._owners: dict[int, list[int]] = {}  # by stage, the Spark jobs that need it
 
     def add(self, job: _OpenJob, spark_job: SparkJob) -> None:
         self.by_number[spark_job.spark_job] = (job, spark_job)
         for stage in spark_job.parents:
             self._owners.setdefault(stage, []).append(spark_job.spark_job)
+
+    def run_of(self, event: LogEvent) -> StageAttempt | None:
+        """The attempt of a stage that an event is about, if it is known."""
+        return self.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
 
     def owner(self, stage: int) -> tuple[_OpenJob, SparkJob] | None:
         # DAGScheduler.activeJobForStage: the lowest active job that needs the stage runs it.
@@ -309,7 +313,6 @@ class SparkApplication:
         tasks = int(info["Number of Tasks"])
         if tasks < 1:
             return  # Spark ends a stage without partitions at once
-        job, spark_job = owner
         barrier = any(rdd.get("Barrier") for rdd in info.get("RDD Info") or ())
         submit = info.get("Submission Time")
         run = StageAttempt(
@@ -324,15 +327,14 @@ class SparkApplication:
                 _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
             ),
         )
-        spark_job.runs.append(run)
-        self._spark_jobs.runs[stage, attempt] = (job, run)
+        owner[1].runs.append(run)
+        self._spark_jobs.runs[stage, attempt] = run
 
     def _stage_completed(self, event: LogEvent) -> None:
         info = event["Stage Info"]
-        found = self._spark_jobs.runs.get((int(info["Stage ID"]), int(info.get("Stage Attempt ID", 0))))
-        if found is None:
+        run = self._spark_jobs.run_of(info)
+        if run is None:
             return
-        _, run = found
         if info.get("Submission Time") is not None:
             run.submit_s = self._s(info["Submission Time"])
         if info.get("Completion Time") is not None:
@@ -340,16 +342,16 @@ class SparkApplication:
         run.failed = info.get("Failure Reason") is not None
 
     def _task_start(self, event: LogEvent) -> None:
-        found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
+        run = self._spark_jobs.run_of(event)
         info = event["Task Info"]
-        if found is None or info is None:
+        if run is None or info is None:
             return  # Its end is counted.
         start_s = self._s(info["Launch Time"])
-        found[1].running[info["Task ID"]] = Begun(_index(info), start_s, **_placed(info))
+        run.running[info["Task ID"]] = Begun(_index(info), start_s, **_placed(info))
 
     def _task_end(self, event: LogEvent) -> None:
-        found = self._spark_jobs.runs.get((int(event["Stage ID"]), int(event.get("Stage Attempt ID", 0))))
-        if found is None:
+        run = self._spark_jobs.run_of(event)
+        if run is None:
             self._report.notes["task ends of stages whose start is not in the log"] += 1
             return
         info = event["Task Info"]
@@ -361,7 +363,6 @@ class SparkApplication:
         if end_s < start_s:
             raise ValueError(f"task {index} runs from {start_s} to {end_s}")
         placed, reason = _placed(info), event["Task End Reason"]["Reason"]
-        run = found[1]
         run.running.pop(info.get("Task ID"), None)
         # The second end of an attempt that had succeeded: its output is lost with its executor.
         if reason == "Resubmitted" and run.rows.lose(index, placed["attempt"]):
