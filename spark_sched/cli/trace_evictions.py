@@ -41,7 +41,7 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
     """
     with needing("trace"):
         import pyarrow  # noqa: F401
-    from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
+    from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables, summary
     from spark_sched.traces.evictions.analysis import TOLERANCES_S
 
     with reading_bar() as bar:
@@ -55,7 +55,7 @@ def evictions(path: Path, tolerances_s: tuple[int, ...], as_json: bool) -> None:
         )
         found.feed(tables.rows())
         found.finish()
-    document = {"path": str(path), **found.to_dict(), "report": tables.report.to_dict()}
+    document = {"path": str(path), **summary(found), "report": tables.report.to_dict()}
     if as_json:
         echo_json(document)
     else:

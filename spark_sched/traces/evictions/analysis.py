@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spark_sched.traces.evictions.tables import (
     EVICT,
@@ -310,11 +310,3 @@ class EvictionAnalysis:
             totals.evicted_finished += finished
             totals.evicted_again += task.evictions > 1
             totals.max_evictions = max(totals.max_evictions, task.evictions)
-
-    # ---- results ----
-
-    def to_dict(self) -> dict[str, Any]:
-        """Tables 5.1 and 5.2 and figure 5.2 as JSON values; shares are fractions of 1."""
-        from spark_sched.traces.evictions.summary import summary
-
-        return summary(self)

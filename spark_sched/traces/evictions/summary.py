@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from spark_sched.traces.evictions.analysis import ClassTotals, EvictionAnalysis
+from spark_sched.traces.evictions.analysis import ClassTotals, EvictionAnalysis
 
 
 def summary(found: EvictionAnalysis) -> dict[str, Any]:
-    """One document; shares are fractions of 1, None if the tables do not contain the value."""
+    """Tables 5.1 and 5.2 and figure 5.2 as one document; shares are fractions of 1, None if the tables do not
+    contain the value."""
     evicted = sum(totals.evicted_tasks for totals in found.classes.values())
     tasks = sum(totals.tasks for totals in found.classes.values())
     span_s = (found.last_us - found.first_us) / 1e6 if found.first_us is not None else 0.0

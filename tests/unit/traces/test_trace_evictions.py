@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
+from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables, summary
 
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL = range(6)
 
@@ -48,7 +48,7 @@ def analysed(path, **options):
     found = EvictionAnalysis(usage=source.has("task_usage"), machines=source.has("machine_events"), **options)
     found.feed(source.rows())
     found.finish()
-    return found.to_dict()
+    return summary(found)
 
 
 def shares(document):

@@ -15,7 +15,7 @@ from spark_sched.policies.eviction import named_rule
 from spark_sched.sim.priority import TaskTable, simulate_priorities, thesis_servers
 from spark_sched.sim.priority.google import ArrivedTasks, arrived_tasks
 from spark_sched.sim.priority.workloads import workload
-from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables
+from spark_sched.traces.evictions import EvictionAnalysis, EvictionTables, summary
 
 #: Environment variable with the folder of Google's 2011 tables.
 SOURCE = "SPARK_SCHED_GOOGLE2011"
@@ -50,7 +50,7 @@ def trace_evictions(folder: str) -> dict[str, Any]:
     found = EvictionAnalysis(usage=tables.has("task_usage"), machines=tables.has("machine_events"))
     found.feed(tables.rows())
     found.finish()
-    return found.to_dict()
+    return summary(found)
 
 
 def characteristics(name: str, seed: int, hours: float, folder: str | None) -> dict[str, Any]:
