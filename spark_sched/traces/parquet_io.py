@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -74,24 +75,28 @@ def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[
     return jobs
 
 
+@contextmanager
+def _refusing_damage(path: Path, what: str = "Parquet file") -> Iterator[None]:
+    """Turn what reading a damaged file raises into BadInputError."""
+    try:
+        yield
+    except BadInputError:
+        raise
+    except _DAMAGE as error:
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise BadInputError(f"{path} is a damaged {what} ({why}): write it again") from None
+
+
 def read_meta(path: Path) -> TraceMeta:
     """Raises `BadInputError` if the file is damaged or is not a trace."""
-    try:
+    with _refusing_damage(path):
         found = (pq.read_metadata(path).metadata or {}).get(META_KEY)
-    except _DAMAGE as error:
-        raise BadInputError(
-            f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
-        ) from None
     if found is None:
         raise BadInputError(
             f"{path} is Parquet but not a trace of this project: make one with 'spark-sched trace convert'"
         )
-    try:
+    with _refusing_damage(path, "trace"):
         return TraceMeta.from_json(found.decode())
-    except BadInputError:
-        raise
-    except _DAMAGE as error:
-        raise BadInputError(f"{path} is a damaged trace ({_first_line(error)}): write it again") from None
 
 
 def read_chunks(
@@ -105,28 +110,17 @@ def read_chunks(
     """
     read_meta(path)
     size = path.stat().st_size
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            if not file.schema_arrow.equals(FILE_SCHEMA):
-                raise BadInputError(
-                    f"{path} has other columns than this version's traces: convert its source again"
-                )
-            total = max(1, file.metadata.num_rows)
-            for batch in file.iter_batches(batch_size=jobs):
-                chunk = _flatten(batch)
-                if progress is not None:
-                    progress(size * batch.num_rows // total)
-                yield chunk
-    except BadInputError:
-        raise
-    except _DAMAGE as error:
-        raise BadInputError(
-            f"{path} is a damaged Parquet file ({_first_line(error)}): write it again"
-        ) from None
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    with _refusing_damage(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        if not file.schema_arrow.equals(FILE_SCHEMA):
+            raise BadInputError(
+                f"{path} has other columns than this version's traces: convert its source again"
+            )
+        total = max(1, file.metadata.num_rows)
+        for batch in file.iter_batches(batch_size=jobs):
+            chunk = _flatten(batch)
+            if progress is not None:
+                progress(size * batch.num_rows // total)
+            yield chunk
 
 
 def _numbers(table: pa.Table | pa.RecordBatch, name: str) -> Ints:
