@@ -183,50 +183,39 @@ def chunked(
     records: Iterable[JobRecord], *, chunk_tasks: int = CHUNK_TASKS, chunk_jobs: int = CHUNK_JOBS
 ) -> Iterator[TraceChunk]:
     """Columnar chunks of whole jobs, numbered from 0 in the order given; memory is one chunk plus one job."""
-    builder = _Builder()
+    rows = _Rows()
     for number, record in enumerate(records):
-        builder.add(number, record)
-        if builder.task_rows >= chunk_tasks or builder.job_rows >= chunk_jobs:
-            yield builder.take()
-    if builder.job_rows:
-        yield builder.take()
+        rows.add(number, record)
+        if len(rows.tasks["job"]) >= chunk_tasks or len(rows.jobs) >= chunk_jobs:
+            yield rows.chunk()
+            rows = _Rows()
+    if rows.jobs:
+        yield rows.chunk()
 
 
-class _Builder:
-    def __init__(self) -> None:
-        self._clear()
+@dataclass(slots=True)
+class _Rows:
+    """Jobs and stages as tuples, tasks by column."""
 
-    def _clear(self) -> None:
-        self._jobs: list[tuple[Any, ...]] = []
-        self._stages: list[tuple[Any, ...]] = []
-        self._tasks: dict[str, list[Any]] = {name: [] for name in TASK_SCHEMA.names}
-        self.task_rows = 0
-
-    @property
-    def job_rows(self) -> int:
-        return len(self._jobs)
+    jobs: list[tuple[Any, ...]] = field(default_factory=list)
+    stages: list[tuple[Any, ...]] = field(default_factory=list)
+    tasks: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in TASK_SCHEMA.names})
 
     def add(self, number: int, job: JobRecord) -> None:
         features = sorted(job.features.items()) if job.features else None
-        self._jobs.append((number, *_JOB_FIELDS(job), features))
+        self.jobs.append((number, *_JOB_FIELDS(job), features))
         for index, stage in enumerate(job.stages):
-            self._stages.append((number, index, *_STAGE_FIELDS(stage)))
+            self.stages.append((number, index, *_STAGE_FIELDS(stage)))
             rows = len(stage.rows)
             if rows:
-                self._tasks["job"].extend([number] * rows)
-                self._tasks["stage"].extend([index] * rows)
+                self.tasks["job"].extend([number] * rows)
+                self.tasks["stage"].extend([index] * rows)
                 for name in _TASK_PLAIN:
-                    self._tasks[name].extend(getattr(stage.rows, name))
-                self.task_rows += rows
+                    self.tasks[name].extend(getattr(stage.rows, name))
 
-    def take(self) -> TraceChunk:
-        chunk = TraceChunk(
-            _table(self._jobs, JOB_SCHEMA),
-            _table(self._stages, STAGE_SCHEMA),
-            pa.table(self._tasks, schema=TASK_SCHEMA),
-        )
-        self._clear()
-        return chunk
+    def chunk(self) -> TraceChunk:
+        tasks = pa.table(self.tasks, schema=TASK_SCHEMA)
+        return TraceChunk(_table(self.jobs, JOB_SCHEMA), _table(self.stages, STAGE_SCHEMA), tasks)
 
 
 def _table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:

@@ -195,32 +195,27 @@ def lines(path: Path, report: ReadReport, progress: Progress | None = None) -> I
     rest: list[bytes] = []
     size = 0
     cut = False
-    source = blocks(path, progress)
-    while True:
-        try:
-            block = next(source, b"")
-        except Truncated:
-            cut = True
-            break
-        if not block:
-            break
-        parts = block.split(b"\n")
-        if len(parts) == 1:
-            rest.append(block)
-            size += len(block)
-            if size > MAX_LINE_BYTES:
-                raise BadInputError(
-                    f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: "
-                    "this is not a text trace, give another file"
-                )
-            continue
-        parts[0] = b"".join(rest) + parts[0]
-        for part in parts[:-1]:
-            number += 1
-            if part.strip():
-                yield number, part.rstrip(b"\r")
-        rest = [parts[-1]]
-        size = len(parts[-1])
+    try:
+        for block in blocks(path, progress):
+            parts = block.split(b"\n")
+            if len(parts) == 1:
+                rest.append(block)
+                size += len(block)
+                if size > MAX_LINE_BYTES:
+                    raise BadInputError(
+                        f"{path} line {number + 1} is longer than {MAX_LINE_BYTES >> 20} MB: "
+                        "this is not a text trace, give another file"
+                    )
+                continue
+            parts[0] = b"".join(rest) + parts[0]
+            for part in parts[:-1]:
+                number += 1
+                if part.strip():
+                    yield number, part.rstrip(b"\r")
+            rest = [parts[-1]]
+            size = len(parts[-1])
+    except Truncated:
+        cut = True
     last = b"".join(rest)
     if cut:
         # The last line may be half a row: a number cut in two is another number.

@@ -115,13 +115,11 @@ def google_classes() -> tuple[JobClass, ...]:
     )
     return tuple(
         JobClass(
-            c["weight"],
-            c["log_mean"],
-            c["log_sd"],
-            c["min_s"],
-            c["max_s"],
-            tuple(c["task_quantiles"]),
-            tuple((u, n, p) for u, n, p in c["features"]),
+            **{
+                **c,
+                "task_quantiles": tuple(c["task_quantiles"]),
+                "features": tuple(map(tuple, c["features"])),
+            }
         )
         for c in raw["classes"]
     )
