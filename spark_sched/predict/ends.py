@@ -19,7 +19,9 @@ from typing import TypeAlias
 import numpy as np
 
 from spark_sched.arrays import Floats
+from spark_sched.predict.runtimes.calibration import GOLDEN
 from spark_sched.predict.runtimes.distribution import RuntimeDistribution
+from spark_sched.predict.runtimes.histogram import LEAST_S
 
 #: The prior: forecasts are correct as given. Scores that represent it.
 _PRIOR = np.linspace(0.0, 1.0, 6)
@@ -32,11 +34,6 @@ _MOST_CATEGORIES = 1000
 #: Upper ends of categories.
 _CROWDS = (0.0, 0.5, 2.0)
 _AGES = (0.1, 0.6, 1.0, 2.0, 4.0)
-
-#: Replaces a forecast time of 0, since errors are ratios.
-_LEAST_S = 1e-3
-#: Equidistributed in [0, 1): stands in for a random number where an end hit a jump of the CDF.
-_GOLDEN = 0.6180339887498949
 
 Category: TypeAlias = tuple[str | int, ...]
 
@@ -65,21 +62,18 @@ class Situation:
         """Situations whose ends are counted together, from the narrowest on."""
         crowd, age = bisect_left(_CROWDS, self.crowd), bisect_left(_AGES, self.age)
         if self.arrives:
-            yield "arrives", self.priority, crowd, self.first
-            yield "arrives", self.priority, crowd
-            yield "arrives", self.priority
-            yield ("arrives",)
-            return
-        if not self.begun:
+            yield from _widened(("arrives", self.priority, crowd, self.first))
+        elif self.begun:
+            yield from _widened(("runs", age, crowd, True))
+        else:
             # Those of its priority first: the others may go before it, or it before them.
-            yield "waits in class", self.priority, age, crowd, self.first
-            yield "waits in class", self.priority, age, crowd
-            yield "waits in class", self.priority, age
-        kind = "runs" if self.begun else "waits"
-        yield kind, age, crowd, self.begun or self.first
-        yield kind, age, crowd
-        yield kind, age
-        yield (kind,)
+            yield from _widened(("waits in class", self.priority, age, crowd, self.first), least=3)
+            yield from _widened(("waits", age, crowd, self.first))
+
+
+def _widened(narrowest: Category, least: int = 1) -> Iterator[Category]:
+    """The category and those with less and less of its properties, down to ``least`` of them."""
+    return (narrowest[:size] for size in range(len(narrowest), least - 1, -1))
 
 
 class _Ends:
@@ -98,13 +92,13 @@ class _Ends:
         self.seen += 1
 
     def score(self, given: RuntimeDistribution, after_s: float) -> float:
-        low_s, high_s = max(given.min_s, _LEAST_S), max(given.max_s, _LEAST_S)
+        low_s, high_s = max(given.min_s, LEAST_S), max(given.max_s, LEAST_S)
         if after_s > high_s:
             return 1.0 + float(np.log(after_s / high_s))
         if after_s < low_s:
-            return float(np.log(max(after_s, _LEAST_S) / low_s))
+            return float(np.log(max(after_s, LEAST_S) / low_s))
         top, below = given.cdf(after_s), given.cdf(np.nextafter(after_s, 0.0))
-        return float(below + (self.seen * _GOLDEN) % 1.0 * (top - below))
+        return float(below + (self.seen * GOLDEN) % 1.0 * (top - below))
 
     def bend(self, reached: list[float]) -> _Bend:
         """``reached``: current scores of the jobs that have not ended yet.
@@ -133,7 +127,7 @@ class _Bend:
         scores = self._scores
         times = given.quantile(np.clip(scores, 0.0, 1.0))
         times = np.where(scores < 0.0, given.min_s * np.exp(np.minimum(scores, 0.0)), times)
-        beyond = max(given.max_s, _LEAST_S) * np.exp(np.maximum(scores - 1.0, 0.0))
+        beyond = max(given.max_s, LEAST_S) * np.exp(np.maximum(scores - 1.0, 0.0))
         times = np.maximum.accumulate(np.where(scores > 1.0, beyond, times))
         return RuntimeDistribution.trusted(times, self._levels)
 

@@ -41,7 +41,7 @@ _TAIL = 0.005
 #: Jobs that a class remembers.
 _MEMORY_JOBS = 2_000.0
 #: Equidistributed in [0, 1): stands in for a random number where a runtime hit a jump of the CDF.
-_GOLDEN = 0.6180339887498949
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Calibration:
         sides *= keep
         sides[place.side + 1] += 1.0
         if place.side == 0:
-            share = (self.jobs * _GOLDEN) % 1.0
+            share = (self.jobs * GOLDEN) % 1.0
             at = place.low + share * (place.high - place.low)
             inside = self._inside[kind]
             inside *= keep
