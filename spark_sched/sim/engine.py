@@ -67,18 +67,9 @@ _PROGRESS_EVERY = 2048
 class Simulation:
     """One run of a workload on a cluster under a policy.
 
-    Args:
-        jobs: the workload in the order of submission. It may be a generator: jobs are read when the clock
-            reaches them.
-        settings: ``spark.sched.*`` settings, as live.
-        seed: of placement, copies' durations and calibrated deadlines. The same seed gives the same
-            bytes; a copy's duration depends on the seed, job, stage and task alone, so that runs under two
-            policies stay paired.
-        keep_tasks: keep a row for every attempt.
-        until_ms: stop the clock here; None: when nothing more can happen.
-        observer: gets every event a live planner would get.
-        check: check the ledger's invariants at every instant (slow).
-        changes: operators' changes of the policy and of reservations.
+    Arguments are those of `spark_sched.sim.simulate`, with a planner and checked settings instead of names.
+    The same seed gives the same bytes; a copy's duration depends on the seed, job, stage and task alone, so
+    that runs under two policies stay paired.
     """
 
     def __init__(
