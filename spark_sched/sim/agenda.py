@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
 from spark_sched.sim.records import Attempt, JobRun, StageRun
@@ -111,6 +112,7 @@ _ORDER: dict[type, int] = {
 }
 
 
+@dataclass(slots=True)
 class Instant:
     """The present instant.
 
@@ -118,11 +120,8 @@ class Instant:
         changed: what changed since the last plan, as bits of `spark_sched.sim.planning`.
     """
 
-    __slots__ = ("changed", "now_ms")
-
-    def __init__(self) -> None:
-        self.now_ms = 0
-        self.changed = 0
+    now_ms: int = 0
+    changed: int = 0
 
 
 class Agenda:

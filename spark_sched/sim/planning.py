@@ -224,12 +224,9 @@ def put_in_force(
         terms.powerful = entry.powerful
         rank = (job.arrival if by_arrival else entry.rank) if ordered else 0
         wanted = (entry.priority, entry.reservation, entry.pool)
-        if (job.rank, job.priority, job.queue) != (
-            rank,
-            entry.priority,
-            entry.queue,
-        ) or terms.planned != wanted:
-            job.rank, job.priority, job.queue = rank, entry.priority, entry.queue
+        place = (rank, entry.priority, entry.queue)
+        if (job.rank, job.priority, job.queue) != place or terms.planned != wanted:
+            job.rank, job.priority, job.queue = place
             if terms.planned != wanted:
                 terms.planned = wanted
                 job.rule = planned_rule(terms.own_rule, *wanted, enabled=enabled and not terms.on_hold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from spark_sched.sim.agenda import MemoryCheck, NextCompletion
 from spark_sched.sim.cluster import ClusterSpec, NodeSpec
@@ -19,31 +20,24 @@ Evict = Callable[[Attempt], None]
 Push = Callable[[int, NextCompletion | MemoryCheck], None]
 
 
+@dataclass(slots=True)
 class _Server:
     """One node. All its present tasks receive service at the same rate, so one sum serves for all: a task is
     done when the sum has grown by its demand since the task started."""
 
-    __slots__ = (
-        "asleep", "energy_j", "generation", "heap", "last_ms", "memory_used", "node", "number", "running",
-        "served_ms", "short", "tasks", "wake_at_ms",
-    )  # fmt: skip
-
-    def __init__(self, number: int, node: NodeSpec, asleep: bool) -> None:
-        self.number = number
-        self.node = node
-        self.asleep = asleep
-        self.running = 0
-        self.served_ms = 0.0  # core-ms that each task present since the server was last empty has received
-        self.last_ms = 0
-        self.wake_at_ms = 0
-        self.generation = 0
-        self.energy_j = 0.0
-        self.memory_used = 0.0
-        self.heap: list[tuple[float, int, Attempt]] = []
-        self.tasks: dict[int, tuple[Attempt, float]] = {}  # attempt -> (itself, memory it has)
-        self.short: dict[
-            int, float
-        ] = {}  # attempts with less memory than they need, in order -> what is missing
+    number: int
+    node: NodeSpec
+    asleep: bool
+    running: int = 0
+    served_ms: float = 0.0  # core-ms that each task present since the server was last empty has received
+    last_ms: int = 0
+    wake_at_ms: int = 0
+    generation: int = 0
+    energy_j: float = 0.0
+    memory_used: float = 0.0
+    heap: list[tuple[float, int, Attempt]] = field(default_factory=list)
+    tasks: dict[int, tuple[Attempt, float]] = field(default_factory=dict)  # attempt -> (itself, its memory)
+    short: dict[int, float] = field(default_factory=dict)  # what attempts miss of their memory, in order
 
     def rate(self) -> float:
         """Core-ms per ms of each task: equation 6.2."""

@@ -180,8 +180,22 @@ class PriorityEvictionsPolicy:
         return replace(plan, jobs=tuple(map(entry_of, plan.jobs)), slowness=levels)
 
     def _demand(self, waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
-        powerful = waiting.job.marks.priority >= self._powerful_priority
-        return replace(_demand(waiting, snapshot, known), powerful=powerful)
+        job, stage, tasks = waiting
+        refused: dict[str, int] = {}
+        for other in snapshot.jobs.values():
+            if other is not job and other.marks.priority >= job.marks.priority:
+                for executor, slots in other.held.items():
+                    refused[executor] = refused.get(executor, 0) + slots
+        free = {
+            key: executor.slots - executor.running_slots - refused.get(key, 0)
+            for key, executor in snapshot.executors.items()
+            if executor.slots - executor.running_slots > refused.get(key, 0)
+        }
+        powerful = job.marks.priority >= self._powerful_priority
+        named = [task for task, each in known.named.items() if each.beneficiary == job.job]
+        return SlotDemand(
+            job.job, job.marks.priority, tasks, stage.slots_per_task, free, stage.barrier, named, powerful
+        )
 
     def _evictable(self, running: _Running, sticky: Sticky) -> bool:
         task = running.task
@@ -282,22 +296,6 @@ def _running(snapshot: Snapshot, forecasts: Mapping[str, Forecast], now_ms: int)
                     left.after(elapsed_ms), slowness.get(task.executor, 1.0),
                 )  # fmt: skip
                 yield _Running(stage, task, victim)
-
-
-def _demand(waiting: _WaitingStage, snapshot: Snapshot, known: _Memory) -> SlotDemand:
-    job, stage, tasks = waiting
-    refused: dict[str, int] = {}
-    for other in snapshot.jobs.values():
-        if other is not job and other.marks.priority >= job.marks.priority:
-            for executor, slots in other.held.items():
-                refused[executor] = refused.get(executor, 0) + slots
-    free = {
-        key: executor.slots - executor.running_slots - refused.get(key, 0)
-        for key, executor in snapshot.executors.items()
-        if executor.slots - executor.running_slots > refused.get(key, 0)
-    }
-    named = [task for task, each in known.named.items() if each.beneficiary == job.job]
-    return SlotDemand(job.job, job.marks.priority, tasks, stage.slots_per_task, free, stage.barrier, named)
 
 
 def _with_sticky_slots(plan: Plan, snapshot: Snapshot, sticky: Sticky) -> Plan:

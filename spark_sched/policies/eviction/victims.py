@@ -5,19 +5,18 @@ from __future__ import annotations
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from spark_sched.policies.eviction.rules import PRODUCTION, PreemptionRule
 
 
+@dataclass(slots=True)
 class _Group:
     """Evictable tasks of one priority on slots of one level, in the order of their starts."""
 
-    __slots__ = ("order", "place", "tasks")
-
-    def __init__(self) -> None:
-        self.order: OrderedDict[int, int] = OrderedDict()  # task -> started
-        self.tasks: list[int] = []  # for a random one
-        self.place: dict[int, int] = {}
+    order: OrderedDict[int, int] = field(default_factory=OrderedDict)  # task -> started
+    tasks: list[int] = field(default_factory=list)  # for a random one
+    place: dict[int, int] = field(default_factory=dict)
 
 
 class RunningIndex:

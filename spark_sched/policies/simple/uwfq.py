@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,23 +27,15 @@ from spark_sched.state import Snapshot
 _ENDED_KEPT = 1_000
 
 
+@dataclass(slots=True)
 class _User:
     """A user with jobs left in the virtual system."""
 
-    __slots__ = ("jobs", "start", "time", "weight")
-
-    def __init__(self, weight: float, start: float) -> None:
-        self.weight = weight
-        self.start = start  # global virtual time at which the work of the jobs below begins
-        self.time = 0.0  # user virtual time: service that each of its jobs has had, in slot-ms
-        self.jobs: list[
-            tuple[float, int, float]
-        ] = []  # (deadline in user virtual time, number, work), sorted
-
-    def copy(self) -> _User:
-        other = _User(self.weight, self.start)
-        other.time, other.jobs = self.time, list(self.jobs)
-        return other
+    weight: float
+    start: float  # global virtual time at which the work of the jobs below begins
+    time: float = 0.0  # user virtual time: service that each of its jobs has had, in slot-ms
+    #: (deadline in user virtual time, number, work), sorted.
+    jobs: list[tuple[float, int, float]] = field(default_factory=list)
 
     def drop_ended(self, keep: set[int]) -> None:
         """Drop the oldest ended jobs beyond `_ENDED_KEPT`, but none of ``keep``."""
@@ -57,6 +50,7 @@ class _User:
         return self.start + sum(work for _, _, work in self.jobs) / self.weight
 
 
+@dataclass
 class VirtualTime:
     """The two-level fluid system: slots to users by weight, each user's to its jobs in equal parts.
 
@@ -64,11 +58,10 @@ class VirtualTime:
     unit of weight. All work is in slot-ms, all times in ms.
     """
 
-    def __init__(self) -> None:
-        self.deadlines: dict[int, float] = {}
-        self._now_ms = 0.0
-        self._time = 0.0
-        self._users: dict[str, _User] = {}
+    deadlines: dict[int, float] = field(default_factory=dict)
+    _now_ms: float = 0.0
+    _time: float = 0.0
+    _users: dict[str, _User] = field(default_factory=dict)
 
     def advance(self, now_ms: float, slots: int) -> None:
         """Let the fluid system run until ``now_ms`` on ``slots`` slots."""
@@ -100,11 +93,8 @@ class VirtualTime:
 
     def copy(self) -> VirtualTime:
         """An independent copy."""
-        other = VirtualTime()
-        other.deadlines = dict(self.deadlines)
-        other._now_ms, other._time = self._now_ms, self._time
-        other._users = {name: user.copy() for name, user in self._users.items()}
-        return other
+        users = {name: replace(user, jobs=list(user.jobs)) for name, user in self._users.items()}
+        return replace(self, deadlines=dict(self.deadlines), _users=users)
 
     def forget(self, keep: set[int]) -> None:
         """Drop the deadlines of jobs that have really ended.

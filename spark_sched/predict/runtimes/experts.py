@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from array import array
+from dataclasses import dataclass, field
+from statistics import median
 
 import numpy as np
 
@@ -28,6 +30,7 @@ _RECORD_KEEPS = 1.0 - 1.0 / 200.0
 _HEAD = 11
 
 
+@dataclass(slots=True, eq=False)
 class FeatureHistory:
     """Runtimes of the jobs that share one value of one feature; constant memory.
 
@@ -39,32 +42,18 @@ class FeatureHistory:
             before the first guess could be checked.
     """
 
-    __slots__ = (
-        "_actual_s",
-        "_average_s",
-        "_decay_s",
-        "_doubt",
-        "_errors_s",
-        "_recent_s",
-        "best",
-        "guesses_s",
-        "histogram",
-        "nmae",
-        "runs",
-    )
-
-    def __init__(self) -> None:
-        self.runs = 0
-        self.histogram = StreamingHistogram(MAX_BINS, MEMORY_RUNS)
-        self.guesses_s: tuple[float, ...] = ()
-        self.best = 1
-        self.nmae = float("inf")
-        self._doubt = 1.0
-        self._average_s = 0.0
-        self._decay_s = 0.0
-        self._recent_s = array("d")  # the newest last
-        self._errors_s = array("d", (0.0,) * len(EXPERTS))
-        self._actual_s = array("d", (0.0, 0.0))  # sum of runtimes guessed, and how many
+    runs: int = 0
+    histogram: StreamingHistogram = field(default_factory=lambda: StreamingHistogram(MAX_BINS, MEMORY_RUNS))
+    guesses_s: tuple[float, ...] = ()
+    best: int = 1
+    nmae: float = float("inf")
+    _doubt: float = 1.0
+    _average_s: float = 0.0
+    _decay_s: float = 0.0
+    _recent_s: array[float] = field(default_factory=lambda: array("d"))  # the newest last
+    _errors_s: array[float] = field(default_factory=lambda: array("d", (0.0,) * len(EXPERTS)))
+    #: Sum of runtimes guessed, and how many.
+    _actual_s: array[float] = field(default_factory=lambda: array("d", (0.0, 0.0)))
 
     @classmethod
     def of_one(cls, runtime_s: float) -> FeatureHistory:
@@ -112,11 +101,8 @@ class FeatureHistory:
 
     def _guess(self) -> None:
         recent = self._recent_s
-        ordered = sorted(recent)
-        half = len(ordered) // 2
-        median = ordered[half] if len(ordered) % 2 else 0.5 * (ordered[half - 1] + ordered[half])
         last = recent[-RECENT:]
-        self.guesses_s = self._average_s, median, self._decay_s, sum(last) / len(last)
+        self.guesses_s = self._average_s, median(recent), self._decay_s, sum(last) / len(last)
 
     def _judge(self) -> None:
         total_s, guesses = self._actual_s

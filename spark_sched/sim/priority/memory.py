@@ -6,6 +6,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from spark_sched.errors import BadInputError
 from spark_sched.sim.priority.servers import Server, ServerMemory
@@ -14,33 +15,27 @@ from spark_sched.sim.priority.states import TaskStates
 _ROUNDING = 1e-12
 
 
+@dataclass
 class Memory:
     """A task starts even if little memory is free. If that is less than its average, it needs the rest at a
     random point of its minimum execution time (on the fastest core). Then it gets the rest, or a task is
     evicted.
 
-    Args:
+    Attributes:
         policy: which task is evicted, ``LSF`` or ``LPF``.
     """
 
-    def __init__(
-        self,
-        tasks: TaskStates,
-        servers: Sequence[Server],
-        largest_core: float,
-        policy: str,
-        rng: random.Random,
-        evict: Callable[[int], None],
-    ) -> None:
-        if policy not in ("LSF", "LPF"):
-            raise BadInputError(f"memory_eviction is {policy!r} but must be LSF or LPF")
-        self._tasks = tasks
-        self._servers = servers
-        self._evict = evict
-        self._largest_core = largest_core
-        self._by_priority = policy == "LPF"
-        self._rng = rng
-        self._checkpoints: list[tuple[int, int, int]] = []  # (second, task, attempt)
+    tasks: TaskStates
+    servers: Sequence[Server]
+    largest_core: float
+    policy: str
+    rng: random.Random
+    evict: Callable[[int], None]
+    _checkpoints: list[tuple[int, int, int]] = field(default_factory=list)  # (second, task, attempt)
+
+    def __post_init__(self) -> None:
+        if self.policy not in ("LSF", "LPF"):
+            raise BadInputError(f"memory_eviction is {self.policy!r} but must be LSF or LPF")
 
     def allocate(self, server: Server, task: int, need: float, demand: float) -> None:
         """A task starts. Its server's wake-up is over before its checkpoint comes."""
@@ -51,9 +46,9 @@ class Memory:
         memory.used += need - missing
         if missing > _ROUNDING:
             memory.short[task] = missing
-            after_s = self._rng.random() * demand / self._largest_core
+            after_s = self.rng.random() * demand / self.largest_core
             at_s = max(server.last_s, server.wake_s) + math.ceil(after_s)
-            heapq.heappush(self._checkpoints, (at_s, task, self._tasks.attempt[task]))
+            heapq.heappush(self._checkpoints, (at_s, task, self.tasks.attempt[task]))
 
     def release(self, server: Server, task: int) -> None:
         """A task's attempt ended."""
@@ -68,15 +63,15 @@ class Memory:
 
     def check(self, now_s: int) -> None:
         """The checkpoints of this second."""
-        tasks, checkpoints = self._tasks, self._checkpoints
+        tasks, checkpoints = self.tasks, self._checkpoints
         while checkpoints and checkpoints[0][0] <= now_s:
             _, task, attempt = heapq.heappop(checkpoints)
             while tasks.attempt[task] == attempt:
-                server = self._servers[tasks.server_of[task]]
+                server = self.servers[tasks.server_of[task]]
                 memory = server.memory
                 missing = memory.short[task]
                 if memory.size - memory.used < missing - _ROUNDING:
-                    self._evict(self._victim(memory))
+                    self.evict(self._victim(memory))
                     continue
                 server.advance(now_s)
                 del memory.short[task]
@@ -85,9 +80,9 @@ class Memory:
                 break
 
     def _victim(self, memory: ServerMemory) -> int:
-        if not self._by_priority:
-            return next(reversed(memory.short))  # LSF: the last started whose need is not met
+        if self.policy == "LSF":
+            return next(reversed(memory.short))  # the last started whose need is not met
         # LPF: the lowest priority; tasks stand in the order of their starts, the latest goes.
-        priority = self._tasks.priority
+        priority = self.tasks.priority
         lowest = min(priority[task] for task in memory.tasks)
         return next(task for task in reversed(memory.tasks) if priority[task] == lowest)

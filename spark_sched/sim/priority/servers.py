@@ -80,6 +80,7 @@ def with_levels(types: Sequence[ServerGroup]) -> tuple[ServerGroup, ...]:
     return tuple(replace(kind, level=shares.index(kind.cpu / kind.slots)) for kind in types)
 
 
+@dataclass(slots=True)
 class ServerMemory:
     """Memory of one server.
 
@@ -90,13 +91,10 @@ class ServerMemory:
         short: what some miss, in the order of their starts.
     """
 
-    __slots__ = ("short", "size", "tasks", "used")
-
-    def __init__(self, size: float) -> None:
-        self.size = size
-        self.used = 0.0
-        self.tasks: dict[int, float] = {}
-        self.short: dict[int, float] = {}
+    size: float
+    used: float = 0.0
+    tasks: dict[int, float] = field(default_factory=dict)
+    short: dict[int, float] = field(default_factory=dict)
 
 
 class Server:

@@ -147,9 +147,8 @@ def _greedy(dual: Dual, t: Tables, price: Floats, answer: Choices, *, both: bool
     At the best prices the worth of a preemption that the relaxation makes only in part is nearly 0, so
     preemptions near 0 count as well. Preemptions that pay at the prices may not pay in whole jobs: with
     ``both`` plans with those above 0 alone and with none are made as well. Where single jobs are worth more
-    than any
-    preemption the prices near the optimum are too small to say which to preempt: one more plan lets all
-    running jobs go, places these, and keeps what they do not need. The best one is taken.
+    than any preemption the prices near the optimum are too small to say which to preempt: one more plan lets
+    all running jobs go, places these, and keeps what they do not need. The best one is taken.
     """
     p = dual.problem
     gains = dual.option_gains(price)
