@@ -5,6 +5,7 @@ from spark_sched.events.codec import (
     SCHEMA,
     decode_batch,
     decode_event,
+    parse_batch,
 )
 from spark_sched.events.kinds import (
     Batch,
@@ -46,4 +47,5 @@ __all__ = [
     "TaskLaunched",
     "decode_batch",
     "decode_event",
+    "parse_batch",
 ]

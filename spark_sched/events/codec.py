@@ -50,6 +50,14 @@ _BY_TYPE = {name: (kind, _fields(kind)) for name, kind in EVENT_TYPES.items()}
 _BATCH_FIELDS = _fields(Batch)
 
 
+def parse_batch(text: str) -> Any:
+    """The JSON of a batch, unchecked. Raises BadInputError for anything else than JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise BadInputError(f"the event batch is not JSON: {error}") from None
+
+
 def decode_batch(source: str | Mapping[str, Any]) -> Batch:
     """The batch in a JSON text, or in what ``json.loads`` made of one.
 
@@ -61,10 +69,7 @@ def decode_batch(source: str | Mapping[str, Any]) -> Batch:
             number in the batch (from 0), its type and the field.
     """
     if isinstance(source, str):
-        try:
-            source = json.loads(source)
-        except ValueError as error:
-            raise BadInputError(f"the event batch is not JSON: {error}") from None
+        source = parse_batch(source)
     if not isinstance(source, Mapping):
         raise BadInputError(f"the event batch must be a JSON object, not {_brief(source)}")
     schema = source.get("schema")

@@ -122,49 +122,39 @@ class _Case:
     end: RuntimeDistribution | None
 
 
+@dataclass(frozen=True, slots=True)
 class _Question:
-    def __init__(
-        self,
-        policy: Policy,
-        outlook: Outlook,
-        snapshot: Snapshot,
-        forecasts: Mapping[str, Forecast],
-        forecast: Forecast,
-        asked: Asked,
-        now_ms: int,
-        memory: Any,
-    ) -> None:
-        self._policy = policy
-        self._outlook = outlook
-        self._snapshot = snapshot
-        self._forecasts = forecasts
-        self._with = {**forecasts, _KEY: forecast}
-        # After all present jobs: arrival ranks count ended jobs, too.
-        arrival = 1 + max((view.arrival for view in snapshot.jobs.values()), default=-1)
-        self._view = _view(asked, now_ms, arrival)
-        self._now_ms = now_ms
-        self._memory = memory
-        # Starts from which the policy chooses; None: it plans no starts.
-        self._starts_s: list[float] | None = None
-        # Not the runtime that policies plan with: without history that is a default, and for some policies
-        # a single number.
-        self._runtime = forecast.runtime
-        if isinstance(policy, ThreeSigmaPolicy):
-            self._starts_s = (policy.options.grid.starts_ms / 1000.0).tolist()
+    policy: Policy
+    outlook: Outlook
+    snapshot: Snapshot
+    forecasts: Mapping[str, Forecast]
+    forecast: Forecast
+    asked: Asked
+    now_ms: int
+    memory: Any
+
+    @property
+    def starts_s(self) -> list[float] | None:
+        """Starts from which the policy chooses; None: it plans no starts."""
+        if not isinstance(self.policy, ThreeSigmaPolicy):
+            return None
+        starts_s: list[float] = (self.policy.options.grid.starts_ms / 1000.0).tolist()
+        return starts_s
 
     def plan_without(self) -> Plan:
-        return self._decide(self._snapshot, self._forecasts)
+        return self._decide(self.snapshot, self.forecasts)
 
     def case(self, deadline_ms: int | None) -> _Case:
         """The hypothetical plan with this deadline, in ms from now."""
-        deadline = None if deadline_ms is None else self._now_ms + deadline_ms
-        view = replace(self._view, marks=replace(self._view.marks, deadline_ms=deadline))
-        jobs = MappingProxyType({**self._snapshot.jobs, _KEY: view})
-        snapshot = replace(self._snapshot, jobs=jobs)
-        plan = self._decide(snapshot, self._with)
+        deadline = None if deadline_ms is None else self.now_ms + deadline_ms
+        # After all present jobs: arrival ranks count ended jobs, too.
+        arrival = 1 + max((view.arrival for view in self.snapshot.jobs.values()), default=-1)
+        view = _view(self.asked, deadline, self.now_ms, arrival)
+        snapshot = replace(self.snapshot, jobs=MappingProxyType({**self.snapshot.jobs, _KEY: view}))
+        plan = self._decide(snapshot, {**self.forecasts, _KEY: self.forecast})
         start_ms = next(entry.start_ms for entry in plan.jobs if entry.job == _KEY)
-        start_s = None if start_ms is None else max(0.0, (start_ms - self._now_ms) / 1000.0)
-        reached = start_s is not None or self._starts_s is None
+        start_s = None if start_ms is None else max(0.0, (start_ms - self.now_ms) / 1000.0)
+        reached = start_s is not None or self.starts_s is None
         return _Case(snapshot, plan, start_s, self._end(snapshot, plan, start_s or 0.0) if reached else None)
 
     def earliest_s(self) -> float | None:
@@ -179,10 +169,11 @@ class _Question:
         if at_once is None:
             return None
         longest_s = float(at_once.quantile(CONFIDENCE))
-        if self._starts_s is None:
+        starts_s = self.starts_s
+        if starts_s is None:
             return longest_s
         # In whole ms, and never below the quantile.
-        deadlines_ms = [int(np.ceil((start + longest_s) * 1000.0)) for start in self._starts_s]
+        deadlines_ms = [int(np.ceil((start + longest_s) * 1000.0)) for start in starts_s]
 
         def met(number: int) -> bool:
             case = self.case(deadlines_ms[number])
@@ -193,14 +184,16 @@ class _Question:
         return None if found == len(deadlines_ms) else deadlines_ms[found] / 1000.0
 
     def _end(self, snapshot: Snapshot, plan: Plan, wait_s: float) -> RuntimeDistribution | None:
-        if self._runtime is None:
+        # Not the runtime that policies plan with: without history that is a default, and for some policies a
+        # single number.
+        if self.forecast.runtime is None:
             return None
-        given = self._runtime.later(wait_s)
-        return self._outlook.of_newcomer(_KEY, given, snapshot, plan, self._now_ms)
+        given = self.forecast.runtime.later(wait_s)
+        return self.outlook.of_newcomer(_KEY, given, snapshot, plan, self.now_ms)
 
     def _decide(self, snapshot: Snapshot, forecasts: Mapping[str, Forecast]) -> Plan:
         rng = np.random.default_rng(0)
-        plan, _ = self._policy.decide(snapshot, forecasts, self._now_ms, rng, self._memory)
+        plan, _ = self.policy.decide(snapshot, forecasts, self.now_ms, rng, self.memory)
         return plan
 
 
@@ -208,13 +201,13 @@ def _chance(case: _Case, within_s: float) -> float:
     return 0.0 if case.end is None else float(case.end.cdf(within_s))
 
 
-def _view(asked: Asked, now_ms: int, arrival: int) -> JobView:
+def _view(asked: Asked, deadline_ms: int | None, now_ms: int, arrival: int) -> JobView:
     stage = StageView(
         stage=_KEY, name="", index=0, tasks=asked.tasks, next_tasks=None, last=False, barrier=False,
         started_ms=now_ms, finished=0, durations=DurationSummary(0, None, 0.0), running=(),
     )  # fmt: skip
     marks = JobMarks(
-        name=asked.name, user=asked.user, priority=asked.priority, isolation=None, deadline_ms=None,
+        name=asked.name, user=asked.user, priority=asked.priority, isolation=None, deadline_ms=deadline_ms,
         job_class=asked.job_class, copies=True, marked=True,
     )  # fmt: skip
     return JobView(

@@ -21,6 +21,7 @@ from spark_sched.events import (
     TaskEnded,
     TaskLaunched,
     decode_batch,
+    parse_batch,
 )
 from spark_sched.planner.log import Throttle
 from spark_sched.planner.outlook import Outlook
@@ -133,7 +134,7 @@ class PlannerLoop:
         text = self._driver.poll(MAX_EVENTS, int(wait_ms))
         self._pace.heard()
         # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
-        raw = _parsed(text)
+        raw = parse_batch(text)
         batch = self._take(raw)
         if raw.get("stopping") is True:
             return False  # the driver is gone
@@ -261,13 +262,6 @@ class PlannerLoop:
             self._log.error(
                 "policy %s failed (%d times), no plan this time", self._policy.name, times, exc_info=error
             )
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise BadInputError(f"the event batch is not JSON: {error}") from None
 
 
 def _rules(plan: Plan) -> tuple[object, ...]:
