@@ -206,8 +206,7 @@ class ShortTasks:
 
 @dataclass(frozen=True, slots=True)
 class SlotHeld:
-    """One idle slot is reserved for the job until ``deadline_ms``; ``stage`` is empty where it is not
-    known."""
+    """One idle slot is reserved for the job until ``deadline_ms``; ``stage`` is empty if unknown."""
 
     type: ClassVar[str] = "slot_held"
     time_ms: Count

@@ -31,8 +31,7 @@ _KEY = "asked"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The job that the query describes: ``tasks`` of its widest stage, and its deadline in ms from now, if
-    any."""
+    """The job in question: ``tasks`` of its widest stage, and its deadline in ms from now, if any."""
 
     name: str
     tasks: int

@@ -111,8 +111,7 @@ class Outlook:
         first: bool,
         now_ms: int,
     ) -> None:
-        """For a job that the last computation did not see, record the forecast that `of_newcomer` would have
-        made."""
+        """For a job new since the last computation, record the forecast that `of_newcomer` would make."""
         if self._correction is None or view.job in self._arrived or forecast.runtime is None:
             return
         if now_ms - view.started_ms > _NEW_MS:

@@ -142,8 +142,7 @@ class Agenda:
         heapq.heappush(self.heap, (at_ms, _ORDER[type(item)], self._pushes, item))
 
     def forget_changes(self, job: JobRun) -> None:
-        """The job has ended: drop the remaining changes of its marks, so that the clock does not advance to
-        them."""
+        """The job has ended: drop its marks' remaining changes; the clock must not advance to them."""
         self.heap[:] = [
             entry for entry in self.heap if not (isinstance(entry[3], MarksChanged) and entry[3].job is job)
         ]

@@ -190,8 +190,7 @@ class Simulation:
         return self._finish()
 
     def _changed(self, change: SchedulingChange) -> int:
-        """Apply an operator's change for all jobs. Returns the changes on which the policy's plans depend
-        from now on."""
+        """Apply an operator's change for all jobs. Returns the changes on which plans depend from now on."""
         self._plans.changed(change)
         mask = self._plans.planner.mask
         self._launcher.replan = self._plans.make if self._replans(mask) else None
@@ -230,8 +229,7 @@ class Simulation:
     # ---- 6. timers, and the end ----
 
     def _arm(self) -> None:
-        """Set the next timer. A timer that fires too early costs less than moving it each time a deadline
-        moves."""
+        """Set the next timer. One that fires too early costs less than moving it with each deadline."""
         now_ms = self._instant.now_ms
         wakes_ms = (self._jobs.reservations.next_wake_ms(now_ms), self._starts.next_start_ms(now_ms))
         wake_ms = min(at_ms for at_ms in (*wakes_ms, FOREVER_MS) if at_ms is not None)

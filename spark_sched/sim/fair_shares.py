@@ -34,8 +34,7 @@ class PoolUse:
 
 
 def ceded(holder: LedgerJob, asker: LedgerJob, slots: int, taken: int) -> int:
-    """How many of the ``slots`` that ``holder`` holds FAIR order would give to ``asker``, which has already
-    taken ``taken`` slots."""
+    """How many of the holder's ``slots`` FAIR order gives to ``asker``, which took ``taken`` already."""
     claims = _claims(holder, asker)
     if claims is None:
         return 0

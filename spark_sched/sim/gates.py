@@ -1,5 +1,4 @@
-"""Gates: stages whose pilot tasks run before the other tasks (SLearn §5.1.2), as the plan's `PilotSet`
-requires."""
+"""Stages whose pilot tasks run before the other tasks (SLearn §5.1.2), by the plan's `PilotSet`."""
 
 from __future__ import annotations
 
@@ -71,8 +70,7 @@ class Gates:
         return True
 
     def again(self, stage: StageRun, index: int) -> None:
-        """A task of the stage must run again. It waits behind the gate, which waits only for first
-        attempts."""
+        """A task must run again. It waits behind the gate, which waits only for first attempts."""
         stage.reruns.lost.add(index)
         if stage.pilots_first:
             self._behind.setdefault(stage, []).append(index)

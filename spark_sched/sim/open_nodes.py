@@ -69,8 +69,7 @@ class OpenNodes:
     # ---- choice ----
 
     def random(self, tiers: list[list[list[int]]]) -> int:
-        """A node of the first tier that has one, each of its nodes as likely as any other; NONE where all
-        groups are empty."""
+        """A node of the first tier that has any, all equally likely; NONE where all groups are empty."""
         for tier in tiers:
             if len(tier) == 1:
                 group = tier[0]
@@ -94,8 +93,7 @@ class OpenNodes:
         return self.random(self._tiers([partition])) if 2 * partition < len(self._groups) else NONE
 
     def first_of(self, levels: Iterable[Iterable[int]]) -> int:
-        """A random node of the first of these lists that has any, in time proportional to their length; NONE
-        where none has."""
+        """A random node of the first of these lists that has any, in linear time; NONE where none has."""
         for nodes in levels:
             open_nodes = [node for node in nodes if self.place[node] != NONE]
             if open_nodes:

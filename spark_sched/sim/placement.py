@@ -106,8 +106,7 @@ class Slots:
         self._open.add(node)
 
     def leave(self, node: int, slots: int) -> None:
-        """From now on no task is launched on ``node``, which has ``slots`` slots; none of them is held at
-        this point."""
+        """From now on no task is launched on ``node``; none of its ``slots`` slots is held at this point."""
         self.present[node] = False
         self.left[node] = slots - self.free[node]
         self.free_total -= self.free[node]
@@ -259,8 +258,8 @@ class Slots:
         return NONE
 
     def _override(self, job: JobRun, now_ms: int, among: Collection[int] | None = None) -> int:
-        """A slot on one of these nodes, if they are given, that is held for the lowest priority below the
-        job's own, else for a job of equal priority that gives way."""
+        """A slot held for the lowest priority below the job's, else for an equal one that gives way; on one
+        of ``among`` if these nodes are given."""
         lowest: JobRun | None = None
         found = NONE
         for holder, nodes in self.holders.items():

@@ -74,8 +74,7 @@ class Planner:
         now_ms: int,
         ended: Mapping[str, EndedJob],
     ) -> Plan:
-        """A plan for the present state; ``totals`` are the nodes' slots, ``ended`` are jobs since the last
-        plan."""
+        """A plan for the present state; ``totals``: the nodes' slots, ``ended``: jobs since the last plan."""
         executors = _Executors(slots, totals)
         names = slots.nodes.names
         snapshot = Snapshot(
@@ -145,8 +144,7 @@ class _Executors(Mapping[str, ExecutorView]):
 
 
 def own_rule(settings: Settings) -> Callable[[JobSpec], Rule]:
-    """The rule of a job that no plan contains: the configuration's defaults, overridden by the job's own
-    marks.
+    """The rule of a job that no plan contains: the configuration's, overridden by the job's marks.
 
     As the JVM's ``Registry.rule``: a job below ``minPriority`` holds no slots unless it sets an isolation
     level.

@@ -64,8 +64,7 @@ class Reservations:
     # ---- calls of the engine ----
 
     def rule_set(self, job: JobRun, now_ms: int) -> None:
-        """The job is new or its rule has changed: from now on the ledger knows it by name if it may hold
-        slots."""
+        """The job is new or its rule has changed: the ledger knows it by name if it may hold slots."""
         if job.key in self._known:
             assert self._ledger is not None
             self._ledger.rule_changed(job.key, job.rule, now_ms)

@@ -60,8 +60,7 @@ class WaitingStages:
         return found
 
     def privileged(self, slots: Slots, now_ms: int) -> list[StageRun]:
-        """The stages that may take a slot although none is open: their job holds one, or a holder gives
-        way."""
+        """The stages that may take a slot if none is open: their job holds one, or a holder gives way."""
         lowest = min(job.priority for job in slots.holders)
         fair = any(job.rule.pool is not None for job in slots.holders)
         found = []

@@ -145,8 +145,7 @@ class JobRecord:
     features: dict[str, str] | None = None
 
     def problem(self) -> str | None:
-        """The reason why this is not a valid job (one clause), or None. Readers count such a job as bad
-        input."""
+        """Why this is not a valid job (one clause), or None. Readers count such a job as bad input."""
         if self.outcome not in OUTCOMES or self.demand not in DEMANDS:
             return f"outcome {self.outcome!r} or demand {self.demand!r} is unknown"
         for label, value in (("runtime", self.runtime_s), ("estimate", self.estimate_s)):

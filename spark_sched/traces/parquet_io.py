@@ -45,8 +45,7 @@ def write_trace(trace: Trace, path: Path | str) -> None:
 
 
 def write_chunks(chunks: Iterable[TraceChunk], path: Path | str, meta: Callable[[], TraceMeta]) -> int:
-    """Write chunks as they come, one row group each; ``meta`` is called after the last one. Returns the jobs
-    written.
+    """Write chunks, one row group each; ``meta`` is called after the last one. Returns the jobs written.
 
     Raises:
         BadInputError: ``path`` cannot be written.
@@ -102,8 +101,7 @@ def read_meta(path: Path) -> TraceMeta:
 def read_chunks(
     path: Path, *, jobs: int = 20_000, progress: Callable[[int], None] | None = None
 ) -> Iterator[TraceChunk]:
-    """Chunks of at most ``jobs`` jobs; ``progress`` is called with the file's bytes in proportion to the
-    jobs read.
+    """Chunks of at most ``jobs`` jobs; ``progress`` gets the file's bytes in proportion to those read.
 
     Raises:
         BadInputError: the file is damaged.

@@ -13,8 +13,7 @@ _TEXT = 80
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that was skipped: its place (line numbers start at 1), the reason, and the beginning of its
-    text."""
+    """A row that was skipped: its place (lines count from 1), the reason, and the start of its text."""
 
     file: str
     line: int

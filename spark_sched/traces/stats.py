@@ -38,8 +38,7 @@ def quantiles(values: Floats) -> dict[str, float] | None:
 
 
 def hill(values: Floats, share: float = _TAIL_SHARE) -> float | None:
-    """Hill's estimate of the tail's Pareto shape from the largest ``share`` of the values; None for fewer
-    than 100."""
+    """Hill's estimate of the Pareto shape from the largest ``share`` of values; None for fewer than 100."""
     positive = np.sort(values[values > 0])
     count = int(len(positive) * share)
     if count < 10:

@@ -24,8 +24,7 @@ def known_slowness(forecasts: Iterable[Forecast]) -> Mapping[str, float]:
 
 
 def speed_levels(slowness: Mapping[str, float], executors: Iterable[str]) -> dict[str, float]:
-    """The slowness of each executor's level: that of its fastest executor, and 1 for the level of average
-    ones.
+    """The slowness of each executor's level: that of its fastest executor; 1 for average ones.
 
     Args:
         slowness: of executors, a task's time there over its time on an average one; absent: 1.

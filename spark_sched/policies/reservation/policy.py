@@ -70,8 +70,7 @@ class ReservationPolicy(RankingPolicy):
 
 
 def _gap_hold_ms(gap_ms: int | None, first_gap_ms: int) -> int | None:
-    """How long to hold slots before this run's own pauses are known; 0 if earlier runs of the job never
-    paused.
+    """How long to hold slots before this run's own pauses are known; 0 if earlier runs had none.
 
     A run's first pause is often its longest, because the driver runs code for the first time, so the typical
     pause of earlier runs is too short for it. Therefore the time is never below that of a job without a

@@ -1,5 +1,4 @@
-"""Priorities without reservations: the baseline whose lack of isolation "Speculative Slot Reservation"
-section II shows."""
+"""Priorities without reservations: no isolation ("Speculative Slot Reservation", section II)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Shortest job first: jobs with the least forecast work first. With an oracle's forecasts it is a lower
-bound."""
+"""Jobs with the least forecast work first; with an oracle's forecasts a lower bound."""
 
 from __future__ import annotations
 

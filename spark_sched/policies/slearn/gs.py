@@ -200,8 +200,7 @@ class GenericScheduler:
         expected: tuple[StageExpectation, ...],
         rng: np.random.Generator,
     ) -> JobMemory:
-        """The job with its size if the pilots have ended, with new pilots if all were lost, else
-        unchanged."""
+        """The job, with its size if its pilots have ended, or with new pilots if all were lost."""
         pilots = known.pilots
         assert pilots is not None
         stage = next((p for p in job.stages if p.index == pilots.stage), None)

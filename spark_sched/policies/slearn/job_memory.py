@@ -49,8 +49,7 @@ class JobMemory:
 
 @dataclass(frozen=True, slots=True)
 class GsMemory:
-    """All active jobs by key, the sampling ratio's record, and the doubts about history where history is
-    used."""
+    """All active jobs by key, the sampling ratio's record, and doubts about history if it is used."""
 
     jobs: Mapping[str, JobMemory] = field(default_factory=dict)
     ratio: AdaptiveRatio = field(default_factory=AdaptiveRatio)

@@ -133,8 +133,7 @@ class BayesSizing:
 
 
 def _belief(pilots_ms: Sequence[float], expected: Expected, spread_log_sd: float = 0.0) -> Posterior | None:
-    """The belief about a stage's mean task time; None: history has no belief, or none that can be used
-    without pilots."""
+    """The belief about a stage's mean task time; None: history has none, or none usable without pilots."""
     if expected is None or expected.calibrated is None or expected.spread is None:
         return None
     if not pilots_ms and expected.doubt > HALF:

@@ -1,5 +1,4 @@
-"""SLearn and the schedulers that the paper compares it with: all are GS with different size estimates
-(§5.1.3)."""
+"""SLearn and the schedulers that it is compared with: GS with different size estimates (§5.1.3)."""
 
 from __future__ import annotations
 

@@ -93,8 +93,7 @@ class Worth:
 
 
 def chances(known: Curves, views: Sequence[JobView]) -> list[float]:
-    """The probability of each job to run no longer than from its submission to its deadline; 0 without a
-    deadline."""
+    """The probability of each job to run no longer than from submission to deadline; 0 without one."""
     return [float(chance) for chance in 1.0 - survivals(known, np.array([_window_s(view) for view in views]))]
 
 

@@ -59,8 +59,7 @@ class Milp(LinearProgram):
     preemptions: int
 
     def read(self, problem: Problem, x: Floats) -> Assignment | None:
-        """The plan in a solver's answer, or None if the answer is not a plan: fractional, or two options for
-        a job.
+        """The plan in a solver's answer; None if it is fractional, or has two options for a job.
 
         Solvers that run out of time have been seen to return fractional values as a plan.
         """

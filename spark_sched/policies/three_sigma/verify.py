@@ -1,5 +1,4 @@
-"""Checks a plan before it is used, against the jobs and slots themselves instead of the rows of the
-problem."""
+"""Checks a plan before it is used, against the jobs and slots instead of the problem's rows."""
 
 from __future__ import annotations
 

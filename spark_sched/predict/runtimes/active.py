@@ -1,5 +1,4 @@
-"""3SigmaPredict as a predictor of active jobs: it follows events and adds runtimes to the forecasts of
-stages."""
+"""3SigmaPredict for active jobs: it follows events and adds runtimes to forecasts of stages."""
 
 from __future__ import annotations
 

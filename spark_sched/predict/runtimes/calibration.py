@@ -121,8 +121,7 @@ class Calibration:
         self._bends[kind] = self._bend(kind)
 
     def calibrated(self, given: RuntimeDistribution, runs: int, nmae: float) -> RuntimeDistribution:
-        """The corrected distribution: wider if earlier runtimes often fell outside the range of their
-        history."""
+        """The corrected distribution: wider if earlier runtimes often fell outside their history's range."""
         kind = _kind(runs, nmae)
         bend = self._bends.get(kind)
         if bend is None:

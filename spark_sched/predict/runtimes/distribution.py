@@ -156,8 +156,7 @@ class RuntimeDistribution:
 
     @classmethod
     def trusted(cls, t_s: Floats, p: Floats) -> RuntimeDistribution:
-        """From arrays that are valid by construction and that the caller gives up: they are made read-only
-        and not checked."""
+        """From arrays that are valid by construction: they are made read-only and not checked."""
         t_s.flags.writeable = False
         p.flags.writeable = False
         return cls(t_s, p)
@@ -210,8 +209,7 @@ class RuntimeDistribution:
         return self.trusted(self.t_s + by_s, self.p.copy())
 
     def conditional(self, elapsed_s: float) -> RuntimeDistribution:
-        """The runtime, counted from the job's start, of a job that has run ``elapsed_s`` and still runs
-        (3Sigma eq. 2).
+        """The runtime, from its start, of a job that has run ``elapsed_s`` and still runs (3Sigma eq. 2).
 
         A job that has outlived the distribution gets the point ``elapsed_s``: it is expected to end now. The
         planner corrects such under-estimates (§4.2.1).

@@ -1,5 +1,4 @@
-"""The history of one value of one feature: its runtimes, and how well each expert has guessed them so far
-(3Sigma §4.1)."""
+"""A feature value's history: its runtimes, and how well each expert guessed them (3Sigma §4.1)."""
 
 from __future__ import annotations
 

@@ -115,8 +115,7 @@ class StreamingHistogram:
         self._exact[at] = 0
 
     def _rebase(self) -> None:
-        """Rescale counts to values; bins that have faded to nothing are removed, together with the range that
-        they covered."""
+        """Rescale counts to values; faded bins are removed, with the range that they covered."""
         kept = [
             (center, count / self._unit, exact)
             for center, count, exact in zip(self._centers, self._counts, self._exact, strict=True)

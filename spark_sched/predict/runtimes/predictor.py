@@ -1,5 +1,4 @@
-"""3SigmaPredict: a job's runtime as a distribution, from the history of jobs that share a feature with it
-(3Sigma §4.1)."""
+"""3SigmaPredict: a job's runtime as a distribution, from jobs that share a feature (3Sigma §4.1)."""
 
 from __future__ import annotations
 
@@ -255,8 +254,7 @@ class ThreeSigmaPredict:
     def restore(
         self, jobs: int, calibration: Calibration, values: Iterable[tuple[tuple[str, str], bytes]]
     ) -> None:
-        """Restore another predictor's state from its bytes. Raises ValueError, changing nothing, for damaged
-        ones."""
+        """Restore another predictor's state. Raises ValueError, changing nothing, for damaged bytes."""
         histories = {feature: FeatureHistory.from_bytes(state) for feature, state in values}
         self.jobs = jobs
         self.calibration = calibration

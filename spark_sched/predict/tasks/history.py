@@ -61,8 +61,7 @@ class Spreads:
         self._logs.add(job, value)
 
     def expect(self, job: JobAttributes) -> float:
-        """The expected spread of a stage of this job: that of its own past, and that of all jobs where its
-        past is short."""
+        """The expected spread of a stage of this job: its own past's, or all jobs' where that is short."""
         return math.exp(_mean(self._logs, job))
 
     def log_sd(self, job: JobAttributes) -> float:
@@ -91,8 +90,7 @@ def _log_error(mean_s: float, expected_s: float) -> float:
 
 @dataclass(slots=True)
 class _Known:
-    """One stage of an active job: what was submitted, predicted and expected, and what its tasks took on
-    average."""
+    """One stage of an active job: as submitted, predicted and expected, and what its tasks took."""
 
     submission: Submission
     prediction: Prediction | None
@@ -101,8 +99,7 @@ class _Known:
 
 
 class TaskHistory:
-    """Expects mean task times by `ThreeSigmaPredict`, each stage by its own attributes, for
-    `TaskTimePredictor`.
+    """Mean task times by `ThreeSigmaPredict`, each stage by its own attributes.
 
     Args:
         predictor: has learned so far, and continues if ``learns``.

@@ -89,8 +89,7 @@ class ExecutorSpeeds:
         return self._differing
 
     def as_shown(self, executor: str) -> float:
-        """The slowness that `differing` returned last, also of a removed executor, since its tasks keep
-        it."""
+        """The slowness that `differing` returned last; the tasks of a removed executor keep it."""
         return self._differing.get(executor, self._gone.get(executor, 1.0))
 
     def forget(self, executor: str) -> None:

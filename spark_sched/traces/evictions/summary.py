@@ -8,8 +8,7 @@ from spark_sched.traces.evictions.analysis import ClassTotals, EvictionAnalysis
 
 
 def summary(found: EvictionAnalysis) -> dict[str, Any]:
-    """Tables 5.1 and 5.2 and figure 5.2 as one document; shares are fractions of 1, None if the tables do not
-    contain the value."""
+    """Tables 5.1 and 5.2 and figure 5.2; shares are fractions of 1, None if the tables have no value."""
     evicted = sum(totals.evicted_tasks for totals in found.classes.values())
     tasks = sum(totals.tasks for totals in found.classes.values())
     span_s = (found.last_us - found.first_us) / 1e6 if found.first_us is not None else 0.0

@@ -1,5 +1,4 @@
-"""Job classes as 3Sigma §5 makes them: jobs clustered by runtime, distributions of their attributes per
-class."""
+"""Job classes as 3Sigma §5 makes them: clusters by runtime, with distributions of attributes."""
 
 from __future__ import annotations
 
@@ -108,8 +107,7 @@ def fit_classes(trace: Trace, *, classes: int = 8, largest_job_slots: int = 256)
 
 
 def google_classes() -> tuple[JobClass, ...]:
-    """Eight classes fitted with `fit_classes` to Google's 2011 trace (the first 21 hours it has task events
-    for)."""
+    """Eight classes fitted with `fit_classes` to the first 21 hours of Google's 2011 trace."""
     raw = json.loads(
         files("spark_sched.traces.generators").joinpath("google2011_classes.json").read_text("utf-8")
     )

@@ -1,5 +1,4 @@
-"""3Sigma's E2E workload (§5): SLO and best-effort jobs drawn from runtime classes, bursty arrivals, a set
-load."""
+"""3Sigma's E2E workload (§5): SLO and best-effort jobs of runtime classes, bursty, at a set load."""
 
 from __future__ import annotations
 

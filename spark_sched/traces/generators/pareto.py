@@ -36,8 +36,7 @@ def pareto_jobs(
     mean_gap_s: float = 60.0,
     priority: int = 0,
 ) -> Trace:
-    """``jobs`` chains of ``stages`` stages with ``tasks`` i.i.d. Pareto tasks each, arriving as a Poisson
-    process.
+    """``jobs`` chains of ``stages`` stages with ``tasks`` i.i.d. Pareto tasks each; Poisson arrivals.
 
     Raises:
         BadInputError: a count below 1, a time that is not above 0, ``alpha`` not above 1, a priority of

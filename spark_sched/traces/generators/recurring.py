@@ -239,8 +239,7 @@ def _submit(
     slots: int,
     begin_s: float,
 ) -> float:
-    """Set the jobs' submission times so that they offer the profile's load; returns the end of the last in
-    s."""
+    """Set submission times that offer the profile's load; returns the end of the last in s."""
     if not records:
         return begin_s
     horizon_s = float(work_s.sum()) / slots / profile.load
@@ -250,8 +249,7 @@ def _submit(
 
 
 def _scores(rng: np.random.Generator, count: int) -> Floats:
-    """Standard normal quantiles, one for each of ``count``, in random order: a sample without sampling
-    error."""
+    """``count`` standard normal quantiles in random order: a sample without sampling error."""
     levels = (np.arange(count) + 0.5) / count
     return rng.permutation(np.array([NormalDist().inv_cdf(level) for level in levels.tolist()]))
 
@@ -297,8 +295,7 @@ def _programs(
 def _run_factors(
     rng: np.random.Generator, table: list[_Program], which: np.ndarray, stretches: float
 ) -> Floats:
-    """Factors of the runs' mean task times, in the order of the runs: 1 on average, with the program's
-    CoV."""
+    """Factors of mean task times, in the order of runs: 1 on average, with the program's CoV."""
     factors = np.ones(which.size)
     for kind, program in enumerate(table):
         mine = np.flatnonzero(which == kind)

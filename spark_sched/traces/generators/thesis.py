@@ -1,5 +1,4 @@
-"""The thesis' workloads W-B … W-E (§9.3.4, tables 9.2 and 9.4): bursty arrivals of one-task jobs with
-priorities."""
+"""The thesis' workloads W-B … W-E (§9.3.4, tables 9.2 and 9.4): bursts of one-task jobs."""
 
 from __future__ import annotations
 

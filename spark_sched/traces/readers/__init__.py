@@ -1,5 +1,4 @@
-"""One reader per format. `open_trace` finds the right one; otherwise it names the format that the input
-has."""
+"""One reader per format. `open_trace` finds the right one, or names the format of the input."""
 
 from __future__ import annotations
 
@@ -84,6 +83,5 @@ def open_trace(
 
 
 def read_trace(path: Path | str, format: str | None = None, **options: Any) -> Trace:
-    """The whole trace of ``path`` in memory; arguments and errors as `open_trace` and
-    `TraceReader.chunks`."""
+    """The whole trace in memory; arguments and errors as `open_trace` and `TraceReader.chunks`."""
     return open_trace(path, format, **options).read()

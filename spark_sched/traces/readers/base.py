@@ -25,8 +25,7 @@ class BadField(Exception):
 
 
 class LeftOut(Exception):
-    """A valid row that is not a job for a stated reason (the message): counted in the report's notes, not
-    as bad."""
+    """A valid row that is not a job, for the reason in the message: a note of the report, not bad."""
 
 
 class TraceReader:

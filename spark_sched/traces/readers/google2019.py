@@ -1,5 +1,4 @@
-"""Google's cluster-data 2019 tables (``collection_events``, ``instance_events``) as exported from
-BigQuery."""
+"""Google's 2019 tables (``collection_events``, ``instance_events``) as exported from BigQuery."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Formats with one job a line: Hawk/Eagle task lists, the Standard Workload Format, SWIM's Facebook
-samples."""
+"""One job a line: Hawk/Eagle task lists, the Standard Workload Format, SWIM's Facebook samples."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs of several
-applications."""
+"""Spark event logs: one file, a rolling directory (``eventlog_v2_*``), or a folder of logs."""
 
 from __future__ import annotations
 

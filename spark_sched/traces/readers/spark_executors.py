@@ -52,8 +52,7 @@ class SparkExecutors:
         return [*self._gone, *self._present.values()]
 
     def _slots(self, info: dict[str, Any], cores: int) -> int:
-        """Tasks that run at once on an executor: by cores, and by GPUs and the like where tasks ask for
-        them."""
+        """Tasks that run at once on an executor: by cores, and by GPUs and the like if tasks ask for any."""
         requests = self._profiles.get(int(info.get("Resource Profile Id", 0)), {})
         cpus = float(requests["cpus"]["Amount"]) if "cpus" in requests else self.task_cpus
         slots = int(cores // cpus)

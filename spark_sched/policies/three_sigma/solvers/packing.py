@@ -225,8 +225,7 @@ def preempt(t: Tables, packing: Packing, running: int) -> None:
 
 @compiled
 def spare_all(t: Tables, packing: Packing) -> bool:
-    """Undo preemptions whose slots the plan does not need, the most expensive first. Returns whether there
-    were any."""
+    """Undo preemptions that the plan does not need, the most expensive first. Returns whether it did."""
     changed = False
     for running in t.dearest:
         if not packing.preempted[running]:
