@@ -8,7 +8,6 @@ from spark_sched.errors import BadInputError
 
 
 def is_connect(spark: Any) -> bool:
-    """Whether it is a Spark Connect session."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 

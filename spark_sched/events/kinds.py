@@ -109,7 +109,6 @@ class JobEnded:
 
     @property
     def end_ms(self) -> int:
-        """When the job ended."""
         return self.time_ms if self.ended_ms is None else self.ended_ms
 
 

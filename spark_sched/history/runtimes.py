@@ -92,7 +92,6 @@ class StoredRuntimes:
         return self._database.title
 
     def load(self) -> ThreeSigmaPredict:
-        """The stored state."""
         predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT)
         self._database.run(lambda db: self._load(db, predictor), None)
         self._maybe_checkpoint(predictor)

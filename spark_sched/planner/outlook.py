@@ -52,7 +52,6 @@ class Outlook:
             self._correction.clear()
 
     def learn(self, summary: Summary) -> None:
-        """Learn from the end of a job."""
         if self._correction is None or not isinstance(summary, JobSummary):
             return
         if summary.cut_short:

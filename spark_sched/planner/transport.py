@@ -40,9 +40,7 @@ class Driver(Protocol):
         """What users ask: a JSON list of objects with ``id`` and ``text``."""
         ...
 
-    def answer(self, question: int, text: str) -> None:
-        """The answer to a question."""
-        ...
+    def answer(self, question: int, text: str) -> None: ...
 
 
 class Py4jDriver:

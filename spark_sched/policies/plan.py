@@ -254,7 +254,6 @@ class Plan:
         return replace(self, number=number)
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as a JSON object."""
         found: dict[str, Any] = {
             "schema": SCHEMA,
             "plan": self.number,

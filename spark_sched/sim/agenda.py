@@ -24,8 +24,6 @@ class MemoryCheck(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """A node joins or leaves."""
-
     node: int
     joins: bool
 

@@ -112,7 +112,6 @@ class ActiveJobs:
             self.agenda.push(spec.submit_ms, Arrival(spec))
 
     def arrived(self, spec: JobSpec) -> None:
-        """A job of the workload is submitted."""
         self._start(spec)
         self.next_arrival()
 

@@ -36,7 +36,6 @@ class Nodes:
                 agenda.push(node.until_ms, NodeChange(number, False))
 
     def changed(self, node: int, joins: bool) -> None:
-        """A node joins or leaves now."""
         spec, now_ms = self.nodes[node], self.instant.now_ms
         totals = self.plans.totals.copy()  # snapshots keep theirs
         totals[node] = spec.slots if joins else 0

@@ -51,8 +51,6 @@ class Result:
 
 
 class Recorder:
-    """Collects rows while the run goes on."""
-
     def __init__(self, nodes: list[str]) -> None:
         self.ended = 0
         self._nodes = nodes

@@ -249,8 +249,6 @@ class PriorityEvictionsPolicy:
 
 
 class _WaitingStage(NamedTuple):
-    """A stage with tasks that wait."""
-
     job: JobView
     stage: StageView
     tasks: int
@@ -276,7 +274,6 @@ def _waiting(snapshot: Snapshot) -> list[_WaitingStage]:
 
 
 def _has_lower(job: JobView, snapshot: Snapshot) -> bool:
-    """Whether a job of lower priority runs."""
     return any(
         other.running_slots and other.marks.priority < job.marks.priority for other in snapshot.jobs.values()
     )

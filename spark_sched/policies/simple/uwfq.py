@@ -92,7 +92,6 @@ class VirtualTime:
             self.deadlines[each] = at
 
     def copy(self) -> VirtualTime:
-        """An independent copy."""
         users = {name: replace(user, jobs=list(user.jobs)) for name, user in self._users.items()}
         return replace(self, deadlines=dict(self.deadlines), _users=users)
 

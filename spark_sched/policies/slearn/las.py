@@ -39,7 +39,6 @@ class LasMemory:
     since_ms: int = 0
 
     def after(self, snapshot: Snapshot, now_ms: int, attained_ms: Mapping[str, float]) -> LasMemory:
-        """The memory after a plan from this snapshot."""
         service = Service.of(snapshot, now_ms, attained_ms)
         if any(job.running_slots for job in snapshot.jobs.values()):
             return LasMemory(service)

@@ -35,7 +35,6 @@ class Curves(NamedTuple):
 
 
 def curves(runtimes: Sequence[RuntimeDistribution]) -> Curves:
-    """The curves of these runtimes."""
     count = len(runtimes)
     sizes = np.fromiter((len(each.t_s) for each in runtimes), np.int64, count)
     # Two knots more each: at 0 and where the first one is, alive at both.

@@ -154,7 +154,6 @@ class TunedReservationPolicy:
         return plan, tuning
 
     def _seen(self, before: Tuning, snapshot: Snapshot, rule: StepRule) -> Tuning:
-        """The memory after this snapshot."""
         slots = snapshot.slots
         jobs, runs = dict(before.jobs), {}
         for key, run in before.runs.items():

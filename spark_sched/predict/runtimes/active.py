@@ -38,8 +38,6 @@ class RuntimeStore(Protocol):
 
 @dataclass(slots=True)
 class _ActiveJob:
-    """A job from its submission to its end."""
-
     job: JobAttributes
     submission: Submission
     prediction: Prediction | None
@@ -109,7 +107,6 @@ class RuntimeHistory:
                 active.prediction = self.predictor.predict(active.submission)
 
     def learn(self, summary: Summary) -> None:
-        """Learn the runtime of a job that completed."""
         if self._others is not None:
             self._others.learn(summary)
         if not isinstance(summary, JobSummary):

@@ -172,12 +172,10 @@ class RuntimeDistribution:
 
     @property
     def min_s(self) -> float:
-        """The least runtime possible."""
         return float(self.t_s[0])
 
     @property
     def max_s(self) -> float:
-        """The greatest runtime possible."""
         return float(self.t_s[-1])
 
     @property

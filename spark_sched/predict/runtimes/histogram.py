@@ -59,7 +59,6 @@ class StreamingHistogram:
         return self._sum / self._unit
 
     def add(self, runtime_s: float) -> None:
-        """Take in one runtime."""
         value = max(LEAST_S, runtime_s)
         if self._sum > (self.memory - 1.0) * self._unit:
             self._unit /= 1.0 - 1.0 / self.memory
@@ -72,7 +71,6 @@ class StreamingHistogram:
             self._shrink()
 
     def merge(self, other: StreamingHistogram) -> None:
-        """Add all values of another histogram."""
         scale = self._unit / other._unit
         for center, count, exact in zip(other._centers, other._counts, other._exact, strict=True):
             self._insert(center, count * scale, exact)

@@ -28,8 +28,6 @@ NAMES_KEPT = 10_000
 
 @dataclass(slots=True)
 class _Name:
-    """All that is known of one job name."""
-
     runs: deque[EarlierRun]
     times: dict[str, deque[DurationSummary]] = field(default_factory=dict)
 
@@ -106,7 +104,6 @@ class StageHistory:
         self._active: dict[str, _JobStages] = {}
 
     def observe(self, event: Event) -> None:
-        """Follow the stages of active jobs."""
         if isinstance(event, JobStarted):
             if event.job not in self._active and event.name != event.job:
                 self._active[event.job] = _JobStages(event.name)

@@ -93,7 +93,6 @@ class ExecutorSpeeds:
         return self._differing.get(executor, self._gone.get(executor, 1.0))
 
     def forget(self, executor: str) -> None:
-        """Forget a removed executor."""
         if self._records.pop(executor, None) is not None:
             self._changed = True
         if executor in self._differing:

@@ -40,7 +40,6 @@ class TaskTable:
         return len(self.arrival_s)
 
     def rows(self, rows: Floats) -> TaskTable:
-        """The tasks with these numbers."""
         return TaskTable(self.arrival_s[rows], self.priority[rows], self.demand[rows], self.memory[rows])
 
 

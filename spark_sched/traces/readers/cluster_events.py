@@ -68,8 +68,6 @@ class _Times:
 
 @dataclass(slots=True)
 class _UnfinishedJob:
-    """A job so far."""
-
     source_id: str
     by_event: bool = False
     user: str | None = None

@@ -56,8 +56,6 @@ class _OpenJob:
 
 @dataclass(slots=True)
 class _About:
-    """The application's own description."""
-
     id: str | None = None
     name: str | None = None
     user: str | None = None

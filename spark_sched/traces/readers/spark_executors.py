@@ -48,7 +48,6 @@ class SparkExecutors:
             self._gone.append(replace(machine, removed_s=self._seconds(event["Timestamp"])))
 
     def machines(self) -> list[Machine]:
-        """All that were seen."""
         return [*self._gone, *self._present.values()]
 
     def _slots(self, info: dict[str, Any], cores: int) -> int:
