@@ -12,6 +12,7 @@ from spark_sched.traces.jobs import JobRecord
 from spark_sched.traces.lines import Progress
 from spark_sched.traces.readers.base import (
     BadField,
+    JobPerLineReader,
     TraceReader,
     fields_of,
     not_negative,
@@ -173,7 +174,7 @@ def _task_event(file: str, line: bytes, number: int) -> ClusterEvent:
     )
 
 
-class Google2011JobsReader(TraceReader):
+class Google2011JobsReader(JobPerLineReader):
     """One row per job, made from all job_events:
     ``job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us, end_event,n_schedules``. No
     priorities, no tasks: jobs have no stages."""
@@ -182,42 +183,39 @@ class Google2011JobsReader(TraceReader):
     title = "the per-job table of Google 2011"
     HEADER = b"job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,end_event,n_schedules"
 
-    def records(self) -> Iterator[JobRecord]:
+    def __init__(self, path: Path, progress: Progress | None = None) -> None:
+        super().__init__(path, progress)
         self.meta = replace(self.meta, notes=("no task counts, durations of tasks or priorities",))
-        seen: set[int] = set()
-        # Empty lines are not rows, so the header need not be the first line.
-        for row, (line_number, line) in enumerate(self.rows(self.path)):
-            if row == 0:
-                self.report.rows -= 1
-                continue
-            try:
-                cells = fields_of(line, b",", 9)
-                job = whole(cells[0], "job id")
-                if job in seen:
-                    raise BadField(f"job {job} is a duplicate")
-                submit_s, start_s, end_s = (
-                    (not_negative(c, "time") / 1e6 or None) if c else None for c in cells[4:7]
-                )
-                end_event = whole(cells[7], "end event") if cells[7] else None
-                if end_event is not None and EVENTS.get(end_event, (OTHER, ""))[0] != END:
-                    raise BadField(f"end event {end_event} is unknown")
-                if start_s is not None and end_s is not None and end_s < start_s:
-                    raise BadField("ends before it starts")
-                user, name, sched_class, schedules = (text_of(c, "text") for c in (*cells[1:4], cells[8]))
-            except BadField as reason:
-                self.report.bad(str(self.path), line_number, str(reason), line)
-                continue
-            seen.add(job)
-            yield JobRecord(
-                str(job),
-                EVENTS[end_event][1] if end_event is not None else "unknown",
-                "malleable",
-                name=name or None,
-                user=user or None,
-                job_class=sched_class or None,
-                submit_s=submit_s,
-                start_s=start_s,
-                end_s=end_s,
-                runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
-                features={"schedules": schedules},
-            )
+        self._header_seen = False  # empty lines are not parsed, so it need not be the first line
+
+    def parse(self, line: bytes, line_number: int) -> JobRecord | None:
+        if not self._header_seen:
+            self._header_seen = True
+            return None
+        cells = fields_of(line, b",", 9)
+        job = str(whole(cells[0], "job id"))
+        submit_s, start_s, end_s = (
+            (not_negative(cell, "time") / 1e6 or None) if cell else None for cell in cells[4:7]
+        )
+        outcome = "unknown"
+        if cells[7]:
+            end_event = whole(cells[7], "end event")
+            what, outcome = EVENTS.get(end_event, (OTHER, "unknown"))
+            if what != END:
+                raise BadField(f"end event {end_event} is unknown")
+        if start_s is not None and end_s is not None and end_s < start_s:
+            raise BadField("ends before it starts")
+        user, name, sched_class, schedules = (text_of(c, "text") for c in (*cells[1:4], cells[8]))
+        return JobRecord(
+            job,
+            outcome,
+            "malleable",
+            name=name or None,
+            user=user or None,
+            job_class=sched_class or None,
+            submit_s=submit_s,
+            start_s=start_s,
+            end_s=end_s,
+            runtime_s=end_s - start_s if start_s is not None and end_s is not None else None,
+            features={"schedules": schedules},
+        )
