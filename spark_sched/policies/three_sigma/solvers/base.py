@@ -87,13 +87,6 @@ class Solution:
     price: Floats | None = None
     note: str = ""
 
-    @property
-    def gap(self) -> float:
-        """(bound − value) / bound; 0 where both are 0."""
-        if self.bound <= 0.0:
-            return 0.0
-        return max(0.0, (self.bound - self.value) / self.bound) if np.isfinite(self.bound) else np.inf
-
 
 class Solver(Protocol):
     """Finds a plan. Never raises for a problem: no plan is an answer (``none``)."""
