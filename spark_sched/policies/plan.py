@@ -125,32 +125,24 @@ class JobPlan:
 
     def to_json(self) -> dict[str, Any]:
         """The rules as a JSON object, without the fields that only policies with planned start times set."""
-        found: dict[str, Any] = {
+        return {
             "job": self.job,
             "rank": self.rank,
             "priority": self.priority,
-            "reservation": None if self.reservation is None else self.reservation.to_json(),
+            "reservation": self.reservation and self.reservation.to_json(),
             "reason": self.reason,
+            **_given(
+                start_ms=self.start_ms,
+                deferred=self.deferred or None,
+                share=None if self.share is None else {str(part): n for part, n in self.share.items()},
+                evict=self.evict or None,
+                pilots=self.pilots and self.pilots.to_json(),
+                queue=self.queue,
+                pool=self.pool and self.pool.to_json(),
+                victims=list(self.victims) or None,
+                powerful=self.powerful or None,
+            ),
         }
-        if self.start_ms is not None:
-            found["start_ms"] = self.start_ms
-        if self.deferred:
-            found["deferred"] = True
-        if self.share is not None:
-            found["share"] = {str(partition): slots for partition, slots in self.share.items()}
-        if self.evict:
-            found["evict"] = True
-        if self.pilots is not None:
-            found["pilots"] = self.pilots.to_json()
-        if self.queue is not None:
-            found["queue"] = self.queue
-        if self.pool is not None:
-            found["pool"] = self.pool.to_json()
-        if self.victims:
-            found["victims"] = list(self.victims)
-        if self.powerful:
-            found["powerful"] = True
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +199,10 @@ class EndQuantiles:
     deadline_probability: float | None
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"end_ms": [self.p10_ms, self.p50_ms, self.p90_ms]}
-        if self.deadline_probability is not None:
-            found["deadline_probability"] = self.deadline_probability
-        return found
+        return {
+            "end_ms": [self.p10_ms, self.p50_ms, self.p90_ms],
+            **_given(deadline_probability=self.deadline_probability),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +246,7 @@ class Plan:
         return replace(self, number=number)
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        return {
             "schema": SCHEMA,
             "plan": self.number,
             "snapshot": self.snapshot,
@@ -263,23 +255,22 @@ class Plan:
             "policy": self.policy,
             "ordered": self.ordered,
             "jobs": [job.to_json() for job in self.jobs],
+            **_given(
+                new_jobs_wait=self.new_jobs_wait or None,
+                again_ms=self.again_ms,
+                quality=self.quality and self.quality.to_json(),
+                queue_weights=list(self.queue_weights) or None,
+                slowness=dict(self.slowness) or None,
+                solve_ms=None if self.solve_ms is None else round(self.solve_ms, 1),
+                forecasts={job: end.to_json() for job, end in (self.forecasts or {}).items()} or None,
+            ),
         }
-        if self.new_jobs_wait:
-            found["new_jobs_wait"] = True
-        if self.again_ms is not None:
-            found["again_ms"] = self.again_ms
-        if self.quality is not None:
-            found["quality"] = self.quality.to_json()
-        if self.queue_weights:
-            found["queue_weights"] = list(self.queue_weights)
-        if self.slowness:
-            found["slowness"] = dict(self.slowness)
-        if self.solve_ms is not None:
-            found["solve_ms"] = round(self.solve_ms, 1)
-        if self.forecasts:
-            found["forecasts"] = {job: end.to_json() for job, end in self.forecasts.items()}
-        return found
 
     def to_text(self) -> str:
         """The plan as compact JSON text, the same bytes for the same plan."""
         return json.dumps(self.to_json(), separators=(",", ":"), allow_nan=False)
+
+
+def _given(**optional: Any) -> dict[str, Any]:
+    """The fields of a JSON object that have a value."""
+    return {name: value for name, value in optional.items() if value is not None}
