@@ -171,20 +171,15 @@ class EndCorrection:
     def ended(self, job: str, ended_ms: int) -> None:
         """Learn from a job that completed."""
         self._bent_at_ms = None
-        for category, (origin_ms, given) in self._taken(job):
+        for category, (origin_ms, given) in self.forget(job):
             # The category learned last is at the end.
-            learned = self._learned.pop(category) if category in self._learned else _Ends()
-            self._learned[category] = learned
+            learned = self._learned[category] = self._learned.pop(category, _Ends())
             learned.learn(given, max(0, ended_ms - origin_ms) / 1000.0)
         while len(self._learned) > _MOST_CATEGORIES:
             del self._learned[next(iter(self._learned))]
 
-    def forget(self, job: str) -> None:
-        """Drop the job without learning from it."""
-        self._taken(job)
-
-    def _taken(self, job: str) -> list[tuple[Category, tuple[int, RuntimeDistribution]]]:
-        """Remove and return the job's forecasts."""
+    def forget(self, job: str) -> list[tuple[Category, tuple[int, RuntimeDistribution]]]:
+        """Remove and return the job's forecasts, without learning from them."""
         taken = [(category, jobs.pop(job)) for category, jobs in self._given.items() if job in jobs]
         for category, _ in taken:
             if not self._given[category]:

@@ -14,7 +14,6 @@ from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, 
 from spark_sched.traces.readers.spark_executors import SparkExecutors
 from spark_sched.traces.readers.spark_marks import THRIFT_START, mark_of, user_of_group
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
-from spark_sched.traces.tables import Machine
 from spark_sched.units import parse_moment_ms
 
 #: The exceptions that decoding a damaged event raises.
@@ -59,7 +58,7 @@ class _About:
     id: str | None = None
     name: str | None = None
     user: str | None = None
-    version: str | None = None
+    version: str | None = None  # Spark's
     prefix: str = ""  # of its jobs' ids, where several applications make one trace
     #: Users of job groups that a server runs for them.
     users_of_groups: dict[str, str] = field(default_factory=dict)
@@ -119,12 +118,12 @@ class SparkApplication:
         self.last_s = 0.0
         self._report = report
         self._taken = taken
-        self._about = _About()
+        self.about = _About()
         #: Spark's properties as the log shows them; empty for a log without them.
         self.properties: dict[str, str] = {}
         #: This project's scheduler's own records of its jobs.
         self.measured = Measured()
-        self._executors = SparkExecutors(self._s)
+        self.executors = SparkExecutors(self._s)
         self._jobs: dict[str, _OpenJob] = {}
         self._closed: set[str] = set()
         self._spark_jobs = _SparkJobs()
@@ -136,9 +135,9 @@ class SparkApplication:
             "SparkListenerApplicationStart": self._app_start,
             "SparkListenerApplicationEnd": self._app_end,
             "SparkListenerEnvironmentUpdate": self._environment,
-            "SparkListenerResourceProfileAdded": self._executors.profile_added,
+            "SparkListenerResourceProfileAdded": self.executors.profile_added,
             "SparkListenerExecutorAdded": self._executor_added,
-            "SparkListenerExecutorRemoved": self._executors.removed,
+            "SparkListenerExecutorRemoved": self.executors.removed,
             "SparkListenerJobStart": self._job_start,
             "SparkListenerJobEnd": self._job_end,
             "SparkListenerStageSubmitted": self._stage_submitted,
@@ -161,15 +160,12 @@ class SparkApplication:
     def other(self, kind: str, line: bytes) -> Iterator[JobRecord]:
         """An event that is not parsed: of SQL executions, name and end are picked out of the line."""
         if kind.endswith("SparkListenerSQLExecutionStart"):
-            match = _SQL_START.search(line)
-            if match is not None:
+            if match := _SQL_START.search(line):
                 self._sql_names[f"sql-{int(match[1])}"] = match[2].decode("utf-8", "replace").strip('"')
-        elif kind.endswith("SparkListenerSQLExecutionEnd"):
-            match = _SQL_END.search(line)
-            if match is not None:
-                self._sql_names.pop(f"sql-{int(match[1])}", None)
-            job = self._jobs.get(f"sql-{int(match[1])}") if match is not None else None
-            if job is not None:
+        elif kind.endswith("SparkListenerSQLExecutionEnd") and (match := _SQL_END.search(line)):
+            key = f"sql-{int(match[1])}"
+            self._sql_names.pop(key, None)
+            if (job := self._jobs.get(key)) is not None:
                 job.may_grow = False
                 self._may_leave(job)
         yield from self._leave()
@@ -178,15 +174,6 @@ class SparkApplication:
         """The jobs that are left when the log ends."""
         for key in list(self._jobs):
             yield self._close(key)
-
-    @property
-    def version(self) -> str | None:
-        """Spark's version; None if the log does not say."""
-        return self._about.version
-
-    def machines(self) -> list[Machine]:
-        """Executors seen, each over its span of time."""
-        return self._executors.machines()
 
     def _leave(self) -> Iterator[JobRecord]:
         self._count += 1
@@ -226,18 +213,18 @@ class SparkApplication:
         return (at_ms - self.origin_ms) / 1000.0
 
     def _scheduling(self, event: LogEvent) -> None:
-        self.measured.apply(event, self._about.prefix, self._about.user)
+        self.measured.apply(event, self.about.prefix, self.about.user)
 
     def _statement_start(self, event: LogEvent) -> None:
         found = user_of_group(event)
         if found is not None:
-            self._about.users_of_groups[found[0]] = found[1]
+            self.about.users_of_groups[found[0]] = found[1]
 
     def _log_start(self, event: LogEvent) -> None:
-        self._about.version = str(event["Spark Version"])
+        self.about.version = str(event["Spark Version"])
 
     def _app_start(self, event: LogEvent) -> None:
-        about = self._about
+        about = self.about
         about.id, about.name, about.user = event.get("App ID"), event.get("App Name"), event.get("User")
         self._s(event["Timestamp"])
         if self._taken is not None:
@@ -255,10 +242,10 @@ class SparkApplication:
         self.properties = {str(k): str(v) for k, v in event.get("Spark Properties", {}).items()}
         cpus = self.properties.get("spark.task.cpus")
         if cpus is not None:
-            self._executors.task_cpus = float(cpus)
+            self.executors.task_cpus = float(cpus)
 
     def _executor_added(self, event: LogEvent) -> None:
-        self._executors.added(event, self._about.prefix)
+        self.executors.added(event, self.about.prefix)
 
     def _job_start(self, event: LogEvent) -> None:
         number = int(event["Job ID"])
@@ -269,7 +256,7 @@ class SparkApplication:
         if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
         allowed = self.properties.get("spark.sched.limits.marks")
-        mark = mark_of(properties, number, self._about.users_of_groups, allowed)
+        mark = mark_of(properties, number, self.about.users_of_groups, allowed)
         key = mark.key
         if key in self._closed:
             self._report.notes["Spark jobs of a job that had ended"] += 1
@@ -279,7 +266,7 @@ class SparkApplication:
             names = [str(i.get("Stage Name", "")) for i in infos]
             name = mark.name or properties.get("spark.job.description") or properties.get("spark.jobGroup.id")
             name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
-            job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self._about.user)
+            job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self.about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
         job.spark_jobs.append(spark_job)
@@ -320,7 +307,7 @@ class SparkApplication:
             tasks,
             None if submit is None else self._s(submit),
             barrier=barrier,
-            cpus=self._executors.task_cpus,
+            cpus=self.executors.task_cpus,
             outside=any(
                 _OUTSIDE.search(f"{r.get('Name')} {r.get('Scope')}") for r in info.get("RDD Info") or ()
             ),
@@ -392,14 +379,14 @@ class SparkApplication:
         end_s = max(ends) if over else None
         priority, isolation, deadline = (job.marks.get(m) for m in ("priority", "isolation", "deadline"))
         features = {
-            "app": self._about.id,
-            "app_name": self._about.name,
+            "app": self.about.id,
+            "app_name": self.about.name,
             "spark_jobs": str(len(job.spark_jobs)),
             "pool": job.pool,
             "copies": job.marks.get("copies"),
         }
         return JobRecord(
-            f"{self._about.prefix}{key}",
+            f"{self.about.prefix}{key}",
             "unknown" if not over else "failed" if last.failed else "finished",
             "malleable",
             stages,

@@ -73,10 +73,10 @@ class SparkEventLogReader(TraceReader):
             self.meta = replace(
                 self.meta,
                 origin_epoch_ms=app.origin_ms,
-                machines=(*self.meta.machines, *app.machines()),
+                machines=(*self.meta.machines, *app.executors.machines()),
                 parameters={
                     **self.meta.parameters,
-                    "spark_versions": _with(self.meta.parameters, app.version),
+                    "spark_versions": _with(self.meta.parameters, app.about.version),
                     "last_event_s": max(self.meta.parameters.get("last_event_s", 0.0), app.last_s),
                     **({"measured": self.measured.to_parameters()} if self.measured.events else {}),
                 },
