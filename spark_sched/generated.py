@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from spark_sched.files import write_whole
+
+
+def table_row(cells: Iterable[str]) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(cells)} |\n"
 
 
 def show_or_write(page: str, name: str, arguments: Sequence[str]) -> int:

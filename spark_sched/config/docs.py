@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spark_sched.config.keys import ALL, ConfigKey
-from spark_sched.generated import show_or_write
+from spark_sched.generated import show_or_write, table_row
 
 REGENERATE = "python -m spark_sched.config.docs --write"
 
@@ -61,7 +61,7 @@ def _table(keys: Iterable[ConfigKey[Any]], *, with_default: bool) -> str:
     for key in keys:
         default = [f"`{key.default}`" if key.default else "(empty)"] if with_default else []
         rows.append([f"`{key.name}`", key.value.unit, *default, key.value.wanted, key.since, key.doc])
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return "".join(map(table_row, rows))
 
 
 if __name__ == "__main__":

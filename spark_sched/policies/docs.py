@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict
 from typing import Any
 
-from spark_sched.generated import show_or_write
+from spark_sched.generated import show_or_write, table_row
 from spark_sched.policies.options import Option
 from spark_sched.policies.registry import built_in, kind_of
 
@@ -56,7 +56,7 @@ def policies_page() -> str:
         uses = ", ".join(word for flag, word in _USES.items() if flags[flag]) or "-"
         declared = ", ".join(f"`{option.name}`" for option in kind.options.declared) or "-"
         marks = ", ".join(sorted(can.marks)) or "-"
-        rows.append(f"| `{name}` | {can.changes_with.name.lower()} | {marks} | {uses} | {declared} |\n")
+        rows.append(table_row((f"`{name}`", can.changes_with.name.lower(), marks, uses, declared)))
         for option in kind.options.declared:
             policies.setdefault(option, []).append(f"`{name}`")
     options = [_row(option, names) for option, names in policies.items()]
@@ -64,16 +64,8 @@ def policies_page() -> str:
 
 
 def _row(option: Option[Any], policies: list[str]) -> str:
-    default = f"`{option.default}`" if option.default else "(empty)"
-    cells = [
-        f"`{option.name}`",
-        ", ".join(policies),
-        option.value.unit,
-        default,
-        option.value.wanted,
-        option.doc,
-    ]
-    return f"| {' | '.join(cells)} |\n"
+    name, default = f"`{option.name}`", f"`{option.default}`" if option.default else "(empty)"
+    return table_row((name, ", ".join(policies), option.value.unit, default, option.value.wanted, option.doc))
 
 
 if __name__ == "__main__":

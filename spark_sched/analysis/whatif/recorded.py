@@ -195,8 +195,8 @@ def read_log(path: Path, progress: Progress | None = None) -> Recorded:
         executors=tuple(_executors(reader.meta.machines, jobs)),
         attached=attached,
         mode=properties.get("spark.scheduler.mode", "FIFO").upper(),
-        locality_wait_ms=_locality_wait_ms(properties),
-        python_kill_ms=_POLL_MS + _time_ms(properties.get("spark.python.task.killTimeout"), 2_000),
+        locality_wait_ms=_time_ms(properties, 3_000, "spark.locality.wait.node", "spark.locality.wait"),
+        python_kill_ms=_POLL_MS + _time_ms(properties, 2_000, "spark.python.task.killTimeout"),
         settings=settings,
         allocation_file=properties.get(_ALLOCATION_FILE, ""),
         notes=dict(notes),
@@ -297,14 +297,12 @@ def _attached(properties: Mapping[str, str]) -> bool:
     )
 
 
-def _locality_wait_ms(properties: Mapping[str, str]) -> int:
-    return _time_ms(properties.get("spark.locality.wait.node", properties.get("spark.locality.wait")), 3_000)
-
-
-def _time_ms(text: str | None, default_ms: int) -> int:
+def _time_ms(properties: Mapping[str, str], default_ms: int, *names: str) -> int:
+    """The first of these settings that is set."""
+    text = next((properties[name] for name in names if name in properties), f"{default_ms}ms")
     try:
         # Spark takes a bare number of these settings for milliseconds.
-        return default_ms if text is None else int(text) if text.isdecimal() else parse_time_ms(text)
+        return int(text) if text.isdecimal() else parse_time_ms(text)
     except ValueError:
         return default_ms
 
