@@ -2,7 +2,6 @@ package org.apache.spark.scheduler.sparksched
 
 import java.nio.ByteBuffer
 import java.util.Properties
-import java.util.concurrent.TimeUnit
 
 import org.apache.spark._
 import org.apache.spark.TaskState.TaskState
@@ -21,7 +20,7 @@ import scala.collection.mutable
  * What the books say between two steps of Spark: from the end of an attempt to the reading of its result, from a kill to its
  * end, from the end of a stage's attempt to that of its last task.
  */
-final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
+final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
   import BetweenStepsSuite._
   import PlannedStandaloneBackendSuite.CountingBackend
 
@@ -252,12 +251,6 @@ final class BetweenStepsSuite extends AnyFunSuite with BeforeAndAfterAll {
   private def failure: ByteBuffer = serialized(new ExceptionFailure(new RuntimeException("failed on purpose"), Nil))
   private def fetchFailed(task: TaskDescription): ByteBuffer =
     serialized(FetchFailed(null, 0, -1L, -1, task.partitionId, "outputs are gone"))
-
-  private def until(state: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5)
-    while (!state && System.nanoTime() < end) Thread.sleep(5)
-    assert(state)
-  }
 }
 
 private object BetweenStepsSuite {

@@ -14,7 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
 
 /** Slots that become free for somebody are offered, whatever became of timers and of rounds that were asked for. */
-final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
+final class DueSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
   import PlannedStandaloneBackendSuite.{CountingBackend, LocalTask}
 
   private lazy val context = new SparkContext(
@@ -263,15 +263,5 @@ final class DueSuite extends AnyFunSuite with BeforeAndAfterAll {
       timer.arm(atMs = 1102, nowMs = 1101)
       assert(next === 1102)
     } finally timer.stop()
-  }
-
-  private def until(state: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(5)
-    var seen = state
-    while (!seen && System.nanoTime() < end) {
-      Thread.sleep(20)
-      seen = state
-    }
-    assert(seen)
   }
 }

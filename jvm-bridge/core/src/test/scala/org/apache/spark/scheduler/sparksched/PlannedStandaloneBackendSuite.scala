@@ -1,7 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
 import java.util.Properties
-import java.util.concurrent.TimeUnit
 
 import scala.collection.mutable
 import scala.concurrent.Future
@@ -15,7 +14,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
 
 /** What a scheduler asks of a standalone cluster: executors of its master, and offers of its slots. */
-final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfterAll {
+final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfterAll with Waiting {
   import PlannedStandaloneBackendSuite._
 
   private lazy val context = new SparkContext(new SparkConf()
@@ -122,12 +121,6 @@ final class PlannedStandaloneBackendSuite extends AnyFunSuite with BeforeAndAfte
       s"""{"schema": 1, "plan": $plans, "snapshot": ${ours.books.events.currentVersion}, "made_at_ms": ${System.currentTimeMillis()},
          |"valid_for_ms": 600000, "policy": "test", "ordered": true, "jobs": [$jobs]}""".stripMargin)
     assert(answer === "accepted")
-  }
-
-  private def until(state: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(10)
-    while (!state && System.nanoTime() < end) Thread.sleep(5)
-    assert(state)
   }
 }
 

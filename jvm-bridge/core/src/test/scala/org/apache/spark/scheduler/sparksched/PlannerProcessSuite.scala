@@ -1,13 +1,12 @@
 package org.apache.spark.scheduler.sparksched
 
-import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.scalatest.funsuite.AnyFunSuite
 import schedcore.Settings
 
 /** With another program in Python's place, mostly one that ends at once. */
-final class PlannerProcessSuite extends AnyFunSuite {
+final class PlannerProcessSuite extends AnyFunSuite with Waiting {
 
   private def running(backoff: String, onStart: () => Unit, python: String = "/bin/true")(test: PlannerProcess => Unit): Unit = {
     val settings = Settings.from(Map(
@@ -20,11 +19,7 @@ final class PlannerProcessSuite extends AnyFunSuite {
     } finally planner.stop(patient = false)
   }
 
-  private def until(state: => Boolean): Unit = {
-    val end = System.nanoTime() + TimeUnit.MINUTES.toNanos(2)
-    while (!state && System.nanoTime() < end) Thread.sleep(5)
-    assert(state)
-  }
+  override protected def mostMinutes: Long = 2L
 
   for (thrown <- Seq(new IllegalStateException("a test"), new OutOfMemoryError("unable to create native thread")))
     test(s"the next planner is started though one could not be for ${thrown.getClass.getSimpleName}") {
