@@ -50,6 +50,16 @@ def test_a_jar_is_compiled_once_and_holds_classes_and_resources(sources, cache, 
     assert build(sources=sources) == jar
 
 
+def test_folders_of_the_working_directory_are_no_packages(tmp_path, monkeypatch):
+    # As in `/`, where a container starts: `/sys` must not hide Scala's `sys`.
+    (tmp_path / "sys").mkdir()
+    monkeypatch.chdir(tmp_path)
+    uses_sys = 'package x\nobject Hello { def home: Option[String] = sys.env.get("HOME") }\n'
+    planned = plan_build(sources=write_sources(tmp_path / "sources", uses_sys))
+    jar = compile_bridge(planned, tmp_path / "a" / "x.jar")
+    assert "x/Hello.class" in zipfile.ZipFile(jar).namelist()
+
+
 def test_two_compilations_give_the_same_bytes_and_leave_nothing_else(sources, tmp_path):
     planned = plan_build(sources=sources)
     first = compile_bridge(planned, tmp_path / "a" / "x.jar").read_bytes()
