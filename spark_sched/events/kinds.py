@@ -75,8 +75,8 @@ class JobStarted:
     """A job's first stage is about to start; the fields are those of its marks.
 
     ``marked``: the owner named the job; false: the driver grouped its work by itself. ``copies`` is false
-    for jobs that must never run a task twice. ``begun_ms``: when its first task started, sent after a reset
-    of jobs that had begun before.
+    for jobs that must never run a task twice. ``begun_ms``: when its first task started, and ``last_end_ms``:
+    when the last of its attempts that were over ended, sent after a reset of jobs that had begun before.
     """
 
     type: ClassVar[str] = "job_started"
@@ -91,6 +91,7 @@ class JobStarted:
     copies: Flag
     marked: Flag
     begun_ms: Count | None = None
+    last_end_ms: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ class JobEnded:
     """A job is over: its owner said so (``ended``) or nothing of it came for a while (``idle``).
 
     ``ended_ms`` is the time of the job's last activity, where the driver saw only later that the job is over;
-    None: it ended at ``time_ms``.
+    None: it ended at ``time_ms``. ``number`` identifies the end among those of the application; a later end
+    has a higher one.
     """
 
     type: ClassVar[str] = "job_ended"
@@ -106,6 +108,7 @@ class JobEnded:
     job: Key
     outcome: Annotated[str, _one_of("ended", "idle")]
     ended_ms: Count | None = None
+    number: Count | None = None
 
     @property
     def end_ms(self) -> int:

@@ -6,16 +6,16 @@ import json
 import logging
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, Column, Connection, Index, MetaData, Table, Text, delete, insert, select
+from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, delete, insert, select
 
-from spark_sched.history.database import ROW_ID, Database
+from spark_sched.history.database import ROW_ID, TABLES, Database
+from spark_sched.history.outbox import Outbox
 from spark_sched.predict import EarlierRun, EarlierStage
 from spark_sched.state import DurationSummary
 
-_TABLES = MetaData()
 _RUNS = Table(
     "runs",
-    _TABLES,
+    TABLES,
     Column("id", ROW_ID, primary_key=True, autoincrement=True),
     Column("name", Text, nullable=False),
     Column("ended_ms", BigInteger, nullable=False),
@@ -34,18 +34,18 @@ _WARNED_MOST = 1_000
 class StoredRuns:
     """A :class:`~spark_sched.predict.EarlierRunStore`: the latest runs of each job name.
 
-    Errors cause a warning and lose the history; they never stop the planner.
+    Errors cause a warning; they never stop the planner.
 
     Args:
-        where: path of a SQLite file, or ``postgresql://…``.
         log: gets trouble in single sentences.
-        password: of the database, where the URL has none.
+        outbox: gets the rows. Whoever owns it stores them.
     """
 
-    def __init__(self, where: str, log: logging.Logger, password: str = "") -> None:
+    def __init__(self, database: Database, log: logging.Logger, outbox: Outbox) -> None:
         self._log = log
         self._warned: set[str] = set()
-        self._database = Database(where, _TABLES, log, password)
+        self._database = database
+        self._outbox = outbox
 
     def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
         """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are skipped."""
@@ -87,10 +87,7 @@ class StoredRuns:
             db.execute(insert(_RUNS).values(name=name, ended_ms=run.ended_ms, stages=text, gap_ms=run.gap_ms))
             db.execute(delete(_RUNS).where(of_name, _RUNS.c.id.not_in(latest)))
 
-        self._database.run(write, None, write=True)
-
-    def close(self) -> None:
-        self._database.close()
+        self._outbox.add(write)
 
 
 def _stage(item: list[object]) -> EarlierStage:

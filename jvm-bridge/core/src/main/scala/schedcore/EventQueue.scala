@@ -12,10 +12,15 @@ import scala.collection.mutable
  * poll of a planner the queue has all that happened since the one before died, or the application began, jobs that are over by
  * now included: the planner learns from these, which the state at its poll would not have.
  *
+ * The state has no jobs that are over, and no stages that are. A new planner, and one whose queue overflowed, gets these from the
+ * journal, jobs that are over until a planner has said that it stored them.
+ *
  * @param withState runs its argument on the events that rebuild the present state, under the scheduler's lock, so
  *                  that no event slips in between
+ * @param teaches whether a planner learns from the events
  */
-final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch) {
+final class EventQueue(
+    capacity: Int, nowMs: () => Long, withState: (Seq[Event] => Batch) => Batch, teaches: Boolean = true) {
   private val LingerMs = 50L
   private val lock = new Object
   private val events = mutable.Queue.empty[Event]
@@ -25,17 +30,25 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   private var stateSize = 0 // of the events, the first ones that are that state
   private var stopping = false
   private var dropped = 0L
-  private var untaught = 0L // jobs whose end was dropped, or replaced by a state that does not have them
+  private var unread = 0L // jobs whose end was dropped, or replaced by a state that does not have them
+  private val journal = new JobJournal(EventQueue.JournalSizes * capacity)
+  private var givenUp = 0L // jobs whose lessons this planner has given up, and those before it
+  private var givenUpBefore = 0L
   private var sent = 0L
   private var nudged = false
   private var planner = 0L // numbers them: one that died may still wait in `poll`, and must take nothing from the next
 
-  def offer(event: Event): Unit = lock.synchronized {
+  def offer(happened: Event): Unit = lock.synchronized {
     version += 1
-    if (resetDue) { if (endsJob(event)) untaught += 1 } // The whole state contains the rest.
+    val event = happened match {
+      case end: Event.JobEnded => end.copy(number = Some(version))
+      case other => other
+    }
+    if (teaches) journal.heard(event)
+    if (resetDue) { if (endsJob(event)) unread += 1 } // The whole state contains the rest.
     else if (events.size >= capacity) {
       dropped += events.size + 1
-      untaught += waitingEnds + (if (endsJob(event)) 1 else 0)
+      unread += waitingEnds + (if (endsJob(event)) 1 else 0)
       events.clear()
       whole = false
       resetDue = true
@@ -56,12 +69,16 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
     if (taken) withState { state =>
       lock.synchronized {
-        untaught += waitingEnds
+        unread += waitingEnds
         events.clear()
-        resetDue = state.size >= capacity / 2 // Later events need room, too.
+        journal.plannerOver()
+        givenUpBefore += givenUp
+        givenUp = 0
+        val told = journal.retold(state)
+        resetDue = told.size >= capacity / 2 // Later events need room, too.
         whole = !resetDue
-        stateSize = if (whole) state.size else 0
-        if (whole) events ++= state
+        stateSize = if (whole) told.size else 0
+        if (whole) events ++= told
         lock.notifyAll()
         nothing
       }
@@ -101,8 +118,9 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
       lock.synchronized(if (asker != planner) nothing else {
         events.clear()
         resetDue = false
-        sent += state.size
-        Batch(version, reset = true, dropped, nowMs(), state, stopping = stopping)
+        val told = journal.retold(state)
+        sent += told.size
+        Batch(version, reset = true, dropped, nowMs(), told, stopping = stopping)
       })
     } else {
       val batch = lock.synchronized(if (asker != planner) nothing else {
@@ -120,8 +138,23 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
     }
   }
 
-  /** Jobs that ended and whose end no planner has taken. */
-  def endsMissed: Long = lock.synchronized(untaught + waitingEnds)
+  /**
+   * The present planner has stored what it learned from all events up to this one.
+   *
+   * @param abandoned jobs up to then whose lessons it could not store, since it began
+   */
+  def stored(upto: Long, abandoned: Long): Unit = lock.synchronized {
+    journal.stored(upto)
+    givenUp = math.max(givenUp, abandoned)
+  }
+
+  /** Jobs that are over and that no planner has stored yet. */
+  def unstored: Long = lock.synchronized(journal.waiting)
+  /** Jobs that no planner has stored or will, or only without their stages. */
+  def unlearned: Long = lock.synchronized(journal.unlearned + givenUpBefore + givenUp)
+
+  /** Jobs that ended and whose end no planner has taken as it happened. */
+  def endsMissed: Long = lock.synchronized(unread + waitingEnds)
 
   private def waitingEnds: Int = events.count(endsJob)
   private def endsJob(event: Event): Boolean = event.isInstanceOf[Event.JobEnded]
@@ -132,4 +165,9 @@ final class EventQueue(capacity: Int, nowMs: () => Long, withState: (Seq[Event] 
   def sentCount: Long = lock.synchronized(sent)
   def droppedCount: Long = lock.synchronized(dropped)
   def currentVersion: Long = lock.synchronized(version)
+}
+
+private object EventQueue {
+  /** Entries of the journal for each event that the queue takes. A task is two events, but one entry. */
+  private val JournalSizes = 20
 }

@@ -27,8 +27,12 @@ object Event {
     }
   }
 
-  /** @param begunMs when the job's first task started; None: it had not when the event was made */
-  final case class JobStarted(timeMs: Long, mark: JobMark, begunMs: Option[Long] = None) extends Event("job_started") {
+  /**
+   * @param begunMs when the job's first task started; None: it had not when the event was made
+   * @param lastEndMs when the last one of its attempts that were over by then ended
+   */
+  final case class JobStarted(timeMs: Long, mark: JobMark, begunMs: Option[Long] = None, lastEndMs: Option[Long] = None)
+      extends Event("job_started") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", mark.key)
       out.writeStringField("name", mark.name)
@@ -40,15 +44,21 @@ object Event {
       out.writeBooleanField("copies", mark.copies)
       out.writeBooleanField("marked", mark.marked)
       begunMs.foreach(out.writeNumberField("begun_ms", _))
+      lastEndMs.foreach(out.writeNumberField("last_end_ms", _))
     }
   }
 
-  /** @param endedMs the job's last activity, if its end was noticed later */
-  final case class JobEnded(timeMs: Long, job: String, outcome: String, endedMs: Option[Long] = None) extends Event("job_ended") {
+  /**
+   * @param endedMs the job's last activity, if its end was noticed later
+   * @param number the event's own in the application, which identifies the end; the queue gives it
+   */
+  final case class JobEnded(timeMs: Long, job: String, outcome: String, endedMs: Option[Long] = None, number: Option[Long] = None)
+      extends Event("job_ended") {
     private[schedcore] def fields(out: JsonGenerator): Unit = {
       out.writeStringField("job", job)
       out.writeStringField("outcome", outcome)
       endedMs.foreach(out.writeNumberField("ended_ms", _))
+      number.foreach(out.writeNumberField("number", _))
     }
   }
 
@@ -195,6 +205,15 @@ object Event {
       out.writeStringField("stage", stage)
       out.writeStringField("executor", executor)
       out.writeNumberField("deadline_ms", deadlineMs)
+    }
+  }
+
+  /** An event of a job that is over, or of a stage that is, told again to a planner that may have missed it. */
+  final case class Past(event: Event) extends Event(event.kind) {
+    def timeMs: Long = event.timeMs
+    private[schedcore] def fields(out: JsonGenerator): Unit = {
+      event.fields(out)
+      out.writeBooleanField("past", true)
     }
   }
 

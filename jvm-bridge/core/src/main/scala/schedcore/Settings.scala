@@ -30,14 +30,16 @@ final class Secret(val text: String) {
 
 /**
  * @param packageFolder of the `spark_sched` that it runs; empty: the one that its Python finds
- * @param keeps it stores what it hears or learns beyond the application
+ * @param records it stores the events that it reads
+ * @param learns it stores what it learns beyond the application
  * @param judges settings are given that only the planner can check, such as names of policies
  */
 final case class PlannerSettings(
     enabled: Boolean,
     python: String,
     packageFolder: String,
-    keeps: Boolean,
+    records: Boolean,
+    learns: Boolean,
     judges: Boolean,
     drainTimeoutMs: Long,
     startTimeoutMs: Long,
@@ -143,7 +145,7 @@ object Settings {
       idle,
       PlannerSettings(
         read.flag(PlannerEnabled), read.text(PlannerPython), read.text(PlannerPackage),
-        Seq(EventsPath, HistoryPath).exists(read.given), Judged.exists(read.given) || conf.keys.exists(_.startsWith(PolicyPrefix)),
+        read.given(EventsPath), read.given(HistoryPath), Judged.exists(read.given) || conf.keys.exists(_.startsWith(PolicyPrefix)),
         read.millis(PlannerDrainTimeout), read.millis(PlannerStartTimeout),
         read.millis(PlannerStallTimeout), read.millis(PlannerRestartBackoff), read.millis(PlannerRestartBackoffMax),
         read.millis(PlannerInterval)),

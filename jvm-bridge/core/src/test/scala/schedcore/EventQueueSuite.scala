@@ -7,6 +7,8 @@ import org.scalatest.funsuite.AnyFunSuite
 final class EventQueueSuite extends AnyFunSuite {
 
   private def event(n: Int): Event = Event.JobEnded(n, s"job-$n", "ended")
+  /** As the queue tells it, if it is the first one with this number of those that the queue got. */
+  private def told(n: Int): Event = Event.JobEnded(n, s"job-$n", "ended", number = Some(n))
 
   /** A queue whose whole state is one event that numbers the resets. */
   private final class Fixture(capacity: Int = 16) {
@@ -24,10 +26,10 @@ final class EventQueueSuite extends AnyFunSuite {
     val first = f.poll(max = 3)
     assert(first.reset)
     assert(first.version === 3)
-    assert(first.events === (1 to 3).map(event))
+    assert(first.events === (1 to 3).map(told))
     val second = f.poll()
     assert(!second.reset)
-    assert(second.events === (4 to 5).map(event))
+    assert(second.events === (4 to 5).map(told))
     assert(f.queue.droppedCount === 0)
     assert(f.resets.get === 0)
   }
@@ -67,10 +69,10 @@ final class EventQueueSuite extends AnyFunSuite {
     val first = f.poll(max = 3)
     assert(!first.reset)
     assert(first.version === 3)
-    assert(first.events === (1 to 3).map(event))
+    assert(first.events === (1 to 3).map(told))
     val second = f.poll()
     assert(second.version === 5)
-    assert(second.events === (4 to 5).map(event))
+    assert(second.events === (4 to 5).map(told))
     assert(f.poll().events === Nil)
     assert(f.queue.sentCount === 5)
   }
@@ -86,7 +88,7 @@ final class EventQueueSuite extends AnyFunSuite {
     assert(batch.version === 20)
     assert(batch.events.map(_.timeMs) === Seq(1))
     f.queue.offer(event(21))
-    assert(f.poll().events === Seq(event(21)))
+    assert(f.poll().events === Seq(told(21)))
   }
 
   test("a poll that still waits when its planner died takes nothing from the next planner") {
@@ -135,7 +137,7 @@ final class EventQueueSuite extends AnyFunSuite {
     val batch = f.poll(max = 3)
     assert(batch.reset && f.resets.get === 1)
     assert(batch.events.map(_.timeMs) === Seq(1, 2, 3) && batch.version === 3)
-    assert(f.poll().events === Seq(event(4)))
+    assert(f.poll().events === Seq(told(4)))
   }
 
   test("the jobs are counted whose end no planner has taken: those that wait, were dropped, or that a whole state does not have") {
@@ -190,6 +192,56 @@ final class EventQueueSuite extends AnyFunSuite {
     while (waiting.getState != Thread.State.TIMED_WAITING && waiting.isAlive) Thread.sleep(1)
     f.queue.offer(event(1))
     waiting.join(600000)
-    assert(got.map(_.events) === Some(Seq(event(1))))
+    assert(got.map(_.events) === Some(Seq(told(1))))
+  }
+
+  private def started(job: String): Event = Event.JobStarted(0, mark(job))
+  private def mark(job: String): JobMark = JobMark.from(Map("spark.sched.job.id" -> job).get(_), 1)
+  private def run(queue: EventQueue, job: String): Unit = {
+    val key = mark(job).key
+    queue.offer(started(job))
+    queue.offer(Event.JobEnded(1, key, "ended"))
+  }
+  private def endsIn(batch: Batch): Seq[String] = batch.events.collect { case Event.Past(end: Event.JobEnded) => end.job }
+
+  test("a job that is over is told to each new planner until one has stored what it taught") {
+    val queue = new EventQueue(100, () => 0L, body => body(Nil))
+    queue.poll(100, 0)
+    Seq("a", "b", "c").foreach(run(queue, _))
+    val keys = Seq("a", "b", "c").map(mark(_).key)
+    assert(queue.poll(2, 0).events.size === 2) // It has taken the first one, the others it has not.
+    queue.restart()
+    queue.restart()
+    val second = queue.poll(100, 0)
+    assert(second.reset && endsIn(second) === keys)
+    assert(queue.unstored === 3)
+    queue.stored(4, 0) // the first two
+    assert(queue.unstored === 1)
+    queue.restart()
+    assert(endsIn(queue.poll(100, 0)) === keys.drop(2))
+    queue.stored(queue.currentVersion, 0)
+    queue.restart()
+    assert(endsIn(queue.poll(100, 0)) === Nil)
+    assert(queue.unstored === 0 && queue.unlearned === 0)
+  }
+
+  test("a planner whose queue overflowed is told of the jobs that are over, too") {
+    val queue = new EventQueue(16, () => 0L, body => body(Nil))
+    queue.poll(100, 0)
+    (1 to 20).foreach(n => run(queue, s"j$n"))
+    val batch = queue.poll(100, 0)
+    assert(batch.reset && batch.dropped > 0)
+    assert(endsIn(batch) === (1 to 20).map(n => mark(s"j$n").key))
+  }
+
+  test("jobs that a planner gave up count as not learned, also after it") {
+    val queue = new EventQueue(16, () => 0L, body => body(Nil))
+    queue.poll(100, 0)
+    Seq("a", "b").foreach(run(queue, _))
+    queue.stored(queue.currentVersion, 2)
+    assert(queue.unlearned === 2 && queue.unstored === 0)
+    queue.restart()
+    queue.stored(queue.currentVersion, 1)
+    assert(queue.unlearned === 3)
   }
 }

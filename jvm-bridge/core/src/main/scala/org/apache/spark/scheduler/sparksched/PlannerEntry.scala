@@ -13,8 +13,10 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** Open once a planner has stored all that it learned, after the last batch. */
   private[sparksched] val drained = new CountDownLatch(1)
 
-  /** Jobs that ended and whose end no planner has taken. */
+  /** Jobs that ended and whose end no planner has taken as it happened. */
   private[sparksched] def endsMissed: Long = scheduler.books.events.endsMissed
+  /** Jobs that ended and of which no planner has stored what they teach. */
+  private[sparksched] def endsUnstored: Long = scheduler.books.events.unstored + scheduler.books.events.unlearned
 
   /** Every `spark.sched.*` setting as one JSON object. A planner's first call, by which it introduces itself. */
   def config(): String = {
@@ -36,6 +38,16 @@ final class PlannerEntry private[sparksched] (scheduler: SchedTaskScheduler) {
   /** None of the settings is refused. Making itself ready may take the planner longer. */
   def settingsTaken(): Unit = {
     taken.complete(())
+    heartbeat.beat()
+  }
+
+  /**
+   * What was learned from all events up to this one is stored: a later planner need not be told of the jobs that ended by then.
+   *
+   * @param abandoned jobs of which this planner could not store what they taught, since it began
+   */
+  def storedUpTo(version: Long, abandoned: Long): Unit = {
+    scheduler.books.events.stored(version, abandoned)
     heartbeat.beat()
   }
 

@@ -4,7 +4,7 @@ import java.io.{BufferedReader, File, InputStreamReader, UncheckedIOException}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
-import java.util.HexFormat
+import java.util.{HexFormat, UUID}
 import java.util.concurrent.{CompletableFuture, CountDownLatch, TimeUnit, TimeoutException}
 
 import scala.util.control.NonFatal
@@ -34,6 +34,8 @@ private[sparksched] final class PlannerProcess(
     new SecureRandom().nextBytes(bytes)
     HexFormat.of().formatHex(bytes)
   }
+  // Whose job ends the numbers of the events identify: an application may begin again under its name and id.
+  private val session = UUID.randomUUID.toString
   private val loopback = InetAddress.getLoopbackAddress
   private var gateway: GatewayServer = _
   private var keeper: Thread = _
@@ -81,7 +83,7 @@ private[sparksched] final class PlannerProcess(
    * @return whether it is ready to be ended: it has stored everything, or stores nothing
    */
   def drain(finish: () => Unit): Boolean = {
-    val keeps = settings.keeps && keeper != null
+    val keeps = (settings.records || settings.learns) && keeper != null
     if (!keeps) stopping = true
     finish()
     closing.countDown()
@@ -95,10 +97,10 @@ private[sparksched] final class PlannerProcess(
 
   /** A sentence on what is missing from the history and the event file at the end of the application. */
   private def unstored: Option[String] = {
-    val missed = entry.endsMissed
+    val missed = if (settings.learns) entry.endsUnstored else entry.endsMissed
     val lacks = if (missed > 0) s"what it keeps lacks $missed of the jobs that ended" else "what it keeps may lack the last jobs"
     if (entry.drained.getCount == 0)
-      Option.when(missed > 0)(s"Jobs ended while no planner ran, or faster than it read: $lacks")
+      Option.when(missed > 0)(s"Jobs ended that no planner could learn from, or record in time: $lacks")
     else if (process.exists(_.isAlive))
       Some(s"The planner has not stored all that it learned within ${settings.drainTimeoutMs} ms " +
         s"(${Settings.PlannerDrainTimeout.name}): $lacks")
@@ -185,7 +187,7 @@ private[sparksched] final class PlannerProcess(
     starts += 1
     val handshake = new ObjectMapper().createObjectNode()
       .put("address", loopback.getHostAddress).put("port", gateway.getListeningPort).put("secret", secret)
-      .put("app", application).put("folder", new File("").getAbsolutePath)
+      .put("app", application).put("session", session).put("folder", new File("").getAbsolutePath)
     started.getOutputStream.write((handshake.toString + "\n").getBytes(UTF_8))
     started.getOutputStream.flush()
     relay = daemon("spark-sched-planner-log")(relayLog(started))
@@ -203,19 +205,21 @@ private[sparksched] final class PlannerProcess(
     if (settings.python.contains(File.separator)) new File(settings.python).getAbsolutePath else settings.python
 
   /** Blocks until the planner is gone; returns whether it had been heard of. */
-  private def watch(planner: Process): Boolean = {
+  private[sparksched] def watch(planner: Process): Boolean = {
     val start = new Heartbeat
     start.beat()
+    var killed = false // A process may take long to end, for example one that waits for a disk.
     while (!planner.waitFor(100, TimeUnit.MILLISECONDS)) {
       val silent = entry.heartbeat.silentMs.fold(start.silentMs.exists(_ > settings.startTimeoutMs))(_ > settings.stallTimeoutMs)
-      if (silent) {
+      if (silent && !killed) {
+        killed = true
         stalls += 1
         logWarning(s"The planner (pid ${planner.pid()}) has been silent for too long and is replaced")
         planner.destroyForcibly()
       }
     }
     // It may still have the last line, which tells why a planner that was never heard of ended.
-    relay.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000)
+    Option(relay).foreach(_.join(if (entry.heartbeat.silentMs.isDefined) 1000 else 10000))
     if (!over && !replacing) logWarning(s"The planner (pid ${planner.pid()}) ended with status ${planner.exitValue()}; " +
       "scheduling continues with the last valid rules")
     entry.heartbeat.silentMs.isDefined

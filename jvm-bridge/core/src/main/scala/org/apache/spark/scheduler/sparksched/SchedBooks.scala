@@ -13,7 +13,7 @@ private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, contex
   val events: EventQueue = new EventQueue(settings.eventQueueCapacity, () => scheduler.nowMs, body => scheduler.synchronized {
     slotNews.forget()
     body(registry.state(scheduler.nowMs))
-  })
+  }, teaches = settings.planner.enabled)
   val slotNews: SlotNews = new SlotNews(events)
   val ledger = new Ledger(slotNews, settings.idle, context.startTime)
   val plans = new PlanBook(settings.planner.patienceMs)

@@ -19,5 +19,7 @@ private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, e
     "marks_ignored" -> registry.warnings.ignored,
     "marks_limited" -> registry.warnings.limited,
     "events_sent" -> events.sentCount,
-    "events_dropped" -> events.droppedCount)
+    "events_dropped" -> events.droppedCount,
+    "jobs_unstored" -> events.unstored,
+    "jobs_unlearned" -> events.unlearned)
 }
