@@ -32,7 +32,7 @@ from _live import PLAN_EVERY_MS, STOCK, arms, live_options, paired_runs, warm_up
 
 from spark_sched.experiments.paired.application import Mark, StagesJob, StagesResult
 from spark_sched.experiments.paired.statistics import spread
-from spark_sched.history.runtimes import StoredRuntimes
+from spark_sched.history.store import History
 from spark_sched.predict import JobAttributes, RuntimeHistory, lesson
 from spark_sched.sim import ClusterSpec, JobSpec, StageSpec, simulate, uniform_nodes
 
@@ -85,16 +85,17 @@ def one_run(kinds: list[Recurring], horizon_s: float, rng: np.random.Generator) 
 
 def write_history(path: Path, kinds: list[Recurring], runs: int, rng: np.random.Generator) -> None:
     """What a planner would have learned from earlier runs."""
-    store = StoredRuntimes(str(path), logging.getLogger("benchmark"))
-    predictor = store.load()
+    history = History(str(path), logging.getLogger("benchmark"))
+    predictor = history.runtimes.load()
     for number in range(runs):
         for kind in kinds:
             at_s = 1_700_000_000.0 + 3_600.0 * number
             job = JobAttributes(at_s, USER, kind.name, priority=0, slots=kind.tasks)
             submission = predictor.submit(job)
             found = lesson(submission, kind.runtime_s(rng) + 0.3, predictor.predict(submission))
-            store.save(predictor, [found])
-    store.close()
+            history.runtimes.save(predictor, [found])
+            history.seal()
+    history.close()
 
 
 def simulated_missed(jobs: list[StagesJob], arm: str, cores: int, history: Path) -> int:
@@ -117,13 +118,13 @@ def simulated_missed(jobs: list[StagesJob], arm: str, cores: int, history: Path)
     specs.sort(key=lambda spec: spec.submit_ms)
     with tempfile.TemporaryDirectory() as folder:
         # It learns as it goes; the next run is to know no more than this one.
-        store = StoredRuntimes(shutil.copy(history, folder), logging.getLogger("benchmark"))
+        store = History(shutil.copy(history, folder), logging.getLogger("benchmark"))
         result = simulate(
             ClusterSpec(uniform_nodes(1, cores)),
             specs,
             arm,
             settings=WINDOW,
-            predictor=RuntimeHistory(store=store),
+            predictor=RuntimeHistory(store=store.runtimes),
             plan_every_ms=0 if arm in STOCK else PLAN_EVERY_MS,
             keep_tasks=False,
         )

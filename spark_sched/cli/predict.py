@@ -16,6 +16,7 @@ from spark_sched.errors import BadInputError
 from spark_sched.terminal import counting_bar
 
 if TYPE_CHECKING:
+    from spark_sched.analysis.evaluate.tasks import MeasuredJob
     from spark_sched.traces import TraceChunk
 
 _PATH = click.Path(path_type=Path)
@@ -57,7 +58,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     """
     with needing("predict"):
         from spark_sched.analysis.evaluate.runtimes import evaluate, jobs_with_runtimes
-        from spark_sched.analysis.evaluate.tasks import MeasuredJob, evaluate_tasks, measured_jobs
+        from spark_sched.analysis.evaluate.tasks import evaluate_tasks, measured_jobs
 
     left_out: Counter[str] = Counter()
     measured: list[MeasuredJob] = []
@@ -119,7 +120,7 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None, as_json: bool) -> None:
-    """Learn runtimes from event logs (or traces) into a history that planners use.
+    """Learn runtimes and task times from event logs (or traces) into a history that planners use.
 
     Each log is learned completely or not at all. A log that was learned before is skipped.
 
@@ -131,35 +132,54 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     if history is None:
         raise BadInputError("--history is missing: name the file of spark.sched.history.path, or its URL")
     with needing("predict"):
-        from spark_sched.analysis.evaluate.lessons import fingerprint, lessons_of
+        from spark_sched.analysis.evaluate.lessons import fingerprint, lessons_of, task_lessons_of
         from spark_sched.analysis.evaluate.runtimes import jobs_with_runtimes
-    from spark_sched.history.runtimes import StoredRuntimes
+        from spark_sched.analysis.evaluate.tasks import measured_jobs
+    from spark_sched.history.store import History
 
-    store = StoredRuntimes(history, None)
-    predictor = store.load()
+    opened = History(history, None)
+    store, tasks = opened.runtimes, opened.task_times
+    predictor, times = store.load(), tasks.load()
     rows: list[dict[str, Any]] = []
     for path in eventlogs:
         left_out: Counter[str] = Counter()
+        measured: list[MeasuredJob] = []
+
+        def seen(
+            chunks: Iterable[TraceChunk], measured: list[MeasuredJob] = measured
+        ) -> Iterator[TraceChunk]:
+            for chunk in chunks:
+                measured.extend(job for job in measured_jobs([chunk]) if job.submit_s is not None)
+                yield chunk
+
         with reading(path, format_, None) as reader:
-            jobs = sorted(jobs_with_runtimes(reader.chunks(), left_out), key=lambda job: job.submit_s)
+            jobs = sorted(jobs_with_runtimes(seen(reader.chunks()), left_out), key=lambda job: job.submit_s)
         say_report(reader.report)
         source = fingerprint(jobs)
-        row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "known": True}
+        row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "stages": 0, "known": True}
         if jobs and not store.has_source(source):
             with counting_bar("jobs") as show:
                 found = lessons_of(jobs, predictor, partial(show, f"learning {path.name}"))
             if store.add_source(source, found):
                 row.update(learned=len(found), known=False)
+        # Histories of earlier versions have the runtimes of a log and not its task times.
+        if jobs and measured and not tasks.has_source(source):
+            measured.sort(key=lambda job: job.submit_s)
+            with counting_bar("jobs") as show:
+                stages = task_lessons_of(measured, times, partial(show, f"learning tasks of {path.name}"))
+            if tasks.add_source(source, stages):
+                row.update(stages=len(stages), known=False)
         rows.append(row)
     if not any(row["jobs"] for row in rows):
-        store.close()
+        opened.close()
         raise BadInputError(
             f"{', '.join(map(str, eventlogs))} has no job with an arrival time: there is nothing to learn, "
             "give other logs"
         )
     # Saves the state, so that planners need not read all jobs.
     predictor = store.load()
-    store.close()
+    tasks.load()
+    opened.close()
     document = {
         "history": store.title,
         "jobs": predictor.jobs,
@@ -170,7 +190,9 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
         echo_json(document)
         return
     for row in rows:
-        what = "learned before" if row["known"] else f"{row['learned']:,} of {row['jobs']:,} jobs learned"
+        what = "learned before"
+        if not row["known"]:
+            what = f"{row['learned']:,} of {row['jobs']:,} jobs learned, {row['stages']:,} stages"
         click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
     click.echo(f"{store.title}: {predictor.jobs:,} jobs, {len(predictor):,} feature values")
 

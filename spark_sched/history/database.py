@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import sqlite3
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,7 +13,14 @@ from typing import Any, TypeVar
 from filelock import FileLock, Timeout
 from sqlalchemy import BigInteger, Connection, Engine, Integer, MetaData, create_engine, event, inspect
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    IntegrityError,
+    SQLAlchemyError,
+    StatementError,
+)
 from sqlalchemy.schema import CreateColumn
 
 from spark_sched.errors import BadInputError
@@ -28,14 +35,15 @@ ROW_ID = BigInteger().with_variant(Integer, "sqlite")
 
 #: Of a SQLite file, as its user_version.
 _LAYOUT = 1
-#: How long to wait for a lock of another client, if the caller does not say. Below the driver's patience with a
-#: silent planner (spark.sched.planner.stallTimeout).
+#: How long to wait for a lock of another client, if the caller does not say. Below the driver's patience with
+#: a silent planner (spark.sched.planner.stallTimeout).
 _BUSY_S = 2.0
 _LOCK_S = 5.0
 #: What a client may raise that cannot use the database.
 _TROUBLE = (SQLAlchemyError, sqlite3.Error, OSError, Timeout)
 #: PostgreSQL's code for a lock that did not come within lock_timeout.
 _LOCK_NOT_AVAILABLE = "55P03"
+_UNDEFINED_TABLE = "42P01"
 
 
 class Database:
@@ -204,7 +212,7 @@ class Database:
         return otherwise
 
     def report(self, error: Exception, consequence: str) -> None:
-        """Say that the database cannot be used, once per reason until `recovered`. Without a log it raises."""
+        """Log that the database cannot be used, once per reason until `recovered`. Without a log, raise."""
         title = f"the history {self.title} (spark.sched.history.path)"
         sentence = f"{title} cannot be used now ({_reason(error)})"
         if self._log is None:
@@ -305,7 +313,8 @@ def is_bad_row(error: Exception) -> bool:
 
 
 def _lacks_tables(error: Exception) -> bool:
-    return "no such table" in str(error) or getattr(error, "orig", None).__class__.__name__ == "UndefinedTable"
+    cause = getattr(error, "orig", None)
+    return "no such table" in str(error) or getattr(cause, "sqlstate", None) == _UNDEFINED_TABLE
 
 
 def _is_damage(error: Exception) -> bool:

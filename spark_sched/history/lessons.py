@@ -1,9 +1,9 @@
 """A log of what jobs taught, in a database that several applications share.
 
-What an ended job taught is one or more rows, and the state is a function of the rows and their order alone. A
-process that has the state up to some row may save it (a checkpoint), so that no process needs the earlier rows.
-After it has stored its own rows it reads those that others wrote in the meantime. So two applications learn
-from each other, and a process that dies loses nothing that it had saved.
+What an ended job taught is one or more rows, and the state is a function of the rows and their order alone.
+A process that has the state up to some row may save it (a checkpoint), so that no process needs the earlier
+rows. After it has stored its own rows it reads those that others wrote in the meantime. So two applications
+learn from each other, and a process that dies loses nothing that it had saved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, Text, delete, func, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+)
 
 from spark_sched.history.database import ROW_ID, TABLES, Database
 from spark_sched.history.outbox import Outbox, serialise
@@ -134,6 +146,11 @@ class LessonLog(ABC, Generic[S, L]):
     def _restore_more(self, state: S, text: str | None) -> None:
         """Restore that. Raises ValueError for a damaged text."""
 
+    @property
+    def title(self) -> str:
+        """The database's name for messages, without a password."""
+        return self._database.title
+
     # -- its use
 
     def load(self) -> S:
@@ -145,8 +162,8 @@ class LessonLog(ABC, Generic[S, L]):
         return state
 
     def save(self, state: S, ended: Sequence[L]) -> None:
-        """Keep all of these lessons or none. They are learned with those of others, in the order of rows, when
-        they are stored; those that have to wait are learned at once."""
+        """Keep all of these lessons or none. They are learned with those of others, in the order of rows,
+        when they are stored; those that have to wait are learned at once."""
         lessons = tuple(ended)
 
         def late() -> None:
@@ -188,14 +205,15 @@ class LessonLog(ABC, Generic[S, L]):
         state = self._state
         if state is None:
             return
-        if self._database.begun_anew != self._begun_anew:
+        anew = self._database.begun_anew != self._begun_anew
+        if anew:
             # A new file: all that is known goes into the next checkpoint.
             self._begun_anew = self._database.begun_anew
             self._upto = 0
             self._changed.update(self._predictor(state).features)
             self._since_checkpoint = ROWS_BETWEEN
         # Where this fails the next one reads the rows.
-        self._database.run(lambda db: self._catch_up(db, state), None)
+        self._database.run(lambda db: self._catch_up(db, state, anew), None)
         self._maybe_checkpoint(state)
 
     # -- inside transactions
@@ -219,28 +237,31 @@ class LessonLog(ABC, Generic[S, L]):
                 self._upto = found.upto
             except (ValueError, TypeError, KeyError):
                 self._say(
-                    f"the checkpoint in {self._database.title} cannot be read: all stored jobs are learned again"
+                    f"the checkpoint in {self._database.title} cannot be read: all stored jobs are learned "
+                    "again"
                 )
         self._changed.clear()
         self._replay(db, state)
 
-    def _catch_up(self, db: Connection, state: S) -> None:
+    def _catch_up(self, db: Connection, state: S, anew: bool) -> None:
         """Learn all new rows."""
         last = db.execute(select(func.max(self._tables.jobs.c.id))).scalar() or 0
         if last < self._upto:  # another file than before: a process set a damaged one aside
             self._upto = 0
             self._changed.update(self._predictor(state).features)
         gone = db.execute(select(func.max(self._tables.checkpoint.c.gone_upto))).scalar()
-        if self._ahead:
+        if self._ahead and anew:
+            self._upto = last  # what the new file has was learned when it had to wait
+        elif self._ahead:
             # The state has these lessons, in another order than the rows: it is made again from these.
             self._forget(state)
             self._load(db, state)
-            self._ahead = False
         elif gone is not None and gone > self._upto:
             self._forget(state)
             self._load(db, state)  # others went on for long: rows are gone that were not read here
         else:
             self._replay(db, state)
+        self._ahead = False
 
     def _forget(self, state: S) -> None:
         self._predictor(state).restore(0, Calibration(), ())

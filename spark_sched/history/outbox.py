@@ -1,9 +1,9 @@
 """What waits to be stored in the history: kept while the database cannot be used, and tried again.
 
-The history may be locked by another client for long, its disk full or its server away. Planning must not wait
-for it, and what the jobs taught must not be lost. So what an ended job taught is one group of writes, stored
-in one transaction with the number of the job's end. A group whose transaction failed waits, and is tried again
-with a growing pause.
+The history may be locked by another client for long, its disk full or its server away. Planning must not
+wait for it, and what the jobs taught must not be lost. So what an ended job taught is one group of writes,
+stored in one transaction with the number of the job's end. A group whose transaction failed waits, and is
+tried again with a growing pause.
 
 The driver tells a new planner of the jobs that no planner has reported as stored. A planner may have been
 killed between the transaction and its report. The numbers in the database show which ends are stored already.

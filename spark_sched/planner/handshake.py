@@ -20,12 +20,14 @@ _MAX_BYTES = 65_536
 @dataclass(frozen=True, slots=True)
 class Handshake:
     """``address`` and ``port`` of the driver's py4j gateway on the loopback interface, which is ``::1`` where
-    the driver prefers IPv6; the driver's working directory ``folder``. The secret is in no representation."""
+    the driver prefers IPv6; the driver's working directory ``folder``. ``session`` identifies this run of the
+    driver: the numbers of its jobs' ends are unique within it. The secret is in no representation."""
 
     address: str
     port: int
     secret: str = field(repr=False)
     app: str
+    session: str
     folder: str
 
 
@@ -46,10 +48,10 @@ def read_handshake(fd: int) -> Handshake:
         source = None
     if not isinstance(source, dict):
         raise BadInputError(
-            "the handshake line must be a JSON object with address, port, secret, app and folder"
+            "the handshake line must be a JSON object with address, port, secret, app, session and folder"
         )
     address, port, secret = source.get("address"), source.get("port"), source.get("secret")
-    app, folder = source.get("app"), source.get("folder")
+    app, session, folder = source.get("app"), source.get("session"), source.get("folder")
     if not isinstance(address, str) or not _is_loopback(address):
         raise BadInputError(f"the handshake's address must be one of the loopback interface, not {address!r}")
     if type(port) is not int or not 0 < port < 65_536:
@@ -58,9 +60,11 @@ def read_handshake(fd: int) -> Handshake:
         raise BadInputError("the handshake's secret must be text that is not empty")
     if not isinstance(app, str):
         raise BadInputError(f"the handshake's app must be text, not {app!r}")
+    if not isinstance(session, str) or not session:
+        raise BadInputError(f"the handshake's session must be text that is not empty, not {session!r}")
     if not isinstance(folder, str) or not os.path.isabs(folder):
         raise BadInputError(f"the handshake's folder must be an absolute path, not {folder!r}")
-    return Handshake(address, port, secret, app, folder)
+    return Handshake(address, port, secret, app, session, folder)
 
 
 def _is_loopback(address: str) -> bool:

@@ -34,16 +34,20 @@ from spark_sched.predict.build import build_live
 from spark_sched.state import Snapshot
 
 if TYPE_CHECKING:
-    from spark_sched.history.runtimes import StoredRuntimes
-    from spark_sched.history.stages import StoredRuns
+    from spark_sched.history.store import History
+
+#: Share of spark.sched.planner.drainTimeout in which the planner tries to store what waits. In the rest it
+#: tells the driver what it could not.
+_DRAIN_SHARE = 0.8
 
 EXIT_BAD_INPUT = 2
 EXIT_PROTOCOL = 3
 EXIT_DRIVER_LOST = 4
 
 
-def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
-    """The loop that the driver's settings describe. Raises BadInputError for a wrong setting.
+def make_loop(driver: Driver, log: logging.Logger, session: str = "") -> PlannerLoop:
+    """The loop that the settings of the driver with this session describe. Raises BadInputError for a wrong
+    setting.
 
     The driver may wait for the check, so it is notified as soon as all settings are known to be valid.
     """
@@ -51,11 +55,15 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
     blot_out(log, settings[keys.HISTORY_PASSWORD])
     check_settings(settings)
     policy = create(settings[keys.PLANNER_POLICY], PolicySettings.from_config(settings))
-    runs, past = _stores(settings, log)
+    history = _history(settings, log, session)
     driver.settings_taken()
     policy.capabilities.warm_up()
     predictor, runtimes = build_live(
-        settings, task_times=policy.capabilities.task_times, runs=runs, past=past
+        settings,
+        task_times=policy.capabilities.task_times,
+        runs=None if history is None else history.runs,
+        past=None if history is None else history.runtimes,
+        past_tasks=None if history is None else history.task_times,
     )
 
     outlook = Outlook(_monotonic_ms)
@@ -73,11 +81,6 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         asked = admission.Asked.from_text(text)
         return admission.answer(policy, runtimes, outlook, snapshot, forecasts, now_ms, memory, asked)
 
-    def close() -> None:
-        for store in (runs, past):
-            if store is not None:
-                store.close()
-
     events_path = settings[keys.EVENTS_PATH]
     return PlannerLoop(
         driver,
@@ -92,7 +95,7 @@ def make_loop(driver: Driver, log: logging.Logger) -> PlannerLoop:
         log=log,
         recorder=EventRecorder(events_path, log) if events_path else None,
         answer=answer,
-        close=close,
+        keeper=history,
     )
 
 
@@ -148,7 +151,7 @@ def main(stdin_fd: int = 0) -> int:
 def _start(handshake: Handshake, log: logging.Logger) -> PlannerLoop:
     driver = Py4jDriver(handshake.address, handshake.port, handshake.secret)
     with signs_of_life(driver):
-        loop = make_loop(driver, log)
+        loop = make_loop(driver, log, handshake.session)
     log.info("planning for %s", handshake.app)
     return loop
 
@@ -193,15 +196,15 @@ def _go_to(folder: str, log: logging.Logger) -> None:
         log.warning("the driver's working directory %s cannot be entered: %s", folder, error.strerror)
 
 
-def _stores(settings: Settings, log: logging.Logger) -> tuple[StoredRuns | None, StoredRuntimes | None]:
+def _history(settings: Settings, log: logging.Logger, session: str) -> History | None:
     where, password = settings[keys.HISTORY_PATH], settings[keys.HISTORY_PASSWORD]
     if not where:
-        return None, None
+        return None
     # SQLAlchemy is imported only if it is used.
-    from spark_sched.history.runtimes import StoredRuntimes
-    from spark_sched.history.stages import StoredRuns
+    from spark_sched.history.store import History
 
-    return StoredRuns(where, log, password), StoredRuntimes(where, log, password)
+    drain_s = _DRAIN_SHARE * settings[keys.PLANNER_DRAIN_TIMEOUT] / 1_000.0
+    return History(where, log, password, session, drain_s=drain_s)
 
 
 def _working_directory() -> str | None:

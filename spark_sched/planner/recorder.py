@@ -34,7 +34,10 @@ class EventRecorder:
             self._give_up(error)
 
     def record(self, batch: Mapping[str, Any]) -> None:
-        """Append a decoded JSON batch that has been checked."""
+        """Append a decoded JSON batch that has been checked.
+
+        Events told again of what is over are left out: the file may have them already.
+        """
         if self._file is None:
             return
         lines = [
@@ -45,7 +48,9 @@ class EventRecorder:
                 "dropped": batch["dropped"],
             }
         ]
-        lines = (lines if batch["reset"] else []) + list(batch["events"])
+        lines = (lines if batch["reset"] else []) + [
+            event for event in batch["events"] if event.get("past") is not True
+        ]
         if lines:
             text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
             try:

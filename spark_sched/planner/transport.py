@@ -32,6 +32,12 @@ class Driver(Protocol):
         """Report that all settings are valid: the driver may continue its start."""
         ...
 
+    def stored_up_to(self, version: int, abandoned: int) -> None:
+        """Report that what was learned from all events up to this version is stored, except for that many
+        jobs since this process began: the driver need not tell a later planner of the jobs that ended by
+        then."""
+        ...
+
     def stored(self) -> None:
         """Report that all events are processed and everything learned is stored: the driver may end."""
         ...
@@ -69,6 +75,9 @@ class Py4jDriver:
 
     def settings_taken(self) -> None:
         self._call("settingsTaken")
+
+    def stored_up_to(self, version: int, abandoned: int) -> None:
+        self._call("storedUpTo", version, abandoned)
 
     def stored(self) -> None:
         self._call("stored")

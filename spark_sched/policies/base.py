@@ -121,6 +121,20 @@ class PolicySettings:
         )
 
 
+@runtime_checkable
+class LastingMemory(Protocol):
+    """A policy that keeps a part of its memory beyond its planner, in the history if there is one."""
+
+    def lasting(self, memory: Any) -> Mapping[str, Any]:
+        """That part of a memory, as JSON has it; of bounded size."""
+        ...
+
+    def restored(self, lasting: Mapping[str, Any]) -> Any:
+        """The memory of a planner's first plan. Raises ValueError, TypeError, KeyError or AttributeError for
+        anything else than what `lasting` returned."""
+        ...
+
+
 class Policy(Protocol):
     """Makes plans. It is created once with its settings; ``decide`` is a function of its arguments alone.
 

@@ -9,7 +9,7 @@ from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
 from spark_sched.predict.stages.earlier_runs import EarlierRunStore
 from spark_sched.predict.stages.history import StageHistory
-from spark_sched.predict.tasks.history import TaskHistory
+from spark_sched.predict.tasks.history import TaskHistory, TaskTimeStore
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
 
 #: What policies learn about jobs: nothing; stages from earlier runs of the same name; these and runtimes from
@@ -18,17 +18,25 @@ PREDICTORS = ("none", "history", "3sigma", "oracle")
 
 
 def build_live(
-    settings: Settings, *, task_times: bool, runs: EarlierRunStore | None, past: RuntimeStore | None
+    settings: Settings,
+    *,
+    task_times: bool,
+    runs: EarlierRunStore | None,
+    past: RuntimeStore | None,
+    past_tasks: TaskTimeStore | None = None,
 ) -> tuple[Predictor, RuntimeHistory]:
     """The planner's predictor, and the part of it that predicts runtimes of jobs before their submission. It
-    learns runtimes under every policy, so that the first run of 3Sigma finds a history.
+    learns runtimes under every policy, so that the first run of 3Sigma finds a history. Task times, of which
+    there are many more, it learns for policies that need them.
 
     Args:
         task_times: whether the policy needs task times.
-        runs, past: stores of what earlier applications learned about stages and runtimes; None: nothing is
-            stored.
+        runs, past, past_tasks: stores of what earlier applications learned about stages, runtimes and task
+            times; None: nothing is stored.
     """
     runtimes = RuntimeHistory(_stages(settings, runs), past)
+    if task_times and past_tasks is not None:
+        return TaskTimePredictor(runtimes, TaskHistory(store=past_tasks)), runtimes
     return with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes
 
 

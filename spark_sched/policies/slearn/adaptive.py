@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 #: Ratios of the first, second and third T jobs, in percent (lines 2-7).
 _FIRST = (3, 2, 4)
@@ -59,6 +61,23 @@ class AdaptiveRatio:
         # Lines 21-23 drop one only when there are more than T, so that T + 1 are kept.
         kept = known[1:] if len(known) > self.window else known
         return replace(self, scores={**self.scores, percent: (*kept, normalised_jct)})
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON has it."""
+        scores = {str(ratio): list(values) for ratio, values in self.scores.items()}
+        return {"started": self.started, "scores": scores}
+
+    def restored(self, state: Mapping[str, Any]) -> AdaptiveRatio:
+        """With the state that `to_json` returned. Raises one of the errors of `LastingMemory` for another."""
+        scores = {
+            int(ratio): tuple(float(value) for value in values[-self.window - 1 :])
+            for ratio, values in state["scores"].items()
+        }
+        if not set(scores) <= set(range(1, 6)) or not all(
+            math.isfinite(v) for of in scores.values() for v in of
+        ):
+            raise ValueError("no scores of ratios")
+        return replace(self, started=max(0, int(state["started"])), scores=scores)
 
 
 def pilot_count(tasks: int, percent: float) -> int:

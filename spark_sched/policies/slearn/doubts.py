@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from spark_sched.predict.tasks.bayes import surprised
 from spark_sched.predict.tasks.pilots import StageExpectation
@@ -57,3 +57,12 @@ class Doubts:
         known = {key: value for key, value in self.known.items() if key != recurs}
         known[recurs] = doubt
         return replace(self, known=dict(islice(known.items(), max(0, len(known) - _KEPT), None)))
+
+    def to_json(self) -> list[list[Any]]:
+        """The state as JSON has it, the latest job last."""
+        return [[user, name, doubt] for (user, name), doubt in self.known.items()]
+
+    def restored(self, state: Sequence[Sequence[Any]]) -> Doubts:
+        """With the state that `to_json` returned. Raises ValueError or TypeError for another one."""
+        known = {(user, name): min(_MOST, max(_LEAST, float(doubt))) for user, name, doubt in state[-_KEPT:]}
+        return replace(self, known=known)

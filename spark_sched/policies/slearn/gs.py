@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from spark_sched.policies.base import Capabilities, ChangesWith, PolicySettings,
 from spark_sched.policies.options import Options
 from spark_sched.policies.plan import JobPlan, PilotSet, Plan
 from spark_sched.policies.sizes import SizedForecast
+from spark_sched.policies.slearn.adaptive import AdaptiveRatio
 from spark_sched.policies.slearn.doubts import Doubts, Recurs
 from spark_sched.policies.slearn.job_memory import GsMemory, JobMemory
 from spark_sched.policies.slearn.queues import FIRST_QUEUE, Queues
@@ -132,6 +134,17 @@ class GenericScheduler:
                 percent = ratio.percent()
         # 3. Queues, and within them by arrival.
         return self._plan(snapshot, jobs, now_ms), GsMemory(jobs, ratio, doubts)
+
+    def lasting(self, memory: GsMemory) -> Mapping[str, Any]:
+        """The record of the sampling ratio, and the doubts about history."""
+        doubts = None if memory.doubts is None else memory.doubts.to_json()
+        return {"ratio": memory.ratio.to_json(), "doubts": doubts}
+
+    def restored(self, lasting: Mapping[str, Any]) -> GsMemory:
+        doubts = self._doubts
+        if doubts is not None and lasting["doubts"] is not None:
+            doubts = doubts.restored(lasting["doubts"])
+        return GsMemory(ratio=AdaptiveRatio().restored(lasting["ratio"]), doubts=doubts)
 
     # ---- one job ----
 

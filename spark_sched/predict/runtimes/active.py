@@ -32,7 +32,10 @@ class RuntimeStore(Protocol):
         ...
 
     def save(self, predictor: ThreeSigmaPredict, ended: Sequence[Lesson]) -> None:
-        """Store lessons of jobs and let ``predictor`` learn them, with those that other processes stored."""
+        """Store lessons of jobs and let ``predictor`` learn them, with those that other processes stored.
+
+        Both happen when the planner says that the job's end is complete.
+        """
         ...
 
 
@@ -82,7 +85,7 @@ class RuntimeHistory:
             active = self._active.get(event.job)
             if active is not None:
                 active.running = max(0, active.running - 1)
-                active.last_end_ms = event.time_ms
+                active.last_end_ms = max(active.last_end_ms, event.time_ms)
                 active.succeeded = active.succeeded or event.outcome == "success"
                 if not active.running and not active.succeeded:
                     # All its tasks were evicted before one succeeded: it starts over.
@@ -114,6 +117,8 @@ class RuntimeHistory:
         active = self._active.pop(summary.job, None)
         if active is None or summary.cut_short or not active.succeeded or active.first_launch_ms is None:
             return
+        if not active.last_end_ms:
+            return  # all its tasks had ended before this planner came, and nobody said when
         runtime_s = max(0, active.last_end_ms - active.first_launch_ms) / 1000.0
         learned = lesson(active.submission, runtime_s, active.prediction)
         if self._store is None:
@@ -175,7 +180,14 @@ class RuntimeHistory:
         prediction = self.predictor.predict(submission)
         # A planner that started later did not see the first tasks: some may have succeeded.
         begun = event.begun_ms is not None
-        return _ActiveJob(job, submission, prediction, succeeded=begun, first_launch_ms=event.begun_ms)
+        return _ActiveJob(
+            job,
+            submission,
+            prediction,
+            succeeded=begun,
+            first_launch_ms=event.begun_ms,
+            last_end_ms=event.last_end_ms or 0,
+        )
 
 
 def _of_its_own(submission: Submission) -> Submission:

@@ -102,6 +102,8 @@ class StageHistory:
         self._runs_kept = runs_kept
         self._names: Recent[str, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
+        # Stages of active jobs whose times are pooled: after a reset they are told again.
+        self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
 
     def observe(self, event: Event) -> None:
         if isinstance(event, JobStarted):
@@ -125,7 +127,7 @@ class StageHistory:
             self._learn_job(summary)
 
     def reset(self) -> None:
-        """Forget the active jobs, which events report again without their past stages; keep history."""
+        """Forget the active jobs, which events report again with their past stages; keep history."""
         self._active.clear()
 
     def forecast(self, job: JobView) -> Forecast:
@@ -155,7 +157,10 @@ class StageHistory:
         active = self._active.get(summary.job)
         if active is None or summary.index >= MAX_STAGES:
             return
-        self._name(active.name).pool(summary.name, summary.durations, self._runs_kept)
+        pooled = self._pooled_stages.setdefault(summary.job, set())
+        if summary.stage not in pooled:
+            pooled.add(summary.stage)
+            self._name(active.name).pool(summary.name, summary.durations, self._runs_kept)
         if not summary.completed:
             active.ended[summary.index] = None
             return
@@ -166,6 +171,7 @@ class StageHistory:
         for stage in summary.stages:
             self._learn_stage(stage)
         active = self._active.pop(summary.job, None)
+        self._pooled_stages.pop(summary.job, None)
         if active is None or summary.cut_short or not active.ended:
             return
         stages = [active.ended.get(index) for index in range(max(active.started, default=-1) + 1)]
@@ -205,8 +211,8 @@ class StageHistory:
 
 
 def _agrees(active: _JobStages, run: EarlierRun) -> bool:
-    """Whether a run had the same stages as this job so far. After a reset only later indexes are known, so
-    only these are compared."""
+    """Whether a run had the same stages as this job so far. Of a job of many tasks only later indexes may be
+    known after a reset, so only these are compared."""
     return all(
         index < len(run.stages) and run.stages[index].tasks == tasks
         for index, tasks in active.started.items()

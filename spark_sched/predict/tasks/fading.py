@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -26,6 +27,7 @@ class FadingSums:
 
     def __init__(self, everyone: Sums = (0.0, 0.0)) -> None:
         self._of: Recent[tuple[str | None, str | None], Sums] = Recent(KINDS_KEPT)
+        self._at_first = everyone
         #: Sums of all jobs together.
         self.everyone = everyone
 
@@ -39,3 +41,21 @@ class FadingSums:
     def of(self, job: JobAttributes) -> Sums:
         """The sums of the recurring job with this key; 0 for an unknown one."""
         return self._of.get(job.recurs, (0.0, 0.0))
+
+    def to_list(self) -> list[Any]:
+        """The state as JSON has it: the sums of all jobs, then those of each recurring one."""
+        return [list(self.everyone), [[*recurs, *sums] for recurs, sums in self._of.items()]]
+
+    def restore(self, state: Sequence[Any] | None) -> None:
+        """What `to_list` returned; None: the initial sums. Raises ValueError, changing nothing, for anything
+        else."""
+        if state is None:
+            everyone, of = self._at_first, []
+        else:
+            total, weights = map(float, state[0])
+            everyone = total, weights
+            of = [((user, name), (float(value), float(weight))) for user, name, value, weight in state[1]]
+        self.everyone = everyone
+        self._of.clear()
+        for recurs, sums in of:
+            self._of[recurs] = sums

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from spark_sched.events import JobStarted, StageStarted
 from spark_sched.predict.forecast import Forecast
+from spark_sched.predict.recent import Recent
 from spark_sched.predict.runtimes.features import JobAttributes
 from spark_sched.predict.runtimes.histogram import LEAST_S
 from spark_sched.predict.runtimes.points import median_s
-from spark_sched.predict.runtimes.predictor import Prediction, Submission, ThreeSigmaPredict
+from spark_sched.predict.runtimes.predictor import Lesson, Prediction, Submission, ThreeSigmaPredict, lesson
 from spark_sched.predict.tasks.fading import FadingSums
 from spark_sched.predict.tasks.likeness import Likeness
 from spark_sched.predict.tasks.pilots import StageExpectation
@@ -28,6 +29,9 @@ _FIRST_LOG_SD = math.log(2.0)
 _LEAST_SPREAD = 0.001
 #: At most this number of stages of a live job is learned, from its first one on: a stream has no last stage.
 STAGES_LEARNED = 200
+
+#: Active jobs whose learned stages are remembered.
+_JOBS_KEPT = 10_000
 
 #: A stage's submission and prediction at the submission of its job.
 StagePrediction: TypeAlias = tuple[Submission, Prediction | None]
@@ -51,22 +55,22 @@ class Spreads:
     mean over stages, since a few stages with a straggler say nothing about most stages."""
 
     def __init__(self) -> None:
-        self._logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
-        self._squares = FadingSums((_FIRST_LOG_SD**2, 1.0))
+        self.logs = FadingSums((math.log(_FIRST_SPREAD), 1.0))
+        self.squares = FadingSums((_FIRST_LOG_SD**2, 1.0))
 
     def add(self, job: JobAttributes, spread: float) -> None:
         """Learn one stage's spread, >= 0."""
         value = math.log(max(spread, _LEAST_SPREAD))
-        self._squares.add(job, (value - _mean(self._logs, job)) ** 2)
-        self._logs.add(job, value)
+        self.squares.add(job, (value - _mean(self.logs, job)) ** 2)
+        self.logs.add(job, value)
 
     def expect(self, job: JobAttributes) -> float:
         """The expected spread of a stage of this job: its own past's, or all jobs' where that is short."""
-        return math.exp(_mean(self._logs, job))
+        return math.exp(_mean(self.logs, job))
 
     def log_sd(self, job: JobAttributes) -> float:
         """How far such stages' spreads are from that: the root of the mean square, in logarithms."""
-        return math.sqrt(_mean(self._squares, job))
+        return math.sqrt(_mean(self.squares, job))
 
 
 def _mean(sums: FadingSums, job: JobAttributes) -> float:
@@ -88,6 +92,75 @@ def _log_error(mean_s: float, expected_s: float) -> float:
     return math.log(max(LEAST_S, mean_s) / max(LEAST_S, expected_s))
 
 
+@dataclass(frozen=True, slots=True)
+class StageLesson:
+    """What one stage of an ended job taught: all that a store must keep.
+
+    Attributes:
+        mean: the lesson of its mean task time.
+        recurs: the user and the name of the recurring stage.
+        spread: standard deviation of the logarithm of its task times; None: it had fewer than two.
+        errors: logarithms of history's errors on the job's first stage and on this one; None: it is the first
+            one, or nothing was predicted.
+    """
+
+    mean: Lesson
+    recurs: tuple[str | None, str | None]
+    spread: float | None = None
+    errors: tuple[float, float] | None = None
+
+
+class TaskTimes:
+    """What was learned of task times: their means by feature, their spreads, and how alike the stages of a
+    job are. A function of the lessons and their order."""
+
+    def __init__(self, predictor: ThreeSigmaPredict) -> None:
+        self.predictor = predictor
+        self.spreads = Spreads()
+        self.likeness = Likeness()
+
+    def take(self, stage: StageLesson) -> Sequence[tuple[str, str]]:
+        """Learn from a stage. Returns the feature values that were dropped to make room."""
+        dropped = self.predictor.take(stage.mean)
+        user, name = stage.recurs
+        job = JobAttributes(user=user, name=name)
+        if stage.spread is not None:
+            self.spreads.add(job, stage.spread)
+        if stage.errors is not None:
+            self.likeness.add(job, *stage.errors)
+        return dropped
+
+    def sums(self) -> dict[str, Any]:
+        """Spreads and likeness as JSON has them."""
+        return {name: sums.to_list() for name, sums in self._sums()}
+
+    def restore_sums(self, state: Mapping[str, Any] | None) -> None:
+        """What `sums` returned; None: the initial ones. Raises ValueError, TypeError or KeyError for anything
+        else."""
+        for name, sums in self._sums():
+            sums.restore(None if state is None else state[name])
+
+    def _sums(self) -> Sequence[tuple[str, FadingSums]]:
+        return (
+            ("spread", self.spreads.logs),
+            ("spread_squares", self.spreads.squares),
+            ("likeness", self.likeness.sums),
+        )
+
+
+class TaskTimeStore(Protocol):
+    """Stores what `TaskTimes` learns beyond the end of this process. Must not raise."""
+
+    def load(self) -> TaskTimes:
+        """All that was kept."""
+        ...
+
+    def save(self, state: TaskTimes, ended: Sequence[StageLesson]) -> None:
+        """Store the lessons of a job's stages and let ``state`` learn them, with those that other processes
+        stored."""
+        ...
+
+
 @dataclass(slots=True)
 class _Known:
     """One stage of an active job: as submitted, predicted and expected, and what its tasks took."""
@@ -96,6 +169,7 @@ class _Known:
     prediction: Prediction | None
     expectation: StageExpectation
     mean_s: float | None = None
+    spread: float | None = None
 
 
 class TaskHistory:
@@ -107,6 +181,9 @@ class TaskHistory:
             are known when they start, by their job's user and name and by their index, and later ones
             by how many tasks the forecast expects of them.
         learns: whether stages that end are learned.
+        store: keeps what is learned beyond this process, and has what was learned before. Then the stages of
+            a job are learned together when it ends, so that a job is learned whole or not at all. None:
+            nothing is kept, and a stage is learned when it ends.
     """
 
     def __init__(
@@ -115,12 +192,20 @@ class TaskHistory:
         stages_of: Mapping[str, Sequence[SubmittedStage]] | None = None,
         *,
         learns: bool = True,
+        store: TaskTimeStore | None = None,
     ) -> None:
-        self.predictor = ThreeSigmaPredict() if predictor is None else predictor
-        self.spreads = Spreads()
-        self.likeness = Likeness()
+        if store is None:
+            self._times = TaskTimes(ThreeSigmaPredict() if predictor is None else predictor)
+        else:
+            self._times = store.load()
+        self.predictor = self._times.predictor
+        self.spreads = self._times.spreads
+        self.likeness = self._times.likeness
+        self._store = store
         self._stages_of = stages_of
         self._learns = learns
+        # Stages of active jobs that were learned: after a reset they are told again.
+        self._learned: Recent[str, set[int]] = Recent(_JOBS_KEPT)
         self._jobs: dict[str, dict[int, _Known]] = {}
         self._started: dict[str, JobStarted] = {}
         # By job and index, stages that were expected before they started, each with its submission.
@@ -151,10 +236,8 @@ class TaskHistory:
     def learn_job(self, asked: Sequence[StagePrediction], stages: Sequence[Sequence[float]]) -> None:
         """Take in a job that ended: what was submitted and predicted for each of its stages when it came, and
         their task times in seconds."""
-        for each, tasks_s in zip(asked, stages, strict=True):
-            self.learn(each[0].job, tasks_s, each)
-        if len(asked) > 1:
-            self.compare(asked, stages)
+        for each in stage_lessons(asked, stages):
+            self._times.take(each)
 
     def compare(self, asked: Sequence[StagePrediction], stages: Sequence[Sequence[float]]) -> None:
         """Learn from history's error on a job's first stage and on its others, by the predictions that were
@@ -232,21 +315,33 @@ class TaskHistory:
     def stage_ended(self, job: str, index: int, tasks_ms: list[int]) -> None:
         """``tasks_ms``: all times of the stage's tasks that are not spoiled (`StageTimes`)."""
         known = self._jobs.get(job, {}).get(index)
-        if self._learns and known is not None and known.mean_s is None:
-            seconds = [ms / 1000.0 for ms in tasks_ms]
-            self.learn(known.submission.job, seconds, (known.submission, known.prediction))
-            known.mean_s = sum(seconds) / len(seconds) if seconds else None
+        if not self._learns or known is None or known.mean_s is not None or not tasks_ms:
+            return
+        seconds = [ms / 1000.0 for ms in tasks_ms]
+        known.mean_s = sum(seconds) / len(seconds)
+        known.spread = log_spread(seconds)
+        learned: set[int] = self._learned.get(job, set())
+        if self._store is None and index not in learned:
+            self._learned[job] = learned | {index}
+            self._times.take(_stage_lesson(known, None))
 
     def job_ended(self, job: str) -> None:
         stages, expected_s = self._jobs.pop(job, {}), self._first_s.pop(job, {})
+        self._learned.pop(job, None)
         if self._learns:
-            self._alike(
-                [
-                    (known.submission.job, _log_error(known.mean_s, expected_s[index]))
-                    for index, known in sorted(stages.items())
-                    if known.mean_s is not None and index in expected_s
-                ]
-            )
+            errors: dict[int, float | None] = {}
+            for index, known in sorted(stages.items()):
+                if known.mean_s is not None:
+                    expected = expected_s.get(index)
+                    errors[index] = None if expected is None else _log_error(known.mean_s, expected)
+            pairs = dict(zip(errors, _with_first(list(errors.values())), strict=True))
+            if self._store is None:
+                for index, pair in pairs.items():
+                    if pair is not None:
+                        self.likeness.add(stages[index].submission.job, *pair)
+            elif pairs:
+                lessons = [_stage_lesson(stages[index], pair) for index, pair in pairs.items()]
+                self._store.save(self._times, lessons)
         self._started.pop(job, None)
         self._foreseen.pop(job, None)
         self._cache.pop(job, None)
@@ -304,14 +399,62 @@ class TaskHistory:
 
     def _live(self, event: JobStarted, index: int, tasks: int) -> SubmittedStage:
         named = event.name and event.name != event.job
-        return SubmittedStage(
-            tasks,
-            JobAttributes(
-                submit_s=event.time_ms / 1000.0,
-                user=event.user,
-                name=f"{event.name} / stage {index}" if named else None,
-                job_class=event.job_class,
-                priority=event.priority,
-                slots=tasks or None,
-            ),
+        job = JobAttributes(
+            submit_s=event.time_ms / 1000.0,
+            user=event.user,
+            name=event.name if named else None,
+            job_class=event.job_class,
+            priority=event.priority,
+            slots=tasks or None,
         )
+        return SubmittedStage(tasks, live_stage(job, index))
+
+
+def live_stage(job: JobAttributes, index: int) -> JobAttributes:
+    """What the history of the stage at this place in a job is looked up by.
+
+    Args:
+        job: the job, with the stage's width as its slots.
+    """
+    return JobAttributes(
+        submit_s=job.submit_s,
+        user=job.user,
+        name=None if job.name is None else f"{job.name} / stage {index}",
+        job_class=job.job_class,
+        priority=job.priority,
+        slots=job.slots,
+    )
+
+
+def stage_lessons(asked: Sequence[StagePrediction], stages: Sequence[Sequence[float]]) -> list[StageLesson]:
+    """The lessons of a job that ended: what was submitted and predicted for each of its stages when it came,
+    and their task times in seconds."""
+    found = [(*each, tasks_s) for each, tasks_s in zip(asked, stages, strict=True) if tasks_s]
+    errors = [
+        None if prediction is None else _log_error(sum(tasks_s) / len(tasks_s), median_s(prediction.runtime))
+        for _, prediction, tasks_s in found
+    ]
+    return [
+        StageLesson(
+            lesson(submission, sum(tasks_s) / len(tasks_s), prediction),
+            submission.job.recurs,
+            log_spread(tasks_s),
+            pair,
+        )
+        for (submission, prediction, tasks_s), pair in zip(found, _with_first(errors), strict=True)
+    ]
+
+
+def _with_first(errors: Sequence[float | None]) -> list[tuple[float, float] | None]:
+    """Each stage's error with that of the first stage that has one; None: it is that stage, or has none."""
+    first = next((n for n, error in enumerate(errors) if error is not None), None)
+    return [
+        None if first is None or error is None or n == first else (errors[first], error)  # type: ignore[misc]
+        for n, error in enumerate(errors)
+    ]
+
+
+def _stage_lesson(known: _Known, errors: tuple[float, float] | None) -> StageLesson:
+    assert known.mean_s is not None
+    mean = lesson(known.submission, known.mean_s, known.prediction)
+    return StageLesson(mean, known.submission.job.recurs, known.spread, errors)

@@ -19,16 +19,16 @@ class Likeness:
     """
 
     def __init__(self) -> None:
-        self._sums = FadingSums()
+        self.sums = FadingSums()
 
     def add(self, later: JobAttributes, first_error: float, later_error: float) -> None:
         """Take in what one job's later stage took over what history had said, and its first stage, both as
         logarithms."""
-        self._sums.add(later, first_error * later_error, first_error * first_error)
+        self.sums.add(later, first_error * later_error, first_error * first_error)
 
     def expect(self, later: JobAttributes) -> float:
         """The expected slope for such a stage: that of all jobs where its own history is short."""
-        return _slope(self._sums.of(later), _slope(self._sums.everyone, 1.0))
+        return _slope(self.sums.of(later), _slope(self.sums.everyone, 1.0))
 
 
 def _slope(sums: tuple[float, float], otherwise: float) -> float:

@@ -116,6 +116,7 @@ class _SampledStage:
 @dataclass(slots=True)
 class _SampledJob:
     stages: Recent[str, _SampledStage] = field(default_factory=lambda: Recent(STAGES_KEPT))
+    ended: Recent[str, None] = field(default_factory=lambda: Recent(STAGES_KEPT))  # of which speeds are known
     attained_ms: float = 0.0
     forecast: TaskForecast | None = None  # until something changes
 
@@ -134,6 +135,8 @@ class TaskTimePredictor:
         self._observes = bool(getattr(others, "observes", True))
         self._prior = prior
         self._jobs: dict[str, _SampledJob] = {}
+        # Stages that had ended at the last reset, of the jobs that were active then.
+        self._ended: dict[str, Recent[str, None]] = {}
         self.speeds = ExecutorSpeeds()
 
     def observe(self, event: Event) -> None:
@@ -156,7 +159,8 @@ class TaskTimePredictor:
                 job.attained_ms += stage.slots_per_task * sum(event.durations_ms)
                 stage.times = job.forecast = None
         elif isinstance(event, JobStarted):
-            self._jobs.setdefault(event.job, _SampledJob())
+            known = self._ended.pop(event.job, None)
+            self._jobs.setdefault(event.job, _SampledJob() if known is None else _SampledJob(ended=known))
             if self._prior is not None:
                 self._prior.job_started(event)
         elif isinstance(event, StageStarted):
@@ -169,7 +173,9 @@ class TaskTimePredictor:
         elif isinstance(event, StageEnded) and event.completed:
             stage = self._stage(event.job, event.stage)
             if stage is not None:
-                self.speeds.learn(stage.ended_ms, stage.ran_on)
+                if event.stage not in self._jobs[event.job].ended:
+                    self._jobs[event.job].ended[event.stage] = None
+                    self.speeds.learn(stage.ended_ms, stage.ran_on)
                 if self._prior is not None:
                     self._prior.stage_ended(event.job, stage.index, list(stage.ended_ms.values()))
         elif isinstance(event, ExecutorRemoved):
@@ -188,6 +194,7 @@ class TaskTimePredictor:
         """Active jobs will be reported again; what ended before is forgotten."""
         if self._others is not None:
             self._others.reset()
+        self._ended = {key: job.ended for key, job in self._jobs.items()}
         self._jobs.clear()
         if self._prior is not None:
             self._prior.reset()

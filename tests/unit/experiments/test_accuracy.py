@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from spark_sched.analysis.evaluate.runtimes import TraceJob, evaluate
 from spark_sched.cli.app import app
 from spark_sched.errors import BadInputError
-from spark_sched.history.runtimes import StoredRuntimes
+from spark_sched.history.store import History
 from spark_sched.predict.runtimes.features import JobAttributes
 
 HEADER = "job_id,user,logical_name,sched_class,submit_us,schedule_us,end_us,end_event,n_schedules"
@@ -110,12 +110,14 @@ def test_learning_keeps_a_source_once_and_planners_find_it(tmp_path: Path) -> No
     assert first.exit_code == 0, first.stderr
     document = json.loads(first.stdout)
     assert document["jobs"] == 60
-    assert document["sources"] == [{"path": str(trace), "jobs": 60, "learned": 60, "known": False}]
+    assert document["sources"] == [
+        {"path": str(trace), "jobs": 60, "learned": 60, "stages": 0, "known": False}
+    ]
     copy = tmp_path / "copy.csv"
     copy.write_text(trace.read_text())
     again = json.loads(CliRunner().invoke(app, [*command, str(copy)]).stdout)
     assert (again["jobs"], again["sources"][0]["known"]) == (60, True)
-    told = StoredRuntimes(str(history), None).load()
+    told = History(str(history), None).runtimes.load()
     answer = told.predict(told.submit(JobAttributes(user="1", name="1")))
     assert answer is not None
     assert answer.point_s == pytest.approx(30.0, rel=0.05)

@@ -35,6 +35,10 @@ public class FakeDriver {
 
   public void alive() {}
 
+  public void storedUpTo(long version, long abandoned) {
+    System.out.println("stored up to " + version + ", abandoned " + abandoned);
+  }
+
   public void stored() {
     System.out.println("stored");
   }

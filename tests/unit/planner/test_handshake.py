@@ -21,16 +21,17 @@ def pipe(text: bytes) -> tuple[int, int]:
 
 def test_the_handshake_is_one_line_and_leaves_the_rest_of_the_pipe_alone() -> None:
     reader, writer = pipe(
-        b'{"address": "::1", "port": 4711, "secret": "s3", "app": "app-1", "folder": "/x"}\nrest'
+        b'{"address": "::1", "port": 4711, "secret": "s3", "app": "app-1", "session": "s-1", '
+        b'"folder": "/x"}\nrest'
     )
-    assert read_handshake(reader) == Handshake("::1", 4711, "s3", "app-1", "/x")
+    assert read_handshake(reader) == Handshake("::1", 4711, "s3", "app-1", "s-1", "/x")
     assert os.read(reader, 10) == b"rest"
     os.close(reader)
     os.close(writer)
 
 
 def test_the_secret_is_in_no_representation() -> None:
-    assert "s3cret" not in repr(Handshake("::1", 1, "s3cret", "a", "/x"))
+    assert "s3cret" not in repr(Handshake("::1", 1, "s3cret", "a", "s", "/x"))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,11 @@ def test_the_secret_is_in_no_representation() -> None:
         ),
         (b'{"address": "::1", "port": 1, "secret": "s3cret"}\n', "app must be text"),
         (
-            b'{"address": "::1", "port": 1, "secret": "s3cret", "app": "a", "folder": "x"}\n',
+            b'{"address": "::1", "port": 1, "secret": "s3cret", "app": "a", "session": "", "folder": "/x"}\n',
+            "session must be text that is not empty, not ''",
+        ),
+        (
+            b'{"address": "::1", "port": 1, "secret": "s3cret", "app": "a", "session": "s", "folder": "x"}\n',
             "folder must be an absolute path, not 'x'",
         ),
     ],

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from spark_sched.history.stages import StoredRuns
+from spark_sched.history.store import History
 from spark_sched.planner.log import make_log
 from spark_sched.predict import EarlierRun, EarlierStage
 from spark_sched.state import DurationSummary
@@ -30,8 +30,21 @@ def logged() -> io.StringIO:
     return io.StringIO()
 
 
-def open_runs(path: Path | str, logged: io.StringIO) -> StoredRuns:
-    return StoredRuns(str(path), make_log(logged))
+class Runs:
+    """The earlier runs of a history, each stored at once."""
+
+    def __init__(self, path: Path | str, logged: io.StringIO) -> None:
+        self.history = History(str(path), make_log(logged))
+        self.load = self.history.runs.load
+        self.close = self.history.close
+
+    def save(self, name: str, run: EarlierRun, limit: int) -> None:
+        self.history.runs.save(name, run, limit)
+        self.history.seal()
+
+
+def open_runs(path: Path | str, logged: io.StringIO) -> Runs:
+    return Runs(path, logged)
 
 
 def test_runs_are_there_after_reopening_oldest_first_and_only_the_latest(
@@ -87,12 +100,13 @@ WRITER = """
 import sys
 sys.path.insert(0, {here!r})
 from test_history import run
-from spark_sched.history.stages import StoredRuns
+from spark_sched.history.store import History
 from spark_sched.planner.log import make_log
-runs = StoredRuns({path!r}, make_log(sys.stderr))
+history = History({path!r}, make_log(sys.stderr))
 n = 0
 while True:
-    runs.save("nightly", run(n, 4, 2), limit=5)
+    history.runs.save("nightly", run(n, 4, 2), limit=5)
+    history.seal()
     n += 1
     if n == 20:
         print("writing", flush=True)
@@ -141,8 +155,8 @@ def test_a_file_damaged_while_in_use_is_set_aside_too(tmp_path: Path, logged: io
     whole = path.read_bytes()
     runs = open_runs(path, logged)
     path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    assert runs._database._engine is not None
-    with runs._database._engine.connect() as connection:
+    assert runs.history.database._engine is not None
+    with runs.history.database._engine.connect() as connection:
         connection.exec_driver_sql("PRAGMA shrink_memory")  # forget the pages read so far
     for n in range(50):
         runs.load(f"job {n}", 5)
@@ -169,8 +183,13 @@ def test_a_path_that_cannot_be_used_costs_one_warning(tmp_path: Path, logged: io
     runs = open_runs(tmp_path / "file" / "history.db", logged)
     runs.save("nightly", run(1, 4), limit=5)
     assert runs.load("nightly", 5) == []
-    (line,) = logged.getvalue().splitlines()
-    assert "spark.sched.history.path" in line
+    lines = logged.getvalue().splitlines()
+    assert [line.partition(")")[0] for line in lines] == [
+        "WARNING the history " + str(tmp_path / "file" / "history.db") + " (spark.sched.history.path"
+    ] * 2
+    assert "waits until it can" in lines[1]
+    runs.close()
+    assert "what 1 job taught is lost to it" in logged.getvalue()
 
 
 def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path, logged: io.StringIO) -> None:

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from spark_sched.config import validate
 from spark_sched.errors import BadInputError
+from spark_sched.planner.keeper import NoKeeper
 from spark_sched.planner.log import make_log
 from spark_sched.planner.loop import PlannerLoop
 from spark_sched.planner.recorder import EventRecorder
@@ -37,6 +38,7 @@ class FakeDriver:
         self.answers: list[str] = []
         self.timeouts_ms: list[int] = []
         self.story: list[str] = []
+        self.reports: list[tuple[int, int]] = []
 
     def say(self, *events: dict[str, Any], reset: bool = False, **more: Any) -> None:
         self.version += len(events)
@@ -56,6 +58,9 @@ class FakeDriver:
             self.say()
         return self.waiting.pop(0)
 
+    def stored_up_to(self, version: int, abandoned: int) -> None:
+        self.reports.append((version, abandoned))
+
     def stored(self) -> None:
         self.story.append("stored")
 
@@ -67,6 +72,16 @@ class FakeDriver:
 
     def sleep_ms(self, ms: float) -> None:
         self.now_ms += ms
+
+
+class ClosingKeeper(NoKeeper):
+    """Says when it is closed."""
+
+    def __init__(self, story: list[str]) -> None:
+        self._story = story
+
+    def close(self) -> None:
+        self._story.append("closed")
 
 
 class Brittle:
@@ -401,7 +416,7 @@ def test_the_last_batch_is_learned_and_closed_before_the_driver_hears_that_it_ma
     loop = PlannerLoop(
         driver, create("reservation", SETTINGS), Learning(), np.random.default_rng(0), interval_ms=200,
         validity_ms=9_000, clock_ms=lambda: driver.now_ms, sleep_ms=driver.sleep_ms, log=make_log(logged),
-        close=lambda: driver.story.append("closed"),
+        keeper=ClosingKeeper(driver.story),
     )  # fmt: skip
     driver.say(job("a"), reset=True)
     driver.say({"type": "job_ended", "time_ms": 2, "job": "a", "outcome": "ended"}, stopping=True)

@@ -132,6 +132,9 @@ class Story:
     def alive(self) -> None:
         pass
 
+    def stored_up_to(self, version: int, abandoned: int) -> None:
+        pass
+
 
 def entries(root: object) -> int:
     """Elements of all collections that can be reached from an object."""

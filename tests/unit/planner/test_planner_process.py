@@ -27,7 +27,10 @@ MAIN = ("spark_sched.planner.process", "main")
 
 
 def greeting(address: str, port: int, secret: str = SECRET, folder: Path = HERE) -> dict[str, object]:
-    return {"address": address, "port": port, "secret": secret, "app": "app-1", "folder": str(folder)}
+    return {
+        "address": address, "port": port, "secret": secret, "app": "app-1", "session": "s-1",
+        "folder": str(folder),
+    }  # fmt: skip
 
 
 def end(process: subprocess.Popen[str]) -> None:

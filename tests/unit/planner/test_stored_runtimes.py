@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import signal
 import sqlite3
@@ -15,9 +14,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from spark_sched.errors import BadInputError
-from spark_sched.history import runtimes
+from spark_sched.history import lessons
 from spark_sched.history.database import checked_url
-from spark_sched.history.runtimes import StoredRuntimes
+from spark_sched.history.store import History
 from spark_sched.planner.log import make_log
 from spark_sched.predict import Lesson, ThreeSigmaPredict, lesson
 from spark_sched.predict.runtimes.features import JobAttributes
@@ -34,8 +33,23 @@ def state(predictor: ThreeSigmaPredict) -> dict[object, bytes | None]:
     return found
 
 
-def open_store(where: object, logged: io.StringIO | None = None) -> StoredRuntimes:
-    return StoredRuntimes(str(where), make_log(logged) if logged is not None else None)
+class Runtimes:
+    """The runtimes of a history, each job stored at once."""
+
+    def __init__(self, where: object, logged: io.StringIO | None) -> None:
+        self.history = History(str(where), make_log(logged) if logged is not None else None)
+        self.load = self.history.runtimes.load
+        self.add_source = self.history.runtimes.add_source
+        self.has_source = self.history.runtimes.has_source
+        self.close = self.history.close
+
+    def save(self, predictor: ThreeSigmaPredict, ended: list[Lesson]) -> None:
+        self.history.runtimes.save(predictor, ended)
+        self.history.seal()
+
+
+def open_store(where: object, logged: io.StringIO | None = None) -> Runtimes:
+    return Runtimes(where, logged)
 
 
 def test_what_was_learned_is_there_again(where: str) -> None:
@@ -62,8 +76,8 @@ def test_two_applications_learn_from_each_other(where: str) -> None:
 
 
 def test_a_checkpoint_replaces_the_rows_before_it(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtimes, "_ROWS_BETWEEN", 10)
-    monkeypatch.setattr(runtimes, "_ROWS_KEPT", 5)
+    monkeypatch.setattr(lessons, "ROWS_BETWEEN", 10)
+    monkeypatch.setattr(lessons, "ROWS_KEPT", 5)
     busy, idle = open_store(where), open_store(where)
     predictor, late = busy.load(), idle.load()
     idle.save(late, [learned(late, 3.0, "rare")])
@@ -81,11 +95,11 @@ def test_a_batch_is_kept_whole_or_not_at_all_and_a_source_once(tmp_path: Path) -
     path = tmp_path / "history.db"
     store = open_store(path)
     predictor = store.load()
-    lessons = [learned(predictor, 5.0) for _ in range(3)]
-    assert store.add_source("log-1", lessons)
-    assert not store.add_source("log-1", lessons)
+    three = [learned(predictor, 5.0) for _ in range(3)]
+    assert store.add_source("log-1", three)
+    assert not store.add_source("log-1", three)
     assert store.has_source("log-1")
-    broken = [lessons[0], Lesson((), (), None)]  # type: ignore[arg-type]
+    broken = [three[0], Lesson((), (), None)]  # type: ignore[arg-type]
     with pytest.raises(BadInputError, match="cannot be used"):
         store.add_source("log-2", broken)
     assert not store.has_source("log-2")
@@ -109,7 +123,7 @@ def test_a_damaged_file_is_set_aside_and_the_planner_goes_on(tmp_path: Path) -> 
 def test_a_damaged_row_or_checkpoint_costs_itself_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runtimes, "_ROWS_BETWEEN", 4)
+    monkeypatch.setattr(lessons, "ROWS_BETWEEN", 4)
     path = tmp_path / "history.db"
     store = open_store(path)
     predictor = store.load()
@@ -141,52 +155,47 @@ def test_a_place_that_cannot_be_used_costs_a_warning_or_is_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize("lock", ["EXCLUSIVE", "ACCESS EXCLUSIVE"])
-def test_a_client_that_keeps_a_lock_on_postgresql_does_not_stop_others(postgresql: str, lock: str) -> None:
+def test_a_client_that_keeps_a_lock_on_postgresql_makes_others_wait_and_lose_nothing(
+    postgresql: str, lock: str
+) -> None:
     where, logged = postgresql, io.StringIO()
     store, stuck = open_store(where, logged), create_engine(checked_url(where))
     predictor = store.load()
     with stuck.connect() as other:
-        other.execute(text(f"LOCK TABLE sigma_jobs IN {lock} MODE"))
+        other.execute(text(f"LOCK TABLE sigma_jobs, stored_ends IN {lock} MODE"))
         store.save(predictor, [learned(predictor, 10.0)])
         assert predictor.jobs == 1
+        assert store.history.waiting == 1
         newcomer = open_store(where, logged)
         newcomer.save(newcomer.load(), [learned(predictor, 20.0)])
-    store.save(predictor, [learned(predictor, 30.0)])
     stuck.dispose()
-    assert "cannot be used now (another client has held a lock on it for 2 s)" in logged.getvalue()
-    # What could not be stored is lost to others, as in a busy SQLite file. Nothing else is.
-    assert open_store(where).load().jobs == 1
-
-
-def test_a_process_that_keeps_a_sqlite_file_locked_does_not_stop_others(tmp_path: Path) -> None:
-    path, logged = tmp_path / "history.db", io.StringIO()
-    store = open_store(path, logged)
-    predictor = store.load()
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        store.save(predictor, [learned(predictor, 10.0)])
-        assert predictor.jobs == 1
-        other.execute("ROLLBACK")
+    newcomer.close()
+    store.history.outbox.finish(60.0)
     store.save(predictor, [learned(predictor, 30.0)])
-    assert "cannot be used now (database is locked)" in logged.getvalue()
-    assert open_store(path).load().jobs == 1
+    assert "cannot be used now (another client holds a lock on it)" in logged.getvalue()
+    again = open_store(where).load()
+    # A newcomer whose database is never free again until its end gives up.
+    assert again.jobs == predictor.jobs == 3 - newcomer.history.given_up
+    assert state(again) == state(predictor)
 
 
 WRITER = """
 import sys
 from spark_sched.predict import lesson
 from spark_sched.predict.runtimes.features import JobAttributes
-from spark_sched.history import database, runtimes
-from spark_sched.history.runtimes import StoredRuntimes
+from spark_sched.history import database, lessons, outbox
+from spark_sched.history.store import History
 
-runtimes._ROWS_BETWEEN = 7
+lessons.ROWS_BETWEEN = 7
 # The other writer may be paused while it has the file.
-database._BUSY_S = database._LOCK_S = 300.0
-store = StoredRuntimes(sys.argv[1], None)
+database._BUSY_S = database._LOCK_S = outbox._FIRST_WAIT_S = 300.0
+history = History(sys.argv[1], None)
+store = history.runtimes
 predictor = store.load()
 for i in range(100_000):
     submission = predictor.submit(JobAttributes(submit_s=float(i), user=sys.argv[2], name=f"n{i % 3}"))
     store.save(predictor, [lesson(submission, 10.0 + i % 5, predictor.predict(submission))] * 2)
+    history.seal()
     print(i, flush=True)
 """
 
