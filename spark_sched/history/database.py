@@ -167,8 +167,14 @@ class Database:
             event.listen(engine, "begin", _begin_postgres)
         try:
             with engine.connect() as connection:
-                connection.info["write"] = True
                 connection.info["wait_ms"] = round(self._wait_s * 1_000)
+                connection.info["write"] = False
+                with connection.begin():
+                    complete = _is_complete(connection)
+                if complete:
+                    # One that others have locked, or that is read-only, can be read.
+                    return engine
+                connection.info["write"] = True
                 with connection.begin():
                     TABLES.create_all(connection)
                     _add_missing_columns(connection, TABLES)
@@ -229,6 +235,18 @@ class Database:
         self._warned.add(sentence)
         # Without a log of one's own the sentence still has to be seen.
         (self._log or logging.getLogger("spark_sched")).warning("%s", sentence)
+
+
+def _is_complete(connection: Connection) -> bool:
+    """Whether the database has all tables and columns."""
+    found = inspect(connection)
+    present = set(found.get_table_names())
+    return all(
+        table.name in present
+        and {column.name for column in table.columns}
+        <= {column["name"] for column in found.get_columns(table.name)}
+        for table in TABLES.sorted_tables
+    )
 
 
 def _add_missing_columns(connection: Connection, tables: MetaData) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -41,6 +42,55 @@ def test_the_last_job_before_the_end_is_learned_every_time(tmp_path: Path) -> No
     done = run("stop", *settings, runs=4, cwd=tmp_path)
     assert "ended" in done.stdout, done.stderr[-3000:]
     assert learned(tmp_path / "history.db") == 4
+
+
+def runs(history: Path) -> dict[str, list[list[int]]]:
+    """Tasks of the stages of each run, by the job's name."""
+    found: dict[str, list[list[int]]] = {}
+    with sqlite3.connect(history) as db:
+        for name, stages in db.execute("SELECT name, phases FROM runs"):
+            found.setdefault(name, []).append([stage[1] for stage in json.loads(stages)])
+    return found
+
+
+TWO_ACTIONS = [4, 2, 4, 2]
+
+
+def test_every_job_is_learned_once_however_often_the_planner_is_killed_or_hangs(tmp_path: Path) -> None:
+    done = run(
+        "killed", "spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min",
+        "spark.sched.planner.restartBackoff=50ms", "spark.sched.planner.restartBackoffMax=50ms",
+        "spark.sched.planner.stallTimeout=5s", cwd=tmp_path,
+    )  # fmt: skip
+    assert "ended" in done.stdout, done.stderr[-3000:]
+    names = [f"{kind}-{n}" for kind in ("calm", "killed-within", "next") for n in range(4)]
+    names += [f"hung-{n}" for n in range(3)] + ["last"]
+    assert runs(tmp_path / "history.db") == {name: [TWO_ACTIONS] for name in names}
+    assert learned(tmp_path / "history.db") == len(names)
+    assert "lacks" not in done.stderr
+
+
+def test_jobs_that_end_while_the_history_is_locked_are_stored_when_it_is_free(tmp_path: Path) -> None:
+    done = run(
+        "locked", "spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=1min",
+        "spark.sched.planner.planValidity=1s", "spark.sched.planner.restartBackoff=50ms", cwd=tmp_path,
+    )  # fmt: skip
+    assert "UNSTORED 5" in done.stdout, done.stderr[-3000:]
+    assert "UNLEARNED 0" in done.stdout
+    names = ["before", *(f"locked-{n}" for n in range(5))]
+    assert runs(tmp_path / "history.db") == {name: [TWO_ACTIONS] for name in names}
+    assert learned(tmp_path / "history.db") == 6
+
+
+def test_a_history_that_is_locked_until_the_end_lacks_a_number_of_jobs(tmp_path: Path) -> None:
+    done = run(
+        "locked-to-the-end", "spark.sched.history.path=history.db", "spark.sched.planner.drainTimeout=2s",
+        "spark.sched.planner.planValidity=1s", cwd=tmp_path,
+    )  # fmt: skip
+    assert "UNSTORED 5" in done.stdout, done.stderr[-3000:]
+    assert "what 5 jobs taught is lost to it" in done.stderr
+    assert "what it keeps lacks 5 of the jobs that ended" in done.stderr
+    assert learned(tmp_path / "history.db") == 1
 
 
 @pytest.mark.slow

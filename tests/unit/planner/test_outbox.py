@@ -283,3 +283,14 @@ def test_without_a_log_trouble_is_raised() -> None:
     with pytest.raises(BadInputError, match="check the path"):
         History("/dev/null/history.db", None)
     assert logging.getLogger("spark_sched").handlers == []
+
+
+def test_a_planner_that_begins_while_the_history_is_locked_knows_it_all_the_same(tmp_path: Path) -> None:
+    first = Planner(tmp_path / "history.db")
+    for number in range(1, 4):
+        first.ended(number)
+    with locked(str(tmp_path / "history.db")):
+        second = Planner(tmp_path / "history.db")
+        assert second.predictor.jobs == 3
+        assert second.history.stored_upto() == 3
+    assert second.logged.getvalue() == ""
