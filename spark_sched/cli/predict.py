@@ -58,18 +58,12 @@ def eval_(trace: Path, format_: str | None, as_json: bool) -> None:
     """
     with needing("predict"):
         from spark_sched.analysis.evaluate.runtimes import evaluate, jobs_with_runtimes
-        from spark_sched.analysis.evaluate.tasks import evaluate_tasks, measured_jobs
+        from spark_sched.analysis.evaluate.tasks import evaluate_tasks
 
     left_out: Counter[str] = Counter()
     measured: list[MeasuredJob] = []
-
-    def seen(chunks: Iterable[TraceChunk]) -> Iterator[TraceChunk]:
-        for chunk in chunks:
-            measured.extend(measured_jobs([chunk]))
-            yield chunk
-
     with reading(trace, format_, None) as reader:
-        jobs = list(jobs_with_runtimes(seen(reader.chunks()), left_out))
+        jobs = list(jobs_with_runtimes(_measuring(reader.chunks(), measured), left_out))
     with counting_bar("jobs") as show:
         tasks = evaluate_tasks(measured, progress=partial(show, f"sizing {trace.name}"))
     if not jobs and tasks is None:
@@ -134,7 +128,6 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     with needing("predict"):
         from spark_sched.analysis.evaluate.lessons import fingerprint, lessons_of, task_lessons_of
         from spark_sched.analysis.evaluate.runtimes import jobs_with_runtimes
-        from spark_sched.analysis.evaluate.tasks import measured_jobs
     from spark_sched.history.store import History
 
     opened = History(history, None)
@@ -144,16 +137,9 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     for path in eventlogs:
         left_out: Counter[str] = Counter()
         measured: list[MeasuredJob] = []
-
-        def seen(
-            chunks: Iterable[TraceChunk], measured: list[MeasuredJob] = measured
-        ) -> Iterator[TraceChunk]:
-            for chunk in chunks:
-                measured.extend(job for job in measured_jobs([chunk]) if job.submit_s is not None)
-                yield chunk
-
         with reading(path, format_, None) as reader:
-            jobs = sorted(jobs_with_runtimes(seen(reader.chunks()), left_out), key=lambda job: job.submit_s)
+            chunks = _measuring(reader.chunks(), measured)
+            jobs = sorted(jobs_with_runtimes(chunks, left_out), key=lambda job: job.submit_s)
         say_report(reader.report)
         source = fingerprint(jobs)
         row: dict[str, Any] = {"path": str(path), "jobs": len(jobs), "learned": 0, "stages": 0, "known": True}
@@ -164,9 +150,10 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
                 row.update(learned=len(found), known=False)
         # Histories of earlier versions have the runtimes of a log and not its task times.
         if jobs and measured and not tasks.has_source(source):
-            measured.sort(key=lambda job: job.submit_s)
+            arrived = [job for job in measured if job.attributes[0].submit_s is not None]
+            arrived.sort(key=lambda job: job.submit_s)
             with counting_bar("jobs") as show:
-                stages = task_lessons_of(measured, times, partial(show, f"learning tasks of {path.name}"))
+                stages = task_lessons_of(arrived, times, partial(show, f"learning tasks of {path.name}"))
             if tasks.add_source(source, stages):
                 row.update(stages=len(stages), known=False)
         rows.append(row)
@@ -188,13 +175,28 @@ def learn(eventlogs: tuple[Path, ...], history: str | None, format_: str | None,
     }
     if as_json:
         echo_json(document)
-        return
-    for row in rows:
+    else:
+        _print_learned(document)
+
+
+def _measuring(chunks: Iterable[TraceChunk], measured: list[MeasuredJob]) -> Iterator[TraceChunk]:
+    """The chunks; adds their jobs with task durations to ``measured``."""
+    from spark_sched.analysis.evaluate.tasks import measured_jobs
+
+    for chunk in chunks:
+        measured.extend(measured_jobs([chunk]))
+        yield chunk
+
+
+def _print_learned(document: dict[str, Any]) -> None:
+    for row in document["sources"]:
         what = "learned before"
         if not row["known"]:
             what = f"{row['learned']:,} of {row['jobs']:,} jobs learned, {row['stages']:,} stages"
         click.echo(f"{row['path']}: {what if row['jobs'] else 'no job with an arrival'}")
-    click.echo(f"{store.title}: {predictor.jobs:,} jobs, {len(predictor):,} feature values")
+    click.echo(
+        f"{document['history']}: {document['jobs']:,} jobs, {document['feature_values']:,} feature values"
+    )
 
 
 def _print(document: dict[str, Any]) -> None:

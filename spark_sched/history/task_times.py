@@ -11,13 +11,13 @@ from spark_sched.history.database import Database
 from spark_sched.history.lessons import LessonLog, LessonTables, lesson_of, lesson_row
 from spark_sched.history.outbox import Outbox
 from spark_sched.predict import LIVE_VALUES_KEPT, ThreeSigmaPredict
-from spark_sched.predict.tasks.history import StageLesson, TaskTimes
+from spark_sched.predict.tasks.times import StageLesson, TaskTimes
 
 _TABLES = LessonTables.named("task")
 
 
 class StoredTaskTimes(LessonLog[TaskTimes, StageLesson]):
-    """A `spark_sched.predict.tasks.history.TaskTimeStore`: one row per stage of an ended job."""
+    """A `spark_sched.predict.tasks.times.TaskTimeStore`: one row per stage of an ended job."""
 
     def __init__(self, database: Database, log: logging.Logger | None, outbox: Outbox) -> None:
         super().__init__(database, log, outbox, _TABLES)

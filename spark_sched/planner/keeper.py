@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
-from spark_sched.events import Event, JobEnded, JobStarted
+from spark_sched.events import Batch, Event, JobEnded, JobStarted
+from spark_sched.policies import Policy
+from spark_sched.policies.base import LastingMemory
 
 
 class Keeper(Protocol):
@@ -99,3 +102,56 @@ class LearnedEnds:
             yield job is not None and learned.get(job, False)
             if isinstance(event, JobStarted):
                 learned.pop(event.job, None)
+
+
+class Learning:
+    """What the loop does for the keeper: seal ends, leave out what was learned, say what can be reported.
+
+    Attributes:
+        keeper: stores what is learned.
+        ended: whether a job has ended since this was set to false.
+    """
+
+    def __init__(self, keeper: Keeper | None) -> None:
+        self.keeper: Keeper = NoKeeper() if keeper is None else keeper
+        self.ended = False
+        self._ends = LearnedEnds(self.keeper.stored_upto())
+        self._unreported = False
+
+    def learned_before(self, batch: Batch) -> list[bool]:
+        """For each event, whether it belongs to a job that was learned and is told again."""
+        if not batch.reset:
+            return [False] * len(batch.events)
+        self._unreported = True
+        return list(self._ends.of_learned_jobs(reversed(batch.events)))[::-1]
+
+    def job_ended(self, event: JobEnded) -> None:
+        """The predictors have learned from the end."""
+        self._ends.learned(event)
+        self.keeper.seal(event.number)
+        self._unreported = self.ended = True
+
+    def reportable(self) -> bool:
+        """Whether all ends so far are stored, and some of them have not been reported. Then they count as
+        reported."""
+        if not self._unreported or self.keeper.waiting:
+            return False
+        self._unreported = False
+        return True
+
+    def recall(self, policy: Policy, log: logging.Logger) -> Any:
+        """The policy's memory of earlier planners; None: it has none."""
+        if not isinstance(policy, LastingMemory):
+            return None
+        found = self.keeper.remembered(policy.name)
+        try:
+            return None if found is None else policy.restored(found)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            log.warning("the stored memory of policy %s cannot be read", policy.name)
+            return None
+
+    def remember(self, policy: Policy, memory: Any) -> None:
+        """Keep the policy's memory if a job has ended since the last call."""
+        if self.ended and isinstance(policy, LastingMemory):
+            self.keeper.remember(policy.name, policy.lasting(memory))
+        self.ended = False

@@ -24,14 +24,13 @@ from spark_sched.events import (
     decode_batch,
     parse_batch,
 )
-from spark_sched.planner.keeper import Keeper, LearnedEnds, NoKeeper
+from spark_sched.planner.keeper import Keeper, Learning
 from spark_sched.planner.log import Throttle
 from spark_sched.planner.outlook import Outlook
 from spark_sched.planner.pace import Pace
 from spark_sched.planner.recorder import EventRecorder
 from spark_sched.planner.transport import Driver
 from spark_sched.policies import ChangesWith, Plan, Policy
-from spark_sched.policies.base import LastingMemory
 from spark_sched.predict import Forecast, Predictor, forecasts
 from spark_sched.state import ClusterState, Snapshot
 
@@ -115,13 +114,10 @@ class PlannerLoop:
         self._log = log
         self._recorder = recorder
         self._answer = answer
-        self._keeper: Keeper = NoKeeper() if keeper is None else keeper
-        self._ends = LearnedEnds(self._keeper.stored_upto())
-        self._unreported = False  # a job's end has been learned since the last report
-        self._ended = False  # a job has ended since the last plan
+        self._learning = Learning(keeper)
         self._throttle = Throttle()
         self._outlook = Outlook(clock_ms) if outlook is None else outlook
-        self._plans = _Plans(memory=self._remembered())
+        self._plans = _Plans(memory=self._learning.recall(policy, log))
 
     def run(self) -> None:
         """Run cycles until the driver stops, and report to it when everything is stored.
@@ -130,8 +126,8 @@ class PlannerLoop:
         """
         while self.cycle():
             pass
-        self._keeper.close()
-        self._driver.stored_up_to(self.state.version, self._keeper.given_up)
+        self._learning.keeper.close()
+        self._driver.stored_up_to(self.state.version, self._learning.keeper.given_up)
         self._driver.stored()
 
     def cycle(self) -> bool:
@@ -143,10 +139,11 @@ class PlannerLoop:
         # 2. Check and apply. A bad batch ends the planner: the next one starts from the whole state.
         raw = parse_batch(text)
         batch = self._take(raw)
-        self._keeper.try_again()
+        self._learning.keeper.try_again()
         if raw.get("stopping") is True:
             return False  # the driver is gone
-        self._report_stored()
+        if self._learning.reportable():
+            self._driver.stored_up_to(self.state.version, self._learning.keeper.given_up)
         if raw.get("asked") is True:
             self._answer_questions()
         # 3. Snapshot, forecast, decide and submit, at most every interval.
@@ -174,7 +171,7 @@ class PlannerLoop:
             counters.resets += 1
             self._predictor.reset()
             self._outlook.clear()
-        learned_before = self._learned_before(batch)
+        learned_before = self._learning.learned_before(batch)
         for event, ended, before in zip(
             batch.events, self.state.apply_batch(batch), learned_before, strict=True
         ):
@@ -185,35 +182,10 @@ class PlannerLoop:
                 self._predictor.learn(ended)
                 self._outlook.learn(ended)
             if isinstance(event, JobEnded):
-                self._ends.learned(event)
-                self._keeper.seal(event.number)
-                self._unreported = self._ended = True
+                self._learning.job_ended(event)
         if batch.reset or any(map(self._matters, batch.events)):
             self._pace.changed = True
         return batch
-
-    def _learned_before(self, batch: Batch) -> list[bool]:
-        """For each event, whether it belongs to a job that was learned and is told again."""
-        if not batch.reset:
-            return [False] * len(batch.events)
-        self._unreported = True
-        return list(self._ends.of_learned_jobs(reversed(batch.events)))[::-1]
-
-    def _remembered(self) -> Any:
-        """The policy's memory of earlier planners; None: it has none."""
-        if not isinstance(self._policy, LastingMemory):
-            return None
-        found = self._keeper.remembered(self._policy.name)
-        try:
-            return None if found is None else self._policy.restored(found)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            self._log.warning("the stored memory of policy %s cannot be read", self._policy.name)
-            return None
-
-    def _report_stored(self) -> None:
-        if self._unreported and not self._keeper.waiting:
-            self._unreported = False
-            self._driver.stored_up_to(self.state.version, self._keeper.given_up)
 
     def _matters(self, event: Event) -> bool:
         """Whether the policy's plans can depend on it."""
@@ -252,9 +224,7 @@ class PlannerLoop:
             self._fail(error)
             return
         self._plans.memory = memory
-        if self._ended and isinstance(self._policy, LastingMemory):
-            self._keeper.remember(self._policy.name, self._policy.lasting(memory))
-        self._ended = False
+        self._learning.remember(self._policy, memory)
         # Policies use the driver's clock.
         self._pace.again_at_ms = (
             float("inf") if plan.again_ms is None else self._pace.planned_at_ms + (plan.again_ms - now_ms)

@@ -9,8 +9,9 @@ from spark_sched.predict.runtimes.active import RuntimeHistory, RuntimeStore
 from spark_sched.predict.runtimes.predictor import LIVE_VALUES_KEPT, ThreeSigmaPredict
 from spark_sched.predict.stages.earlier_runs import EarlierRunStore
 from spark_sched.predict.stages.history import StageHistory
-from spark_sched.predict.tasks.history import TaskHistory, TaskTimeStore
+from spark_sched.predict.tasks.history import TaskHistory
 from spark_sched.predict.tasks.pilots import TaskTimePredictor
+from spark_sched.predict.tasks.times import TaskTimeStore
 
 #: What policies learn about jobs: nothing; stages from earlier runs of the same name; these and runtimes from
 #: the history of all features (3Sigma); or, in the simulator only, the true values.

@@ -27,6 +27,8 @@ class Application:
         scheduling: false if this project's own code failed and Spark's own scheduling is in force.
         executors: their number.
         slots, running_slots, held_slots: of all executors; those in use; those held idle.
+        kept_free_slots: free slots that nobody holds and that the plan keeps from tasks that wait, such as
+            those of jobs that start later.
     """
 
     id: str
@@ -38,6 +40,7 @@ class Application:
     slots: int
     running_slots: int
     held_slots: int
+    kept_free_slots: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,10 @@ def application_line(status: Status) -> str:
         return f"{app.name} ({app.id}): spark_sched has failed, and Spark's own scheduling is in force"
     would = "would be" if status.mode == "shadow" else "are"
     held = "reservations are paused" if status.reservations_paused else f"{app.held_slots} {would} held idle"
+    kept = f", {app.kept_free_slots} are kept free by the plan" if app.kept_free_slots else ""
     return (
         f"{app.name} ({app.id}): {app.running_slots} of {app.slots} slots run tasks on {app.executors} "
-        f"executors, {held}; {len(status.jobs)} jobs"
+        f"executors, {held}{kept}; {len(status.jobs)} jobs"
     )
 
 

@@ -164,6 +164,7 @@ def plan_followed(spark: SparkSession) -> Result:
     refused = counters(sc)["offers_refused"]
     wait_until(lambda: counters(sc)["offers_refused"] > refused, "free slots were to be offered")
     wait_until(lambda: running_tasks(sc) == 0, "the planned job was to leave the slots idle")
+    idle = spark_sched.status(spark)
     evictions = counters(sc)["evictions"]
     goes_on_ms = time.time() * 1000
     # 2. The victim goes on, the new job has a start of its own, of four tasks of another one may run.
@@ -196,6 +197,8 @@ def plan_followed(spark: SparkSession) -> Result:
     stuck.join()
     return {
         "evictions": evictions,
+        "kept_free": idle.application.kept_free_slots,
+        "idle_states": {job.name: job.state for job in idle.jobs if job.slots.waiting},
         "victim_waited_ms": victim.first_ms - goes_on_ms,
         "victim": sorted(row[:2] for row in victim_rows),
         "victim_stage": _stage(sc, victim_rows[0][2]),

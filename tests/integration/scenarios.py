@@ -27,7 +27,7 @@ Result = dict[str, Any]
 
 
 _earlier: dict[str, int] = {}
-_NOT_COUNTED = ("slots_held_now", "planner_pid")  # they say what is, not how often
+_NOT_COUNTED = ("slots_held_now", "planner_pid", "jobs_unstored")  # they say what is, not how often
 
 
 def counters(sc: SparkContext) -> dict[str, int]:

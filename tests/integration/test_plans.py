@@ -31,6 +31,9 @@ def test_a_plan_of_start_times_is_followed_and_runs_out(scenario: Scenario) -> N
     # Evicted tasks wait while slots idle, then run as second attempts; nothing has failed by that.
     assert result["evictions"] == 4
     assert result["victim_waited_ms"] >= ROUNDING_MS
+    # The status says that the plan wants the slots idle.
+    assert result["kept_free"] == 4
+    assert result["idle_states"] == {"victim": "evicted"}
     assert result["victim"] == [[p, 1] for p in range(4)]
     assert result["victim_stage"] == {"attempt": 0, "failed_tasks": 0}
     # The planned job had their slots; a new one waited for its start, the last one for the plan's end.

@@ -13,14 +13,13 @@ from spark_sched.predict import Lesson, Submission, ThreeSigmaPredict, lesson
 from spark_sched.predict.runtimes.predictor import Prediction
 from spark_sched.predict.tasks.history import (
     STAGES_LEARNED,
-    StageLesson,
     StagePrediction,
     SubmittedStage,
     TaskHistory,
-    TaskTimes,
     live_stage,
     stage_lessons,
 )
+from spark_sched.predict.tasks.times import StageLesson, TaskTimes
 
 
 def lessons_of(

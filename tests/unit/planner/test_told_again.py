@@ -244,7 +244,7 @@ def test_a_policys_memory_outlives_its_planner(tmp_path: Path) -> None:
             driver.say([*stage(job, 0, 40, 2_000, past=False)[1:], ended(job, n + 1, 5_000)])
         for _ in range(10):
             loop.cycle()
-        loop._keeper.close()
+        loop._learning.keeper.close()
     memory = loop._plans.memory
     # The second planner counted on from the first one's three jobs.
     assert memory.ratio.started == 6

@@ -79,9 +79,9 @@ def test_what_equation_4_expects_stands_beside_the_slot_time_held_idle():
 
 def test_fields_that_an_older_driver_lacks_are_empty():
     document = example()
-    del document["executors"], document["counters"]
+    del document["executors"], document["counters"], document["application"]["kept_free_slots"]
     status = Status.from_json(document)
-    assert (status.executors, status.counters) == ((), {})
+    assert (status.executors, status.counters, status.application.kept_free_slots) == ((), {}, 0)
 
 
 @pytest.mark.parametrize("document", [[], {}, {"schema": 2}, None, {"schema": 1}, {"schema": 1, "plan": 3}])
@@ -92,7 +92,8 @@ def test_what_is_no_status_document_is_refused_in_a_sentence(document: Any):
 
 def test_text_answers_who_waits_why_and_whether_the_planner_is_alive():
     text = str(Status.from_json(example()))
-    assert "4 of 8 slots run tasks on 2 executors, 2 are held idle; 2 jobs" in text
+    assert "4 of 8 slots run tasks on 2 executors, 2 are held idle, " in text
+    assert "idle, 2 are kept free by the plan; 2 jobs" in text
     assert "planner: alive (pid 4711, heard of 0.1 s ago), 1 restarts" in text
     assert "plan: 12 of policy 3sigma, 0.8 s old, valid for 9.2 s more, made in 14 ms, at most 2.0%" in text
     assert "30.0 s (20.0 s to 1 min 0 s)" in text

@@ -70,8 +70,10 @@ final case class JobTimes(submittedMs: Long, begunMs: Option[Long] = None, ended
  * @param start what the job's waiting tasks may do
  * @param rules None: the plan does not contain the job
  * @param forecast of the job's end
+ * @param keptFor names of the jobs with a planned start for which free slots are kept, if the job may take spare slots only
  */
-final case class PlanForJob(start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None)
+final case class PlanForJob(
+    start: Start = Start.Now, rules: Option[JobPlan] = None, forecast: Option[EndForecast] = None, keptFor: Seq[String] = Nil)
 
 /**
  * One job as the driver's books have it at a moment; a copy, to be read without the scheduler's lock.
@@ -100,6 +102,9 @@ final case class JobFacts(
   def slotKinds: SlotKinds = SlotKinds(runningSlots, heldSlots, pilotSlots, copiedSlots, waitingSlots, deferredSlots)
 
   lazy val state: JobState = JobState.of(this)
+
+  /** Slots that it could take if they are free, and that the plan forbids it to take yet. */
+  def slotsForLater: Int = if (plan.start == Start.Planned || plan.start == Start.Evicted) waitingSlots else 0
 
   /** It has work and no slots. */
   def waits: Boolean = JobFacts.Waiting(state.kind)
@@ -153,7 +158,9 @@ object JobState {
     case Start.Planned =>
       val until = job.plan.rules.flatMap(_.startMs).fold("the next plan")(Instant.ofEpochMilli(_).truncatedTo(SECONDS).toString)
       JobState("deferred", s"deferred until $until")
-    case Start.Spare => JobState("deferred", "deferred until slots are spare")
+    case Start.Spare =>
+      val kept = job.plan.keptFor
+      JobState("deferred", "deferred until slots are spare" + (if (kept.isEmpty) "" else s": free ones are kept for ${listed(kept)}"))
     case _ if job.heldUpBy.nonEmpty => JobState("held_back", s"held back by ${listed(job.heldUpBy)}")
     case _ => JobState("waiting", "waiting for slots")
   }

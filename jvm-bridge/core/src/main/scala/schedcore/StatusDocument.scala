@@ -3,10 +3,13 @@ package schedcore
 import com.fasterxml.jackson.databind.ObjectMapper
 import com.fasterxml.jackson.databind.node.{ArrayNode, ObjectNode}
 
-/** @param scheduling whether this project's scheduling is in force: it is not after a failure of its own code */
+/**
+ * @param scheduling whether this project's scheduling is in force: it is not after a failure of its own code
+ * @param keptFreeSlots free slots that nobody holds and that the plan keeps from tasks that wait
+ */
 final case class ApplicationFacts(
     id: String, name: String, user: String, startedMs: Long, scheduling: Boolean, executors: Int, slots: Int,
-    runningSlots: Int, heldSlots: Int)
+    runningSlots: Int, heldSlots: Int, keptFreeSlots: Int = 0)
 
 /** @param silentMs time since its last call; None: it has not called since its start */
 final case class PlannerFacts(enabled: Boolean, pid: Option[Long], silentMs: Option[Long], restarts: Long, stalls: Long) {
@@ -62,6 +65,7 @@ final case class StatusDocument(
       .put("started_ms", application.startedMs).put("scheduling", application.scheduling)
       .put("executors", application.executors).put("slots", application.slots)
       .put("running_slots", application.runningSlots).put("held_slots", application.heldSlots)
+      .put("kept_free_slots", application.keptFreeSlots)
 
   private def writePlanner(out: ObjectNode): Unit = {
     out.put("enabled", planner.enabled).put("alive", planner.alive)

@@ -67,12 +67,13 @@ object StatusMetrics {
   private val LeftOut = Set("planner.pid", "plan.number", "application.running_slots", "application.held_slots", "counters.slots_held_now") ++
     Seq("planner_pid", "planner_restarts", "planner_stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("counters." + _)
   private val PlannerSums = Seq("restarts", "stalls", "plans_accepted", "plans_rejected", "plan_fallbacks").map("planner." + _).toSet
+  private val JobsUnstored = "counters.jobs_unstored" // of now, unlike the other counters
   private val SumEnds = Seq(".jobs_ended", ".deadlines_met", ".deadlines_missed", ".jct_ms", ".in_force_ms")
   private val Groups = Seq("counters.", "class.", "policy.")
 
   /** Whether the figure only grows. The others go up and down. */
   def isSum(name: String): Boolean =
-    name.startsWith("counters.") || name.contains(".slot_ms.") || PlannerSums(name) || SumEnds.exists(name.endsWith)
+    (name.startsWith("counters.") && name != JobsUnstored) || name.contains(".slot_ms.") || PlannerSums(name) || SumEnds.exists(name.endsWith)
 
   /**
    * Whether a metrics system is to have a figure from now on: it costs time at each scrape. There are many counters, classes

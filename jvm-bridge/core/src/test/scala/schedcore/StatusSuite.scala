@@ -26,6 +26,8 @@ final class StatusSuite extends AnyFunSuite {
     assert(state(idle.copy(heldUpBy = Seq("a", "b", "c", "d", "e"))) === ("held_back", "held back by a, b, c and 2 more"))
     assert(state(idle.copy(stages = Nil)) === ("idle", "idle between actions"))
     assert(state(idle.copy(plan = PlanForJob(Start.Spare))) === ("deferred", "deferred until slots are spare"))
+    assert(state(idle.copy(plan = PlanForJob(Start.Spare, keptFor = Seq("report", "etl")))) ===
+      ("deferred", "deferred until slots are spare: free ones are kept for report, etl"))
     assert(state(idle.copy(plan = PlanForJob(Start.Planned))) === ("deferred", "deferred until the next plan"))
     val later = idle.copy(plan = PlanForJob(Start.Planned, Some(planned.copy(startMs = Some(1760000040500L), deferred = true))))
     assert(state(later) === ("deferred", "deferred until 2025-10-09T08:54:00Z"))
@@ -38,6 +40,7 @@ final class StatusSuite extends AnyFunSuite {
   test("slots that the plan keeps from a job are of those that it waits for") {
     assert(idle.waitingSlots === 5 && idle.deferredSlots === 0)
     assert(idle.copy(plan = PlanForJob(Start.Spare)).deferredSlots === 5)
+    assert(Seq(Start.Now, Start.Spare, Start.Planned, Start.Evicted).map(s => idle.copy(plan = PlanForJob(s)).slotsForLater) === Seq(0, 0, 5, 5))
     assert(idle.copy(stages = Seq(stage.copy(waiting = 5, gated = 3, slotsPerTask = 2))).deferredSlots === 6)
   }
 
@@ -115,7 +118,7 @@ final class StatusSuite extends AnyFunSuite {
       PlanForJob(Start.Planned, Some(planned.copy(rank = 1, startMs = Some(1760000040000L), deferred = true, reason = "starts in 210 s: its deadline allows it"))))
     val notes = PlanNotes("3sigma", 1760000029200L, Some(14.5), Some(0.02))
     val document = StatusDocument(
-      1760000030000L, ApplicationFacts("local-1", "shared", "ada", 1759999990000L, scheduling = true, 2, 8, 4, 2),
+      1760000030000L, ApplicationFacts("local-1", "shared", "ada", 1759999990000L, scheduling = true, 2, 8, 4, 2, keptFreeSlots = 2),
       PlannerFacts(enabled = true, Some(4711), Some(120), 1, 0),
       PlanFacts("3sigma", Some(Plan(12, 0, 1760000039200L, ordered = true, Map.empty, about = notes)), Some(1760000029200L), 12, 0, 1),
       Seq(

@@ -86,7 +86,7 @@ private[sparksched] final class StatusSource(
     val application = ApplicationFacts(
       Option(context.applicationId).getOrElse(""), context.appName, context.sparkUser, context.startTime,
       scheduling = !scheduler.failOpen.isOpen, facts.executors, facts.slots,
-      facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum)
+      facts.jobs.map(_.runningSlots).sum, facts.jobs.map(_.heldSlots).sum, facts.keptFreeSlots)
     StatusDocument(
       facts.nowMs, application, planner(), facts.plans, list, stories, facts.onExecutors.facts,
       if (scheduler.failOpen.isOpen) scheduler.failOpen.counters else scheduler.countersAtHand,
@@ -99,7 +99,8 @@ private[sparksched] final class StatusSource(
     val living = jobs(now)
     Copied(
       now, executors, slots, scheduler.books.plans.facts(scheduler.steering.policy), living, if (ended) registry.stories.endedJobs else Nil,
-      if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now))
+      if (onExecutors) registry.executorBooks(pilotsOf(living)) else ExecutorBooks.Empty, registry.classes.beside(living, now),
+      math.min(registry.idleExecutors.map(_._2).sum, living.map(_.slotsForLater).sum))
   }
 
   /** Every job that is not over, as it stands under the plan in force. */
@@ -115,12 +116,16 @@ private[sparksched] final class StatusSource(
       val pool = ledger.ruleOf(job.mark.key).flatMap(_.pool).map(_.name)
       if (job.heldSlots > 0) ask else holders.getOrElseUpdate((job.priority, pool), ask)
     }
-    found.map { job =>
+    val starts = found.map { job =>
+      job -> (if (plans.starts.active && scheduler.enforcing) plans.starts.peek(job.mark.key, nowMs) else Start.Now)
+    }
+    val kept = starts.collect { case (job, Start.Planned) if job.waitingSlots > 0 => job.mark.name }
+    starts.map { case (job, start) =>
       val key = job.mark.key
-      val start = if (plans.starts.active && scheduler.enforcing) plans.starts.peek(key, nowMs) else Start.Now
       val stuck = scheduler.enforcing && start == Start.Now && job.runningSlots == 0 && job.waitingSlots > 0 && ledger.heldSlots > 0
       job.copy(
-        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key)), heldUpBy = if (stuck) heldUpBy(job) else Nil)
+        plan = PlanForJob(start, plans.forJob(key), forecasts.get(key), if (start == Start.Spare) kept else Nil),
+        heldUpBy = if (stuck) heldUpBy(job) else Nil)
     }
   }
 
@@ -147,7 +152,7 @@ private object StatusSource {
   /** What was copied under the lock. */
   final case class Copied(
       nowMs: Long, executors: Int, slots: Int, plans: PlanFacts, jobs: Seq[JobFacts], ended: Seq[JobFacts],
-      onExecutors: ExecutorBooks, classes: Map[String, ClassFigures])
+      onExecutors: ExecutorBooks, classes: Map[String, ClassFigures], keptFreeSlots: Int = 0)
 
   object Copied {
     def nothing(nowMs: Long): Copied =

@@ -145,6 +145,7 @@ private object StatusCells {
     val slots =
       if (!app.scheduling) "spark_sched has failed, and Spark's own scheduling is in force"
       else s"${app.runningSlots} of ${app.slots} run tasks on ${app.executors} executors, ${app.heldSlots} are held idle" +
+        (if (app.keptFreeSlots > 0) s", ${app.keptFreeSlots} are kept free by the plan" else "") +
         (if (document.reservationsPaused) ", reservations are paused" else "")
     Seq("Mode" -> mode(document), "Slots" -> slots, "Planner" -> planner(document), "Plan" -> plan(document))
   }
