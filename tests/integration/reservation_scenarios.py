@@ -313,6 +313,33 @@ def copies(spark: SparkSession) -> Result:
     return {"copied": copied, "uncopied": uncopied, "first": after_copies, "counters": settled(sc)}
 
 
+def failing_copy(spark: SparkSession) -> Result:
+    """A straggler owns a file that only one attempt may own, so its copy fails. It ends after that."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    sums: list[tuple[int, int]] = []
+
+    def run(end: Path) -> None:
+        def body(partition: int) -> tuple[int, int]:
+            end.with_name(f"owned-{partition}").touch(exist_ok=False)
+            time.sleep(0.3)
+            if partition == 3:
+                wait_until(end.exists, "the straggler was to end")
+            return partition % 2, partition
+
+        rows = sc.parallelize(range(4), 4).map(body).reduceByKey(lambda a, b: a + b, 4)
+        sums.extend(sorted(rows.collect()))
+
+    with release() as end, spark_sched.job(spark, "export", priority=10):
+        thread = InheritableThread(target=run, args=(end,))
+        thread.start()
+        wait_until(lambda: counters(sc)["copies_failed"] > 0, "the straggler's copy was to fail")
+        end.touch()
+        thread.join()
+        story = [entry.text for entry in spark_sched.explain(spark, "export").story]
+    return {"sums": sums, "story": story, "counters": settled(sc)}
+
+
 def recurring(spark: SparkSession) -> Result:
     """The same name twice: the second run's first plan knows the stages of the first."""
     sc = spark.sparkContext

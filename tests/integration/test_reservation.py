@@ -20,8 +20,9 @@ LONG_PAUSES = (
     "spark.sched.reservation.idleShare=1",
     "spark.sched.limits.idleShare=1",
 )
-# Decommissioning is off by default; it changes nothing before an executor is told to leave.
-CLUSTER = (EXECUTORS, *LONG_PAUSES, "spark.decommission.enabled=true")
+# Decommissioning is off by default; it changes nothing before an executor is told to leave. As on local
+# masters, a job whose task fails once is aborted.
+CLUSTER = (EXECUTORS, *LONG_PAUSES, "spark.decommission.enabled=true", "spark.task.maxFailures=1")
 NO_COPIES = "spark.sched.copies.enabled=false"
 
 
@@ -150,6 +151,18 @@ def test_a_straggler_is_overtaken_by_its_copy_unless_copies_are_refused(
     assert result["first"]["copies_wasted_ms"] > 0
     assert dict(result["uncopied"]) == {0: 0, 1: 0, 2: 0, 3: 0}
     assert result["counters"]["copies_launched"] == result["first"]["copies_launched"]
+
+
+@each_master
+def test_a_copy_that_fails_costs_its_job_nothing(scenario: Scenario, master: str) -> None:
+    result = scenario("failing_copy")
+    nothing_leaked(result)
+    assert result["sums"] == [[0, 2], [1, 4]]
+    # On a crowded machine another task may be slow enough for a copy, too.
+    assert 1 <= result["counters"]["copies_failed"] <= result["counters"]["copies_launched"]
+    said = [text for text in result["story"] if text.startswith("a copy of task ")]
+    assert len(said) == 1
+    assert "does not count as a failure of the task: FileExistsError" in said[0]
 
 
 @on(LOCAL, "spark.scheduler.mode=FAIR", *LONG_PAUSES)

@@ -53,6 +53,7 @@ private[sparksched] final class Evictions(
     if (spared.add(tid)) wouldHave += 1
   } else {
     underWay(tid) = beneficiary
+    managerOf(tid).foreach(_.evicting(tid))
     kill(tid, why)
   }
 

@@ -8,6 +8,7 @@ private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, e
   val shadow = new ShadowBook(ledger, mode == Modes.Shadow)
   var offersRefused = 0L
   var executorsKept = 0L // times that one was to go which had nothing but held slots
+  var copiesFailed = 0L // none of these counts as a failure of its task
   var violations = 0L
 
   /** On paper or not. */
@@ -15,6 +16,7 @@ private[sparksched] final class SchedTally(registry: Registry, ledger: Ledger, e
     LedgerCounts.of(ledger, nowMs) ++ Map("executors_kept" -> executorsKept, "offers_refused" -> offersRefused)
 
   def counters(nowMs: Long): Map[String, Long] = shadow.apart(sums(nowMs)) ++ Map(
+    "copies_failed" -> copiesFailed,
     "invariant_violations" -> violations,
     "marks_ignored" -> registry.warnings.ignored,
     "marks_limited" -> registry.warnings.limited,

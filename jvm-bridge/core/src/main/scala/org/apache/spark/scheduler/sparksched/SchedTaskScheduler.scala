@@ -280,6 +280,13 @@ private[spark] final class SchedTaskScheduler(
   def wantsCopies(stage: String): Boolean = failOpen("copies", false)(enforcing && ledger.heldSlots > 0 && ledger.wantsCopies(stage, nowMs))
   def pickCopy(stage: String, executor: String): Option[Int] =
     if (ledger.heldSlots == 0 || !enforcing) None else ledger.pickCopy(stage, executor, nowMs)
+
+  /** A copy failed. @param said a sentence for the job's story, the first time in a stage */
+  def copyFailed(job: String, said: Option[String]): Unit = {
+    tally.copiesFailed += 1
+    said.foreach(registry.stories.tell(job, nowMs, _))
+  }
+
   def stageGivenUp(m: SchedTaskSetManager): Unit = afterChange(registry.stageGivenUp(m.job, m.stage, m.completed, nowMs))
   def taskDoneElsewhere(stage: String, index: Int): Unit = afterChange(ledger.taskDoneElsewhere(stage, index, nowMs))
   def holdsIdle(job: String, executor: String): Boolean = enforcing && ledger.heldOn(executor, job) > 0

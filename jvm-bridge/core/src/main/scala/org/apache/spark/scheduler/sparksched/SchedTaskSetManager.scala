@@ -1,6 +1,6 @@
 package org.apache.spark.scheduler.sparksched
 
-import org.apache.spark.{FetchFailed, SparkEnv, TaskFailedReason}
+import org.apache.spark.{ExceptionFailure, FetchFailed, SparkEnv, TaskFailedReason, TaskKilled}
 import org.apache.spark.TaskState.TaskState
 import org.apache.spark.internal.config
 import org.apache.spark.scheduler._
@@ -62,14 +62,20 @@ private[sparksched] class SchedTaskSetManager(
   /** How often an attempt of the task was evicted. */
   def evictionsOf(index: Int): Int = evictions.getOrElse(index, 0)
 
+  /** An attempt is about to be killed for others. */
+  def evicting(tid: Long): Unit = if (runningTasksSet.contains(tid)) beingEvicted += tid
+
   /** An attempt was killed for others. */
   def evicted(tid: Long): Unit = taskInfos.get(tid).foreach(info => evictions(info.index) = evictionsOf(info.index) + 1)
 
   override def addRunningTask(tid: Long): Unit = {
     val fresh = !runningTasksSet.contains(tid)
     super.addRunningTask(tid)
-    doubled ||= copiesRunning(taskInfos(tid).index) > 1
-    if (fresh) scheduler.taskLaunched(this, taskInfos(tid))
+    val info = taskInfos(tid)
+    doubled ||= copiesRunning(info.index) > 1
+    if (fresh && info.speculative && picked.contains(info.index)) copies += tid
+    picked = None
+    if (fresh) scheduler.taskLaunched(this, info)
   }
 
   override def removeRunningTask(tid: Long): Unit = {
@@ -188,9 +194,15 @@ private[sparksched] class SchedTaskSetManager(
     else failOpen("copies", Option.empty[Dequeued])(nextCopy(execId, host))
   }
 
+  private val copies = mutable.HashSet.empty[Long] // attempts that only this scheduler wanted; not Spark's speculative ones
+  private var picked: Option[Int] = None // the task of which a copy is about to be launched
+  private val beingEvicted = mutable.HashSet.empty[Long]
+  private var toldOfCopies = false // its job's story has said that a copy failed
+
   private def nextCopy(execId: String, host: String): Option[Dequeued] =
     scheduler.pickCopy(stage, execId).filter(i => !successful(i) && copiesRunning(i) == 1).map { index =>
       scheduler.dagScheduler.speculativeTaskSubmitted(tasks(index), index)
+      picked = Some(index)
       (index, localityOf(index, execId, host), true)
     }
 
@@ -208,7 +220,42 @@ private[sparksched] class SchedTaskSetManager(
 
   // ---- what the ledger cannot see from task states -------------------------------------------------------------
 
-  override def handleFailedTask(tid: Long, state: TaskState, reason: TaskFailedReason): Unit = {
+  /**
+   * What Spark is to charge a failure as. A failure that would not exist without this scheduler costs the job no more than the kill
+   * of an attempt: it does not count towards `spark.task.maxFailures`, excludes no executor and gives up no stage. These are the
+   * failures of copies; of attempts that are being evicted, which may fail by themselves before the kill arrives, or of it; and of
+   * an attempt whose task is done because its copy was faster.
+   *
+   * That includes fetch failures. The original reads the same map outputs, or has read them: if they are lost, it says so itself, as
+   * does the attempt that replaces it. Spark's own speculative attempts are charged by Spark's own rule.
+   */
+  private def charged(tid: Long, reason: TaskFailedReason): TaskFailedReason = {
+    val info = taskInfos(tid)
+    def isCopy = copies(tid)
+    def isOvertaken = successful(info.index) && taskAttempts(info.index).exists(a => copies(a.taskId))
+    val costs = reason.countTowardsTaskFailures || reason.isInstanceOf[FetchFailed]
+    if (info.finished || !costs || !(isCopy || beingEvicted(tid) || isOvertaken)) reason
+    else {
+      val what =
+        if (isCopy) "a copy"
+        else if (beingEvicted(tid)) "an attempt that was being evicted"
+        else "an attempt that its copy overtook"
+      val why = SchedTaskSetManager.inOneLine(reason)
+      if (isCopy) {
+        val sentence = s"a copy of task ${info.index} of stage $stage failed, which does not count as a failure of the task: $why"
+        scheduler.copyFailed(job, Option.unless(toldOfCopies)(sentence))
+        toldOfCopies = true
+      }
+      val (updates, accums, peaks) = reason match {
+        case thrown: ExceptionFailure => (thrown.accumUpdates, thrown.accums, thrown.metricPeaks)
+        case _ => (Nil, Nil, Nil)
+      }
+      TaskKilled(s"the failure of $what does not count: $why", updates, accums, peaks)
+    }
+  }
+
+  override def handleFailedTask(tid: Long, state: TaskState, reported: TaskFailedReason): Unit = {
+    val reason = failOpen("copies", reported)(charged(tid, reported))
     failOpen("task undone", ()) {
       val info = taskInfos(tid)
       // A task that ended well may still fail when its result cannot be fetched.
@@ -220,6 +267,7 @@ private[sparksched] class SchedTaskSetManager(
     }
     super.handleFailedTask(tid, state, reason)
     unread -= tid
+    beingEvicted -= tid
     // A new attempt of the stage runs what this one has not launched by now, however long its last tasks take to end.
     if (reason.isInstanceOf[FetchFailed]) scheduler.stageGivenUp(this)
   }
@@ -262,6 +310,19 @@ private[sparksched] object SchedTaskSetManager {
   private val Unended = -1L
   private val clock = new SystemClock
   private val Unsent = """Serialized task (\d+):\d+ was \d+ bytes, which exceeds max allowed: .*""".r
+
+  /** Characters of a failure's reason that a job's story shows. */
+  private val MostOfReason = 200
+
+  /** The line of a failure's reason that says what went wrong: the last one of a Python traceback, else the first. */
+  private def inOneLine(reason: TaskFailedReason): String = {
+    val text = reason match {
+      case thrown: ExceptionFailure => s"${thrown.className}: ${thrown.description}"
+      case other => other.toErrorString
+    }
+    val lines = text.linesIterator.map(_.trim).filterNot(line => line.isEmpty || line.startsWith("SQLSTATE")).toSeq
+    (if (text.contains("Traceback (most recent call last)")) lines.lastOption else lines.headOption).getOrElse("").take(MostOfReason)
+  }
 
   /** The attempt that was too large to send, if it is that what Spark gave up a stage for. */
   private def unsent(message: String): Option[Long] = message match {
