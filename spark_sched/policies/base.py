@@ -58,7 +58,8 @@ class Capabilities:
         preempts: its plans evict running jobs (`JobPlan.evict`).
         evicts_tasks: its plans evict single tasks (`JobPlan.victims`).
         pilots: its plans run some tasks of a stage first (`JobPlan.pilots`).
-        new_jobs_wait: jobs that its last plan does not contain start no tasks (`Plan.new_jobs_wait`).
+        new_jobs_wait: jobs that its last plan does not contain take only idle slots that nobody else wants
+            (`Plan.new_jobs_wait`).
         marks: which of the marks ``priority``, ``isolation`` and ``deadline`` it reads; a comparison whose
             arm sets a mark that it does not read is rejected. A policy that reads isolation holds slots.
         tunes_isolation: it chooses the isolation level of jobs that set none.

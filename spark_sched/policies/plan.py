@@ -214,7 +214,8 @@ class Plan:
         made_at_ms: the driver's clock; the rules hold until ``made_at_ms + valid_for_ms``.
         ordered: ranks order jobs of equal priority; otherwise Spark's own FIFO or FAIR order does.
         number: assigned by the sender of the plan, rising from 1.
-        new_jobs_wait: jobs that the plan does not contain start no tasks before the next plan.
+        new_jobs_wait: until the next plan, jobs that the plan does not contain may take only slots for which
+            no job with a start waits.
         again_ms: when to plan again even if nothing happens until then, on the driver's clock.
         quality: of a plan of start times.
         queue_weights: weights (> 0) of the jobs' queues. A slot goes to the queue with the lowest number of

@@ -23,6 +23,7 @@ class Start(Enum):
     NOW = auto()  # take any slot that their place in the order gives them
     SPARE = auto()  # take slots that no job with a start waits for
     PLANNED = auto()  # start no tasks yet; slots are kept for them from jobs that may only take spare slots
+    UNPLANNED = auto()  # the same until a plan contains the job; slots are kept for them from SPARE jobs
     EVICTED = auto()  # start no tasks before the next plan, and no slots are kept for them
 
 
@@ -116,7 +117,7 @@ class StartGate:
     """Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
 
     Args:
-        patience_ms: how long a job that no plan contains may be kept waiting.
+        patience_ms: how long a job that no plan contains may be kept waiting for slots that others want.
 
     Attributes:
         active: whether any job may have to wait.
@@ -177,7 +178,7 @@ class StartGate:
             if not self._new_jobs_wait:
                 return Start.NOW
             since_ms = self._unknown_since_ms.setdefault(job, now_ms)
-            return Start.PLANNED if now_ms - since_ms < self._patience_ms else Start.NOW
+            return Start.UNPLANNED if now_ms - since_ms < self._patience_ms else Start.NOW
         if entry.evict:
             return Start.EVICTED
         if entry.deferred:
@@ -209,13 +210,17 @@ class Enforcement:
     take only spare ones.
     """
 
-    __slots__ = ("_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted")
+    __slots__ = (
+        "_for_new", "_found_none", "_now_ms", "_spare", "_starts", "_turns", "gives_spare", "spare_wanted",
+    )  # fmt: skip
 
     def __init__(self, starts: StartGate, queues: QueueTurns) -> None:
         self._starts = starts
         self._turns = queues
         self._now_ms = 0
         self._spare = 0
+        # Spare slots that jobs want that no plan contains: other jobs without a start come after these.
+        self._for_new = 0
         # Task sets that found no spare slot in this round.
         self._found_none: dict[WaitingSet, None] = {}
         self.gives_spare = False
@@ -236,19 +241,25 @@ class Enforcement:
             open_slots: free slots that no job holds.
             waiting: all task sets.
         """
-        self._spare = self.spare(open_slots, waiting)
+        self._spare, self._for_new = self._spares(open_slots, waiting)
         self.gives_spare = True
 
     def end_spare(self) -> None:
         """No more spare slots are given in this round."""
         self.gives_spare = False
-        self._spare = 0
+        self._spare = self._for_new = 0
 
-    def spare(self, open_slots: int, waiting: Iterable[WaitingSet]) -> int:
-        """The number of open slots that no job with a start waits for; negative if there are too few."""
-        return open_slots - sum(
-            each.waiting_slots for each in waiting if self.start(each.job.key) in (Start.NOW, Start.PLANNED)
-        )
+    def _spares(self, open_slots: int, waiting: Iterable[WaitingSet]) -> tuple[int, int]:
+        """The number of open slots that no job with a start waits for, negative if there are too few; and the
+        number for which jobs wait that no plan contains."""
+        spare, for_new = open_slots, 0
+        for each in waiting:
+            start = self.start(each.job.key)
+            if start is Start.NOW or start is Start.PLANNED:
+                spare -= each.waiting_slots
+            elif start is Start.UNPLANNED:
+                for_new += each.waiting_slots
+        return spare, for_new
 
     def start(self, job: str) -> Start:
         """The permission of the job's waiting tasks in this round."""
@@ -264,19 +275,23 @@ class Enforcement:
                 return Verdict.LEFT_OVER
             self.spare_wanted = True
             return Verdict.PILOT if waiting.pilots_wait else Verdict.BEHIND_PILOTS
-        if start is Start.SPARE:
+        if start is Start.SPARE or start is Start.UNPLANNED:
             self.spare_wanted = True
-            if self.gives_spare and self._spare >= waiting.slots_at_once:
+            spare = self._spare - (self._for_new if start is Start.SPARE else 0)
+            if self.gives_spare and spare >= waiting.slots_at_once:
                 self._found_none.pop(waiting, None)
                 return Verdict.LEFT_OVER
             self._found_none[waiting] = None
-            return Verdict.NOTHING_SPARE
+            return Verdict.NOTHING_SPARE if start is Start.SPARE else Verdict.STARTS_LATER
         return Verdict.STARTS_LATER if start is Start.PLANNED else Verdict.WAS_EVICTED
 
     def launched(self, waiting: WaitingSet) -> None:
         """A task of the task set took its slots."""
-        if self.gives_spare and self.start(waiting.job.key) is Start.SPARE:
+        start = self.start(waiting.job.key) if self.gives_spare else None
+        if start is Start.SPARE or start is Start.UNPLANNED:
             self._spare -= waiting.slots_per_task
+        if start is Start.UNPLANNED:
+            self._for_new -= waiting.slots_per_task
 
     def spares_again(self, open_slots: int, waiting: Iterable[WaitingSet]) -> bool:
         """Whether a task set that found no spare slot in this round would find one now: a launch ends holds
@@ -284,10 +299,9 @@ class Enforcement:
         found_none = [each for each in self._found_none if each.waiting_slots > 0]
         if not found_none:
             return False
-        spare = self.spare(open_slots, waiting)
-        return any(
-            self.start(each.job.key) is Start.SPARE and spare >= each.slots_at_once for each in found_none
-        )
+        spare, for_new = self._spares(open_slots, waiting)
+        of_start = {Start.UNPLANNED: spare, Start.SPARE: spare - for_new}
+        return any(of_start.get(self.start(each.job.key), 0) >= each.slots_at_once for each in found_none)
 
     def rank(self, waiting: WaitingSet) -> OfferRank:
         """Its place among the task sets that are offered slots."""

@@ -16,6 +16,8 @@ from spark_sched.sim.reservations import Reservations
 from spark_sched.sim.stages import fits_whole
 from spark_sched.sim.waiting import WaitingStages
 
+_ONLY_SPARE = frozenset({Start.SPARE, Start.UNPLANNED})
+
 
 class _Launch(Protocol):
     def __call__(self, stage: StageRun, index: int, node: int, copy: bool = False) -> None: ...
@@ -103,9 +105,10 @@ class Launcher:
                         del at[queue]
 
     def _left_over(self, now_ms: int) -> bool:
-        """Give slots that no other job can use to tasks behind a gate (§5.1.2, "Work conservation") and to
-        jobs without a planned start, because every job must end. Gangs wait for a planned start: otherwise
-        they would keep their slots from all other jobs. Returns whether a task was launched."""
+        """Give slots that no other job can use to tasks behind a gate (§5.1.2, "Work conservation"), to jobs
+        that no plan contains yet, and to jobs without a planned start, because every job must end. Gangs wait
+        for a planned start: otherwise they would keep their slots from all other jobs. Returns whether a task
+        was launched."""
         enforcement, slots = self._enforcement, self.slots
         wanting = [stage for stage in self.waiting.order if self._only_spare(stage) and not stage.spec.gang]
         gated = [
@@ -135,7 +138,7 @@ class Launcher:
         return launched
 
     def _only_spare(self, stage: StageRun) -> bool:
-        return self.starts.active and self._enforcement.start(stage.job.key) is Start.SPARE
+        return self.starts.active and self._enforcement.start(stage.job.key) in _ONLY_SPARE
 
     def _choose(self, stage: StageRun, pending: list[int], now_ms: int, *, within_share: bool = True) -> int:
         """The node for the last one of ``pending``, or NONE."""

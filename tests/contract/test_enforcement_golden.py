@@ -33,6 +33,7 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
     slowness: dict[str, float] = {}
     executors: list[str] = [step["executor"] for step in sequence["steps"] if step["op"] == "executor"]
     ranked = 0
+    known: set[str] | None = None
     job_of = {step["stage"]: step["job"] for step in sequence["steps"] if step["op"] == "stage"}
     gangs = {step["stage"] for step in sequence["steps"] if step["op"] == "stage" and step["gang"]}
     for step in sequence["steps"]:
@@ -40,6 +41,7 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
             plan = step["plan"] or {"jobs": [], "ordered": False}
             shared = {job["job"] for job in plan["jobs"] if "share" in job}
             queues = {job["job"] for job in plan["jobs"] if "queue" in job}
+            known = {job["job"] for job in plan["jobs"]} if plan.get("new_jobs_wait") else None
             ranked = len(plan["jobs"]) if plan["ordered"] and not queues else 0
             victims = {task for job in plan["jobs"] for task in job.get("victims", ())}
             powerful = {job["job"] for job in plan["jobs"] if "powerful" in job}
@@ -57,6 +59,8 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
                 yield {"open": "open slots", "pilot": "pilots", "spare": "spare"}.get(reason, reason)
                 if decision[1] in gangs:
                     yield "gangs"
+                if known is not None and who not in known and reason == "spare":
+                    yield "new jobs on spare slots"
                 if who in shared:
                     yield "shares"
                 if who in queues:
@@ -69,7 +73,7 @@ def _rules_of(sequence: dict[str, Any]) -> Iterator[str]:
                 if ranked > 1:
                     yield "ranks"
             elif decision[2] == "its start has not come":
-                yield "starts"
+                yield "starts" if known is None or who in known else "new jobs wait"
             else:
                 yield decision[2]
 
@@ -86,6 +90,7 @@ def test_there_are_two_thousand_different_sequences() -> None:
 @pytest.mark.parametrize(
     "kind",
     [
+        "new jobs on spare slots", "new jobs wait",
         "starts", "shares", "pilots", "queues", "ranks", "spare", "evictions", "gangs",
         "victims", "victims that are spared", "powerful",
         "own hold", "override", "held for another job", "pilots first", "nothing spare", "evicted",

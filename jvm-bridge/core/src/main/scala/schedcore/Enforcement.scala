@@ -62,14 +62,13 @@ object OfferRank {
  * under `protocol/golden/enforcement` bind the two. Used under its owner's lock only.
  */
 final class Enforcement(ledger: Ledger, plans: PlanInForce) {
-  import Enforcement._
 
   private var nowMs = 0L
   private var sparing = false
   private var wanted = false
   private var turns = IndexedSeq.empty[QueueTurn]
   private var owed: Option[WaitingSet] = None
-  private val spareSlots = mutable.HashMap.empty[Int, Int] // by the executors' resource profile
+  private var spareSlots = new SpareSlots
   // Task sets that found no spare slot in this round.
   private val foundNone = mutable.LinkedHashSet.empty[WaitingSet]
 
@@ -97,14 +96,13 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
    * @param open free slots that nobody holds, with the resource profile of their executor
    */
   def beginSpare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Unit = {
-    spareSlots.clear()
-    spareSlots ++= spare(open, waiting)
+    spareSlots = spare(open, waiting)
     sparing = true
   }
 
   def endSpare(): Unit = {
     sparing = false
-    spareSlots.clear()
+    spareSlots = new SpareSlots
   }
 
   /** FAIR order of pools gives this task set the next slot, although the plan has no start for it. */
@@ -116,20 +114,20 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
 
   /** The verdict by starts and pilots of the plan, without regard to held slots. */
   def planned(set: WaitingSet): Verdict = start(set.job) match {
-    case Start.Spare | Start.Planned if owed.contains(set) => Verdict.Open
+    case Start.Spare | Start.Planned | Start.Unplanned if owed.contains(set) => Verdict.Open
     case Start.Now if !set.pilotsFirst => Verdict.Open
     case Start.Now if sparing => Verdict.LeftOver
     case Start.Now =>
       wanted = true
       if (set.idlePilots.nonEmpty) Verdict.Pilot else Verdict.BehindPilots
-    case Start.Spare =>
+    case start @ (Start.Spare | Start.Unplanned) =>
       wanted = true
-      if (sparing && spareSlots.getOrElse(set.executorProfile, 0) >= set.slotsAtOnce) {
+      if (sparing && spareSlots.suffice(set, start)) {
         foundNone -= set
         Verdict.LeftOver
       } else {
         foundNone += set
-        Verdict.NothingSpare
+        if (start == Start.Spare) Verdict.NothingSpare else Verdict.StartsLater
       }
     case Start.Planned => Verdict.StartsLater
     case Start.Evicted => Verdict.WasEvicted
@@ -172,8 +170,7 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
 
   /** A task of the task set took its slots. */
   def launched(set: WaitingSet): Unit =
-    if (sparing && start(set.job) == Start.Spare)
-      spareSlots(set.executorProfile) = spareSlots.getOrElse(set.executorProfile, 0) - set.slotsPerTask
+    if (sparing) spareSlots.taken(set, start(set.job))
 
   def rank(set: WaitingSet): OfferRank =
     // Task sets that may only take spare slots come last, by arrival.
@@ -192,17 +189,43 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
   def sparesAgain(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): Boolean =
     foundNone.exists(_.waitingTasks > 0) && {
       val now = spare(open, waiting)
-      foundNone.exists { set =>
-        set.waitingTasks > 0 && start(set.job) == Start.Spare && now.getOrElse(set.executorProfile, 0) >= set.slotsAtOnce
-      }
+      foundNone.exists(set => set.waitingTasks > 0 && now.suffice(set, start(set.job)))
     }
 
-  private def spare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): mutable.Map[Int, Int] = {
-    val found = mutable.HashMap.empty[Int, Int]
-    def add(profile: Int, slots: Int): Unit = found(profile) = found.getOrElse(profile, 0) + slots
-    open.foreach { case (profile, slots) => add(profile, slots) }
-    waiting.foreach(set => if (keepsSlots(start(set.job))) add(set.executorProfile, -set.waitingSlots))
+  private def spare(open: Iterator[(Int, Int)], waiting: Iterable[WaitingSet]): SpareSlots = {
+    val found = new SpareSlots
+    open.foreach { case (profile, slots) => found.add(profile, slots) }
+    waiting.foreach(set => found.want(set, start(set.job)))
     found
+  }
+}
+
+/** Slots that nobody with a start waits for, by the resource profile of their executors, and those that new jobs want of them. */
+private final class SpareSlots {
+  private val left = mutable.HashMap.empty[Int, Int]
+  private val forNew = mutable.HashMap.empty[Int, Int]
+
+  def add(profile: Int, slots: Int): Unit = left(profile) = left.getOrElse(profile, 0) + slots
+
+  def want(set: WaitingSet, start: Start): Unit = start match {
+    case Start.Now | Start.Planned => add(set.executorProfile, -set.waitingSlots)
+    case Start.Unplanned => forNew(set.executorProfile) = forNew.getOrElse(set.executorProfile, 0) + set.waitingSlots
+    case Start.Spare | Start.Evicted =>
+  }
+
+  /** Whether a task of the task set may have its slots: of a job without any start, if new jobs leave them. */
+  def suffice(set: WaitingSet, start: Start): Boolean = {
+    val slots = left.getOrElse(set.executorProfile, 0)
+    start match {
+      case Start.Unplanned => slots >= set.slotsAtOnce
+      case Start.Spare => slots - forNew.getOrElse(set.executorProfile, 0) >= set.slotsAtOnce
+      case _ => false
+    }
+  }
+
+  def taken(set: WaitingSet, start: Start): Unit = if (start == Start.Spare || start == Start.Unplanned) {
+    add(set.executorProfile, -set.slotsPerTask)
+    if (start == Start.Unplanned) forNew(set.executorProfile) = forNew.getOrElse(set.executorProfile, 0) - set.slotsPerTask
   }
 }
 
@@ -210,8 +233,6 @@ final class Enforcement(ledger: Ledger, plans: PlanInForce) {
 final case class RunningAttempt(priority: Int, restartable: Boolean, slots: Int, executorProfile: Int)
 
 object Enforcement {
-  private def keepsSlots(start: Start): Boolean = start == Start.Now || start == Start.Planned
-
   /**
    * Of the attempts that a plan names as victims for a job, those to kill now.
    *

@@ -158,6 +158,7 @@ object JobState {
     case Start.Planned =>
       val until = job.plan.rules.flatMap(_.startMs).fold("the next plan")(Instant.ofEpochMilli(_).truncatedTo(SECONDS).toString)
       JobState("deferred", s"deferred until $until")
+    case Start.Unplanned => JobState("deferred", "deferred until the next plan")
     case Start.Spare =>
       val kept = job.plan.keptFor
       JobState("deferred", "deferred until slots are spare" + (if (kept.isEmpty) "" else s": free ones are kept for ${listed(kept)}"))

@@ -86,7 +86,7 @@ final case class PlanNotes(
 
 /**
  * @param ordered ranks order jobs of equal priority; otherwise Spark's FIFO or FAIR order stands within a priority
- * @param newJobsWait jobs that the plan does not know start nothing before the next one
+ * @param newJobsWait until the next plan, jobs that this one does not know may take only slots that nobody with a start waits for
  * @param queueWeights a slot goes to the queue with the fewest running tasks over its weight, and there by rank
  * @param slowness a task's time on an executor over its time on an average one; absent: 1
  */

@@ -15,6 +15,12 @@ object Start {
   /** Start nothing yet; slots are kept for them from those that may only take spare ones. */
   case object Planned extends Start
 
+  /**
+   * Take slots that nobody with a start waits for until a plan knows the job; slots are kept for them from those that may only take
+   * spare ones. What they take, the next plan would give them, too: nobody else wants it.
+   */
+  case object Unplanned extends Start
+
   /** Start nothing before the next plan, and nothing is kept for them: they gave their slots to others just now. */
   case object Evicted extends Start
 }
@@ -23,8 +29,8 @@ object Start {
  * Start times, shares and new jobs of the plan in force, as answers to "may this job's tasks start now?".
  *
  * A plan is obeyed as long as it is valid. Without a plan every job may start, so a planner that is dead or does not
- * answer delays a job it has planned by one plan's validity at most. A job that the plan does not know waits for
- * `patienceMs` at most, whatever the planner does. Used under its owner's lock only.
+ * answer delays a job it has planned by one plan's validity at most. A job that the plan does not know waits only for slots that
+ * others want, and for `patienceMs` at most, whatever the planner does. Used under its owner's lock only.
  *
  * @param patienceMs how long a job that no plan knows may be kept waiting
  */
@@ -77,7 +83,7 @@ final class StartGate(patienceMs: Long) {
     case Some(p) => p.jobs.get(job) match {
       case None =>
         val waits = p.newJobsWait && nowMs - unknownSince < patienceMs
-        if (waits) Start.Planned else Start.Now
+        if (waits) Start.Unplanned else Start.Now
       case Some(entry) if entry.evict => Start.Evicted
       case Some(entry) if entry.deferred =>
         entry.startMs.fold[Start](Start.Spare)(at => if (nowMs >= at) Start.Now else Start.Planned)

@@ -30,7 +30,7 @@ final class StartGateSuite extends AnyFunSuite with EitherValues {
     assert(g.of("mark-later", made) === Start.Planned)
     assert(g.of("spark-7", made) === Start.Spare)
     assert(g.of("spark-5", made) === Start.Evicted)
-    assert(g.of("spark-99", made) === Start.Planned, "a new job waits for the next plan")
+    assert(g.of("spark-99", made) === Start.Unplanned, "a new job waits for the next plan")
   }
 
   test("a planned start comes by itself, and the gate says when") {
@@ -69,16 +69,16 @@ final class StartGateSuite extends AnyFunSuite with EitherValues {
 
   test("a job that no plan knows waits for a while at most, however many plans come, and then the gate says so") {
     val g = gate()
-    assert(g.of("spark-99", made) === Start.Planned)
+    assert(g.of("spark-99", made) === Start.Unplanned)
     assert(g.nextStartMs(made) === Some(made + 400))
     g.put(Some(plan.copy(number = 2)))
-    assert(g.of("spark-99", made + 399) === Start.Planned)
+    assert(g.of("spark-99", made + 399) === Start.Unplanned)
     assert(g.of("spark-99", made + 400) === Start.Now)
     // A plan that knows it is obeyed; one that has forgotten it keeps it waiting for as long again at most.
     g.put(Some(plan.copy(number = 3, jobs = plan.jobs + ("spark-99" -> plan.jobs("mark-later")))))
     assert(g.of("spark-99", made + 500) === Start.Planned)
     g.put(Some(plan.copy(number = 4)))
-    assert(g.of("spark-99", made + 600) === Start.Planned)
+    assert(g.of("spark-99", made + 600) === Start.Unplanned)
     assert(g.of("spark-99", made + 1000) === Start.Now)
     g.jobEnded("spark-99")
     assert(g.remembered === 0)

@@ -287,7 +287,7 @@ private[sparksched] final class OfferRound(
     val executors = registry.executorsWith(profile).toSeq
     val (deferred, startable) = sets.partition { m =>
       plans.starts.active && (plans.starts.of(m.job, atMs) match {
-        case Start.Planned | Start.Evicted => true
+        case Start.Planned | Start.Unplanned | Start.Evicted => true
         case Start.Now | Start.Spare => false
       })
     }
@@ -306,6 +306,9 @@ private[sparksched] final class OfferRound(
     case ours: SchedTaskSetManager => enforcement.rank(ours)
     case _ => OfferRank.Nobodys
   }
+
+  /** The task set of an active stage. */
+  def managerOf(stage: String): Option[SchedTaskSetManager] = ours.find(_.stage == stage)
 
   private def ours: Iterable[SchedTaskSetManager] = queue().collect { case m: SchedTaskSetManager => m }
 
