@@ -11,12 +11,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "admission", "conf", "explain", "job", "status", "steer"]
+__all__ = ["__version__", "admission", "conf", "explain", "job", "propagate", "status", "steer"]
 
 if TYPE_CHECKING:
     from spark_sched.api import steer
     from spark_sched.api.admission import admission
     from spark_sched.api.job import job
+    from spark_sched.api.propagate import propagate
     from spark_sched.api.status import explain, status
     from spark_sched.bridge import conf
 
@@ -26,6 +27,7 @@ _LAZY = {
     "conf": "spark_sched.bridge",
     "explain": "spark_sched.api.status",
     "job": "spark_sched.api.job",
+    "propagate": "spark_sched.api.propagate",
     "status": "spark_sched.api.status",
 }
 

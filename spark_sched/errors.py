@@ -18,6 +18,10 @@ class SparkSchedWarning(UserWarning):
     """Something works differently from what the user may expect."""
 
 
+class UnusedMarkWarning(SparkSchedWarning):
+    """No work ran under a mark, perhaps because it ran in threads that do not inherit marks."""
+
+
 def nearest(value: str, options: Iterable[str]) -> str | None:
     """The option that ``value`` is most likely a typing error of, or None if none is similar."""
     folded = {option.casefold(): option for option in options}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import weakref
+from collections.abc import Mapping
 from typing import Any
 
 from spark_sched.errors import BadInputError
+
+# Contexts that run under the scheduler; an entry is removed with its context.
+_drivers: weakref.WeakKeyDictionary[Any, Driver] = weakref.WeakKeyDictionary()
 
 
 def is_connect(spark: Any) -> bool:
@@ -27,6 +33,39 @@ def scheduler_of(context: Any) -> Any | None:
     # A class that the JVM does not have looks like one more package to py4j.
     attached = isinstance(entry, JavaClass) and entry.attached(context._jsc.sc())
     return entry if attached else None
+
+
+class Driver:
+    """The calls that each block makes. They are found once, for py4j asks the JVM for each part of a name."""
+
+    def __init__(self, entry: Any, java_context: Any) -> None:
+        self._context = java_context
+        self._local_properties = entry.localProperties
+        self._set_local_properties = entry.setLocalProperties
+        self._end_job = entry.endJob
+
+    def local_properties(self) -> dict[str, str]:
+        """This thread's local properties."""
+        found: dict[str, str] = json.loads(self._local_properties(self._context))
+        return found
+
+    def set_local_properties(self, changes: Mapping[str, str | None]) -> None:
+        """Change some of them; None removes one."""
+        self._set_local_properties(self._context, json.dumps(changes))
+
+    def end_job(self, job_id: str) -> bool:
+        """The job is over. Returns whether any work had its mark; true if the driver cannot tell."""
+        return bool(self._end_job(self._context, job_id))
+
+
+def driver_of(context: Any) -> Driver | None:
+    """The calls of the context's driver, or None if this application does not run under the scheduler."""
+    driver = _drivers.get(context)
+    if driver is None:
+        entry = scheduler_of(context)
+        if entry is not None:
+            driver = _drivers[context] = Driver(entry, context._jsc.sc())
+    return driver
 
 
 def attached(spark: Any, *, connect: str, lacks: str) -> tuple[Any, Any]:

@@ -8,13 +8,14 @@ import warnings
 import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from spark_sched.api.attached import context_of, is_connect, scheduler_of
+from spark_sched.api.attached import Driver, context_of, driver_of, is_connect
 from spark_sched.config import JOB_PREFIX, SCHEME, keys
-from spark_sched.errors import BadInputError, SparkSchedWarning
-from spark_sched.units import parse_moment_ms
+from spark_sched.errors import BadInputError, SparkSchedWarning, UnusedMarkWarning
+from spark_sched.units import parse_length_ms, parse_moment_ms
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -31,6 +32,9 @@ _SEPARATOR = ","
 _SHOWN = ("spark.job.description", "spark.jobGroup.id")
 # Contexts that already got the warning; an entry is removed with its context.
 _warned: weakref.WeakSet[Any] = weakref.WeakSet()
+# Names of jobs whose mark covered no work, of which a warning has said so.
+_unused: set[str] = set()
+_MOST_UNUSED = 1_000
 
 Deadline = str | float | timedelta | datetime
 
@@ -52,8 +56,10 @@ def job(
     The job keeps held slots between its Spark jobs and releases them when the block ends.
 
     An inner block replaces the marks of an outer block until it ends. Marks belong to the thread: start
-    threads inside the block as ``pyspark.InheritableThread`` so that their work belongs to the job. On
-    Spark's own scheduler marks have no effect, and one warning says so. A Spark Connect client cannot report
+    threads inside the block as ``pyspark.InheritableThread``, or wrap what they run, or their pool, in
+    `propagate`, so that their work belongs to the job. If no Spark job ran under the mark when the block
+    ends, an `UnusedMarkWarning` says so, once for each name. On Spark's own scheduler marks have no effect,
+    and one warning says so. A Spark Connect client does not know whether work had the mark, and cannot report
     the end of its job: held slots are released after ``spark.sched.reservation.gap``.
 
     Spark's own pages show the name: as description and job group unless the program has set these, and as the
@@ -64,9 +70,9 @@ def job(
         spark: the session or context. A Spark Connect session sends the marks as tags.
         name: the program. The planner learns from earlier jobs of the same name.
         priority: the higher one wins; unmarked work has 0.
-        deadline: when the job must end: a length of time from now (``"15 min"``, ``"1h30m"``, a
-            ``timedelta`` or seconds, above 0), or a moment in the future (a ``datetime`` or an ISO time,
-            which is local without a zone).
+        deadline: when the job must end: a length of time from its first stage (``"15 min"``, ``"1h30m"``, a
+            ``timedelta`` or seconds, above 0), for each micro-batch of a stream from its own, or a moment in
+            the future (a ``datetime`` or an ISO time, which is local without a zone).
         isolation: the isolation level P from 0 to 1; by default the application's
             ``spark.sched.reservation.isolation``.
         user: the owner of the job, for policies that distinguish users.
@@ -97,11 +103,13 @@ def job(
             yield job_id
         return
     context = context_of(spark)
-    scheduler = scheduler_of(context)
-    if scheduler is None:
+    driver = driver_of(context)
+    if driver is None:
         _warn_once(context)
-    with _marked(context, scheduler, name, marks):
+    with _marked(context, driver, name, marks) as block:
         yield job_id
+    if block.ran is False and name not in _unused and not _begins_stream(spark):
+        _warn_unused(name)
 
 
 def job_marks(
@@ -116,7 +124,7 @@ def job_marks(
     job_class: str | None = None,
     copies: str | None = None,
 ) -> dict[str, str]:
-    """The marks as local properties, checked. ``now_ms`` is what a deadline counts from (epoch ms).
+    """The marks as local properties, checked. A deadline must be after ``now_ms`` (epoch ms).
 
     Raises BadInputError naming the argument, its value and what it must be.
     """
@@ -125,7 +133,7 @@ def job_marks(
         "name": name,
         "user": user,
         "priority": priority,
-        "deadline": None if deadline is None else now_ms + deadline_length_ms(deadline, now_ms),
+        "deadline": None if deadline is None else _deadline_mark(deadline, now_ms),
         "isolation": isolation,
         "class": job_class,
         "copies": copies,
@@ -140,13 +148,30 @@ def job_marks(
         try:
             if isinstance(value, bool) or not text:
                 raise ValueError(text)
-            key.value.parse(text)
+            if field != "deadline":  # has its own form, which is checked
+                key.value.parse(text)
         except ValueError:
             argument = "job_class" if field == "class" else field
             wanted = key.value.wanted if text and key.value.wanted != "text" else "text that is not empty"
             raise BadInputError(f"{argument} is {value!r} but must be {wanted}") from None
         marks[key.name] = text
     return marks
+
+
+def _deadline_mark(deadline: Deadline, now_ms: int) -> str:
+    """A length of time as it is, for the driver knows when the job starts; a moment in epoch milliseconds."""
+    length_ms = deadline_length_ms(deadline, now_ms)
+    return str(now_ms + length_ms) if _is_moment(deadline) else f"{length_ms}ms"
+
+
+def _is_moment(deadline: Deadline) -> bool:
+    if not isinstance(deadline, str):
+        return isinstance(deadline, datetime)
+    try:
+        parse_length_ms(deadline)
+    except ValueError:
+        return True
+    return False
 
 
 def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
@@ -170,29 +195,51 @@ def deadline_length_ms(deadline: Deadline, now_ms: int) -> int:
     return length_ms
 
 
-@contextmanager
-def _marked(context: Any, scheduler: Any | None, name: str, marks: Mapping[str, str]) -> Iterator[None]:
-    before = context.getLocalProperty(_NAME)
-    with _shown(context, name, before), _local_properties(context, marks):
-        try:
-            yield
-        finally:
-            if scheduler is not None and context._jsc is not None:
-                scheduler.endJob(context._jsc.sc(), marks[_ID])
+@dataclass
+class _Block:
+    """What is known of a block when it is over: whether any work had its marks; None: nobody knows."""
+
+    ran: bool | None = None
 
 
 @contextmanager
-def _local_properties(context: Any, marks: Mapping[str, str]) -> Iterator[None]:
-    """Set this thread's marks and clear absent ones; restore the previous marks afterwards."""
-    before = {key.name: context.getLocalProperty(key.name) for key in _MARKS}
+def _marked(context: Any, driver: Driver | None, name: str, marks: Mapping[str, str]) -> Iterator[_Block]:
+    """Set this thread's marks, clear absent ones, and have Spark show the thread's work under this name.
+
+    A call of the driver takes long beside a tiny Spark job, so all properties are read, and written, at once.
+    """
+    block = _Block()
+    before = _read(context, driver)
+    _write(context, driver, {key.name: marks.get(key.name) for key in _MARKS} | _shown(name, before))
     try:
-        for name in before:
-            context.setLocalProperty(name, marks.get(name))
-        yield
+        yield block
     finally:
         if context._jsc is not None:  # else the block stopped the context
-            for name, value in before.items():
-                context.setLocalProperty(name, value)
+            try:
+                _write(context, driver, _restored(name, before, _read(context, driver)))
+            finally:
+                if driver is not None:
+                    block.ran = driver.end_job(marks[_ID])
+
+
+_Properties: TypeAlias = Mapping[str, str | None]
+
+
+def _read(context: Any, driver: Driver | None) -> _Properties:
+    """This thread's marks, and the properties by which Spark shows its work."""
+    names = (*(key.name for key in _MARKS), *_SHOWN, _TAGS)
+    if driver is None:
+        return {name: context.getLocalProperty(name) for name in names}
+    found = driver.local_properties()
+    return {name: found.get(name) for name in names}
+
+
+def _write(context: Any, driver: Driver | None, changes: _Properties) -> None:
+    if driver is not None:
+        driver.set_local_properties(changes)
+        return
+    for name, value in changes.items():
+        context.setLocalProperty(name, value)
 
 
 def name_tag(name: str) -> str:
@@ -200,38 +247,37 @@ def name_tag(name: str) -> str:
     return _NAME_TAG_PREFIX + name.strip().replace(_SEPARATOR, "_")
 
 
-@contextmanager
-def _shown(context: Any, name: str, before: str | None) -> Iterator[None]:
-    """Have Spark show the thread's work under this name; texts that the program set itself stay.
+def _shown(name: str, before: _Properties) -> dict[str, str | None]:
+    """Changes by which Spark shows the thread's work under this name; texts that the program set itself stay.
 
-    ``before`` is the name of the outer block: texts that the outer block set are not the program's own.
+    Texts that an outer block set are not the program's own.
     """
-    name = name.strip()
-    mine = name_tag(name)
-    outer = None if before is None else name_tag(before)
-    properties = {key: context.getLocalProperty(key) for key in _SHOWN}
-    named = [key for key, value in properties.items() if value is None or value == before]
-    tags = _tags(context)
-    _set_tags(context, [*(tag for tag in tags if tag != outer), mine])
-    for key in named:
-        context.setLocalProperty(key, name)
-    try:
-        yield
-    finally:
-        if context._jsc is not None:
-            kept = [tag for tag in _tags(context) if tag != mine]
-            _set_tags(context, [*kept, *(tag for tag in (mine, outer) if tag in tags)])
-            for key in named:
-                if context.getLocalProperty(key) == name:
-                    context.setLocalProperty(key, properties[key])
+    outer = before[_NAME]
+    tags = [tag for tag in _tags(before) if outer is None or tag != name_tag(outer)]
+    shown = {key: name.strip() for key in _SHOWN if before[key] is None or before[key] == outer}
+    return {**shown, _TAGS: _joined([*tags, name_tag(name)])}
 
 
-def _tags(context: Any) -> list[str]:
-    return [tag for tag in (context.getLocalProperty(_TAGS) or "").split(_SEPARATOR) if tag]
+def _restored(name: str, before: _Properties, now: _Properties) -> dict[str, str | None]:
+    """Changes that restore the marks of before, and what Spark shows unless the block itself changed it."""
+    mine, outer = name_tag(name), before[_NAME]
+    again = [tag for tag in (mine, None if outer is None else name_tag(outer)) if tag in _tags(before)]
+    tags = [tag for tag in _tags(now) if tag != mine]
+    shown = {
+        key: before[key]
+        for key in _SHOWN
+        if (before[key] is None or before[key] == outer) and now[key] == name.strip()
+    }
+    marks = {key.name: before[key.name] for key in _MARKS}
+    return {**marks, **shown, _TAGS: _joined([*tags, *(tag for tag in again if tag is not None)])}
 
 
-def _set_tags(context: Any, tags: list[str]) -> None:
-    context.setLocalProperty(_TAGS, _SEPARATOR.join(dict.fromkeys(tags)) or None)
+def _tags(properties: _Properties) -> list[str]:
+    return [tag for tag in (properties[_TAGS] or "").split(_SEPARATOR) if tag]
+
+
+def _joined(tags: list[str]) -> str | None:
+    return _SEPARATOR.join(dict.fromkeys(tags)) or None
 
 
 @contextmanager
@@ -266,5 +312,26 @@ def _warn_once(context: Any) -> None:
         f"this application runs on {context.master} with Spark's own scheduler, so marks of spark_sched.job "
         f"have no effect: set spark.master to {SCHEME}{context.master} (see `spark-sched conf`)",
         SparkSchedWarning,
+        stacklevel=4,  # the with statement: past this function, the generator and contextlib
+    )
+
+
+def _begins_stream(spark: Any) -> bool:
+    """Whether a stream has yet to run its first batch, which may come under the mark after the block."""
+    from pyspark.sql import SparkSession
+
+    session = spark if isinstance(spark, SparkSession) else SparkSession.getActiveSession()
+    return session is not None and any(query.lastProgress is None for query in session.streams.active)
+
+
+def _warn_unused(name: str) -> None:
+    if len(_unused) >= _MOST_UNUSED:
+        _unused.clear()
+    _unused.add(name)
+    warnings.warn(
+        f"no Spark job ran under the mark of the block spark_sched.job(…, {name!r}): marks belong to the "
+        "thread, so start threads as pyspark.InheritableThread, or wrap what they run, or their pool, in "
+        "spark_sched.propagate",
+        UnusedMarkWarning,
         stacklevel=4,  # the with statement: past this function, the generator and contextlib
     )

@@ -69,15 +69,13 @@ def test_only_what_was_said_is_marked():
 _LATER = datetime.fromtimestamp(1_900, timezone.utc)
 
 
-@pytest.mark.parametrize(
-    "deadline",
-    [
-        "15 min", "0h15m", timedelta(minutes=15), 900, 900.0,
-        _LATER, _LATER.isoformat(), "1970-01-01T00:31:40Z",
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_a_deadline_counts_from_now_in_epoch_milliseconds(deadline):
+@pytest.mark.parametrize("deadline", ["15 min", "0h15m", timedelta(minutes=15), 900, 900.0], ids=repr)
+def test_a_length_of_time_is_sent_as_one_for_the_driver_knows_when_the_job_starts(deadline):
+    assert _marks(deadline=deadline)[keys.JOB_DEADLINE.name] == "900000ms"
+
+
+@pytest.mark.parametrize("deadline", [_LATER, _LATER.isoformat(), "1970-01-01T00:31:40Z"], ids=repr)
+def test_a_moment_is_sent_in_epoch_milliseconds(deadline):
     assert _marks(deadline=deadline)[keys.JOB_DEADLINE.name] == "1900000"
 
 
@@ -197,6 +195,12 @@ def test_a_connect_session_carries_marks_as_tags_and_keeps_its_own():
             assert "sched:priority=0" in session.tags
         assert session.tags == {"mine"} | outer
     assert session.tags == {"mine"}
+
+
+def test_a_length_of_time_travels_in_a_tag():
+    session = ConnectSession()
+    with job(session, "a", deadline="1h30m"):
+        assert "sched:deadline=5400000ms" in session.tags
 
 
 def test_a_comma_cannot_travel_in_a_tag():

@@ -28,6 +28,8 @@ private[sparksched] final class Registry(
   private val running = mutable.LinkedHashMap.empty[Long, Event.TaskLaunched]
   // Marks whose block is over. A thread that the block started may still submit work under them.
   private val overMarks = mutable.LinkedHashSet.empty[String]
+  // Ids of marks that stages had, and whose blocks are not over; a micro-batch has its stream's, and another key.
+  private val usedMarks = mutable.LinkedHashSet.empty[String]
   // The newest job of each series.
   private val newest = mutable.HashMap.empty[String, String]
   private val userOfGroup = mutable.LinkedHashMap.empty[String, String]
@@ -77,6 +79,7 @@ private[sparksched] final class Registry(
       nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
     warnings.log(mark)
+    property(JobMark.Prefix + "id").foreach(used)
     if (overMarks(mark.key)) close(job, "ended", nowMs)
     if (job.pool != pool) {
       job.pool = pool
@@ -168,13 +171,16 @@ private[sparksched] final class Registry(
     jobEnded(key, "ended", nowMs)
   }
 
-  /** The owner of a mark says that its block is over. */
-  def markEnded(id: String, nowMs: Long): Unit = {
+  /** The owner of a mark says that its block is over. @return whether any stage had it */
+  def markEnded(id: String, nowMs: Long): Boolean = {
     val key = JobMark.keyOf(id)
     overMarks += key
     if (overMarks.size > Registry.MostOverMarks) overMarks -= overMarks.head
     jobEnded(key, "ended", nowMs)
+    usedMarks.remove(id)
   }
+
+  private def used(id: String): Unit = if (usedMarks.add(id) && usedMarks.size > Registry.MostOverMarks) usedMarks -= usedMarks.head
 
   /** Ends the newest job of the series: the series ended, or its next job starts. */
   def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))

@@ -329,7 +329,12 @@ private[spark] final class SchedTaskScheduler(
     afterChange(registry.jobEnded(JobMark.keyOfBatch(query, batch.toString), "ended", nowMs))
   def streamEnded(query: String): Unit = afterChange(registry.seriesEnded(JobMark.seriesOf(query), nowMs))
   def groupStarted(group: String, user: String): Unit = afterChange(registry.groupStarted(group, user))
-  def endJob(id: String): Unit = afterChange(registry.markEnded(id, nowMs))
+  /** @return whether any stage had this id as its mark; true where scheduling has failed open, for then nobody has seen */
+  def endJob(id: String): Boolean = {
+    var seen = true
+    afterChange { seen = registry.markEnded(id, nowMs) }
+    seen
+  }
 
   /** Applies an operator's change and offers slots again, since waiting jobs may start now. */
   def steered[A](failed: => A)(change: Long => A): A = failOpen("jobs", failed)(synchronized {

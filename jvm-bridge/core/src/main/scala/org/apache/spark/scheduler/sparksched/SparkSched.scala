@@ -7,6 +7,7 @@ import org.apache.spark.SparkContext
 
 /** What a Python driver may call through its own py4j gateway. */
 object SparkSched {
+  private val json = new ObjectMapper
   private val schedulers = new ConcurrentHashMap[SparkContext, SchedTaskScheduler]
 
   private[sparksched] def register(context: SparkContext, scheduler: SchedTaskScheduler): Unit =
@@ -16,9 +17,26 @@ object SparkSched {
   /** Whether this application runs under spark_sched at all. */
   def attached(context: SparkContext): Boolean = schedulers.containsKey(context)
 
-  /** The tenant's job with this id is over: whatever is held for it is released at once. */
-  def endJob(context: SparkContext, jobId: String): Unit =
-    Option(schedulers.get(context)).foreach(_.endJob(jobId))
+  /**
+   * The tenant's job with this id is over: whatever is held for it is released at once.
+   *
+   * @return whether any stage had this id as its mark; true where nobody can tell
+   */
+  def endJob(context: SparkContext, jobId: String): Boolean = Option(schedulers.get(context)).forall(_.endJob(jobId))
+
+  /** The calling thread's local properties, as a JSON object of text. */
+  def localProperties(context: SparkContext): String = {
+    val node = json.createObjectNode()
+    val properties = context.getLocalProperties
+    properties.stringPropertyNames.forEach(name => node.put(name, properties.getProperty(name)))
+    node.toString
+  }
+
+  /** Sets some of them at once, for a call from Python takes long; null removes one. */
+  def setLocalProperties(context: SparkContext, changes: String): Unit =
+    json.readTree(changes).properties.forEach { change =>
+      context.setLocalProperty(change.getKey, if (change.getValue.isNull) null else change.getValue.asText)
+    }
 
   /** Asks the planner; empty where it gives no answer in time or the application is not attached. */
   def ask(context: SparkContext, question: String, timeoutMs: Long): String =
