@@ -5,13 +5,14 @@ Run like those of `scenarios`.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pyspark import InheritableThread
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import spark_partition_id, udf
+from pyspark.sql.functions import broadcast, spark_partition_id, udf
 
 import spark_sched
 from tests.integration.scenarios import (
@@ -229,3 +230,50 @@ def _last_done(sc: Any, after: int = -1) -> int:
     later = [s for s in tracker.getActiveStageIds() if s > after]
     stages = [s for s in map(tracker.getStageInfo, later) if s is not None]
     return max((s.numCompletedTasks for s in stages if s.numActiveTasks == 1), default=0)
+
+
+def time_limit(spark: SparkSession) -> Result:
+    """A query with a broadcast, not adaptive, waits for slots that a marked job uses."""
+    sc = spark.sparkContext
+    warm_up(sc, 4)
+    session = spark.newSession()
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.broadcastTimeout", "2")
+    ended: list[str] = []
+
+    def query() -> None:
+        small = session.range(50, numPartitions=2).withColumnRenamed("id", "k")
+        big = session.range(2000, numPartitions=4).selectExpr("id % 50 k", "id v")
+        try:
+            ended.append(str(big.join(broadcast(small), "k").count()))
+        except Exception as error:
+            ended.append(str(error))
+
+    def stories() -> list[tuple[str, str]]:
+        waiting = [job for job in spark_sched.status(spark).jobs if not job.marks.marked]
+        explained = [spark_sched.explain(spark, job.job) for job in waiting]
+        return [(job.job, entry.text) for job in explained for entry in job.story]
+
+    told: list[tuple[str, str]] = []
+
+    def is_told() -> bool:
+        told[:] = [(job, text) for job, text in stories() if "spark.sql.broadcastTimeout" in text]
+        return bool(told)
+
+    with release() as end, spark_sched.job(spark, "important", priority=10):
+        holder = InheritableThread(target=sc.parallelize(range(4), 4).foreach, args=(_until(end),))
+        holder.start()
+        wait_until(lambda: running_tasks(sc) == 4, "all slots were to be used")
+        thread = threading.Thread(target=query)
+        thread.start()
+        try:
+            wait_until(is_told, "the waiting query was to be told of")
+        finally:
+            end.touch()
+            holder.join()
+            thread.join()
+    return {"told": told, "ended": ended, "counters": settled(sc)}
+
+
+def _until(end: Path) -> Callable[[int], None]:
+    return lambda _: wait_until(end.exists, "the slots were to be given back")

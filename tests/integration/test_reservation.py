@@ -259,6 +259,17 @@ def test_a_sql_session_that_drops_its_mark_frees_what_it_held(scenario: Scenario
     assert result["counters"]["holds_expired"] == 0
 
 
+@on(LOCAL, *LONG_PAUSES)
+def test_a_query_that_waits_for_half_of_sparks_time_limit_is_told_of(scenario: Scenario) -> None:
+    result = scenario("time_limit")
+    nothing_leaked(result)
+    ((job, text),) = result["told"]
+    assert job.startswith("sql-")
+    assert text.startswith("waits for slots, and half of spark.sql.broadcastTimeout (2 s) is over")
+    # Whether it failed depends on who was faster.
+    assert result["ended"][0] == "2000" or "Could not execute broadcast in 2 secs" in result["ended"][0]
+
+
 @on(LOCAL, "spark.sched.reservation.gap=10min")
 def test_a_marked_query_that_nobody_ends_stalls_nobody(scenario: Scenario) -> None:
     result = scenario("sql_mark_without_end")

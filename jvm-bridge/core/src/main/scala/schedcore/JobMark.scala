@@ -61,7 +61,7 @@ object JobMark {
 
   private val TagPrefix = "sched:"
 
-  private val GroupId = "spark.jobGroup.id"
+  val GroupId = "spark.jobGroup.id"
   private val SqlExecutionId = "spark.sql.execution.id"
   private val Tags = "spark.job.tags"
 

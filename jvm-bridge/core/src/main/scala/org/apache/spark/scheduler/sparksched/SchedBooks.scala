@@ -20,5 +20,6 @@ private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, contex
   val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
   val tally = new SchedTally(registry, ledger, events, settings.mode)
+  val waitingQueries = new WaitingQueries(context.conf.getOption(_), registry.stories.tell(_, scheduler.nowMs, _))
   val questions = new Questions(() => events.nudge())
 }

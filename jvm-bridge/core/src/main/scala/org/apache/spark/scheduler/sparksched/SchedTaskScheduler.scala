@@ -29,7 +29,7 @@ private[spark] final class SchedTaskScheduler(
   override val rootPool: Pool = new RankedPool(schedulingMode, failOpen, () => enforcing, round.rank(_), () => round.only)
 
   private[sparksched] val books = new SchedBooks(this, context)
-  import books.{events, ledger, plans, questions, registry, slotNews, tally}
+  import books.{events, ledger, plans, questions, registry, slotNews, tally, waitingQueries}
 
   private val round = new OfferRound(
     this, books, () => rootPool.getSortedTaskSetQueue,
@@ -145,6 +145,8 @@ private[spark] final class SchedTaskScheduler(
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
+      waitingQueries.stageStarted(
+        stage, mark.key, mark.name, taskSet.priority, property(JobMark.GroupId).exists(registry.groupUser(_).isDefined), property, nowMs)
       val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
@@ -172,6 +174,7 @@ private[spark] final class SchedTaskScheduler(
     super.taskSetFinished(manager)
     failOpen("task set finished", ())(ours(manager).foreach { m =>
       round.remove(m)
+      waitingQueries.stageEnded(m.stage)
       tally.shadow.stageEnded(m.stage)
       m.place.output.foreach(sqlOutlook.ended)
       offeringFreed(registry.stageEnded(m.job, m.stage, m.completed, nowMs))
@@ -383,6 +386,7 @@ private[spark] final class SchedTaskScheduler(
     registry.endMissing(dagScheduler.jobIdToActiveJob.contains, now)
     registry.forgetIdle(now)
     evictions.keep(taskIdToTaskSetManager.containsKey(_))
+    if (enforcing) waitingQueries.look(stage => round.managerOf(stage).exists(m => m.runningTasks == 0 && m.facts.waiting > 0), now)
   }
 
   /** Nothing else triggers an offer when a hold expires, a task becomes old enough for a copy, or a planned start comes. */
