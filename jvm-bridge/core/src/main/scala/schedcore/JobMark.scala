@@ -1,7 +1,5 @@
 package schedcore
 
-import java.util.Locale
-
 import scala.util.matching.Regex
 
 /**
@@ -15,6 +13,7 @@ import scala.util.matching.Regex
  * @param endsByCall its owner says when it is over; other jobs are over when they have been idle
  * @param series a later job of the same series ends this one: the micro-batches of a streaming query
  * @param warnings about marks that could not be read and were ignored, or that asked for more than the limits allow
+ * @param session the SQL session whose settings give its id or name
  */
 final case class JobMark(
     key: String,
@@ -29,7 +28,8 @@ final case class JobMark(
     endsByCall: Boolean,
     warnings: Seq[MarkWarning],
     runsOnce: Boolean = false,
-    series: Option[String] = None) {
+    series: Option[String] = None,
+    session: Option[String] = None) {
   def marked: Boolean = grouping == JobMark.ByMark
 
   /** With its deadline, if any, moved by this time. */
@@ -52,35 +52,19 @@ object JobMark {
   val Fields: Seq[String] =
     Seq("id", "name", "user", "priority", "deadline", "isolation", "class", "copies")
 
-  // Spark wraps a user's tag into one of its own that ends with it: after "-" on a session, after "_" with Connect.
-  private val Tag: Regex = """(?:^|.*[_-])sched:([A-Za-z_]+)=(.*)""".r
-
-  // Spark Connect says in a tag of its own whose operation it is. A client's own tags come after that, whatever they say.
-  private val ConnectUser: Regex =
-    """SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*""".r
-
   private val TagPrefix = "sched:"
 
-  val GroupId = "spark.jobGroup.id"
-  private val SqlExecutionId = "spark.sql.execution.id"
-  private val Tags = "spark.job.tags"
-
   // Structured Streaming sets the run of a micro-batch.
-  private val StreamingQuery = "sql.streaming.queryId"
-  private val StreamingBatch = "streaming.sql.batchId"
+  val StreamingQuery = "sql.streaming.queryId"
+  val StreamingBatch = "streaming.sql.batchId"
+  // The batch in which `spark_sched.job` set a mark. No SET reaches a key that does not begin with "spark".
+  private val InBatch = "sched.job.batch"
   // It describes its jobs by its name, if it has one, its ids and its batch.
   private val Description = "spark.job.description"
   private val StreamName: Regex = """(?s)(.+?)<br/>id = .*""".r
 
   // Spark's Thrift server makes each statement a job group of its own.
   private val RandomId: Regex = """\p{XDigit}{8}(?:-\p{XDigit}{4}){3}-\p{XDigit}{12}""".r
-
-  /** Known fields for a suggestion in place of an unknown one. */
-  private def hint(prefix: String, field: String): String = {
-    val near = Fields.minBy(Words.distance(_, field.toLowerCase(Locale.ROOT)))
-    if (Words.distance(near, field.toLowerCase(Locale.ROOT)) <= 2) s"did you mean $prefix$near?"
-    else s"it must be one of ${Fields.map(prefix + _).mkString(", ")}"
-  }
 
   /** The key of the job that is marked with this id. */
   def keyOf(id: String): String = "mark-" + id
@@ -95,11 +79,11 @@ object JobMark {
   def seriesOf(query: String): String = "stream-" + query
 
   /**
-   * Local properties win over tags; unmarked work is grouped by job group, SQL execution or Spark job, in this order.
-   * A micro-batch of a streaming query is a job of its own with the marks that the query's thread inherited.
+   * The job that a Spark job belongs to. The table of docs/how-to/mark-jobs.md, "Which mark counts", as code.
    *
-   * With Spark Connect, whom the server knows the user to be wins over both, and jobs are the user's own: an id or a name
-   * that another user chose too is another job.
+   * The user is whom a server knows; without a server it is whom code or a tag marks. Ids, names and job groups are the
+   * user's own. Where no user is known, those that a session has `SET` are the session's own, so that no statement makes its
+   * job another's.
    *
    * @param userOfGroup the user of a job group, if a server reported it
    * @param nowMs start of a deadline that is given as a duration
@@ -108,24 +92,22 @@ object JobMark {
   def from(
       property: String => Option[String], sparkJobId: Int, limits: Limits = Limits(),
       userOfGroup: String => Option[String] = _ => None, nowMs: Long = System.currentTimeMillis(),
-      names: Iterable[String] = Nil): JobMark = {
-    val group = property(GroupId)
-    val allTags = property(Tags).toSeq.flatMap(_.split(','))
-    val tags = allTags.collect { case Tag(field, value) => field -> value }.toMap
-    val connectUser = allTags.collectFirst { case ConnectUser(name) => name }
+      names: Iterable[String] = Nil, origin: Origin = Origin()): JobMark = {
+    val sources = new MarkSources(property, origin)
     val warnings = Seq.newBuilder[MarkWarning]
     def limited(sentence: String): Unit = warnings += MarkWarning(sentence, limited = true)
     def unknown(what: String, prefix: String, fields: Iterable[String]): Unit = fields.filterNot(Fields.contains).foreach { f =>
-      warnings += MarkWarning(s"unknown $what $prefix$f: ${hint(prefix, f)}", limited = false)
+      warnings += MarkWarning(s"unknown $what $prefix$f: ${MarkSources.hint(prefix, f)}", limited = false)
     }
-    unknown("tag", TagPrefix, tags.keys)
+    unknown("tag", TagPrefix, sources.tags.keys)
     unknown("local property", Prefix, names.collect { case name if name.startsWith(Prefix) => name.stripPrefix(Prefix) })
-    def mark(field: String): Option[String] =
-      property(Prefix + field).orElse(tags.get(field)).map(_.trim).filter(_.nonEmpty).filter { text =>
-        val counts = limits.marks.contains(field)
-        if (!counts) limited(s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
-        counts
-      }
+    sources.refused.foreach(key => limited(s"$key is SET in a SQL session, which says nothing of whose a job is: ignored"))
+    def sourced(field: String): Option[(String, MarkSource)] = sources(field).filter { case (text, _) =>
+      val counts = limits.marks.contains(field)
+      if (!counts) limited(s"$Prefix$field is '$text' but spark.sched.limits.marks leaves it out: ignored")
+      counts
+    }
+    def mark(field: String): Option[String] = sourced(field).map(_._1)
     def parsed[A](field: String, wanted: String)(read: String => Option[A]): Option[A] = mark(field).flatMap { text =>
       val value = read(text)
       if (value.isEmpty)
@@ -136,30 +118,63 @@ object JobMark {
       if (order.gt(value, cap)) limited(s"$Prefix$field is $value but ${setting.name} is $cap: lowered to it")
       order.min(value, cap)
     }
-    val user = mark("user")
-    connectUser.filter(known => user.exists(_ != known)).foreach { known =>
-      limited(s"${Prefix}user is '${user.get}' but Spark Connect says '$known': ignored")
+
+    // 1. Who it is.
+    val group = sources.group
+    val (server, known) = Seq("the server" -> origin.user, "Spark Connect" -> sources.connectUser,
+      "the Thrift server" -> group.flatMap(userOfGroup)).collectFirst { case (who, Some(user)) => (who, Option(user)) }
+      .getOrElse(("", None))
+    val marked = sourced("user").flatMap {
+      case (text, MarkSource.Setting) =>
+        if (!known.contains(text)) limited(s"${Prefix}user is '$text' by SET, which says nothing of whose a job is: ignored")
+        None
+      case (text, _) => Some(text)
     }
+    for (user <- known; text <- marked if text != user)
+      limited(s"${Prefix}user is '$text' but $server says '$user': ignored")
     // The length keeps keys of different pairs of user and id different.
-    val whose = connectUser.fold("")(known => s"${known.length}-$known-")
-    val id = mark("id")
-    val name = mark("name")
-    val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
+    val users = known.map(user => s"${user.length}-$user-")
+    val sessions = origin.session.map(id => s"session-$id-")
+
+    // 2. What it is called. Who gives an id or a name gives both.
+    val (id, name, whose) = {
+      val given = sourced("id") -> sourced("name")
+      val byOthers = Seq(given._1, given._2).flatten.exists(_._2 != MarkSource.Setting)
+      def counts(mark: Option[(String, MarkSource)]): Option[String] = mark.filter { case (_, source) =>
+        source != MarkSource.Setting || (!byOthers && (users.isDefined || sessions.isDefined))
+      }.map(_._1)
+      (counts(given._1), counts(given._2), users.orElse(if (byOthers) None else sessions).getOrElse(""))
+    }
+    val bySetting = (id.isDefined || name.isDefined) && Seq("id", "name").flatMap(sources(_)).forall(_._2 == MarkSource.Setting)
+
+    // 3. Which job that makes it, the most specific first: a mark inside a micro-batch, the batch, a mark, and so on.
     val query = property(StreamingQuery).filter(_ => property(StreamingBatch).isDefined)
-    val byMark = id.map(i => keyOf(whose + i)).orElse(name.map(n => s"mark-name-$whose$n")).map(ByMark -> _)
-    val byBatch = for (q <- query; batch <- property(StreamingBatch))
-      yield byMark.fold[Grouping](ByBatch)(_._1) -> keyOfBatch(q, batch)
-    val (grouping, key) = byBatch.orElse(byMark)
-      .orElse(group.map(g => ByGroup -> s"group-$g"))
-      .orElse(property(SqlExecutionId).map(id => BySqlExecution -> keyOfSql(id)))
+    val batch = query.map(q => keyOfBatch(q, property(StreamingBatch).getOrElse("")))
+    val (before, own) = (origin.inherited, sources.own)
+    val stamped = batch.exists(property(InBatch).contains(_))
+    def isNew(field: String): Boolean = before.exists(b => own.get(field).exists(!b.get(field).contains(_)))
+    val inBatch = batch.isDefined && (stamped || isNew("id") || isNew("name"))
+    // A callback that sets a name alone leaves the id of the block in which the query began.
+    val idHere = id.filter(_ => !inBatch || stamped || isNew("id"))
+    val byMark = idHere.map(i => keyOf(whose + i)).orElse(name.map { n =>
+      // A name comes back with each batch, and each has its own job.
+      batch.filter(_ => inBatch).fold(s"mark-name-$whose$n")(b => s"$b-$whose$n")
+    }).map(ByMark -> _)
+    val ofBatch = batch.filterNot(_ => inBatch && byMark.isDefined)
+    // What Spark itself, or a Thrift server, runs in a group of its own is part of the statement.
+    val ofGroup = group.filterNot(g => RandomId.matches(g) && sources.rootExecution.isDefined)
+    val (grouping, key) = ofBatch.map(b => byMark.fold[Grouping](ByBatch)(_._1) -> b).orElse(byMark)
+      .orElse(ofGroup.map(g => ByGroup -> s"group-${users.getOrElse("")}$g"))
+      .orElse(group.flatMap(_ => sources.rootExecution).orElse(sources.execution).map(id => BySqlExecution -> keyOfSql(id)))
       .getOrElse(BySparkJob -> s"spark-$sparkJobId")
+    val copies = parsed("copies", "auto or never")(t => Option.when(t == "auto" || t == "never")(t == "auto"))
     JobMark(
       key,
       name
-        .orElse(query.map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
+        .orElse(ofBatch.flatMap(_ => query).map(q => property(Description).collect { case StreamName(name) => name }.getOrElse(q)))
         // The history cannot learn from a name that is used once.
-        .orElse(group.filterNot(RandomId.matches)).getOrElse(key),
-      connectUser.orElse(user).orElse(group.flatMap(userOfGroup)),
+        .orElse(ofGroup.filterNot(RandomId.matches)).getOrElse(key),
+      known.orElse(marked),
       parsed("priority", "a whole number")(_.toIntOption)
         .map(capped("priority", limits.maxPriority, Settings.MaxPriority)(_)).getOrElse(math.min(0, limits.maxPriority)),
       parsed("isolation", "a number from 0 to 1")(_.toDoubleOption.filter(v => v >= 0 && v <= 1))
@@ -169,10 +184,12 @@ object JobMark {
       // A stream's sink may have no commit protocol that undoes a second write.
       copies.getOrElse(property(StreamingQuery).isEmpty),
       grouping,
-      // A Connect client has nothing to call, whether its id comes in a tag or a property.
-      endsByCall = id.isDefined && connectUser.isEmpty && property(Prefix + "id").isDefined && query.isEmpty,
+      // A server's tenant, or whoever SETs an id, has nothing to call.
+      endsByCall = idHere.isDefined && known.isEmpty && !bySetting && property(Prefix + "id").isDefined && ofBatch.isEmpty,
       warnings.result(),
       runsOnce = copies.contains(false),
-      series = query.map(seriesOf))
+      series = query.filter(_ => ofBatch.isDefined).map(seriesOf)
+        .orElse(query.filter(_ => idHere.isEmpty).map(q => s"${seriesOf(q)}-$whose${name.getOrElse("")}")),
+      session = origin.session.filter(_ => bySetting && grouping == ByMark))
   }
 }

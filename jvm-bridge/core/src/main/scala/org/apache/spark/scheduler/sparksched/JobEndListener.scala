@@ -3,10 +3,8 @@ package org.apache.spark.scheduler.sparksched
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.{JobSucceeded, SparkListener, SparkListenerEvent, SparkListenerJobEnd}
 import org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd
-import org.apache.spark.sql.sparksched.SqlSession
 import org.apache.spark.sql.streaming.StreamingQueryListener.{QueryProgressEvent, QueryTerminatedEvent}
 import org.apache.spark.util.Utils
-import schedcore.JobMark
 
 /**
  * Spark says only on the listener bus that a job, a SQL execution or a micro-batch is over. The bus drops events when it
@@ -30,15 +28,19 @@ private[sparksched] final class JobEndListener(scheduler: SchedTaskScheduler) ex
   private def heard(event: SparkListenerEvent): Unit =
     // By name first: a driver without Spark SQL has no such class to compare with.
     event.getClass.getName match {
+      case JobEndListener.SqlStart => scheduler.origins.executionStarted(event)
       case JobEndListener.SqlEnd => SqlEvents.executionEnded(event, scheduler)
       case JobEndListener.BatchEnd => SqlEvents.batchEnded(event, scheduler)
       case JobEndListener.StreamEnd => SqlEvents.streamEnded(event, scheduler)
       case JobEndListener.ThriftStart => JobEndListener.statementStarted(event, scheduler)
+      case name if name.startsWith(JobEndListener.Connect) => scheduler.origins.connectSeen()
       case _ =>
     }
 }
 
 private[sparksched] object JobEndListener {
+  private val SqlStart = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart"
+  private val Connect = "org.apache.spark.sql.connect."
   private val SqlEnd = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionEnd"
   private val BatchEnd = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryProgressEvent"
   private val StreamEnd = "org.apache.spark.sql.streaming.StreamingQueryListener$QueryTerminatedEvent"
@@ -46,7 +48,7 @@ private[sparksched] object JobEndListener {
 
   /** The Thrift server keeps the class to itself, but it is a case class. It runs a statement as a job group. */
   private def statementStarted(event: Any, scheduler: SchedTaskScheduler): Unit = userOfGroup(event).foreach {
-    case (group, user) => scheduler.groupStarted(group, user)
+    case (group, user) => scheduler.origins.groupStarted(group, user)
   }
 
   /** The job group and the user of an event that has both, by the names of its fields. */
@@ -65,9 +67,8 @@ private object SqlEvents {
   def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
     scheduler.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty))
-    Utils.tryLogNonFatalError(SqlSession.of(end).foreach { case (session, setting) =>
-      scheduler.sqlSessionSeen(session, Some(JobMark.from(setting, -1)).filter(_.marked).map(_.key))
-    })
+    Utils.tryLogNonFatalError(
+      scheduler.origins.executionEnded(end).foreach { case (session, setting) => scheduler.sqlSessionSeen(session, setting) })
   }
 
   def batchEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {

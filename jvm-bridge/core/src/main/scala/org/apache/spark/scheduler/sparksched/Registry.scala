@@ -32,7 +32,8 @@ private[sparksched] final class Registry(
   private val usedMarks = mutable.LinkedHashSet.empty[String]
   // The newest job of each series.
   private val newest = mutable.HashMap.empty[String, String]
-  private val userOfGroup = mutable.LinkedHashMap.empty[String, String]
+  /** Whom servers know the users of sessions to be. */
+  val users = new SessionUsers
   private val sqlMarks = new SqlMarks
   private val orders = new Orders(settings.mode)
   private val heldIdle = new HeldIdleSums(Registry.MostOwners)
@@ -78,6 +79,7 @@ private[sparksched] final class Registry(
       barrier: Boolean, restartable: Boolean, shape: TaskShape, pool: Option[PoolShare], property: String => Option[String],
       nowMs: Long): StagePlace = {
     val job = jobs.getOrElseUpdate(mark.key, startJob(mark, plans, nowMs))
+    mark.session.foreach(sqlMarks.ran(_, mark.key))
     warnings.log(mark)
     property(JobMark.Prefix + "id").foreach(used)
     if (overMarks(mark.key)) close(job, "ended", nowMs)
@@ -185,23 +187,36 @@ private[sparksched] final class Registry(
   /** Ends the newest job of the series: the series ended, or its next job starts. */
   def seriesEnded(series: String, nowMs: Long): Unit = newest.remove(series).foreach(jobEnded(_, "ended", nowMs))
 
-  /** A statement of a SQL session is over. A mark that was removed from the session's settings ends its job. */
-  def sqlSessionSeen(session: String, mark: Option[String], nowMs: Long): Unit =
-    sqlMarks.seen(session, mark).foreach(jobEnded(_, "ended", nowMs))
-
-  /** A server runs a job group for this user. */
-  def groupStarted(group: String, user: String): Unit = {
-    userOfGroup -= group
-    userOfGroup(group) = user
-    if (userOfGroup.size > Registry.MostGroups) userOfGroup -= userOfGroup.head._1
+  /** Ends a micro-batch and the jobs that were marked inside it by name. */
+  def batchEnded(query: String, batch: String, nowMs: Long): Unit = {
+    val key = JobMark.keyOfBatch(query, batch)
+    jobs.keysIterator.filter(k => k == key || k.startsWith(s"$key-")).toSeq.foreach(jobEnded(_, "ended", nowMs))
   }
 
-  def groupUser(group: String): Option[String] = userOfGroup.get(group)
+  /** A streaming query is over. */
+  def streamEnded(query: String, nowMs: Long): Unit = {
+    val series = JobMark.seriesOf(query)
+    newest.keysIterator.filter(s => s == series || s.startsWith(s"$series-")).toSeq.foreach(seriesEnded(_, nowMs))
+  }
+
+  /**
+   * A statement of a SQL session is over. A mark that was removed from the session's settings ends the job that the session's
+   * executions had, not whatever job the settings name.
+   *
+   * @param setting the session's settings as they are now
+   */
+  def sqlSessionSeen(session: String, setting: String => Option[String], nowMs: Long): Unit = {
+    val held = MarkSources.Keys.flatMap(key => setting(key).map(key -> _)).toMap
+    val mark = JobMark.from(held.get, -1, settings.limits, origin = Origin.of(session, held, users.of(session)))
+    sqlMarks.seen(session, Some(mark).filter(_.marked).map(_.key)).foreach(jobEnded(_, "ended", nowMs))
+  }
 
   /** The mark of a Spark job with these local properties. */
-  def markOf(sparkJob: Int, property: String => Option[String], properties: Properties, nowMs: Long): JobMark = JobMark.from(
-    property, sparkJob, settings.limits, groupUser, nowMs,
-    Option(properties).fold(Iterable.empty[String])(_.stringPropertyNames.asScala))
+  def markOf(
+      sparkJob: Int, property: String => Option[String], properties: Properties, nowMs: Long,
+      origin: Origin = Origin()): JobMark = JobMark.from(
+    property, sparkJob, settings.limits, users.ofGroup, nowMs,
+    Option(properties).fold(Iterable.empty[String])(_.stringPropertyNames.asScala), origin)
 
   /**
    * The job is over. It may still have task sets: Spark cancels jobs, not stages, and another Spark job may need a stage
@@ -431,8 +446,6 @@ private[sparksched] object Registry {
   /** Far more than blocks end while a thread that one of them started can still be about to submit work. */
   private val MostOverMarks = 10000
 
-  /** Job groups of servers whose statements may still start Spark jobs. */
-  private val MostGroups = 10000
   /** Users and job names whose idle-held slot time is counted separately. */
   private val MostOwners = 1000
 }

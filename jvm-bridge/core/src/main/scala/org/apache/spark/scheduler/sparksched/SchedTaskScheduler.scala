@@ -35,6 +35,8 @@ private[spark] final class SchedTaskScheduler(
     this, books, () => rootPool.getSortedTaskSetQueue,
     Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
+  /** Whose Spark jobs are, as far as their local properties do not say so themselves. */
+  private[sparksched] val origins = new JobOrigins(context, registry.users)
   val slots = new SlotCounts(context)
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
@@ -66,6 +68,7 @@ private[spark] final class SchedTaskScheduler(
     revival.start()
     SparkSched.register(context, this)
     views.attach()
+    origins.start()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
       timer.everySecond(failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() })
@@ -141,12 +144,13 @@ private[spark] final class SchedTaskScheduler(
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       val aheadMs = steadyClock.aheadMs
-      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs).laterBy(aheadMs)
+      val origin = origins.of(taskSet.properties)
+      val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs, origin).laterBy(aheadMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,
         restartable = !barrier && !SparkLine.isPipelined(taskSet), shape, fairPool(property), property, nowMs)
       waitingQueries.stageStarted(
-        stage, mark.key, mark.name, taskSet.priority, property(JobMark.GroupId).exists(registry.groupUser(_).isDefined), property, nowMs)
+        stage, mark.key, mark.name, taskSet.priority, property(MarkSources.GroupId).exists(registry.groupUser(_).isDefined), property, nowMs)
       val query = property(SqlOutlook.ExecutionId).flatMap(_.toLongOption)
       // A later attempt of a stage starts with some outputs present.
       val output = for (q <- query; w <- outlook.written if taskSet.stageAttemptId == 0)
@@ -327,11 +331,11 @@ private[spark] final class SchedTaskScheduler(
 
   def sparkJobEnded(sparkJobId: Int, failed: Boolean): Unit = afterChange(registry.sparkJobEnded(sparkJobId, failed, nowMs))
   def sqlExecutionEnded(id: Long, failed: Boolean): Unit = afterChange(registry.sqlExecutionEnded(id, failed, nowMs))
-  def sqlSessionSeen(session: String, mark: Option[String]): Unit = afterChange(registry.sqlSessionSeen(session, mark, nowMs))
+  def sqlSessionSeen(session: String, setting: String => Option[String]): Unit =
+    afterChange(registry.sqlSessionSeen(session, setting, nowMs))
   def batchEnded(query: String, batch: Long): Unit =
-    afterChange(registry.jobEnded(JobMark.keyOfBatch(query, batch.toString), "ended", nowMs))
-  def streamEnded(query: String): Unit = afterChange(registry.seriesEnded(JobMark.seriesOf(query), nowMs))
-  def groupStarted(group: String, user: String): Unit = afterChange(registry.groupStarted(group, user))
+    afterChange(registry.batchEnded(query, batch.toString, nowMs))
+  def streamEnded(query: String): Unit = afterChange(registry.streamEnded(query, nowMs))
   /** @return whether any stage had this id as its mark; true where scheduling has failed open, for then nobody has seen */
   def endJob(id: String): Boolean = {
     var seen = true

@@ -1,0 +1,158 @@
+package org.apache.spark.sql.sparksched
+
+import java.util.Properties
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkContext
+import org.apache.spark.scheduler.SparkListenerEvent
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.SQLExecution
+import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
+import org.apache.spark.sql.internal.SQLConf
+import schedcore.{JobMark, MarkSources, Origin, SessionUsers}
+
+/**
+ * Which SQL session a Spark job comes from, what that session has `SET`, and whose it is.
+ *
+ * Spark copies a session's settings into the local properties of its Spark jobs. So a local property whose value a session
+ * may have `SET` is no evidence of anything. What `SET` cannot reach: the running executions and their sessions, the tag
+ * with its session that Spark adds after the copy, and the servers' own books and events.
+ */
+private[spark] final class SqlSessions(context: SparkContext, users: SessionUsers) {
+  import SqlSessions._
+
+  @volatile private var connect = false
+  // By SQL execution: who a server says it is for, where the session's settings did not say so.
+  private val evidence = mutable.LinkedHashMap.empty[Long, Evidence]
+
+  /** Of a Spark job with these local properties. Called in the thread of Spark's DAG scheduler. */
+  def originOf(properties: Properties): Origin = {
+    val property = (key: String) => Option(properties.getProperty(key))
+    val tags = property(MarkSources.Tags).toSeq.flatMap(MarkSources.tagsOf).toSet
+    val alive = SeenSessions.alive.filter(s => s.sparkContext eq context).toSeq
+
+    // 1. What no session whatever can have SET: other sessions' tags, and an execution that is not its own.
+    val setTags = alive.map(s => tagsSetIn(s)).filter(set => set.nonEmpty && set.subsetOf(tags)).flatten.toSet
+    val named = MarkSources.sessionsOf(tags -- setTags)
+    val claimed = property(MarkSources.SqlExecutionId)
+    val owner = claimed.flatMap(sessionOf).filter { s =>
+      if (named.isEmpty) !alive.exists(settingOf(_, MarkSources.SqlExecutionId) == claimed) else named.contains(s.sessionUUID)
+    }
+    val ofOthers = named.flatMap(users.of).size > 1
+    val session = if (ofOthers) None else owner.orElse(Some(named).filter(_.size == 1).flatMap(n => SeenSessions.get(n.head)))
+
+    // 2. Whose settings the properties may hold.
+    val root = property(MarkSources.SqlRootId).flatMap(sessionOf)
+    val possible =
+      if (session.isDefined) (session ++ root ++ named.flatMap(SeenSessions.get)).toSeq.distinct
+      else alive.filter(s => settingsOf(s).nonEmpty && mayHaveSet(s, property))
+    val certain = session.orElse(Some(possible).filter(_.size == 1 && !ofOthers).map(_.head))
+    val untrusted =
+      (if (owner.isEmpty) claimed.map(MarkSources.SqlExecutionId -> Set(_)) else None) ++ Some(MarkSources.Tags -> setTags)
+    val settings = (possible.map(settingsOf(_)) :+ untrusted.toMap).flatten.groupMapReduce(_._1)(_._2)(_ ++ _)
+    val origin = Origin(certain.map(_.sessionUUID), settings, inherited = inherited(property))
+
+    // 3. Whose it is.
+    val user = certain.map(_.sessionUUID).flatMap { id =>
+      val sources = new MarkSources(property, origin)
+      def said = sources.connectUser.orElse(sources.group.flatMap(users.ofGroup))
+      users.of(id).orElse(connectUser(id).orElse(said).map(users.learned(id, _)))
+    }
+    origin.copy(user = user)
+  }
+
+  private def inherited(property: String => Option[String]): Option[Map[String, String]] =
+    for (query <- property(JobMark.StreamingQuery); batch <- property(JobMark.StreamingBatch);
+         marks <- SeenSessions.marksAtBegin(query, batch)) yield marks
+
+  /** Whether all settings of the session are in the properties: Spark copies all of them or none. */
+  private def mayHaveSet(session: SparkSession, property: String => Option[String]): Boolean =
+    session.sessionState.conf.getAllConfs.forall { case (key, value) =>
+      !key.startsWith("spark") || ChangedLater(key) || property(key).contains(value)
+    }
+
+  private def sessionOf(execution: String): Option[SparkSession] =
+    execution.toLongOption.flatMap(id => Option(SQLExecution.getQueryExecution(id))).map(_.sparkSession)
+
+  // ---- evidence of users -------------------------------------------------------------------------------------
+
+  def connectSeen(): Unit = connect = true
+
+  /** The user of a session of the Spark Connect server, from its own books. Spark Connect may not be on the class path. */
+  private def connectUser(session: String): Option[String] = if (!connect) None else
+    try {
+      val service = Class.forName("org.apache.spark.sql.connect.service.SparkConnectService$").getField("MODULE$").get(null)
+      val manager = call(service, "sessionManager")
+      call(manager, "sessionStore").asInstanceOf[java.util.Map[AnyRef, AnyRef]].values.asScala
+        .find(holder => call(holder, "session").asInstanceOf[SparkSession].sessionUUID == session)
+        .map(call(_, "userId").toString).filter(_.nonEmpty)
+    } catch { case _: LinkageError | _: ReflectiveOperationException | NonFatal(_) => None }
+
+  /** The event says what its execution's local properties were, and what its session had SET at that moment. */
+  def executionStarted(event: SparkListenerEvent): Unit = {
+    val start = event.asInstanceOf[SparkListenerSQLExecutionStart]
+    def unset[A](key: String, value: A, none: A): A = if (start.modifiedConfigs.contains(key)) none else value
+    val tags = unset(MarkSources.Tags, start.jobTags, Set.empty[String])
+    val found = Evidence(unset(MarkSources.GroupId, start.jobGroupId, None), tags)
+    synchronized {
+      evidence(start.executionId) = found
+      if (evidence.size > MostExecutions) evidence -= evidence.head._1
+    }
+  }
+
+  /** @return the session and its settings as they are now; None where the event came from elsewhere */
+  def executionEnded(event: SparkListenerEvent): Option[(String, String => Option[String])] = {
+    val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
+    val found = synchronized(evidence.remove(end.executionId))
+    Option(end.qe).map { execution =>
+      val session = execution.sparkSession
+      val id = session.sessionUUID
+      if (users.of(id).isEmpty) {
+        def said = found.flatMap(e => MarkSources.connectUserOf(e.tags).orElse(e.group.flatMap(users.ofGroup)))
+        connectUser(id).orElse(said).foreach(users.learned(id, _))
+      }
+      id -> ((key: String) => settingOf(session, key))
+    }
+  }
+
+  // ---- the front door ----------------------------------------------------------------------------------------
+
+  /** `SET` refuses static settings, with an error to whoever tries. Nobody but Spark has a use for these. */
+  def protectSettings(): Unit = Seq(MarkSources.SqlExecutionId, MarkSources.SqlRootId).foreach { key =>
+    if (!SQLConf.containsConfigKey(key))
+      SQLConf.buildStaticConf(key).internal().doc("Spark's own, of a Spark job.").version("").stringConf.createOptional
+  }
+}
+
+private[spark] object SqlSessions {
+  private final case class Evidence(group: Option[String], tags: Set[String])
+
+  private val MostExecutions = 10000
+
+  /** Local properties that Spark changes after it has copied a session's settings. */
+  private val ChangedLater: Set[String] = MarkSources.IdentityKeys.toSet ++
+    Set(SparkContext.SPARK_JOB_DESCRIPTION, SparkContext.SPARK_JOB_INTERRUPT_ON_CANCEL, SparkContext.SPARK_SCHEDULER_POOL)
+
+  private def call(on: AnyRef, method: String): AnyRef = {
+    val found = on.getClass.getDeclaredMethod(method)
+    found.setAccessible(true)
+    found.invoke(on)
+  }
+
+  /** What a session has SET, unless the application's own configuration says the same. */
+  private def settingOf(session: SparkSession, key: String): Option[String] =
+    Option(session.sessionState.conf.getConfString(key, null))
+      .filterNot(value => session.sparkContext.conf.getOption(key).contains(value))
+
+  private def tagsSetIn(session: SparkSession): Set[String] =
+    settingOf(session, MarkSources.Tags).toSeq.flatMap(MarkSources.tagsOf).toSet
+
+  private def settingsOf(session: SparkSession): Map[String, Set[String]] = originIn(session).settings
+
+  /** Of what happens in this session. */
+  def originIn(session: SparkSession): Origin =
+    Origin.of(session.sessionUUID, MarkSources.Keys.flatMap(key => settingOf(session, key).map(key -> _)).toMap)
+}
