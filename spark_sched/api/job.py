@@ -7,7 +7,7 @@ import uuid
 import warnings
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 
 _MARKS = tuple(key for key in keys.ALL if key.kind == "job")
 _TAG_PREFIX = "sched:"
+_ENDED_TAG_PREFIX = "sched:ended="
 _NAME_TAG_PREFIX = "sched-job:"
 _ID = f"{JOB_PREFIX}id"
 _NAME = f"{JOB_PREFIX}name"
 _TAGS = "spark.job.tags"
 _SEPARATOR = ","
+# The micro-batch of a stream in whose callback a block is, and Spark's own properties that name it.
+_BATCH = "sched.job.batch"
+_STREAM_QUERY = "sql.streaming.queryId"
+_STREAM_BATCH = "streaming.sql.batchId"
 # The properties from which Spark's own pages take a job's name.
 _SHOWN = ("spark.job.description", "spark.jobGroup.id")
 # Contexts that already got the warning; an entry is removed with its context.
@@ -59,8 +64,8 @@ def job(
     threads inside the block as ``pyspark.InheritableThread``, or wrap what they run, or their pool, in
     `propagate`, so that their work belongs to the job. If no Spark job ran under the mark when the block
     ends, an `UnusedMarkWarning` says so, once for each name. On Spark's own scheduler marks have no effect,
-    and one warning says so. A Spark Connect client does not know whether work had the mark, and cannot report
-    the end of its job: held slots are released after ``spark.sched.reservation.gap``.
+    and one warning says so. A Spark Connect client does not know whether work had the mark. There the end of a
+    block runs one statement, ``SET spark.sched.job.id``, whose tag tells the driver that the block is over.
 
     Spark's own pages show the name: as description and job group unless the program has set these, and as the
     job tag ``sched-job:NAME``, by which ``SparkContext.cancelJobsWithTag`` finds the job. Commas, which end a
@@ -210,7 +215,8 @@ def _marked(context: Any, driver: Driver | None, name: str, marks: Mapping[str, 
     """
     block = _Block()
     before = _read(context, driver)
-    _write(context, driver, {key.name: marks.get(key.name) for key in _MARKS} | _shown(name, before))
+    own = {key.name: marks.get(key.name) for key in _MARKS}
+    _write(context, driver, own | {_BATCH: _batch(before)} | _shown(name, before))
     try:
         yield block
     finally:
@@ -227,7 +233,7 @@ _Properties: TypeAlias = Mapping[str, str | None]
 
 def _read(context: Any, driver: Driver | None) -> _Properties:
     """This thread's marks, and the properties by which Spark shows its work."""
-    names = (*(key.name for key in _MARKS), *_SHOWN, _TAGS)
+    names = (*(key.name for key in _MARKS), _BATCH, _STREAM_QUERY, _STREAM_BATCH, *_SHOWN, _TAGS)
     if driver is None:
         return {name: context.getLocalProperty(name) for name in names}
     found = driver.local_properties()
@@ -240,6 +246,12 @@ def _write(context: Any, driver: Driver | None, changes: _Properties) -> None:
         return
     for name, value in changes.items():
         context.setLocalProperty(name, value)
+
+
+def _batch(before: _Properties) -> str | None:
+    """The micro-batch in whose callback this thread is: a mark of the query's thread describes the batch."""
+    batch = before[_STREAM_BATCH]
+    return None if batch is None else f"stream-{before[_STREAM_QUERY]}-{batch}"
 
 
 def name_tag(name: str) -> str:
@@ -268,7 +280,7 @@ def _restored(name: str, before: _Properties, now: _Properties) -> dict[str, str
         for key in _SHOWN
         if (before[key] is None or before[key] == outer) and now[key] == name.strip()
     }
-    marks = {key.name: before[key.name] for key in _MARKS}
+    marks = {key: before[key] for key in (*(key.name for key in _MARKS), _BATCH)}
     return {**marks, **shown, _TAGS: _joined([*tags, *(tag for tag in again if tag is not None)])}
 
 
@@ -295,6 +307,18 @@ def _tagged(session: Any, marks: Mapping[str, str]) -> Iterator[None]:
         yield
     finally:
         _replace_tags(session, tags, before)
+        _tell_end(session, marks[_ID])
+
+
+def _tell_end(session: Any, job_id: str) -> None:
+    """Let the driver see a statement whose tag says that the block is over: a client has nothing to call."""
+    tag = f"{_ENDED_TAG_PREFIX}{job_id}"
+    with suppress(Exception):  # The block may have stopped the session. Then the job ends when it is idle.
+        session.addTag(tag)
+        try:
+            session.sql(f"SET {_ID}")
+        finally:
+            session.removeTag(tag)
 
 
 def _replace_tags(session: Any, old: set[str], new: set[str]) -> None:

@@ -40,6 +40,7 @@ from tests.integration import (
     sql_scenarios,
     status_scenarios,
     steering_scenarios,
+    tenant_scenarios,
 )
 
 MARKER = "SCENARIO "
@@ -57,6 +58,7 @@ MODULES: tuple[ModuleType, ...] = (
     lifecycles,
     status_scenarios,
     steering_scenarios,
+    tenant_scenarios,
 )
 
 

@@ -42,6 +42,10 @@ class ConnectSession:
 
     def __init__(self) -> None:
         self.tags = {"mine"}
+        self.statements = []
+
+    def sql(self, text):
+        self.statements.append((text, set(self.tags)))
 
     def addTag(self, tag):
         self.tags.add(tag)
@@ -201,6 +205,17 @@ def test_a_length_of_time_travels_in_a_tag():
     session = ConnectSession()
     with job(session, "a", deadline="1h30m"):
         assert "sched:deadline=5400000ms" in session.tags
+
+
+def test_the_end_of_a_connect_block_runs_a_statement_whose_tag_says_so():
+    session = ConnectSession()
+    with job(session, "a") as job_id:
+        assert session.statements == []
+    assert session.statements == [("SET spark.sched.job.id", {"mine", f"sched:ended={job_id}"})]
+    session.sql = None  # it was stopped
+    with job(session, "a"):
+        pass
+    assert session.tags == {"mine"}
 
 
 def test_a_comma_cannot_travel_in_a_tag():

@@ -12,8 +12,9 @@ from spark_sched.traces.jobs import Executed, JobRecord, widest
 from spark_sched.traces.read_report import ReadReport
 from spark_sched.traces.readers.spark_dag import Begun, SparkJob, StageAttempt, stages_of
 from spark_sched.traces.readers.spark_executors import SparkExecutors
-from spark_sched.traces.readers.spark_marks import THRIFT_START, mark_of, user_of_group
+from spark_sched.traces.readers.spark_marks import RANDOM_ID, THRIFT_START, user_of_group
 from spark_sched.traces.readers.spark_measured import EVENT, Measured
+from spark_sched.traces.readers.spark_origins import SparkOrigins
 from spark_sched.units import parse_moment_ms
 
 #: The exceptions that decoding a damaged event raises.
@@ -26,6 +27,11 @@ _SQL_START = re.compile(
     rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
 )
 _SQL_END = re.compile(rb'"executionId"\s*:\s*(\d+)')
+
+#: Properties with a text that may name a job.
+_TEXTS = ("spark.job.description", "spark.jobGroup.id")
+#: Texts from which no later run can be known: of broadcasts up to Spark 3.4, and of a Thrift server's statements.
+_ONE_TIME = re.compile(rf"broadcast exchange \(runId .*\)|{RANDOM_ID.pattern}")
 
 #: RDDs and plan nodes whose work a Python worker, a piped command or a GPU does. A scope is JSON text.
 _OUTSIDE = re.compile(r"Python|Pandas|InArrow|PipedRDD|\bGpu[A-Z]")
@@ -128,6 +134,7 @@ class SparkApplication:
         self._closed: set[str] = set()
         self._spark_jobs = _SparkJobs()
         self._sql_names: dict[str, str] = {}
+        self._origins = SparkOrigins()
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
         self._handlers = {
@@ -161,8 +168,11 @@ class SparkApplication:
         """An event that is not parsed: of SQL executions, name and end are picked out of the line."""
         if kind.endswith("SparkListenerSQLExecutionStart"):
             if match := _SQL_START.search(line):
-                self._sql_names[f"sql-{int(match[1])}"] = match[2].decode("utf-8", "replace").strip('"')
+                execution = int(match[1])
+                self._sql_names[f"sql-{execution}"] = match[2].decode("utf-8", "replace").strip('"')
+                self._origins.execution_started(execution, line, self.about.users_of_groups)
         elif kind.endswith("SparkListenerSQLExecutionEnd") and (match := _SQL_END.search(line)):
+            self._origins.execution_ended(int(match[1]))
             key = f"sql-{int(match[1])}"
             self._sql_names.pop(key, None)
             if (job := self._jobs.get(key)) is not None:
@@ -256,22 +266,34 @@ class SparkApplication:
         if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
         allowed = self.properties.get("spark.sched.limits.marks")
-        mark = mark_of(properties, number, self.about.users_of_groups, allowed)
-        key = mark.key
+        mark = self._origins.mark(properties, number, self.about.users_of_groups, allowed)
+        key, part = self._origins.joined(mark)
         if key in self._closed:
             self._report.notes["Spark jobs of a job that had ended"] += 1
             return
         job = self._jobs.get(key)
         if job is None:
             names = [str(i.get("Stage Name", "")) for i in infos]
-            name = mark.name or properties.get("spark.job.description") or properties.get("spark.jobGroup.id")
-            name = name or self._sql_names.pop(key, None) or (names[-1] if names else None)
+            texts = (properties.get(text) for text in _TEXTS)
+            given = (str(text) for text in texts if text and not _ONE_TIME.fullmatch(str(text)))
+            name = mark.name or next(given, None) or self._sql_names.pop(key, None)
+            name = name or (names[-1] if names else None)
             job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self.about.user)
             job.may_grow = not key.startswith("spark-")
             job.pool = properties.get("spark.scheduler.pool")
+        if part is not None:
+            self._join(self._jobs.pop(part, None), job)
         job.spark_jobs.append(spark_job)
         job.open_jobs += 1
         self._spark_jobs.add(job, spark_job)
+
+    def _join(self, part: _OpenJob | None, job: _OpenJob) -> None:
+        """A job turns out to be part of another one."""
+        if part is not None:
+            job.spark_jobs += part.spark_jobs
+            job.open_jobs += part.open_jobs
+            for spark_job in part.spark_jobs:
+                self._spark_jobs.by_number[spark_job.spark_job] = (job, spark_job)
 
     def _job_end(self, event: LogEvent) -> None:
         found = self._spark_jobs.by_number.get(int(event["Job ID"]))

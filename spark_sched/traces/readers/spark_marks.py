@@ -31,9 +31,10 @@ _TAG = re.compile(r"(?:^|.*[_-])sched:([a-z]+)=(.*)")
 _CONNECT_USER = re.compile(
     r"SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*"
 )
-_RANDOM_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+#: Spark's Thrift server makes each statement a job group of its own, and so did broadcasts up to Spark 3.4.
+RANDOM_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Spark tags what a session executes with the session.
-_SESSION = re.compile(rf"spark-session-({_RANDOM_ID.pattern})")
+_SESSION = re.compile(rf"spark-session-({RANDOM_ID.pattern})")
 #: Structured Streaming describes a query's jobs by its name, if it has one, its ids and its batch.
 _STREAM_NAME = re.compile(r"(.+?)<br/>id = .*", re.DOTALL)
 #: What Java's ``trim`` removes.
@@ -145,7 +146,7 @@ def mark_of(
         key = f"mark-{whose}{job_id}"
     elif name is not None:
         key = f"{batch}-{whose}{name}" if in_batch else f"mark-name-{whose}{name}"
-    elif group is not None and not (_RANDOM_ID.fullmatch(group) and root):
+    elif group is not None and not (RANDOM_ID.fullmatch(group) and root):
         key = f"group-{users or ''}{group}"
     elif execution is not None:
         key = f"sql-{execution if group is None else root}"

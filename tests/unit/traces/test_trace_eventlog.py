@@ -327,8 +327,90 @@ def test_users_of_connect_and_thrift_servers_have_jobs_of_their_own(tmp_path):
     assert jobs == {
         "mark-name-3-ana-report": ("report", "ana"),
         "mark-name-3-bob-report": ("report", "bob"),
-        "group-5d": ("5d", "carol"),
+        "group-5-carol-5d": ("5d", "carol"),
     }
+
+
+RUN = "0f0e0d0c-1111-4222-8333-abcdefabcdef"
+SESSION = "01234567-89ab-cdef-0123-456789abcdef"
+SQL = "org.apache.spark.sql.execution.ui.SparkListenerSQLExecution"
+
+
+@pytest.mark.parametrize(
+    ("of_query", "key", "name"),
+    [
+        pytest.param({"spark.jobGroup.id": "query"}, "group-query", "query", id="in a job group"),
+        pytest.param({"spark.sched.job.name": "etl"}, "mark-name-etl", "etl", id="marked"),
+        pytest.param({}, "sql-7", "select 1", id="unmarked"),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_a_broadcast_in_a_group_of_its_own_is_part_of_its_query(tmp_path, of_query, key, name, first):
+    execution = {"spark.sql.execution.id": "7"}
+    broadcast = {"spark.jobGroup.id": RUN, "spark.job.description": f"broadcast exchange (runId {RUN})"}
+    log = Log().executor(0, "1", 2).add(f"{SQL}Start", executionId=7, description="select 1")
+    for number in range(2):
+        own = broadcast if (number == 0) == first else of_query
+        at = 100 * number
+        log.job(number, at, {number: []}, **execution, **own).stage(number, at, at + 50)
+        log.job_end(number, at + 60)
+    log.add(f"{SQL}End", executionId=7, time=T0 + 200)
+    log.job(2, 300, {2: []}, **of_query).stage(2, 300, 350).job_end(2, 360)
+    trace, reader = read(log.write(tmp_path / "log"))
+    jobs = {row["source_id"]: row for row in trace.jobs.to_pylist()}
+    assert (jobs[key]["name"], jobs[key]["submit_s"]) == (name, 0.0)
+    assert len(stages(trace, list(jobs).index(key))) == (3 if of_query else 2)
+    assert reader.report.bad_rows == 0 and not reader.report.notes
+
+
+def _started(log, execution, configs, tags=(), group=None):
+    log.add(
+        f"{SQL}Start",
+        executionId=execution,
+        description='select "modifiedConfigs":{}',
+        time=T0,
+        modifiedConfigs=configs,
+        jobTags=list(tags),
+        **({} if group is None else {"jobGroupId": group}),
+    )
+    return {"spark.sql.execution.id": str(execution), "spark.sql.execution.root.id": str(execution)}
+
+
+def test_what_a_session_set_gives_no_identity_in_a_log_either(tmp_path):
+    log = Log().executor(0, "1", 2)
+    eves, alices = (CONNECT.format(user) + f"_Operation_{SESSION}" for user in ("eve", "alice"))
+    own = f"spark-session-{SESSION}"
+    _started(log, 0, {}, (eves, own))
+    forged = {"spark.job.tags": alices, "spark.sched.job.id": "stolen", "spark.jobGroup.id": "victims"}
+    run = _started(log, 1, forged, (alices, own), "victims")
+    log.job(0, 0, {0: []}, **run, **forged | {"spark.job.tags": f"{alices},{own}"})
+    log.stage(0, 1, 50).job_end(0, 51)
+    # In no execution, and with the settings all the same: the source of a table is looked into.
+    log.job(1, 60, {1: []}, **{"spark.job.tags": alices, "spark.jobGroup.id": "victims"})
+    log.stage(1, 61, 70).job_end(1, 71)
+    # Another's execution.
+    run = _started(log, 2, {"spark.sql.execution.id": "1"}, (alices, own))
+    log.job(2, 80, {2: []}, **{"spark.sql.execution.id": "1", "spark.job.tags": own})
+    log.stage(2, 81, 90).job_end(2, 91)
+    trace, reader = read(log.write(tmp_path / "log"))
+    jobs = {row["source_id"]: row["user"] for row in trace.jobs.to_pylist()}
+    assert jobs == {"mark-3-eve-stolen": "eve", "spark-1": "anna", "spark-2": "eve"}
+    assert reader.report.bad_rows == 0
+
+
+def test_a_thrift_session_is_its_users_in_a_log_also_where_a_statement_hides_its_group(tmp_path):
+    log = Log().executor(0, "1", 2)
+    thrift = "org.apache.spark.sql.hive.thriftserver.ui.SparkListenerThriftServerOperationStart"
+    log.add(thrift, groupId=RUN, userName="carol", statement="set")
+    own = f"spark-session-{SESSION}"
+    _started(log, 0, {}, (own,), RUN)
+    settings = {"spark.jobGroup.id": "etl", "spark.sched.job.name": "report", "spark.sched.job.user": "ana"}
+    run = _started(log, 1, settings, (own,), "etl")
+    log.job(0, 0, {0: []}, **run, **settings, **{"spark.job.tags": own}).stage(0, 1, 50).job_end(0, 51)
+    trace, _ = read(log.write(tmp_path / "log"))
+    assert [(row["source_id"], row["user"]) for row in trace.jobs.to_pylist()] == [
+        ("mark-name-5-carol-report", "carol")
+    ]
 
 
 def test_whose_a_job_is_and_whose_marks_count_is_as_the_driver_knew_it(tmp_path):

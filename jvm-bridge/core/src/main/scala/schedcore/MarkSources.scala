@@ -29,6 +29,15 @@ object Origin {
     }, user)
 }
 
+/**
+ * A SQL execution is over.
+ *
+ * @param session its session
+ * @param setting the session's settings as they are now
+ * @param blocks ids, with their user, of the jobs whose blocks a Spark Connect client says are over
+ */
+final case class StatementEnd(session: String, setting: String => Option[String], blocks: Seq[String])
+
 /** Who gave a mark. */
 sealed trait MarkSource
 object MarkSource {
@@ -108,6 +117,9 @@ object MarkSources {
 
   /** The user that Spark Connect names in a tag of its own, which is before a client's. */
   def connectUserOf(tags: Iterable[String]): Option[String] = tags.collectFirst { case ConnectUser(name) => name }
+
+  /** The ids of the blocks that a Spark Connect client says are over. A client has no other way to say so. */
+  def endedBlocks(tags: Iterable[String]): Seq[String] = tags.collect { case Tag("ended", id) => id.trim }.filter(_.nonEmpty).toSeq
 
   /** The sessions that tags name. */
   def sessionsOf(tags: Iterable[String]): Set[String] = tags.collect { case SessionTag(id) => id }.toSet

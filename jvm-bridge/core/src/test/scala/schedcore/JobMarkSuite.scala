@@ -14,7 +14,10 @@ final class JobMarkSuite extends AnyFunSuite {
       def texts(of: String): Map[String, String] =
         c.path(of).fields().asScala.map(field => field.getKey -> field.getValue.asText).toMap
       val limits = Option(c.get("allowed")).fold(Limits())(marks => Limits(marks = marks.asText.split(',').map(_.trim).toSet))
-      val found = JobMark.from(texts("properties").get, 7, limits, texts("users_of_groups").get)
+      def text(of: String): Option[String] = Option(c.get(of)).map(_.asText)
+      val held = Origin.of("", texts("settings"))
+      val origin = held.copy(text("session"), user = text("user_of_session"), inherited = Option(c.get("inherited")).map(_ => texts("inherited")))
+      val found = JobMark.from(texts("properties").get, 7, limits, texts("users_of_groups").get, origin = origin)
       val expected = c.required("expect")
       def wanted(field: String): Option[String] = Option(expected.required(field)).filterNot(_.isNull).map(_.asText)
       assert((Some(found.key), found.user) === ((wanted("key"), wanted("user"))))
@@ -194,16 +197,42 @@ final class JobMarkSuite extends AnyFunSuite {
     assert(mark("sql.streaming.queryId" -> query, "spark.jobGroup.id" -> "run").key === "group-run")
   }
 
+  test("what a session SETs of identity is ignored and said, and what it SETs of rank counts") {
+    val set = Map("spark.jobGroup.id" -> "g", "spark.sched.job.user" -> "ana", "spark.sched.job.priority" -> "5",
+      "spark.sched.job.deadline" -> "1789000900000", "spark.sched.job.isolation" -> "0.5", "spark.sched.job.class" -> "etl",
+      "spark.sched.job.copies" -> "never")
+    val m = JobMark.from(set.get, 7, origin = Origin.of("s", set))
+    assert((m.priority, m.deadlineMs, m.isolation, m.jobClass, m.runsOnce) === ((5, Some(1789000900000L), Some(0.5), Some("etl"), true)))
+    assert((m.key, m.user) === (("spark-7", None)))
+    assert(m.warnings.map(_.sentence) === Seq(
+      "spark.jobGroup.id is SET in a SQL session, which says nothing of whose a job is: ignored",
+      "spark.sched.job.user is 'ana' by SET, which says nothing of whose a job is: ignored"))
+  }
+
+  test("nobody calls for the end of a job whose id is SET") {
+    val set = Map("spark.sched.job.id" -> "n")
+    val m = JobMark.from(set.get, 7, origin = Origin.of("s", set))
+    assert(!m.endsByCall && m.marked && m.session === Some("s"))
+    assert(JobMark.from(set.get, 7, origin = Origin(Some("s"))).session === None)
+  }
+
+  test("a later batch's job of a name ends the earlier one's, and an id's is ended by its owner") {
+    val named = JobMark.from((batch :+ ("spark.sched.job.name" -> "alerts")).toMap.get, 7, origin = Origin(inherited = Some(Map.empty)))
+    assert(named.series === Some(s"stream-$query-alerts") && named.marked && !named.endsByCall)
+    val byId = JobMark.from((batch :+ ("spark.sched.job.id" -> "a")).toMap.get, 7, origin = Origin(inherited = Some(Map.empty)))
+    assert(byId.series === None && byId.endsByCall)
+  }
+
   test("a job group that is a random id means nothing to history") {
     val m = mark("spark.jobGroup.id" -> query)
     assert(m.key === s"group-$query" && m.name === m.key)
   }
 
-  test("a statement's user is its session's, and a mark's before that") {
+  test("a statement's user is its session's, before a mark's") {
     val group = Map("spark.jobGroup.id" -> query)
     val users = Map(query -> "carol")
     assert(JobMark.from(group.get, 7, userOfGroup = users.get).user === Some("carol"))
-    assert(JobMark.from((group + ("spark.sched.job.user" -> "ana")).get, 7, userOfGroup = users.get).user === Some("ana"))
+    assert(JobMark.from((group + ("spark.sched.job.user" -> "ana")).get, 7, userOfGroup = users.get).user === Some("carol"))
     assert(JobMark.from(Map.empty[String, String].get, 7, userOfGroup = users.get).user === None)
   }
 }

@@ -4,27 +4,37 @@ import org.scalatest.funsuite.AnyFunSuite
 
 final class SqlMarksSuite extends AnyFunSuite {
 
-  test("a mark ends when its session has none or another one") {
+  test("a job that a session had ends when the session's mark is none or another one") {
     val marks = new SqlMarks
-    assert(marks.seen("s", None) === None)
-    assert(marks.seen("s", Some("a")) === None)
-    assert(marks.seen("s", Some("a")) === None)
-    assert(marks.seen("s", Some("b")) === Some("a"))
-    assert(marks.seen("s", None) === Some("b"))
-    assert(marks.seen("s", None) === None)
+    marks.ran("s", "a")
+    assert(marks.seen("s", Some("a")) === Set())
+    assert(marks.seen("s", Some("b")) === Set("a"))
+    marks.ran("s", "b")
+    assert(marks.seen("s", None) === Set("b"))
+    assert(marks.seen("s", None) === Set())
   }
 
-  test("a mark that two sessions have ends with the second") {
+  test("a mark under which nothing of the session ran ends nothing") {
     val marks = new SqlMarks
-    Seq("s", "t").foreach(marks.seen(_, Some("a")))
-    assert(marks.seen("s", None) === None)
-    assert(marks.seen("t", None) === Some("a"))
+    marks.ran("t", "a")
+    assert(marks.seen("s", Some("a")) === Set())
+    assert(marks.seen("s", None) === Set())
+    assert(marks.seen("t", None) === Set("a"))
   }
 
-  test("sessions that say no more are forgotten") {
+  test("a job that two sessions have ends with the second") {
     val marks = new SqlMarks
-    (0 to SqlMarks.MostSessions).foreach(i => marks.seen(s"s$i", Some(s"m$i")))
-    assert(marks.seen("s0", None) === None)
-    assert(marks.seen("s1", None) === Some("m1"))
+    Seq("s", "t").foreach(marks.ran(_, "a"))
+    assert(marks.seen("s", None) === Set())
+    assert(marks.seen("t", None) === Set("a"))
+  }
+
+  test("sessions that ran nothing for longest, and jobs beyond many of one session, are forgotten") {
+    val marks = new SqlMarks
+    (0 to SqlMarks.MostSessions).foreach(i => marks.ran(s"s$i", s"m$i"))
+    assert(marks.seen("s0", None) === Set())
+    assert(marks.seen("s1", None) === Set("m1"))
+    (0 to SqlMarks.MostJobs).foreach(i => marks.ran("s", s"m$i"))
+    assert(marks.seen("s", None) === Set(s"m${SqlMarks.MostJobs}"))
   }
 }

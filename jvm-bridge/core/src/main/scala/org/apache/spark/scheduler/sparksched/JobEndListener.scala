@@ -67,8 +67,10 @@ private object SqlEvents {
   def executionEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
     scheduler.sqlExecutionEnded(end.executionId, failed = end.errorMessage.exists(_.nonEmpty))
-    Utils.tryLogNonFatalError(
-      scheduler.origins.executionEnded(end).foreach { case (session, setting) => scheduler.sqlSessionSeen(session, setting) })
+    Utils.tryLogNonFatalError(scheduler.origins.executionEnded(end).foreach { over =>
+      over.blocks.foreach(scheduler.endJob)
+      scheduler.sqlSessionSeen(over.session, over.setting)
+    })
   }
 
   def batchEnded(event: SparkListenerEvent, scheduler: SchedTaskScheduler): Unit = {

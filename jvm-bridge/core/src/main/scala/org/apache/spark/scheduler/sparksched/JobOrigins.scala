@@ -8,7 +8,7 @@ import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.scheduler.SparkListenerEvent
 import org.apache.spark.sql.sparksched.SqlSessions
-import schedcore.{Origin, SessionUsers}
+import schedcore.{Origin, SessionUsers, StatementEnd}
 
 /**
  * The origins of Spark jobs: their SQL sessions, and the sessions' users.
@@ -32,9 +32,8 @@ private[sparksched] final class JobOrigins(context: SparkContext, users: Session
 
   /** What the start and the end of a SQL execution say of its session. */
   def executionStarted(event: SparkListenerEvent): Unit = sessions.foreach(_.executionStarted(event))
-  /** @return the session and its settings as they are now; None where the event came from elsewhere */
-  def executionEnded(event: SparkListenerEvent): Option[(String, String => Option[String])] =
-    sessions.flatMap(_.executionEnded(event))
+  /** @return what is over; None where the event came from elsewhere */
+  def executionEnded(event: SparkListenerEvent): Option[StatementEnd] = sessions.flatMap(_.executionEnded(event))
 
   /** A server runs a job group for this user. */
   def groupStarted(group: String, user: String): Unit = users.groupStarted(group, user)

@@ -12,7 +12,7 @@ import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.ui.{SparkListenerSQLExecutionEnd, SparkListenerSQLExecutionStart}
 import org.apache.spark.sql.internal.SQLConf
-import schedcore.{JobMark, MarkSources, Origin, SessionUsers}
+import schedcore.{JobMark, MarkSources, Origin, SessionUsers, StatementEnd}
 
 /**
  * Which SQL session a Spark job comes from, what that session has `SET`, and whose it is.
@@ -103,8 +103,8 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
     }
   }
 
-  /** @return the session and its settings as they are now; None where the event came from elsewhere */
-  def executionEnded(event: SparkListenerEvent): Option[(String, String => Option[String])] = {
+  /** @return what is over; None where the event came from elsewhere */
+  def executionEnded(event: SparkListenerEvent): Option[StatementEnd] = {
     val end = event.asInstanceOf[SparkListenerSQLExecutionEnd]
     val found = synchronized(evidence.remove(end.executionId))
     Option(end.qe).map { execution =>
@@ -114,7 +114,9 @@ private[spark] final class SqlSessions(context: SparkContext, users: SessionUser
         def said = found.flatMap(e => MarkSources.connectUserOf(e.tags).orElse(e.group.flatMap(users.ofGroup)))
         connectUser(id).orElse(said).foreach(users.learned(id, _))
       }
-      id -> ((key: String) => settingOf(session, key))
+      val blocks = for (e <- found.toSeq; user <- users.of(id).toSeq; block <- MarkSources.endedBlocks(e.tags))
+        yield s"${user.length}-$user-$block"
+      StatementEnd(id, settingOf(session, _), blocks)
     }
   }
 

@@ -23,13 +23,24 @@ final class RegistrySuite extends AnyFunSuite {
 
     def stage(name: String, sparkJob: Int, marks: (String, String)*): String = stage(name, sparkJob, unknown, marks: _*)
 
-    def stage(name: String, sparkJob: Int, outlook: DagOutlook, marks: (String, String)*): String = {
-      val property = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap.get(_)
+    def stage(name: String, sparkJob: Int, outlook: DagOutlook, marks: (String, String)*): String =
+      stageIn(Origin(), name, sparkJob, outlook, marks: _*)
+
+    /** A stage of a Spark job whose marks a session has SET. */
+    def stageSetIn(session: String, name: String, sparkJob: Int, marks: (String, String)*): String =
+      stageIn(Origin.of(session, World.marked(marks), registry.users.of(session)), name, sparkJob, unknown, marks: _*)
+
+    def stageIn(origin: Origin, name: String, sparkJob: Int, outlook: DagOutlook, marks: (String, String)*): String = {
+      val property = World.marked(marks).get(_)
       registry.stageStarted(
-        JobMark.from(property, sparkJob), plans, sparkJob, name, "", 2, outlook, barrier = false,
+        JobMark.from(property, sparkJob, origin = origin), plans, sparkJob, name, "", 2, outlook, barrier = false,
         restartable = true, shape = TaskShape(), pool = None, property, 0).job
     }
     def ended: Seq[String] = queue.poll(1000, 0).events.collect { case e: Event.JobEnded => e.job }
+  }
+
+  private object World {
+    def marked(marks: Seq[(String, String)]): Map[String, String] = marks.map { case (k, v) => JobMark.Prefix + k -> v }.toMap
   }
 
   test("a job whose Spark job ends while its stage is needed elsewhere closes, and ends with the stage") {
@@ -182,14 +193,14 @@ final class RegistrySuite extends AnyFunSuite {
       ("is idle for the gap and marked by its name", Map("spark.sched.job.name" -> "n"), _.registry.forgetIdle(10021)),
       ("is idle for the gap and a job group", Map("spark.jobGroup.id" -> "g"), _.registry.forgetIdle(10021)),
       ("is not there any more in its SQL session", Map("spark.sched.job.name" -> "n"), { w =>
-        w.registry.sqlSessionSeen("s", Some("mark-name-n"), 20)
-        w.registry.sqlSessionSeen("s", None, 10021)
+        w.registry.sqlSessionSeen("s", Map(JobMark.Prefix + "name" -> "n").get, 20)
+        w.registry.sqlSessionSeen("s", Map.empty[String, String].get, 10021)
       }),
       ("is idle at the application's end", Map("spark.sched.job.name" -> "n"), _.registry.endFinished(_ => false, 10021))))
     test(s"a job that $how ended with its last activity") {
       val w = new World
       val deadline = Map("spark.sched.job.deadline" -> java.time.Instant.ofEpochMilli(5000).toString)
-      val mark = JobMark.from((marks ++ deadline).get, 1)
+      val mark = JobMark.from((marks ++ deadline).get, 1, origin = Origin.of("s", marks - "spark.jobGroup.id"))
       val job = w.registry.stageStarted(
         mark, w.plans, 1, "0.0", "", 2, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None, _ => None, 0).job
       w.registry.stageEnded(job, "0.0", completed = true, 15)
@@ -379,20 +390,59 @@ final class RegistrySuite extends AnyFunSuite {
 
   test("a session that drops its mark ends the job, and the name may come again") {
     val w = new World
+    val marks = Map(JobMark.Prefix + "name" -> "report", JobMark.Prefix + "priority" -> "5")
     def statement(n: Int): String = {
-      val key = w.stage(s"$n.0", n, "name" -> "report", "priority" -> "5")
+      val key = w.stageSetIn("s", s"$n.0", n, "name" -> "report", "priority" -> "5")
       (0 to 1).foreach(i => w.registry.taskLaunched(key, s"$n.0", 10L * n + i, i, "e", copy = false, slots = 1, 0))
       (0 to 1).foreach(i => w.registry.taskEnded(10L * n + i, "success", 10))
       w.registry.stageEnded(key, s"$n.0", completed = true, 10)
       w.registry.sparkJobEnded(n, failed = false, 10)
-      w.registry.sqlSessionSeen("s", Some(key), 10)
+      w.registry.sqlSessionSeen("s", marks.get, 10)
       key
     }
     val key = statement(1)
-    assert(w.ledger.heldBy(key) === 2)
-    w.registry.sqlSessionSeen("s", None, 20)
+    assert(key === "mark-name-session-s-report" && w.ledger.heldBy(key) === 2)
+    w.registry.sqlSessionSeen("s", Map.empty[String, String].get, 20)
     assert(w.ended === Seq(key) && w.ledger.heldSlots === 0)
     assert(statement(2) === key && w.ledger.heldBy(key) === 2)
+  }
+
+  test("a session that SETs the key of another's job, in any spelling, neither joins nor ends it") {
+    val w = new World
+    w.registry.users.learned("a", "alice")
+    w.registry.users.learned("e", "eve")
+    val alices = w.stageSetIn("a", "0.0", 0, "id" -> "nightly")
+    assert(alices === "mark-5-alice-nightly")
+    for ((id, n) <- Seq("nightly", "5-alice-nightly", "mark-5-alice-nightly").zipWithIndex; ran <- Seq(false, true)) {
+      val set = Map(JobMark.Prefix + "id" -> id)
+      if (ran) assert(w.stageSetIn("e", s"${n + 1}.0", n + 1, "id" -> id) === s"mark-3-eve-$id")
+      w.registry.sqlSessionSeen("e", set.get, 10)
+      w.registry.sqlSessionSeen("e", Map.empty[String, String].get, 20)
+      w.registry.sparkJobEnded(n + 1, failed = false, 30)
+    }
+    assert(!w.ended.contains(alices) && w.registry.arrival(alices) === 1)
+  }
+
+  test("jobs that are marked by name inside a micro-batch end with it, and with their query") {
+    val query = "3b5f0a52-6d0e-4d0a-9a55-0f3a4f9d2c11"
+    def inBatch(w: World, number: Int, name: String): String = {
+      val properties = Map("sql.streaming.queryId" -> query, "streaming.sql.batchId" -> s"$number", JobMark.Prefix + "name" -> name)
+      val mark = JobMark.from(properties.get, number, origin = Origin(inherited = Some(Map.empty)))
+      w.registry.stageStarted(
+        mark, w.plans, number, s"$number.0", "", 1, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None,
+        properties.get, 0)
+      w.registry.stageEnded(mark.key, s"$number.0", completed = true, 1)
+      mark.key
+    }
+    val w = new World
+    val first = inBatch(w, 4, "alerts")
+    w.registry.batchEnded(query, "41", 10)
+    assert(w.ended === Nil)
+    w.registry.batchEnded(query, "4", 10)
+    assert(w.ended === Seq(first))
+    val second = inBatch(w, 5, "alerts")
+    w.registry.streamEnded(query, 20)
+    assert(w.ended === Seq(second))
   }
 
   test("the user of a server's job group is known by the names of its event's fields") {

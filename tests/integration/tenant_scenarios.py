@@ -1,0 +1,249 @@
+"""Two users each on a Spark Connect server and on a Thrift server, and marks inside micro-batches.
+
+Run like those of `scenarios`. The servers listen in the driver's own JVM; their clients are real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import spark_sched
+from tests.integration.scenarios import Result, all_told, wait_until
+
+_QUERY = "SELECT count(*) FROM range(0, 8, 1, 2)"
+Run = Callable[..., str | None]
+
+
+def connect_tenants(spark: SparkSession) -> Result:
+    """Alice and Eve on Spark Connect: Eve tries to become Alice, to join others, and to end Alice's job."""
+    with _connect(spark) as (client, port):
+        alice, eve = client("alice"), client("eve")
+
+        def as_eve(*statements: str) -> str | None:
+            return _refusal(lambda: [eve.sql(statement).collect() for statement in statements])
+
+        with _tagged(alice, "id=nightly", "name=nightly", "priority=3", "isolation=0.5"):
+            alice.sql(_QUERY).collect()
+        found = _attacks(spark, as_eve)
+        with _tagged(eve, "user=alice", "name=claimed"):
+            eve.sql(_QUERY).collect()
+        found["claimed"] = _jobs(spark, "claimed")
+        # Spark looks into the file before it executes anything: in no SQL execution, and with the settings.
+        file = Path(tempfile.mkdtemp()) / "rows.json"
+        file.write_text('{"a": 1}\n')
+        as_eve(*_forged("alice"), "SET spark.sched.job.name=looked")
+        assert eve.read.json(str(file)).columns == ["a"]
+        found["looked"] = _jobs(spark, "looked")
+        as_eve("RESET")
+        with spark_sched.job(alice, "block", priority=2):
+            alice.sql(_QUERY).collect()
+            found["in_block"] = _jobs(spark, "block")
+        wait_until(lambda: not _jobs(spark, "block"), "the end of the block was to end its job")
+        for session in (alice, eve):
+            session.stop()
+    return found
+
+
+def thrift_tenants(spark: SparkSession) -> Result:
+    """The same on a Thrift server."""
+    with _thrift(spark) as client:
+        alice, eve = client("alice"), client("eve")
+        alice("SET spark.sched.job.id=nightly", "SET spark.sched.job.name=nightly")
+        alice("SET spark.sched.job.priority=3", "SET spark.sched.job.isolation=0.5", _QUERY)
+        found = _attacks(spark, eve)
+        eve("SET spark.sched.job.user=alice", "SET spark.sched.job.name=claimed", _QUERY)
+        found["claimed"] = _jobs(spark, "claimed")
+        eve("RESET spark.sched.job.user", "RESET spark.sched.job.name")
+        for run in (alice, eve):
+            run()
+    return found
+
+
+def _attacks(spark: SparkSession, eve: Run) -> Result:
+    """What Eve's session may try with `SET`, and what becomes of it; Alice's job `nightly` is there."""
+    sc = spark.sparkContext
+    found: Result = {"before": _jobs(spark, "nightly")}
+
+    # 1. Become Alice.
+    eve(*_forged("alice"), "SET spark.sched.job.id=stolen", "SET spark.sched.job.priority=99", _QUERY)
+    found["stolen"] = _jobs(spark, "stolen")
+    eve("RESET spark.job.tags", "RESET spark.sched.job.id")
+
+    # 2. Join the job of the application's own group.
+    sc.setJobGroup("victim-group", "of the application")
+    sc.parallelize(range(2), 2).count()
+    sc.setLocalProperty("spark.jobGroup.id", None)
+    sc.setLocalProperty("spark.job.description", None)
+    eve("SET spark.jobGroup.id=victim-group", _QUERY)
+    found["stages_of_group"] = _stages(spark, "group-victim-group")
+    eve("RESET spark.jobGroup.id")
+
+    # 3. End Alice's job, with and without a Spark job of her own under the mark.
+    for query in ("SELECT 1", _QUERY):
+        eve("SET spark.sched.job.id=5-alice-nightly", query, "RESET spark.sched.job.id", query)
+        all_told(sc)
+    found["after"] = _jobs(spark, "nightly")
+
+    # 4. Claim another's SQL execution.
+    found["refused"] = eve("SET spark.sql.execution.id=0")
+
+    # 5. The same name as Alice's; RESET ends the whole mark.
+    eve("SET spark.sched.job.name=nightly", "SET spark.sched.job.priority=8", _QUERY)
+    found["same_name"] = _jobs(spark, "nightly")
+    eve("RESET spark.sched.job.name")
+    all_told(sc)
+    found["after_reset"] = _jobs(spark, "nightly")
+    found["priority_after_reset"] = eve("SET spark.sched.job.priority")
+    return found
+
+
+def _forged(user: str) -> tuple[str]:
+    some = str(uuid.uuid4())
+    tag = f"SparkConnect_OperationTag_User_{user}_Session_{some}_Operation_{some}"
+    return (f"SET spark.job.tags={tag}",)
+
+
+def _jobs(spark: SparkSession, name: str) -> list[list[Any]]:
+    """Key, user, priority and isolation of the jobs that are there and have this name or id in their key."""
+    jobs = (job for job in spark_sched.status(spark).jobs if name in job.job or job.name == name)
+    return sorted([job.job, job.marks.user, job.marks.priority, job.marks.isolation] for job in jobs)
+
+
+def _stages(spark: SparkSession, job: str) -> int:
+    return sum("is ready" in entry.text for entry in spark_sched.explain(spark, job).jobs[0].story)
+
+
+def _refusal(statements: Callable[[], object]) -> str | None:
+    """How the statements fail, if they do."""
+    try:
+        statements()
+    except Exception as error:
+        return str(error)
+    return None
+
+
+@contextlib.contextmanager
+def _tagged(session: Any, *marks: str) -> Iterator[None]:
+    for mark in marks:
+        session.addTag(f"sched:{mark}")
+    yield
+    for mark in marks:
+        session.removeTag(f"sched:{mark}")
+
+
+@contextlib.contextmanager
+def _connect(spark: SparkSession) -> Iterator[tuple[Callable[[str], Any], int]]:
+    """A Spark Connect server in this application: how to open a session of a user."""
+    from pyspark.sql.connect.session import SparkSession as Client
+
+    jvm: Any = spark.sparkContext._jvm
+    none = jvm.scala.Option.empty()
+    service = getattr(jvm.org.apache.spark.sql.connect.service, "SparkConnectService$").__getattr__("MODULE$")
+    service.start(spark.sparkContext._jsc.sc())
+    port = service.localPort()
+
+    def client(user: str) -> Any:
+        return Client.builder.remote(f"sc://127.0.0.1:{port}/;user_id={user}").create()
+
+    try:
+        yield client, port
+    finally:
+        service.stop(none, none)
+
+
+@contextlib.contextmanager
+def _thrift(spark: SparkSession) -> Iterator[Callable[[str], Run]]:
+    """A Thrift server in this application: how to open a session of a user, over JDBC.
+
+    A session runs statements and gives the error of the first one that fails, or the last one's last row;
+    without statements it closes.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    hadoop = spark.sparkContext._jsc.sc().hadoopConfiguration()
+    for key, value in (("port", str(port)), ("bind.host", "127.0.0.1")):
+        hadoop.set(f"hive.server2.thrift.{key}", value)
+        jvm.java.lang.System.setProperty(f"hive.server2.thrift.{key}", value)
+    servers = getattr(jvm.org.apache.spark.sql.hive.thriftserver, "HiveThriftServer2$").__getattr__("MODULE$")
+    server = servers.startWithSparkSession(spark._jsparkSession, False)
+    driver = jvm.org.apache.hive.jdbc.HiveDriver()
+
+    def client(user: str) -> Run:
+        properties = jvm.java.util.Properties()
+        properties.setProperty("user", user)
+        connection = driver.connect(f"jdbc:hive2://127.0.0.1:{port}/", properties)
+
+        def run(*statements: str) -> str | None:
+            if not statements:
+                connection.close()
+            for text in statements:
+                statement = connection.createStatement()
+                error = _refusal(lambda text=text, statement=statement: statement.execute(text))  # type: ignore[misc]
+                statement.close()
+                if error is not None:
+                    return error
+            return None
+
+        return run
+
+    try:
+        yield client
+    finally:
+        server.stop()
+
+
+# ---- micro-batches ----
+
+
+def marks_in_micro_batches(spark: SparkSession) -> Result:
+    """A stream in a block writes twice per batch, each with a mark of its own, by API and by properties."""
+    sc = spark.sparkContext
+    source = Path(tempfile.mkdtemp())
+    for number in range(2):
+        (source / f"{number}.txt").write_text("a\nb\n")
+    seen: list[list[Any]] = []
+
+    def look(what: str, number: int, batch: DataFrame) -> None:
+        assert batch.rdd.count() == 2
+        jobs = spark_sched.status(spark).jobs
+        mine = [job for job in jobs if job.name == what and job.outcome is None]
+        keys = [job.job.split("-")[0] for job in mine]
+        seen.append([what, number, keys, [job.marks.priority for job in mine]])
+
+    def sink(batch: DataFrame, number: int) -> None:
+        look("stream", number, batch)
+        with spark_sched.job(batch.sparkSession, "archive", priority=1):
+            look("archive", number, batch)
+        with spark_sched.job(batch.sparkSession, "alerts", priority=10):
+            look("alerts", number, batch)
+        before = {key: sc.getLocalProperty(f"spark.sched.job.{key}") for key in ("name", "priority")}
+        for key, value in (("name", "plain"), ("priority", "4")):
+            sc.setLocalProperty(f"spark.sched.job.{key}", value)
+        look("plain", number, batch)
+        for key, old in before.items():
+            sc.setLocalProperty(f"spark.sched.job.{key}", old)
+        look("stream", number, batch)
+
+    with spark_sched.job(spark, "stream", priority=3):
+        query = (
+            spark.readStream.option("maxFilesPerTrigger", 1)
+            .text(str(source))
+            .writeStream.foreachBatch(sink)
+            .trigger(availableNow=True)
+            .option("checkpointLocation", tempfile.mkdtemp())
+            .start()
+        )
+        query.awaitTermination()
+    all_told(sc)
+    wait_until(lambda: not spark_sched.status(spark).jobs, "the end of the stream was to end its jobs")
+    return {"seen": seen}
