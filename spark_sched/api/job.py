@@ -64,8 +64,8 @@ def job(
     threads inside the block as ``pyspark.InheritableThread``, or wrap what they run, or their pool, in
     `propagate`, so that their work belongs to the job. If no Spark job ran under the mark when the block
     ends, an `UnusedMarkWarning` says so, once for each name. On Spark's own scheduler marks have no effect,
-    and one warning says so. A Spark Connect client does not know whether work had the mark. There the end of a
-    block runs one statement, ``SET spark.sched.job.id``, whose tag tells the driver that the block is over.
+    and one warning says so. A Spark Connect client does not know whether work had the mark. There the end of
+    a block runs one statement, ``SET spark.sched.job.id``, whose tag tells the driver that the block is over.
 
     Spark's own pages show the name: as description and job group unless the program has set these, and as the
     job tag ``sched-job:NAME``, by which ``SparkContext.cancelJobsWithTag`` finds the job. Commas, which end a

@@ -6,7 +6,18 @@ import json
 import logging
 from collections.abc import Sequence
 
-from sqlalchemy import BigInteger, Column, Connection, Index, Table, Text, delete, insert, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Table,
+    Text,
+    delete,
+    insert,
+    select,
+)
 
 from spark_sched.history.database import ROW_ID, TABLES, Database
 from spark_sched.history.outbox import Outbox
@@ -21,7 +32,9 @@ _RUNS = Table(
     Column("ended_ms", BigInteger, nullable=False),
     # The column has the name that it had when stages were called phases: databases outlive versions.
     Column("phases", Text, key="stages", nullable=False),
-    Column("gap_ms", BigInteger),  # came later: older databases get it when they are opened
+    # These came later: older databases get them when they are opened.
+    Column("gap_ms", BigInteger),
+    Column("user", Text),  # None: of a version that did not tell users apart
     Index("runs_by_name", "name", "id"),
     sqlite_autoincrement=True,
 )
@@ -47,11 +60,12 @@ class StoredRuns:
         self._database = database
         self._outbox = outbox
 
-    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
-        """The latest ``limit`` runs of a job name, the oldest first; rows that cannot be read are skipped."""
+    def load(self, name: str, limit: int, user: str | None = None) -> Sequence[EarlierRun]:
+        """The latest ``limit`` runs of a user's job name, or without a user of everybody's, the oldest first;
+        rows that cannot be read are skipped."""
         query = (
             select(_RUNS.c.ended_ms, _RUNS.c.stages, _RUNS.c.gap_ms)
-            .where(_RUNS.c.name == name)
+            .where(_of(name, user))
             .order_by(_RUNS.c.id.desc())
             .limit(limit)
         )
@@ -73,21 +87,28 @@ class StoredRuns:
                     )
         return runs
 
-    def save(self, name: str, run: EarlierRun, limit: int) -> None:
-        """Keep a run, and no more than the latest ``limit`` of its name."""
+    def save(self, name: str, run: EarlierRun, limit: int, user: str | None = None) -> None:
+        """Keep a run, and no more than the latest ``limit`` of its user and name."""
         stages = [
             [p.name, p.tasks, p.durations.count, p.durations.min_ms, p.durations.sum_log_ms]
             for p in run.stages
         ]
         text = json.dumps(stages, separators=(",", ":"))
-        of_name = _RUNS.c.name == name
+        of_name = _of(name, user)
         latest = select(_RUNS.c.id).where(of_name).order_by(_RUNS.c.id.desc()).limit(limit)
 
         def write(db: Connection) -> None:
-            db.execute(insert(_RUNS).values(name=name, ended_ms=run.ended_ms, stages=text, gap_ms=run.gap_ms))
+            row = {"name": name, "ended_ms": run.ended_ms, "stages": text, "gap_ms": run.gap_ms, "user": user}
+            db.execute(insert(_RUNS).values(**row))
             db.execute(delete(_RUNS).where(of_name, _RUNS.c.id.not_in(latest)))
 
         self._outbox.add(write)
+
+
+def _of(name: str, user: str | None) -> ColumnElement[bool]:
+    """The runs that count for a user's job name: the user's own, and those of nobody in particular."""
+    named = _RUNS.c.name == name
+    return named if user is None else named & ((_RUNS.c.user == user) | _RUNS.c.user.is_(None))
 
 
 def _stage(item: list[object]) -> EarlierStage:

@@ -28,17 +28,18 @@ def build_live(
 ) -> tuple[Predictor, RuntimeHistory]:
     """The planner's predictor, and the part of it that predicts runtimes of jobs before their submission. It
     learns runtimes under every policy, so that the first run of 3Sigma finds a history. Task times, of which
-    there are many more, it learns for policies that need them.
+    there are many more, it learns for policies that need them. What it learns under a name is the user's own:
+    tenants choose names.
 
     Args:
         task_times: whether the policy needs task times.
         runs, past, past_tasks: stores of what earlier applications learned about stages, runtimes and task
             times; None: nothing is stored.
     """
-    runtimes = RuntimeHistory(_stages(settings, runs), past)
+    runtimes = RuntimeHistory(_stages(settings, runs, own_names=True), past, own_names=True)
     if task_times and past_tasks is not None:
-        return TaskTimePredictor(runtimes, TaskHistory(store=past_tasks)), runtimes
-    return with_task_times(runtimes, learns=True) if task_times else runtimes, runtimes
+        return TaskTimePredictor(runtimes, TaskHistory(store=past_tasks, own_names=True)), runtimes
+    return with_task_times(runtimes, learns=True, own_names=True) if task_times else runtimes, runtimes
 
 
 def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
@@ -52,16 +53,20 @@ def build(name: str, settings: Settings, oracle: Predictor) -> Predictor | None:
     return stages if name == "history" else RuntimeHistory(stages)
 
 
-def with_task_times(others: Predictor | None, *, learns: bool) -> TaskTimePredictor:
+def with_task_times(others: Predictor | None, *, learns: bool, own_names: bool = False) -> TaskTimePredictor:
     """Adds task times to the forecasts of ``others``; if it ``learns``, it also keeps their history."""
     if isinstance(others, TaskTimePredictor):
         return others
-    return TaskTimePredictor(others, TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT)) if learns else None)
+    history = TaskHistory(ThreeSigmaPredict(LIVE_VALUES_KEPT), own_names=own_names) if learns else None
+    return TaskTimePredictor(others, history)
 
 
-def _stages(settings: Settings, runs: EarlierRunStore | None = None) -> StageHistory:
+def _stages(
+    settings: Settings, runs: EarlierRunStore | None = None, *, own_names: bool = False
+) -> StageHistory:
     return StageHistory(
         runs,
+        own_names=own_names,
         prior_alpha=settings[keys.RESERVATION_ALPHA],
         prior_weight=settings[keys.RESERVATION_ALPHA_WEIGHT],
     )

@@ -24,7 +24,7 @@ Run = Callable[..., str | None]
 
 def connect_tenants(spark: SparkSession) -> Result:
     """Alice and Eve on Spark Connect: Eve tries to become Alice, to join others, and to end Alice's job."""
-    with _connect(spark) as (client, port):
+    with _connect(spark) as client:
         alice, eve = client("alice"), client("eve")
 
         def as_eve(*statements: str) -> str | None:
@@ -140,7 +140,7 @@ def _tagged(session: Any, *marks: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _connect(spark: SparkSession) -> Iterator[tuple[Callable[[str], Any], int]]:
+def _connect(spark: SparkSession) -> Iterator[Callable[[str], Any]]:
     """A Spark Connect server in this application: how to open a session of a user."""
     from pyspark.sql.connect.session import SparkSession as Client
 
@@ -154,7 +154,7 @@ def _connect(spark: SparkSession) -> Iterator[tuple[Callable[[str], Any], int]]:
         return Client.builder.remote(f"sc://127.0.0.1:{port}/;user_id={user}").create()
 
     try:
-        yield client, port
+        yield client
     finally:
         service.stop(none, none)
 

@@ -35,7 +35,8 @@ def test_no_tenant_becomes_joins_or_ends_another(scenario: Scenario, server: str
     if server == "connect":
         assert [job[:2] for job in found["looked"]] == [["mark-name-3-eve-looked", "eve"]]
         ((key, user, priority, _),) = found["in_block"]
-        assert key.startswith("mark-5-alice-") and (user, priority) == ("alice", 2)
+        assert key.startswith("mark-5-alice-")
+        assert (user, priority) == ("alice", 2)
 
 
 @on("spark-sched:local[2]", "spark.sched.reservation.gap=10min")

@@ -61,9 +61,17 @@ class RuntimeHistory:
     Args:
         others: forecasts stages and task times.
         store: keeps runtimes beyond this process; None: nothing does.
+        own_names: users choose names, so that a name counts for its user alone.
     """
 
-    def __init__(self, others: Predictor | None = None, store: RuntimeStore | None = None) -> None:
+    def __init__(
+        self,
+        others: Predictor | None = None,
+        store: RuntimeStore | None = None,
+        *,
+        own_names: bool = False,
+    ) -> None:
+        self._own_names = own_names
         self._others = others
         self._store = store
         self.predictor = ThreeSigmaPredict(LIVE_VALUES_KEPT) if store is None else store.load()
@@ -155,6 +163,7 @@ class RuntimeHistory:
         regular, say less about a job than its own earlier runs.
         """
         # The time since the last submission of this name is not a feature here: a query is not a submission.
+        job = replace(job, own_name=self._own_names)
         submission = self.predictor.submit(job, Submission(job, (), (), None))
         prediction = self.predictor.predict(_of_its_own(submission))
         if prediction is None:
@@ -174,6 +183,7 @@ class RuntimeHistory:
             name=event.name if event.name and event.name != event.job else None,
             job_class=event.job_class,
             priority=event.priority,
+            own_name=self._own_names,
         )
         # A job that is reported again was submitted when it was reported first.
         submission = self.predictor.submit(job, self._retold.pop(event.job, None))

@@ -45,6 +45,8 @@ COMBINATIONS: tuple[tuple[str, ...], ...] = (
     ("weekday",),
     (),
 )
+#: Features by which jobs of one name teach each other whoever their users are.
+_OF_ANY_USERS_NAME = {" × ".join(c) for c in COMBINATIONS if "name" in c and "user" not in c}
 _DAY_S = 86_400.0
 
 
@@ -60,6 +62,7 @@ class JobAttributes:
         slots: slots it asks for at once.
         estimate_s: runtime its user announced.
         more: further attributes by name; each is a feature alone and combined with the user.
+        own_name: the name counts for its user alone, since anybody may choose it.
     """
 
     submit_s: float | None = None
@@ -71,6 +74,7 @@ class JobAttributes:
     slots: int | None = None
     estimate_s: float | None = None
     more: Mapping[str, str] = field(default_factory=dict)
+    own_name: bool = False
 
     @property
     def recurs(self) -> tuple[str | None, str | None]:
@@ -117,6 +121,7 @@ def feature_values(
     found = [
         (label, join(of(known)) if several else of(known))
         for label, several, of in _at_hand(frozenset(known))
+        if not (job.own_name and label in _OF_ANY_USERS_NAME)
     ]
     found.append((EVERY_JOB, ""))
     for attribute, text in sorted(job.more.items()):

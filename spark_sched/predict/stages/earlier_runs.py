@@ -40,10 +40,10 @@ class EarlierRunStore(Protocol):
     """Stores runs beyond the end of the planner. Must not raise: a lost history reduces quality, but must not
     stop progress."""
 
-    def load(self, name: str, limit: int) -> Sequence[EarlierRun]:
-        """The latest runs of a job name, the oldest first."""
+    def load(self, name: str, limit: int, user: str | None = None) -> Sequence[EarlierRun]:
+        """The latest runs of a user's job name, the oldest first; without a user, of everybody's."""
         ...
 
-    def save(self, name: str, run: EarlierRun, limit: int) -> None:
-        """Keep a run; all but the latest ``limit`` of the name may be dropped."""
+    def save(self, name: str, run: EarlierRun, limit: int, user: str | None = None) -> None:
+        """Keep a run; all but the latest ``limit`` of the user's name may be dropped."""
         ...

@@ -26,6 +26,10 @@ GAPS_KEPT = 200
 NAMES_KEPT = 10_000
 
 
+#: The user, where a name counts for its user alone, and the name.
+_UsersName = tuple[str | None, str]
+
+
 @dataclass(slots=True)
 class _Name:
     runs: deque[EarlierRun]
@@ -43,7 +47,7 @@ class _Name:
 class _JobStages:
     """The stages of an active job so far, by index."""
 
-    name: str
+    name: _UsersName
     started: dict[int, int] = field(default_factory=dict)  # tasks, from the first attempt
     # None: its last attempt did not complete.
     ended: dict[int, EarlierStage | None] = field(default_factory=dict)
@@ -86,21 +90,24 @@ class StageHistory:
         store: keeps runs after this process has ended; None: nothing does.
         prior_alpha: Pareto shape expected before any task ended, > 1.
         prior_weight: how many finished tasks that is worth, >= 0.
+        own_names: users choose names, so that a name counts for its user alone.
     """
 
     def __init__(
         self,
         store: EarlierRunStore | None = None,
         *,
+        own_names: bool = False,
         prior_alpha: float = 1.6,
         prior_weight: float = 5.0,
         runs_kept: int = RUNS_KEPT,
     ) -> None:
         self._store = store
+        self._own_names = own_names
         self._prior_alpha = prior_alpha
         self._prior_weight = prior_weight
         self._runs_kept = runs_kept
-        self._names: Recent[str, _Name] = Recent(NAMES_KEPT)
+        self._names: Recent[_UsersName, _Name] = Recent(NAMES_KEPT)
         self._active: dict[str, _JobStages] = {}
         # Stages of active jobs whose times are pooled: after a reset they are told again.
         self._pooled_stages: Recent[str, set[str]] = Recent(NAMES_KEPT)
@@ -108,8 +115,9 @@ class StageHistory:
     def observe(self, event: Event) -> None:
         if isinstance(event, JobStarted):
             if event.job not in self._active and event.name != event.job:
-                self._active[event.job] = _JobStages(event.name)
-                self._name(event.name)
+                name = (event.user if self._own_names else None, event.name)
+                self._active[event.job] = _JobStages(name)
+                self._name(name)
         elif isinstance(event, StageStarted):
             active = self._active.get(event.job)
             if active is not None:
@@ -181,12 +189,13 @@ class StageHistory:
             run = EarlierRun(summary.ended_ms, tuple(whole), active.usual_gap_ms())
             self._name(active.name).runs.append(run)
             if self._store is not None:
-                self._store.save(active.name, run, self._runs_kept)
+                user, name = active.name
+                self._store.save(name, run, self._runs_kept, user)
 
-    def _name(self, name: str) -> _Name:
+    def _name(self, name: _UsersName) -> _Name:
         known = self._names.get(name)
         if known is None:
-            runs = () if self._store is None else self._store.load(name, self._runs_kept)
+            runs = () if self._store is None else self._store.load(name[1], self._runs_kept, name[0])
             known = _Name(deque(runs, maxlen=self._runs_kept))
             for run in runs:
                 for stage in run.stages:

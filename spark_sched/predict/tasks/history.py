@@ -67,6 +67,7 @@ class TaskHistory:
         store: keeps what is learned beyond this process, and has what was learned before. Then the stages of
             a job are learned together when it ends, so that a job is learned whole or not at all. None:
             nothing is kept, and a stage is learned when it ends.
+        own_names: users choose names, so that a name counts for its user alone.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class TaskHistory:
         *,
         learns: bool = True,
         store: TaskTimeStore | None = None,
+        own_names: bool = False,
     ) -> None:
         if store is None:
             self._times = TaskTimes(ThreeSigmaPredict() if predictor is None else predictor)
@@ -85,6 +87,7 @@ class TaskHistory:
         self.spreads = self._times.spreads
         self.likeness = self._times.likeness
         self._store = store
+        self._own_names = own_names
         self._stages_of = stages_of
         self._learns = learns
         # Stages of active jobs that were learned: after a reset they are told again.
@@ -289,6 +292,7 @@ class TaskHistory:
             job_class=event.job_class,
             priority=event.priority,
             slots=tasks or None,
+            own_name=self._own_names,
         )
         return SubmittedStage(tasks, live_stage(job, index))
 
@@ -306,6 +310,7 @@ def live_stage(job: JobAttributes, index: int) -> JobAttributes:
         job_class=job.job_class,
         priority=job.priority,
         slots=job.slots,
+        own_name=job.own_name,
     )
 
 

@@ -23,14 +23,9 @@ NOT_AN_EVENT = (KeyError, TypeError, ValueError, AttributeError, RecursionError,
 #: Events after a job's end until it is given out: ends of killed tasks come late.
 _LATE_EVENTS = 2000
 
-_SQL_START = re.compile(
-    rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
-)
-_SQL_END = re.compile(rb'"executionId"\s*:\s*(\d+)')
-
 #: Properties with a text that may name a job.
 _TEXTS = ("spark.job.description", "spark.jobGroup.id")
-#: Texts from which no later run can be known: of broadcasts up to Spark 3.4, and of a Thrift server's statements.
+#: Texts that no later run has: of broadcasts up to Spark 3.4, and groups of a Thrift server's statements.
 _ONE_TIME = re.compile(rf"broadcast exchange \(runId .*\)|{RANDOM_ID.pattern}")
 
 #: RDDs and plan nodes whose work a Python worker, a piped command or a GPU does. A scope is JSON text.
@@ -66,8 +61,7 @@ class _About:
     user: str | None = None
     version: str | None = None  # Spark's
     prefix: str = ""  # of its jobs' ids, where several applications make one trace
-    #: Users of job groups that a server runs for them.
-    users_of_groups: dict[str, str] = field(default_factory=dict)
+    origins: SparkOrigins = field(default_factory=SparkOrigins)
 
 
 class _SparkJobs:
@@ -133,8 +127,6 @@ class SparkApplication:
         self._jobs: dict[str, _OpenJob] = {}
         self._closed: set[str] = set()
         self._spark_jobs = _SparkJobs()
-        self._sql_names: dict[str, str] = {}
-        self._origins = SparkOrigins()
         self._leaving: deque[tuple[int, str]] = deque()
         self._count = 0
         self._handlers = {
@@ -167,15 +159,10 @@ class SparkApplication:
     def other(self, kind: str, line: bytes) -> Iterator[JobRecord]:
         """An event that is not parsed: of SQL executions, name and end are picked out of the line."""
         if kind.endswith("SparkListenerSQLExecutionStart"):
-            if match := _SQL_START.search(line):
-                execution = int(match[1])
-                self._sql_names[f"sql-{execution}"] = match[2].decode("utf-8", "replace").strip('"')
-                self._origins.execution_started(execution, line, self.about.users_of_groups)
-        elif kind.endswith("SparkListenerSQLExecutionEnd") and (match := _SQL_END.search(line)):
-            self._origins.execution_ended(int(match[1]))
-            key = f"sql-{int(match[1])}"
-            self._sql_names.pop(key, None)
-            if (job := self._jobs.get(key)) is not None:
+            self.about.origins.execution_started(line)
+        elif kind.endswith("SparkListenerSQLExecutionEnd"):
+            job = self._jobs.get(self.about.origins.execution_ended(line) or "")
+            if job is not None:
                 job.may_grow = False
                 self._may_leave(job)
         yield from self._leave()
@@ -228,7 +215,7 @@ class SparkApplication:
     def _statement_start(self, event: LogEvent) -> None:
         found = user_of_group(event)
         if found is not None:
-            self.about.users_of_groups[found[0]] = found[1]
+            self.about.origins.users_of_groups[found[0]] = found[1]
 
     def _log_start(self, event: LogEvent) -> None:
         self.about.version = str(event["Spark Version"])
@@ -266,8 +253,8 @@ class SparkApplication:
         if number in self._spark_jobs.by_number:
             raise ValueError(f"Spark job {number} has already started")
         allowed = self.properties.get("spark.sched.limits.marks")
-        mark = self._origins.mark(properties, number, self.about.users_of_groups, allowed)
-        key, part = self._origins.joined(mark)
+        mark = self.about.origins.mark(properties, number, allowed)
+        key, part = self.about.origins.joined(mark)
         if key in self._closed:
             self._report.notes["Spark jobs of a job that had ended"] += 1
             return
@@ -276,7 +263,7 @@ class SparkApplication:
             names = [str(i.get("Stage Name", "")) for i in infos]
             texts = (properties.get(text) for text in _TEXTS)
             given = (str(text) for text in texts if text and not _ONE_TIME.fullmatch(str(text)))
-            name = mark.name or next(given, None) or self._sql_names.pop(key, None)
+            name = mark.name or next(given, None) or self.about.origins.names.pop(key, None)
             name = name or (names[-1] if names else None)
             job = self._jobs[key] = _OpenJob(key, mark.fields, name, mark.user or self.about.user)
             job.may_grow = not key.startswith("spark-")

@@ -31,7 +31,7 @@ _TAG = re.compile(r"(?:^|.*[_-])sched:([a-z]+)=(.*)")
 _CONNECT_USER = re.compile(
     r"SparkConnect_OperationTag_User_(.+?)_Session_[0-9a-fA-F-]{36}_(?:Operation|Tag)_.*"
 )
-#: Spark's Thrift server makes each statement a job group of its own, and so did broadcasts up to Spark 3.4.
+#: A Thrift server's statements are such job groups, as were broadcasts up to Spark 3.4.
 RANDOM_ID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 #: Spark tags what a session executes with the session.
 _SESSION = re.compile(rf"spark-session-({RANDOM_ID.pattern})")
@@ -49,7 +49,7 @@ class Origin:
         session: the SQL session that runs it, if that is certain.
         settings: what that session had ``SET``.
         user: whom a server knows the session's user to be.
-        inherited: the marks of a streaming query's thread when its micro-batch began. An event log lacks them.
+        inherited: the marks of a streaming query's thread when its batch began. An event log lacks them.
     """
 
     session: str | None = None
@@ -67,7 +67,7 @@ class Marked:
         name: by its mark, or that of its streaming query; None where neither says one.
         user: whom a server knows, else from the mark of code or a tag; None: not recorded.
         server_user: whom a server knows; None: no server does.
-        fields: the marks, without blank ones.
+        fields: the marks that count, without blank ones.
         execution: the SQL execution that it is part of.
     """
 
@@ -107,19 +107,18 @@ def mark_of(
 
     set_tags = set(origin.settings.get(_TAGS, "").split(","))
     tags = [tag for tag in str(properties.get(_TAGS) or "").split(",") if tag not in set_tags]
-    own = {m[1]: m[2] for tag in tags if (m := _TAG.fullmatch(tag))}
+    tagged = {m[1]: m[2] for tag in tags if (m := _TAG.fullmatch(tag))}
     marks = {k: str(v) for k, v in properties.items() if k.startswith(_PREFIX)}
-    own |= {k[len(_PREFIX) :]: v for k, v in marks.items() if not set_in_session(k)}
-    settings = {k[len(_PREFIX) :]: v for k, v in marks.items() if set_in_session(k)}
-    own, settings = _counting(own, allowed), _counting(settings, allowed)
+    given = {k[len(_PREFIX) :]: v for k, v in marks.items() if not set_in_session(k)}
+    own = _counting({**tagged, **given}, allowed)
+    settings = _counting({k[len(_PREFIX) :]: v for k, v in marks.items() if set_in_session(k)}, allowed)
 
     # 1. Who it is.
     group, execution = identity(_GROUP), identity(_EXECUTION)
     root = execution and (identity(_ROOT) or execution)
     connect = next((m[1] for tag in tags if (m := _CONNECT_USER.fullmatch(tag))), None)
     known = origin.user or connect or (users_of_groups or {}).get(str(group))
-    # With the length (Java's, in UTF-16 units), so that no user and id together are another user and id.
-    users = None if known is None else f"{len(known.encode('utf-16-le')) // 2}-{known}-"
+    users = None if known is None else _scope(known)
 
     # 2. What it is called. Who gives an id or a name gives both.
     called = own
@@ -130,33 +129,44 @@ def mark_of(
     job_id, name = called.get("id"), called.get("name")
 
     # 3. Which job that makes it, the most specific first.
-    query, number = properties.get("sql.streaming.queryId"), properties.get("streaming.sql.batchId")
-    batch = None if query is None or number is None else f"stream-{query}-{number}"
-    stamped = batch is not None and properties.get(_IN_BATCH) == batch
-    before = origin.inherited
-    new = {f for f in ("id", "name") if before is not None and own.get(f) not in (None, before.get(f))}
-    in_batch = batch is not None and (stamped or bool(new))
-    if in_batch and not stamped and "id" not in new:
-        job_id = None
-    if batch is not None and not (in_batch and (job_id or name)):
+    query, number = (properties.get(key) for key in ("sql.streaming.queryId", "streaming.sql.batchId"))
+    batch = f"stream-{query}-{number}" if None not in (query, number) else None
+    new = _marks_of_callback(batch, properties, own, origin.inherited)
+    # A callback that sets a name alone leaves the id of the block in which the query began.
+    job_id = None if new and "id" not in new else job_id
+    if batch is not None and not (new and (job_id or name)):
         key = batch
         described = _STREAM_NAME.fullmatch(str(properties.get("spark.job.description") or ""))
         name = name or (described[1] if described else str(query))
     elif job_id is not None:
         key = f"mark-{whose}{job_id}"
     elif name is not None:
-        key = f"{batch}-{whose}{name}" if in_batch else f"mark-name-{whose}{name}"
+        key = f"{batch}-{whose}{name}" if new else f"mark-name-{whose}{name}"
     elif group is not None and not (RANDOM_ID.fullmatch(group) and root):
         key = f"group-{users or ''}{group}"
     elif execution is not None:
         key = f"sql-{execution if group is None else root}"
     else:
         key = f"spark-{spark_job}"
-    fields = {**settings, **own}
-    fields = {k: v for k, v in fields.items() if k not in ("id", "name", "user")} | {
-        k: v for k, v in (("id", job_id), ("name", called.get("name"))) if v is not None
-    }
-    return Marked(key, name, known or own.get("user"), known, fields, execution)
+    return Marked(key, name, known or own.get("user"), known, {**settings, **own}, execution)
+
+
+def _scope(user: str) -> str:
+    """With the length (Java's, in UTF-16 units), so that no user and id together are another user and id."""
+    return f"{len(user.encode('utf-16-le')) // 2}-{user}-"
+
+
+def _marks_of_callback(
+    batch: str | None,
+    properties: Mapping[str, Any],
+    own: Mapping[str, str],
+    before: Mapping[str, str] | None,
+) -> set[str]:
+    """Which of id and name the callback of a micro-batch has set, so that they do not describe the batch."""
+    called = {"id", "name"} & own.keys()
+    if batch is None or properties.get(_IN_BATCH) == batch:
+        return called if batch is not None else set()
+    return set() if before is None else {field for field in called if own[field] != before.get(field)}
 
 
 def _counting(marks: Mapping[str, str], allowed: str | None) -> dict[str, str]:

@@ -20,6 +20,10 @@ from spark_sched.traces.readers.spark_marks import (
     sessions_of,
 )
 
+_STARTED = re.compile(
+    rb'"executionId"\s*:\s*(\d+)\s*,\s*"(?:rootExecutionId"\s*:\s*\d+\s*,\s*")?description"\s*:\s*("(?:[^"\\]|\\.)*")'
+)
+_ENDED = re.compile(rb'"executionId"\s*:\s*(\d+)')
 #: The part of a SQL execution's start from the session's settings on. Quotes inside texts are escaped.
 _SETTINGS = re.compile(rb'"modifiedConfigs"\s*:\s*\{')
 _TAGS, _GROUP, _EXECUTION = IDENTITY_KEYS[:3]
@@ -29,23 +33,30 @@ _MOST = 10_000
 
 
 class SparkOrigins:
-    """What SQL executions said of their sessions, and the users of sessions. The first evidence of a user counts."""
+    """What SQL executions said of their sessions, and the users of sessions: the first evidence counts."""
 
     def __init__(self) -> None:
+        #: Users of job groups that a server runs for them.
+        self.users_of_groups: dict[str, str] = {}
+        #: Texts of SQL executions that run, by the keys of their jobs.
+        self.names: dict[str, str] = {}
         self._settings: dict[int, dict[str, str]] = {}  # by execution that runs, if its session has SET any
         self._values: dict[str, dict[str, None]] = {}  # that sessions have SET, by key
         self._users: dict[str, str] = {}  # by session
         self._jobs: dict[str, str] = {}  # by execution that runs: the job that is no job of its own
 
-    def execution_started(self, execution: int, line: bytes, users_of_groups: Mapping[str, str]) -> None:
+    def execution_started(self, line: bytes) -> None:
         """A line of the log: the event is not parsed whole, since it has the query's plans."""
-        found = None
-        for found in _SETTINGS.finditer(line):
-            pass  # The last one: before it come texts.
-        if found is None:
+        match = _STARTED.search(line)
+        if match is None:
+            return
+        execution = int(match[1])
+        self.names[f"sql-{execution}"] = match[2].decode("utf-8", "replace").strip('"')
+        starts = [found.start() for found in _SETTINGS.finditer(line)]
+        if not starts:
             return
         try:
-            event = json.loads(b"{" + line[found.start() :])
+            event = json.loads(b"{" + line[starts[-1] :])
         except ValueError:
             return
         configs = event["modifiedConfigs"]
@@ -60,20 +71,21 @@ class SparkOrigins:
                 del known[next(iter(known))]
         said = {_TAGS: ",".join(event.get("jobTags") or ()), _GROUP: event.get("jobGroupId")}
         origin = self._origin(said, settings)
-        self._learn(origin, mark_of(said, -1, users_of_groups, None, origin))
+        self._learn(origin, mark_of(said, -1, self.users_of_groups, None, origin))
 
-    def execution_ended(self, execution: int) -> None:
-        """Nothing of it starts any more."""
+    def execution_ended(self, line: bytes) -> str | None:
+        """Nothing of it starts any more. Gives the key of its job, if it is one."""
+        match = _ENDED.search(line)
+        if match is None:
+            return None
+        execution = int(match[1])
+        key = f"sql-{execution}"
+        self.names.pop(key, None)
         self._settings.pop(execution, None)
         self._jobs.pop(str(execution), None)
+        return key
 
-    def mark(
-        self,
-        properties: Mapping[str, Any],
-        spark_job: int,
-        users_of_groups: Mapping[str, str],
-        allowed: str | None,
-    ) -> Marked:
+    def mark(self, properties: Mapping[str, Any], spark_job: int, allowed: str | None) -> Marked:
         """The job of a Spark job with these local properties."""
         claimed = str(properties.get(_EXECUTION) or "")
         forged = claimed in self._values.get(_EXECUTION, {})
@@ -87,18 +99,18 @@ class SparkOrigins:
         if set_tags:
             settings[_TAGS] = ",".join({*settings.get(_TAGS, "").split(","), *set_tags})
         for key in IDENTITY_KEYS[1:]:
-            value = properties.get(key)
-            if (forged or not claimed or key == _EXECUTION) and value in self._values.get(key, {}):
-                settings[key] = str(value)
+            found = str(properties.get(key))
+            if (forged or not claimed or key == _EXECUTION) and found in self._values.get(key, {}):
+                settings[key] = found
         origin = self._origin(properties, settings)
-        found = mark_of(properties, spark_job, users_of_groups, allowed, origin)
-        self._learn(origin, found)
-        return found
+        mark = mark_of(properties, spark_job, self.users_of_groups, allowed, origin)
+        self._learn(origin, mark)
+        return mark
 
     def joined(self, mark: Marked) -> tuple[str, str | None]:
         """The key of the mark's job, and the key of a job that turns out to be part of it.
 
-        Up to Spark 3.4 a broadcast runs in a group of its own, with nothing but the execution to tell whose it is.
+        Up to Spark 3.4 a broadcast runs in a group of its own: only the execution tells whose it is.
         """
         if mark.execution is None:
             return mark.key, None

@@ -88,6 +88,20 @@ def test_the_usual_pause_is_kept_and_a_database_from_before_it_goes_on(
     assert logged.getvalue() == ""
 
 
+def test_a_name_is_each_users_own_and_runs_of_before_users_were_told_apart_are_everybodys(
+    tmp_path: Path, logged: io.StringIO
+) -> None:
+    runs = open_runs(tmp_path / "history.db", logged)
+    runs.save("nightly", run(0, 4), limit=2)
+    runs.save("nightly", run(1, 4), 2, "alice")
+    for number in (2, 3):
+        runs.save("nightly", run(number, 9), 2, "eve")
+    assert runs.load("nightly", 5, "alice") == [run(1, 4)]
+    assert runs.load("nightly", 5, "eve") == [run(2, 9), run(3, 9)]
+    runs.save("weekly", run(4, 4), 2)
+    assert runs.load("weekly", 5, "alice") == [run(4, 4)]
+
+
 def test_two_planners_share_a_file(tmp_path: Path, logged: io.StringIO) -> None:
     a, b = (open_runs(tmp_path / "history.db", logged) for _ in range(2))
     for n in range(4):

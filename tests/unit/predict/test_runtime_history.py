@@ -22,8 +22,8 @@ from spark_sched.state import ClusterState
 class Driver:
     """Feeds a predictor as the planner's loop does."""
 
-    def __init__(self) -> None:
-        self.predictor = RuntimeHistory(StageHistory())
+    def __init__(self, own_names: bool = False) -> None:
+        self.predictor = RuntimeHistory(StageHistory(own_names=own_names), own_names=own_names)
         self.state = ClusterState()
 
     def __call__(self, *events: Event) -> None:
@@ -33,9 +33,9 @@ class Driver:
             if ended is not None:
                 self.predictor.learn(ended)
 
-    def begin(self, job: str, at_ms: int, tasks: int = 2, name: str = "etl") -> None:
+    def begin(self, job: str, at_ms: int, tasks: int = 2, name: str = "etl", user: str = "ana") -> None:
         self(
-            JobStarted(at_ms, job, name, "ana", 0, None, None, None, True, True),
+            JobStarted(at_ms, job, name, user, 0, None, None, None, True, True),
             StageStarted(at_ms, job, f"{job}-p", "map", 0, tasks, None, True, False),
         )
 
@@ -150,3 +150,19 @@ def test_the_simulator_knows_it_by_name() -> None:
     ]
     result = simulate(ClusterSpec(uniform_nodes(1, 1)), jobs, "fifo", predictor="3sigma")
     assert result is not None
+
+
+def test_what_a_user_runs_under_a_name_teaches_nothing_about_anothers_job_of_that_name():
+    # Where names are nobody's own, the forged runs are what is known of the name.
+    forecasts = {}
+    for own_names in (False, True):
+        driver = Driver(own_names)
+        for number in range(6):
+            at_ms = 100_000 * number
+            driver.run(f"f{number}", at_ms, 0, 40_000, name="report", user="eve")
+        driver.begin("a", 1_000_000, 1, name="report", user="ana")
+        forecasts[own_names] = forecast(driver, "a")
+    assert forecasts[False].stage_tasks == (1,)
+    assert "same name" in forecasts[False].runtime_source
+    assert forecasts[True].stage_tasks == ()
+    assert "name" not in forecasts[True].runtime_source

@@ -204,10 +204,10 @@ def test_runs_come_from_the_store_and_go_there() -> None:
     )
 
     class Store:
-        def load(self, name: str, limit: int) -> list[EarlierRun]:
+        def load(self, name: str, limit: int, user: str | None = None) -> list[EarlierRun]:
             return [kept] if name == "nightly" else []
 
-        def save(self, name: str, run: EarlierRun, limit: int) -> None:
+        def save(self, name: str, run: EarlierRun, limit: int, user: str | None = None) -> None:
             saved.append((name, run, limit))
 
     driver = Driver(StageHistory(Store()))

@@ -264,7 +264,7 @@ def test_a_job_that_is_over_leaves_nothing_behind(tmp_path):
         list(app.apply(kind, event) if app.reads(kind) else app.other(kind, line))
     kept = {
         name: len(value)
-        for part in (app, app._spark_jobs)
+        for part in (app, app._spark_jobs, app.about.origins)
         for name, value in vars(part).items()
         if isinstance(value, dict) and name != "_handlers"
     }
@@ -360,7 +360,8 @@ def test_a_broadcast_in_a_group_of_its_own_is_part_of_its_query(tmp_path, of_que
     jobs = {row["source_id"]: row for row in trace.jobs.to_pylist()}
     assert (jobs[key]["name"], jobs[key]["submit_s"]) == (name, 0.0)
     assert len(stages(trace, list(jobs).index(key))) == (3 if of_query else 2)
-    assert reader.report.bad_rows == 0 and not reader.report.notes
+    assert reader.report.bad_rows == 0
+    assert not reader.report.notes
 
 
 def _started(log, execution, configs, tags=(), group=None):

@@ -19,6 +19,8 @@ private[sparksched] final class SchedBooks(scheduler: SchedTaskScheduler, contex
   val plans = new PlanBook(settings.planner.patienceMs)
   val registry: Registry = new Registry(
     settings, ledger, events, context.sparkUser, job => plans.starts.jobEnded(job), plans.attemptEnded(_, _, _))
+  /** Whose Spark jobs are, as far as their local properties do not say so themselves. */
+  val origins = new JobOrigins(context, registry.users)
   val tally = new SchedTally(registry, ledger, events, settings.mode)
   val waitingQueries = new WaitingQueries(context.conf.getOption(_), registry.stories.tell(_, scheduler.nowMs, _))
   val questions = new Questions(() => events.nudge())

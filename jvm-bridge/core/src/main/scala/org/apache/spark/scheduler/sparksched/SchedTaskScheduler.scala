@@ -35,8 +35,6 @@ private[spark] final class SchedTaskScheduler(
     this, books, () => rootPool.getSortedTaskSetQueue,
     Option.when(context.conf.getBoolean("spark.testing.schedInvariants", defaultValue = false))(
       new IdleSlotCheck(plans, settings.planner.patienceMs)))
-  /** Whose Spark jobs are, as far as their local properties do not say so themselves. */
-  private[sparksched] val origins = new JobOrigins(context, registry.users)
   val slots = new SlotCounts(context)
   private val planner = new PlannerProcess(
     settings.planner, new PlannerEntry(this), context.appName, () => plannerStarted())
@@ -68,7 +66,7 @@ private[spark] final class SchedTaskScheduler(
     revival.start()
     SparkSched.register(context, this)
     views.attach()
-    origins.start()
+    books.origins.start()
     failOpen("start", ()) {
       context.listenerBus.addToManagementQueue(new JobEndListener(this))
       timer.everySecond(failOpen("timer", ()) { everySecond(); askForExecutors(); status.look() })
@@ -144,7 +142,7 @@ private[spark] final class SchedTaskScheduler(
       val name = dagScheduler.stageIdToStage.get(taskSet.stageId).fold("")(_.name)
       val property = (key: String) => Option(taskSet.properties).flatMap(p => Option(p.getProperty(key)))
       val aheadMs = steadyClock.aheadMs
-      val origin = origins.of(taskSet.properties)
+      val origin = books.origins.of(taskSet.properties)
       val mark = registry.markOf(taskSet.priority, property, taskSet.properties, nowMs - aheadMs, origin).laterBy(aheadMs)
       val place = registry.stageStarted(
         mark, plans, taskSet.priority, stage, name, taskSet.tasks.length, outlook, barrier,

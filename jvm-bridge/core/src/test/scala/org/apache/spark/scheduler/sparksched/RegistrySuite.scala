@@ -423,28 +423,6 @@ final class RegistrySuite extends AnyFunSuite {
     assert(!w.ended.contains(alices) && w.registry.arrival(alices) === 1)
   }
 
-  test("jobs that are marked by name inside a micro-batch end with it, and with their query") {
-    val query = "3b5f0a52-6d0e-4d0a-9a55-0f3a4f9d2c11"
-    def inBatch(w: World, number: Int, name: String): String = {
-      val properties = Map("sql.streaming.queryId" -> query, "streaming.sql.batchId" -> s"$number", JobMark.Prefix + "name" -> name)
-      val mark = JobMark.from(properties.get, number, origin = Origin(inherited = Some(Map.empty)))
-      w.registry.stageStarted(
-        mark, w.plans, number, s"$number.0", "", 1, unknown, barrier = false, restartable = true, shape = TaskShape(), pool = None,
-        properties.get, 0)
-      w.registry.stageEnded(mark.key, s"$number.0", completed = true, 1)
-      mark.key
-    }
-    val w = new World
-    val first = inBatch(w, 4, "alerts")
-    w.registry.batchEnded(query, "41", 10)
-    assert(w.ended === Nil)
-    w.registry.batchEnded(query, "4", 10)
-    assert(w.ended === Seq(first))
-    val second = inBatch(w, 5, "alerts")
-    w.registry.streamEnded(query, 20)
-    assert(w.ended === Seq(second))
-  }
-
   test("the user of a server's job group is known by the names of its event's fields") {
     final case class Start(id: String, sessionId: String, statement: String, groupId: String, startTime: Long, userName: String)
     assert(JobEndListener.userOfGroup(Start("i", "s", "select 1", "g", 0L, "carol")) === Some("g" -> "carol"))
